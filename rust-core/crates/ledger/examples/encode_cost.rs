@@ -1,4 +1,5 @@
-//! What it costs to encode the two records of an exchange, to commit to the request, and to name the salt: nanoseconds.
+//! Measures the cost of encoding the two records of an exchange, committing to the request, and naming the salt, in
+//! nanoseconds.
 //!
 //! `cargo run --release -p proofgate-ledger --example encode_cost`
 
@@ -89,7 +90,7 @@ fn main() -> Result<(), LedgerError> {
     Ok(())
 }
 
-/// Nanoseconds of one round, in the best of nine runs.
+/// Nanoseconds per round, the best of nine runs.
 fn best_of_nine(mut round: impl FnMut() -> Result<(), LedgerError>) -> Result<u128, LedgerError> {
     let mut best = u128::MAX;
     for _ in 0..9 {

@@ -1,4 +1,4 @@
-//! Roots and proofs as this crate makes them, one in a line, for another implementation to check:
+//! Prints roots and proofs as this crate makes them, one per line, for another implementation to verify:
 //!
 //! ```text
 //! root <size> <hash>
@@ -6,8 +6,9 @@
 //! consistency <old> <new> <hash>*
 //! ```
 //!
-//! Leaf *n* is the decimal text of *n*; hashes are hexadecimal. All of sizes up to the first argument (300), and of so many
-//! sizes as the second says (200) between that and the third (1,000,000), four proofs of each kind. The same lines each time.
+//! Leaf *n* is the decimal text of *n*; hashes are hexadecimal. Prints all roots and proofs for sizes up to the first
+//! argument (300), then four proofs of each kind for as many sizes as the second argument (200), between the first and
+//! the third (1,000,000). The output is always the same.
 //!
 //! `cargo run --release -p proofgate-ledger --example proofs | (cd e2e/verifier && go run . proofs)`
 
@@ -64,7 +65,7 @@ fn line(out: &mut impl Write, head: &str, hashes: &[Hash]) -> std::io::Result<()
     writeln!(out)
 }
 
-/// SplitMix64 (Steele, Lea and Flood, 2014): the same numbers everywhere.
+/// SplitMix64 (Steele, Lea and Flood, 2014): the same numbers on every machine.
 struct Random(u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! The question that a log asks a witness (c2sp.org/tlog-witness, `add-checkpoint`).
+//! The request that a log sends to a witness (c2sp.org/tlog-witness, `add-checkpoint`).
 //!
 //! ```text
 //! old <decimal>
@@ -11,24 +11,24 @@ use crate::checkpoint::{parse_decimal, parse_hash};
 use crate::{Hash, LedgerError, MAX_NOTE_BYTES};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-/// A tree of 2^63 leaves has no longer proof, and a client may send no longer one.
+/// A proof for a tree of 2^63 leaves is no longer than this, and a client may not send a longer one.
 const MAX_HASHES: usize = 63;
-/// Largest question that is looked at, in bytes.
+/// Largest request that is parsed, in bytes.
 pub const MAX_ADD_CHECKPOINT_BYTES: usize = MAX_NOTE_BYTES + 64 * (MAX_HASHES + 1);
 
-/// A checkpoint, and the proof that the log at `old` entries is its beginning.
+/// A checkpoint, and the proof that it extends the log at `old_size` entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddCheckpoint<'a> {
-    /// Entries of the newest checkpoint that the witness has cosigned; 0 when it has cosigned none.
+    /// Size of the newest checkpoint that the witness has cosigned; 0 when it has cosigned none.
     pub old_size: u64,
-    /// The proof from there (RFC 9162 section 2.1.4.1).
+    /// The consistency proof from that size (RFC 9162 section 2.1.4.1).
     pub proof: Vec<Hash>,
     /// The signed note.
     pub note: &'a str,
 }
 
 impl<'a> AddCheckpoint<'a> {
-    /// The body of the request.
+    /// Encodes the body of the request.
     #[must_use]
     pub fn encode(&self) -> String {
         let mut text = format!("old {}\n", self.old_size);
@@ -41,7 +41,7 @@ impl<'a> AddCheckpoint<'a> {
         text
     }
 
-    /// Reads a body. The note is kept as it is and not looked into.
+    /// Parses a body. The note is kept verbatim and not parsed.
     ///
     /// # Errors
     /// [`LedgerError::RequestMalformed`] on anything that [`Self::encode`] would not write.

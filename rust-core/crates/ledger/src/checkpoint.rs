@@ -3,7 +3,8 @@
 use crate::{Hash, LedgerError, SigningKey, VerifyingKey, note::Note};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-/// A tree head: the root alone does not commit to the size, so both are signed together with the origin.
+/// A tree head with its origin: the root alone does not commit to the size, so both are signed together with the
+/// origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The log: `<ledger>/<shard>/<incarnation>`.
@@ -15,37 +16,38 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// The signed text: origin, decimal size, base64 root, each with a newline.
+    /// Returns the signed text: origin, decimal size, base64 root, each with a newline.
     #[must_use]
     pub fn body(&self) -> String {
         format!("{}\n{}\n{}\n", self.origin, self.size, STANDARD.encode(self.root))
     }
 
-    /// The signed note, by `key` under the name of the origin.
+    /// Signs the checkpoint with `key` under the name of the origin and returns the note.
     ///
     /// # Errors
-    /// [`LedgerError::OriginNotBelowKey`] or [`LedgerError::KeyMalformed`] when the key does not speak for the origin;
+    /// [`LedgerError::OriginNotBelowKey`] or [`LedgerError::KeyMalformed`] when the key is not valid for the origin;
     /// [`LedgerError::SignerFailed`].
     pub fn sign(&self, key: &SigningKey) -> Result<String, LedgerError> {
         key.for_origin(&self.origin)?.sign_note(&self.body())
     }
 
-    /// Reads a signed note and checks that the ledger key, under the name of the note's origin, signed it.
+    /// Reads a signed note and verifies that the ledger key, under the name of the note's origin, signed it.
     ///
     /// `key` is the ledger's key (or one origin's): the origin must be its name or below it. Signatures by other keys
-    /// are ignored; one that claims to be by this key and fails refuses the note.
+    /// are ignored; a signature that claims to be by this key and does not verify makes the note invalid.
     ///
     /// # Errors
-    /// Any refusal of a note, checkpoint text or signature.
+    /// Any error in the note, its checkpoint text or its signature.
     pub fn verify(note: &str, key: &VerifyingKey) -> Result<Self, LedgerError> {
         Ok(Self::verify_signer(note, key)?.0)
     }
 
-    /// As [`Self::verify`], with the key of the line, alone and under the name of the origin, that signed. A key that has
-    /// given way to another signs for no log that began after its end, as the ULID in the origin tells.
+    /// Same as [`Self::verify`], and also returns the key of the lineage that signed, without its lineage and under the
+    /// name of the origin. A key that has been succeeded is not valid for a log that started after its end, according
+    /// to the ULID in the origin.
     ///
     /// # Errors
-    /// As [`Self::verify`]; [`LedgerError::KeySuperseded`].
+    /// Same as [`Self::verify`]; [`LedgerError::KeySuperseded`].
     pub fn verify_signer(note: &str, key: &VerifyingKey) -> Result<(Self, VerifyingKey), LedgerError> {
         let note = Note::parse(note)?;
         let checkpoint = Self::parse_body(note.text)?;
@@ -54,10 +56,10 @@ impl Checkpoint {
         Ok((checkpoint, signer))
     }
 
-    /// Reads a signed note **without believing it**: no signature is checked.
+    /// Parses a signed note **without verifying it**: no signature is checked.
     ///
     /// # Errors
-    /// Any refusal of the note's form or the checkpoint text.
+    /// Any error in the note's form or the checkpoint text.
     pub fn parse_unverified(note: &str) -> Result<Self, LedgerError> {
         Self::parse_body(Note::parse(note)?.text)
     }
@@ -71,7 +73,7 @@ impl Checkpoint {
         }
     }
 
-    /// Reads a text, and what follows its third line.
+    /// Parses a text; also returns what follows its third line.
     pub(crate) fn parse_extended(text: &str) -> Result<(Self, &str), LedgerError> {
         let malformed = LedgerError::CheckpointMalformed;
         let mut lines = text.splitn(4, '\n');
@@ -94,8 +96,8 @@ impl Checkpoint {
     }
 }
 
-/// When the log of an origin began, in unix microseconds: the first 48 bits of the ULID that its last part is. `None` where
-/// that is none, as of a log without incarnations.
+/// Returns when the log of an origin started, in unix microseconds: the first 48 bits of the ULID in its last part.
+/// `None` if that is not a ULID, as for a log without incarnations.
 fn start_time(origin: &str) -> Option<u64> {
     const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
     let (_, ulid) = origin.rsplit_once('/')?;
@@ -112,13 +114,13 @@ fn start_time(origin: &str) -> Option<u64> {
     milliseconds.checked_mul(1000)
 }
 
-/// A decimal number without sign or leading zeros.
+/// Parses a decimal number without sign or leading zeros.
 pub(crate) fn parse_decimal(text: &str) -> Option<u64> {
     let plain = text.bytes().all(|c| c.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
     if plain { text.parse().ok() } else { None }
 }
 
-/// 32 bytes in strict standard base64.
+/// Parses 32 bytes in strict standard base64.
 pub(crate) fn parse_hash(text: &str) -> Option<Hash> {
     if text.len() != 44 {
         return None;

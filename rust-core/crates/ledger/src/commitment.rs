@@ -1,10 +1,11 @@
-//! Salted commitments: what a record says about a body without holding it.
+//! Salted commitments to bodies: a record commits to a body without containing it.
 //!
-//! `HMAC-SHA256(salt, "proofgate/v1/<field>" ‖ 0x00 ‖ SHA-256(body))`. Whoever keeps the 32-byte random salt and the body
-//! can open the commitment; once the salt is erased, the commitment says nothing about the body. Both commitments of an
-//! exchange use the salt of its *admission* record (that of a denied request the salt of its own record), because a response is hashed while it streams, before its
-//! completion record has a number; the field name keeps them apart. The body is hashed without the salt, because a salt
-//! is known only when the record is made, and a long body must be hashed in pieces before that.
+//! `HMAC-SHA256(salt, "proofgate/v1/<field>" ‖ 0x00 ‖ SHA-256(body))`. Anyone who has the 32-byte random salt and the
+//! body can open the commitment; once the salt is erased, the commitment reveals nothing about the body. Both
+//! commitments of an exchange use the salt of its *admission* record (a denied request uses the salt of its own
+//! record), because a response is hashed while it streams, before its completion record has a number; the field name
+//! separates them. The body is hashed without the salt, because the salt is known only when the record is made, and a
+//! long body must be hashed in pieces before that.
 
 use crate::record::{Commitment, Record, SaltId};
 use crate::{Hash, LedgerError};
@@ -12,11 +13,11 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
 const DOMAIN: &[u8] = b"proofgate/v1/";
-/// In one block of the hash together with the salt.
+/// Hashed in one block together with the salt.
 const ID_DOMAIN: &[u8] = b"proofgate/v1/salt-id\0";
 
-/// The id of a salt, as its admission record names it: the first 8 bytes of `SHA-256("proofgate/v1/salt-id" ‖ 0x00 ‖ salt)`.
-/// Whoever changes a salt would have to find another one with the same id; from the id, nobody learns the salt.
+/// Returns the id of a salt, as its admission record names it: the first 8 bytes of `SHA-256("proofgate/v1/salt-id" ‖
+/// 0x00 ‖ salt)`. A changed salt would need the same id to go unnoticed; the id does not reveal the salt.
 #[must_use]
 pub fn salt_id(salt: &[u8; 32]) -> SaltId {
     let digest = Sha256::new_with_prefix(ID_DOMAIN).chain_update(salt).finalize();
@@ -25,7 +26,7 @@ pub fn salt_id(salt: &[u8; 32]) -> SaltId {
     SaltId(id)
 }
 
-/// The commitment to a whole body.
+/// Computes the commitment to a whole body.
 ///
 /// `field` is a constant of the record format (`request`, `response`, `received`) and holds no NUL.
 #[must_use]
@@ -35,19 +36,21 @@ pub fn commit(salt: &[u8; 32], field: &str, body: &[u8]) -> Hash {
     SaltedCommitter::new(salt).commit(field, digest)
 }
 
-/// Shows that the commitment in a record opens to `body`; returns which of the bodies of its exchange that is. A completion
-/// commits to what was answered, and to a request that was still [coming](crate::record::Coming) when it was admitted.
+/// Verifies that the commitment in a record opens to `body`; returns which body of the exchange it is. A completion
+/// commits to the response, and to a request body that was still [pending](crate::record::PendingBody) when it was
+/// admitted.
 ///
 /// # Errors
-/// [`LedgerError::NoCommitment`] for a record without one, [`LedgerError::CommitmentMismatch`] when body or salt is another.
+/// [`LedgerError::NoCommitment`] for a record without a commitment, [`LedgerError::CommitmentMismatch`] when body or
+/// salt does not match.
 pub fn reveal(record: &Record<'_>, salt: &[u8; 32], body: &[u8]) -> Result<&'static str, LedgerError> {
     reveal_digest(record, salt, &Sha256::digest(body).into())
 }
 
-/// As [`reveal`], of a body whose SHA-256 is at hand.
+/// Same as [`reveal`], for a body whose SHA-256 is known.
 ///
 /// # Errors
-/// As [`reveal`].
+/// Same as [`reveal`].
 pub fn reveal_digest(
     record: &Record<'_>,
     salt: &[u8; 32],
@@ -78,7 +81,7 @@ pub fn reveal_digest(
     }
 }
 
-/// The digest of a body that is read in pieces.
+/// A hasher for a body that is read in pieces.
 #[derive(Clone, Default)]
 pub struct BodyHasher(Sha256);
 
@@ -89,7 +92,7 @@ impl std::fmt::Debug for BodyHasher {
 }
 
 impl BodyHasher {
-    /// The digest of an empty body.
+    /// Creates the hasher of an empty body.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -101,7 +104,7 @@ impl BodyHasher {
     }
 }
 
-/// A salt made ready once for all commitments of an exchange.
+/// A salt prepared once for all commitments of an exchange.
 #[derive(Clone)]
 pub struct SaltedCommitter(Hmac<Sha256>);
 
@@ -112,7 +115,7 @@ impl std::fmt::Debug for SaltedCommitter {
 }
 
 impl SaltedCommitter {
-    /// Takes the salt.
+    /// Prepares the salt.
     #[must_use]
     pub fn new(salt: &[u8; 32]) -> Self {
         // A key of 32 bytes is shorter than the block, so it is padded and never hashed or refused.
@@ -121,7 +124,7 @@ impl SaltedCommitter {
         Self(Hmac::new(&key.into()))
     }
 
-    /// The commitment to the body of `field`.
+    /// Computes the commitment to the body of `field`.
     #[must_use]
     pub fn commit(&self, field: &str, body: BodyHasher) -> Hash {
         self.commit_digest(field, &body.0.finalize().into())

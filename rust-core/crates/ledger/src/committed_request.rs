@@ -1,10 +1,10 @@
-//! What a record says of the request that it commits to.
+//! The request that a record commits to.
 
 use crate::Hash;
 use crate::record::{Commitment, Record, SaltId, ShredKeyId};
 
-/// A request with a commitment to its body: it was admitted, or denied. A salt beside the log is for its record, and what is
-/// stored of its body is sealed with that.
+/// A request with a commitment to its body, either admitted or denied. Its salt is stored beside the log under the
+/// number of this record, and its stored body is sealed with that salt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommittedRequest<'r> {
     /// Number of the record.
@@ -15,16 +15,17 @@ pub struct CommittedRequest<'r> {
     pub id: &'r str,
     /// Tenant.
     pub tenant: &'r str,
-    /// The commitment.
+    /// Commitment to the request body.
     pub request: Hash,
-    /// Its salt; absent in records that do not name it.
+    /// Id of its salt; absent in records that do not name it.
     pub salt: Option<SaltId>,
-    /// The key that the salt needs, if it needs one.
+    /// The shred key that the salt needs, if any.
     pub shred_key: Option<ShredKeyId>,
 }
 
 impl Record<'_> {
-    /// The request that this record commits to; `None` for other records, and refusals without a commitment.
+    /// Returns the request that this record commits to; `None` for other records, and for refusals without a
+    /// commitment.
     #[must_use]
     pub fn committed_request(&self) -> Option<CommittedRequest<'_>> {
         match self {

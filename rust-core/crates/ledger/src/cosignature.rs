@@ -1,16 +1,16 @@
-//! Cosignatures: what a witness adds to a checkpoint once it has seen that the log only grew
+//! Cosignatures, which a witness adds to a checkpoint after it has verified that the log only grew
 //! (c2sp.org/tlog-cosignature, with Ed25519 and with ML-DSA-44).
 //!
-//! A cosignature signs what the checkpoint states together with a time: as of then, nothing larger was seen of that log.
-//! One of Ed25519 signs the checkpoint's text. One of ML-DSA-44 signs origin, size, root and the cosigner's name, and
-//! makes no statement about extension lines.
+//! A cosignature signs the checkpoint together with a time: at that time, the witness had seen no larger checkpoint of
+//! that log. An Ed25519 cosignature signs the checkpoint's text. An ML-DSA-44 cosignature signs origin, size, root and
+//! the cosigner's name, but not the extension lines.
 
 use crate::cosignature_key::WitnessPublicKey;
 use crate::note::signature_line;
 use crate::{Checkpoint, CosignatureKey, CosigningKey, LedgerError, SignedCheckpoint};
 
 impl CosigningKey {
-    /// Cosigns a checkpoint's text as of a time in unix seconds.
+    /// Cosigns a checkpoint's text at a time in unix seconds.
     ///
     /// # Errors
     /// [`LedgerError::SignerFailed`].
@@ -21,7 +21,7 @@ impl CosigningKey {
 }
 
 impl CosignatureKey {
-    /// Reads what follows the key id in a signature line, and checks it over a checkpoint.
+    /// Parses the bytes after the key id in a signature line, and verifies them over a checkpoint.
     fn verify(&self, signed: &SignedCheckpoint<'_>, signature: &[u8]) -> Result<Cosignature, LedgerError> {
         let bad = || LedgerError::BadSignature(self.name().to_owned());
         let (time, signature) = signature.split_first_chunk::<8>().ok_or_else(bad)?;
@@ -53,11 +53,11 @@ impl CosignatureKey {
 }
 
 impl SignedCheckpoint<'_> {
-    /// The newest cosignature by a witness; `None` when it has not cosigned. One of ML-DSA-44 without a time does not say
-    /// that nothing larger was seen, and does not count (c2sp.org/tlog-witness).
+    /// Returns the newest cosignature by a witness; `None` when it has not cosigned. An ML-DSA-44 cosignature without a
+    /// time does not state that nothing larger was seen, so it does not count (c2sp.org/tlog-witness).
     ///
     /// # Errors
-    /// [`LedgerError::BadSignature`] when a line claims to be by this key and does not verify.
+    /// [`LedgerError::BadSignature`] when a line claims to be by this key but does not verify.
     pub fn cosignature(&self, key: &CosignatureKey) -> Result<Option<Cosignature>, LedgerError> {
         let mut newest: Option<Cosignature> = None;
         for signature in self.note.signatures_by(key.name(), key.id()) {
@@ -73,22 +73,23 @@ impl SignedCheckpoint<'_> {
     }
 }
 
-/// What a witness says of a checkpoint.
+/// A witness's cosignature of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cosignature {
-    /// When it said so, in unix seconds by its clock.
+    /// Time of the cosignature, in unix seconds by the witness's clock.
     pub time: u64,
-    /// The signature line, with its newline, as it stands in a note.
+    /// The signature line, with its newline, as in a note.
     pub line: String,
 }
 
 impl Cosignature {
-    /// Reads what a witness has answered for a checkpoint: its cosignature of this text, the newest if there are several.
-    /// Lines by others are ignored.
+    /// Parses the response of a witness for a checkpoint: its cosignature of this text, the newest if there are
+    /// several. Lines by other keys are ignored.
     ///
     /// # Errors
-    /// [`LedgerError::NoteMalformed`] when the answer is not only signature lines; [`LedgerError::NoteUnsigned`] when none
-    /// is by this key; [`LedgerError::BadSignature`] when one is and does not verify over this text.
+    /// [`LedgerError::NoteMalformed`] when the response contains anything except signature lines;
+    /// [`LedgerError::NoteUnsigned`] when no line is by this key; [`LedgerError::BadSignature`] when one is but does
+    /// not verify over this text.
     pub fn from_response(text: &str, answer: &str, key: &CosignatureKey) -> Result<Self, LedgerError> {
         let note = format!("{text}\n{answer}");
         let signed = SignedCheckpoint::parse(&note)?;
@@ -103,12 +104,13 @@ impl Cosignature {
     }
 }
 
-/// What a cosignature of Ed25519 signs.
+/// Returns the message that an Ed25519 cosignature signs.
 fn ed25519_message(text: &str, time: u64) -> String {
     format!("cosignature/v1\ntime {time}\n{text}")
 }
 
-/// What a cosignature of ML-DSA-44 signs: `cosigned_message`, of the whole tree. `None` when a name is too long for it.
+/// Returns the message that an ML-DSA-44 cosignature signs: `cosigned_message` for the whole tree. `None` when a name
+/// is too long.
 fn ml_dsa_message(cosigner: &str, time: u64, checkpoint: &Checkpoint) -> Option<Vec<u8>> {
     let mut message = b"subtree/v1\n\0".to_vec();
     let name = |message: &mut Vec<u8>, name: &str| {

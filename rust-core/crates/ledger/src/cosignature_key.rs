@@ -1,4 +1,4 @@
-//! Keys by which cosignatures are verified: of Ed25519 (type 0x04) and of ML-DSA-44 (type 0x06, FIPS 204).
+//! Keys that verify cosignatures: Ed25519 (type 0x04) and ML-DSA-44 (type 0x06, FIPS 204).
 
 use crate::key_text::{
     WITNESS_ALGORITHM, WITNESS_ML_DSA_ALGORITHM, check_name, key_id, key_text, split_key_text,
@@ -25,7 +25,7 @@ pub(crate) enum WitnessPublicKey {
     MlDsa44(MlDsaKey),
 }
 
-/// A public key of ML-DSA-44, as it is encoded: every value of these bytes is one.
+/// An encoded ML-DSA-44 public key: any bytes of this length are a valid key.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct MlDsaKey(Box<[u8; ML_DSA_BYTES]>);
 
@@ -42,7 +42,7 @@ impl MlDsaKey {
 }
 
 impl CosigningKey {
-    /// The public half, by which its cosignatures are verified.
+    /// Returns the public half, which verifies its cosignatures.
     #[must_use]
     pub fn cosignature_key(&self) -> CosignatureKey {
         CosignatureKey::from_ed25519(self.verifying_key())
@@ -61,8 +61,8 @@ impl CosignatureKey {
     /// Reads a vkey, `<name>+<hash8>+<base64(algorithm ‖ public key)>`.
     ///
     /// # Errors
-    /// [`LedgerError::KeyMalformed`] when the text has another form or algorithm, its key id is not that of the key, or a key of
-    /// Ed25519 is not a point of the curve or a weak one.
+    /// [`LedgerError::KeyMalformed`] when the text has another form or algorithm, its key id does not match the key, or
+    /// an Ed25519 key is weak or not a point of the curve.
     pub fn from_text(text: &str) -> Result<Self, LedgerError> {
         let Ok((name, id, key)) = split_key_text::<ML_DSA_BYTES>(text, WITNESS_ML_DSA_ALGORITHM) else {
             return PublicKey::<WITNESS_ALGORITHM>::from_text(text).map(Self::from_ed25519);
@@ -78,7 +78,7 @@ impl CosignatureKey {
         }
     }
 
-    /// The vkey text.
+    /// Returns the vkey text.
     #[must_use]
     pub fn to_text(&self) -> String {
         match &self.public_key {
@@ -89,13 +89,13 @@ impl CosignatureKey {
         }
     }
 
-    /// The witness's name.
+    /// Returns the witness's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether it is the same public key, under whatever name.
+    /// Whether it is the same public key, whatever its name.
     #[must_use]
     pub fn is_same_key(&self, other: &Self) -> bool {
         match (&self.public_key, &other.public_key) {

@@ -2,9 +2,9 @@
 
 use std::fmt::Display;
 
-/// A count and its noun, which is given in the singular: `counted(2, "entry")` is "2 entries".
+/// Formats a count with its noun, given in the singular: `pluralize(2, "entry")` is "2 entries".
 ///
-/// Only nouns that take an s, or whose y becomes ies.
+/// Only for nouns that take an s, or whose y becomes ies.
 #[must_use]
 pub fn pluralize<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
     if count == N::from(1) {

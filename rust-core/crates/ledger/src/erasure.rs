@@ -1,5 +1,5 @@
-//! Erasures: what the retention job signs of salts that it destroys, in the words of `docs/reference/ledger-format.md`,
-//! section 9.
+//! Erasures: statements that the retention job signs about salts that it destroys, in the format of
+//! `docs/reference/ledger-format.md`, section 9.
 
 use crate::checkpoint::parse_decimal;
 use crate::note::Note;
@@ -8,39 +8,39 @@ use crate::{LedgerError, SigningKey, VerifyingKey};
 
 const FORMAT: &str = "proofgate.dev/erasure@v2";
 
-/// Which admissions of a log an erasure is about.
+/// The admissions of a log that an erasure covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ErasureScope {
-    /// That of this number.
+    /// The admission with this record number.
     Single(u64),
-    /// Those of a tenant up to a time, in unix microseconds.
+    /// The admissions of a tenant up to a time, in unix microseconds.
     Tenant {
-        /// Its name.
+        /// Name of the tenant.
         name: String,
-        /// The time.
+        /// Time up to which its admissions are covered.
         until: u64,
     },
 }
 
-/// That salts of a log were destroyed: of which admissions, when, and why.
+/// A statement that salts of a log were destroyed: for which admissions, when, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Erasure {
     /// The log: `<ledger>/<shard>/<incarnation>`.
     pub origin: String,
-    /// Its records, all of them.
+    /// Total number of its records.
     pub size: u64,
     /// When this was signed, in unix microseconds.
     pub time: u64,
-    /// How many admissions those are.
+    /// Number of those admissions.
     pub exchanges: u64,
-    /// Which ones.
+    /// The covered admissions.
     pub scope: ErasureScope,
     /// Who erased them, and why.
     pub justification: Justification,
 }
 
 impl Erasure {
-    /// Whether it is about the admission of this number.
+    /// Whether the erasure covers the admission with this record number, tenant and time.
     #[must_use]
     pub fn covers(&self, seq: u64, tenant: &str, ts: u64) -> bool {
         seq < self.size
@@ -50,7 +50,7 @@ impl Erasure {
             }
     }
 
-    /// The signed text: eight lines with the format's, one more with a ticket, each with a newline.
+    /// Returns the signed text: eight lines including the format line, one more with a ticket, each with a newline.
     #[must_use]
     pub fn body(&self) -> String {
         let what = match &self.scope {
@@ -67,10 +67,11 @@ impl Erasure {
         )
     }
 
-    /// The signed note, by the retention key under its own name.
+    /// Signs the statement with the retention key under its own name and returns the note.
     ///
     /// # Errors
-    /// [`LedgerError::StatementMalformed`] when a part of [`Self::justification`], or the tenant's name, is not one line of text; [`LedgerError::SignerFailed`].
+    /// [`LedgerError::StatementMalformed`] when a part of [`Self::justification`], or the tenant's name, is not one
+    /// line of text; [`LedgerError::SignerFailed`].
     pub fn sign(&self, key: &SigningKey) -> Result<String, LedgerError> {
         self.justification.check()?;
         if let ErasureScope::Tenant { name, .. } = &self.scope {
@@ -79,10 +80,10 @@ impl Erasure {
         key.sign_note(&self.body())
     }
 
-    /// Reads a signed note and checks that the retention key signed it.
+    /// Reads a signed note and verifies that the retention key signed it.
     ///
     /// # Errors
-    /// Any refusal of the note, its text or its signature.
+    /// Any error in the note, its text or its signature.
     pub fn verify(note: &str, key: &VerifyingKey) -> Result<Self, LedgerError> {
         let malformed = LedgerError::StatementMalformed;
         if note.len() > MAX_STATEMENT_BYTES {

@@ -1,10 +1,10 @@
-//! Everything that can be wrong with a tree, a proof, a note or a record.
+//! Errors in a tree, a proof, a note or a record.
 
-/// Why a proof, note, key or record was refused. Nothing here carries key material.
+/// Why a proof, note, key or record was refused. No variant contains key material.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LedgerError {
-    /// `Mmr::from_peaks`: the number of peaks is not the number of one bits of the size.
+    /// `Mmr::from_peaks`: the number of peaks differs from the number of one bits of the size.
     #[error("a range of size {size} has {} peaks, not {peaks}", size.count_ones())]
     PeakCount {
         /// Leaves claimed.
@@ -15,26 +15,26 @@ pub enum LedgerError {
     /// A leaf index is not below the tree size.
     #[error("leaf {index} is outside a tree of size {size}")]
     IndexOutOfRange {
-        /// 0-based leaf index asked for.
+        /// Requested leaf index, 0-based.
         index: u64,
         /// Leaves in the tree.
         size: u64,
     },
-    /// A consistency proof was asked from, or to, an empty tree: it proves nothing, the caller decides.
+    /// A consistency proof from or to an empty tree: it proves nothing, so the caller must decide.
     #[error("consistency with an empty tree proves nothing")]
     EmptyTree,
     /// The old size of a consistency proof exceeds the new size.
     #[error("the old tree is larger than the new one: its size is {old}, not at most {new}")]
     SizesReversed {
-        /// Leaves of the tree said to be older.
+        /// Leaves of the tree claimed to be older.
         old: u64,
-        /// Leaves of the tree said to be newer.
+        /// Leaves of the tree claimed to be newer.
         new: u64,
     },
-    /// A proof has more or fewer hashes than index and size ask for.
+    /// A proof has more or fewer hashes than index and size require.
     #[error("the proof has the wrong number of hashes for this index and size")]
     ProofLength,
-    /// A proof is well formed and leads to another root.
+    /// A proof is well formed but leads to another root.
     #[error("the proof leads to another root")]
     RootMismatch,
     /// A node needed for a proof is not stored.
@@ -46,12 +46,12 @@ pub enum LedgerError {
     /// A key text is not in the Go note form, or its key id does not match.
     #[error("key text: {0}")]
     KeyMalformed(&'static str),
-    /// A key was asked to speak for an origin that is neither its name nor below it.
+    /// A key is not valid for the requested origin, which is neither its name nor below it.
     #[error("the key {key:?} is not valid for the origin {origin:?}")]
     OriginNotBelowKey {
         /// Name of the ledger key.
         key: String,
-        /// Origin asked for.
+        /// Requested origin.
         origin: String,
     },
     /// A note is not a C2SP signed note, or exceeds the limits on size or number of signatures.
@@ -60,13 +60,13 @@ pub enum LedgerError {
     /// A note carries no signature by the expected key.
     #[error("the note is not signed by {0:?}")]
     NoteUnsigned(String),
-    /// A note carries a signature by the expected key that does not verify.
+    /// A note has a signature by the expected key that does not verify.
     #[error("the signature of {0:?} does not verify")]
     BadSignature(String),
-    /// A note is signed by a key that had given way to another before what the note is about began.
+    /// A note is signed by a key that had been succeeded by another before the subject of the note started.
     #[error("the key {0} was no longer valid: another key has succeeded it")]
     KeySuperseded(String),
-    /// A signer of another process gives no signature, or none that verifies. It can be asked again.
+    /// A signer in another process returned no signature, or none that verifies. The call can be retried.
     #[error("the signer: {0}")]
     SignerFailed(String),
     /// Statements of key succession that contradict each other.
@@ -75,19 +75,19 @@ pub enum LedgerError {
     /// A note's text is not a C2SP checkpoint.
     #[error("checkpoint: {0}")]
     CheckpointMalformed(&'static str),
-    /// A tenant's file of shred keys is none.
+    /// A tenant's shred key file is malformed.
     #[error("shred keys: {0}")]
     ShredKeysMalformed(&'static str),
-    /// A note's text is no tombstone, no erasure, no destruction of a key and no key succession.
+    /// A note's text is not a valid tombstone, erasure, hold statement, key destruction or key succession.
     #[error("statement: {0}")]
     StatementMalformed(&'static str),
-    /// A request to a witness is not one of C2SP tlog-witness.
+    /// A request to a witness is not a C2SP tlog-witness request.
     #[error("add-checkpoint: {0}")]
     RequestMalformed(&'static str),
     /// A text is not a C2SP trust policy.
     #[error("trust policy, line {line}: {reason}")]
     PolicyMalformed {
-        /// The line, from 1; the last when something is missing.
+        /// The line number, from 1; the last line if something is missing.
         line: usize,
         /// What is wrong with it.
         reason: String,
@@ -95,16 +95,16 @@ pub enum LedgerError {
     /// A proof file is not a C2SP tlog-proof.
     #[error("tlog-proof: {0}")]
     ProofMalformed(&'static str),
-    /// A proof carries no salt, so the commitment in its record cannot be opened with it alone.
+    /// A proof contains no salt, so it does not suffice to open the commitment in its record.
     #[error("the proof contains no salt: the salt was erased or omitted")]
     NoSalt,
-    /// A record of a kind that commits to no body.
+    /// The record has no commitment to a body.
     #[error("the record commits to no body")]
     NoCommitment,
-    /// A body is not the one that a record commits to.
+    /// A body is not the one to which the record commits.
     #[error("the commitment to the {0} does not open to this body")]
     CommitmentMismatch(&'static str),
-    /// A record's encoding exceeds `record::MAX_RECORD` bytes.
+    /// A record's encoding exceeds `record::MAX_RECORD_BYTES` bytes.
     #[error(
         "a record of {bytes} bytes exceeds the limit of {} bytes",
         crate::record_size::MAX_RECORD_BYTES
@@ -113,19 +113,19 @@ pub enum LedgerError {
         /// Encoded size in bytes.
         bytes: usize,
     },
-    /// A record is not one JSON object of the expected shape; the text says where.
+    /// A record is not one JSON object of the expected shape; the text gives the position.
     #[error("record: {0}")]
     RecordMalformed(String),
-    /// A record's kind is no name of a kind, or one of an unknown kind was to be encoded.
+    /// A record's kind is not a valid name, or a record of an unknown kind was to be encoded.
     #[error("unknown record kind {0:?}")]
     InvalidRecordKind(String),
 }
 
 impl LedgerError {
-    /// The code of what is not signed by the key that was given: whether it was changed is not known then.
+    /// Code for data that is not signed by the given key: whether it was changed is then unknown.
     pub const WRONG_KEY: &'static str = "another_key";
 
-    /// Stable machine code of the error.
+    /// Returns the stable machine code of the error.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Who made an export: a signed note (c2sp.org/signed-note) over the SHA-256 of its manifest.
+//! Signed statements of who made an export: a signed note (c2sp.org/signed-note) over the SHA-256 of its manifest.
 //!
 //! ```text
 //! proofgate/v1/export
@@ -7,7 +7,7 @@
 //! — <key name> <base64>
 //! ```
 //!
-//! The second line is no number, so that the note can never be taken for a checkpoint.
+//! The second line is not a number, so that the note can never be mistaken for a checkpoint.
 
 use crate::note::Note;
 use crate::{Hash, LedgerError, SigningKey, VerifyingKey};
@@ -24,7 +24,7 @@ fn note_text(manifest: &Hash) -> String {
 }
 
 impl SigningKey {
-    /// The signed note over a manifest, by its SHA-256.
+    /// Signs a manifest, given by its SHA-256, and returns the note.
     ///
     /// # Errors
     /// [`LedgerError::SignerFailed`].
@@ -34,10 +34,10 @@ impl SigningKey {
 }
 
 impl VerifyingKey {
-    /// Checks that this key signed a manifest, by its SHA-256.
+    /// Verifies that this key signed a manifest, given by its SHA-256.
     ///
     /// # Errors
-    /// Any refusal of the note or its signature; [`LedgerError::NoteMalformed`] when it is over something else.
+    /// Any error in the note or its signature; [`LedgerError::NoteMalformed`] when it covers something else.
     pub fn verify_export(&self, note: &str, manifest: &Hash) -> Result<(), LedgerError> {
         let note = Note::parse(note)?;
         note.verify(self)?;

@@ -1,5 +1,5 @@
-//! Holds and their releases: what the retention job signs of them, in the words of `docs/reference/ledger-format.md`,
-//! section 9.
+//! Holds and their releases: statements that the retention job signs about them, in the format of
+//! `docs/reference/ledger-format.md`, section 9.
 
 use crate::note::Note;
 use crate::statement::{Justification, MAX_STATEMENT_BYTES, StatementReader};
@@ -10,22 +10,22 @@ const RELEASE_FORMAT: &str = "proofgate.dev/release@v1";
 /// Largest scope of a hold, in bytes.
 const MAX_SCOPE_BYTES: usize = 4096;
 
-/// What became of a hold.
+/// A change of a hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HoldChange {
-    /// It was placed.
+    /// The hold was placed.
     Placed {
-        /// What it is about: a JSON object in one line, as the retention job's state has it.
+        /// Scope of the hold: a JSON object on one line, as in the retention job's state.
         scope: String,
     },
-    /// It was released.
+    /// The hold was released.
     Released {
-        /// When, in unix microseconds.
+        /// Time of the release, in unix microseconds.
         at: u64,
     },
 }
 
-/// That a hold was placed or released: which one, when, by whom and why.
+/// A statement that a hold was placed or released: which one, when, by whom and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HoldStatement {
     /// Name of the ledger.
@@ -34,16 +34,17 @@ pub struct HoldStatement {
     pub hold: u64,
     /// When it was placed, in unix microseconds.
     pub placed_at: u64,
-    /// What became of it.
+    /// Whether it was placed or released.
     pub change: HoldChange,
-    /// When this was signed, in unix microseconds: it may be later, as a hold counts before it is stated.
+    /// When this was signed, in unix microseconds. It may be later, because a hold takes effect before the statement is
+    /// signed.
     pub signed_at: u64,
-    /// Who did that, and why.
+    /// Who placed or released it, and why.
     pub justification: Justification,
 }
 
 impl HoldStatement {
-    /// When what it speaks of happened, in unix microseconds.
+    /// Returns when the hold was placed or released, in unix microseconds.
     #[must_use]
     pub fn time(&self) -> u64 {
         match self.change {
@@ -52,7 +53,7 @@ impl HoldStatement {
         }
     }
 
-    /// The signed text: eight lines with the format's, each with a newline; one more with a ticket.
+    /// Returns the signed text: eight lines including the format line, each with a newline; one more with a ticket.
     #[must_use]
     pub fn body(&self) -> String {
         let (format, change) = match &self.change {
@@ -69,7 +70,7 @@ impl HoldStatement {
         )
     }
 
-    /// The signed note, by the retention key under its own name.
+    /// Signs the statement with the retention key under its own name and returns the note.
     ///
     /// # Errors
     /// [`LedgerError::StatementMalformed`] when a part of [`Self::justification`], or the scope, is not one line of text;
@@ -80,17 +81,17 @@ impl HoldStatement {
         key.sign_note(&self.body())
     }
 
-    /// Whether it says that the hold was released before it was placed, or that this was signed before either.
+    /// Whether the hold was released before it was placed, or the statement was signed before either.
     #[must_use]
     pub fn is_backdated(&self) -> bool {
         self.time() < self.placed_at || self.signed_at < self.time()
     }
 
-    /// Reads a signed note and checks that the retention key signed it. That its times are in order is for the reader
-    /// to [check](Self::is_backdated).
+    /// Reads a signed note and verifies that the retention key signed it. The caller must [check](Self::is_backdated)
+    /// that its times are in order.
     ///
     /// # Errors
-    /// Any refusal of the note, its text or its signature.
+    /// Any error in the note, its text or its signature.
     pub fn verify(note: &str, key: &VerifyingKey) -> Result<Self, LedgerError> {
         if note.len() > MAX_STATEMENT_BYTES {
             return Err(LedgerError::StatementMalformed("larger than 8 KiB"));

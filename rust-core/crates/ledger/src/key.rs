@@ -1,9 +1,9 @@
 //! Ed25519 keys of signed notes, in the text forms of Go's `golang.org/x/mod/sumdb/note` (c2sp.org/signed-note).
 //!
-//! Keys of logs and of witnesses have algorithms of their own, so that none is both by mistake.
+//! Log keys and witness keys use different algorithm bytes, so that no key can be used as both by mistake.
 //!
-//! One ledger key speaks for every log of a gateway: [`SigningKey::for_origin`] and [`VerifyingKey::for_origin`] give
-//! the same key the name of one log's origin, as the checkpoint format asks for.
+//! One ledger key signs every log of a gateway: [`SigningKey::for_origin`] and [`VerifyingKey::for_origin`] return the
+//! same key under the name of one log's origin, as the checkpoint format requires.
 
 use crate::key_text::{
     LOG_ALGORITHM, WITNESS_ALGORITHM, check_name, check_origin, key_id, key_text, split_key_text,
@@ -15,34 +15,34 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::Arc;
 
-/// What a signer is asked to sign so that secrets can be derived of a key whose seed nobody here has. No note: it holds no
-/// newline.
+/// Message that a signer signs so that secrets can be derived from a key whose seed is not available here. It cannot be
+/// a note, because it contains no newline.
 const DERIVATION_DOMAIN: &[u8] = b"proofgate/v1/derivation\0";
 
 /// The secret half of a ledger's key, or of any log's.
 pub type SigningKey = PrivateKey<LOG_ALGORITHM>;
-/// The public half of a ledger's key, as it is handed to auditors.
+/// The public half of a ledger's key, as auditors receive it.
 pub type VerifyingKey = PublicKey<LOG_ALGORITHM>;
 /// The secret half of a witness's key.
 pub type CosigningKey = PrivateKey<WITNESS_ALGORITHM>;
 
-/// The secret half of a key. Its memory is overwritten when it is dropped and it never prints itself.
+/// The secret half of a key. Its memory is overwritten when it is dropped, and `Debug` does not print it.
 #[derive(Clone)]
 pub struct PrivateKey<const ALGORITHM: u8> {
     name: String,
     secret: Secret,
-    /// As in [`PublicKey`].
+    /// Same as in [`PublicKey`].
     lineage: Option<Arc<[LineageMember]>>,
 }
 
-/// Where the secret half is.
+/// Location of the secret half.
 #[derive(Clone)]
 enum Secret {
     Local(ed25519_dalek::SigningKey),
     Remote {
         public: ed25519_dalek::VerifyingKey,
         signer: Arc<dyn SignerElsewhere>,
-        /// What secrets are derived of, in the place of the seed.
+        /// Input from which secrets are derived, instead of the seed.
         derived: [u8; 32],
     },
 }
@@ -57,11 +57,11 @@ impl<const ALGORITHM: u8> fmt::Debug for PrivateKey<ALGORITHM> {
 }
 
 impl<const ALGORITHM: u8> PrivateKey<ALGORITHM> {
-    /// A key with this name from 32 bytes of randomness, which the caller must take from the operating system and
-    /// forget.
+    /// Creates a key with this name from 32 bytes of randomness, which the caller must take from the operating system
+    /// and then discard.
     ///
     /// # Errors
-    /// [`LedgerError::KeyMalformed`] when the name is empty or holds white space, a control character or `+`.
+    /// [`LedgerError::KeyMalformed`] when the name is empty or contains white space, a control character or `+`.
     pub fn generate(name: &str, seed: [u8; 32]) -> Result<Self, LedgerError> {
         check_name(name)?;
         Ok(Self {
@@ -74,7 +74,7 @@ impl<const ALGORITHM: u8> PrivateKey<ALGORITHM> {
     /// Reads `PRIVATE+KEY+<name>+<hash8>+<base64(algorithm ‖ seed)>`.
     ///
     /// # Errors
-    /// [`LedgerError::KeyMalformed`] when the text has another form or its key id is not that of the key.
+    /// [`LedgerError::KeyMalformed`] when the text has another form, or its key id does not match the key.
     pub fn from_text(text: &str) -> Result<Self, LedgerError> {
         let rest = text
             .strip_prefix("PRIVATE+KEY+")
@@ -89,7 +89,8 @@ impl<const ALGORITHM: u8> PrivateKey<ALGORITHM> {
         }
     }
 
-    /// The private key text that [`Self::from_text`] reads. It is a secret. Of a key that a signer holds it is the vkey.
+    /// Returns the private key text that [`Self::from_text`] reads, which is a secret. For a key held by a signer,
+    /// returns the vkey.
     #[must_use]
     pub fn to_text(&self) -> String {
         let public = self.verifying_key();
@@ -102,13 +103,13 @@ impl<const ALGORITHM: u8> PrivateKey<ALGORITHM> {
         }
     }
 
-    /// Name of the key: a ledger's, an origin or a witness's.
+    /// Returns the name of the key: a ledger's, an origin or a witness's.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The public half, with what is known of its line.
+    /// Returns the public half, with what is known of its lineage.
     #[must_use]
     pub fn verifying_key(&self) -> PublicKey<ALGORITHM> {
         let public = match &self.secret {
@@ -122,7 +123,7 @@ impl<const ALGORITHM: u8> PrivateKey<ALGORITHM> {
     }
 
     /// # Errors
-    /// [`LedgerError::SignerFailed`] when the key is a signer's, and that gives no signature which verifies.
+    /// [`LedgerError::SignerFailed`] when a signer holds the key and returns no signature, or one that does not verify.
     pub(crate) fn sign_bytes(&self, message: &[u8]) -> Result<Signature, LedgerError> {
         match &self.secret {
             Secret::Local(key) => Ok(key.sign(message)),
@@ -139,10 +140,11 @@ impl<const ALGORITHM: u8> PrivateKey<ALGORITHM> {
 }
 
 impl SigningKey {
-    /// The same key under the name of `origin`, which must be the key's name or start with it and a slash.
+    /// Returns the same key under the name of `origin`, which must be the key's name or start with it and a slash.
     ///
     /// # Errors
-    /// [`LedgerError::OriginNotBelowKey`] for any other origin, [`LedgerError::KeyMalformed`] when it is no key name.
+    /// [`LedgerError::OriginNotBelowKey`] for any other origin, [`LedgerError::KeyMalformed`] when it is not a valid
+    /// key name.
     pub fn for_origin(&self, origin: &str) -> Result<Self, LedgerError> {
         check_origin(&self.name, origin)?;
         Ok(Self {
@@ -151,11 +153,13 @@ impl SigningKey {
         })
     }
 
-    /// A key that a signer holds. It is asked twice for one signature, of which the secrets of [`Self::derive`] are made:
-    /// they are as secret as that signature, so a signer gives it to the ledger's own processes alone.
+    /// Creates a key that a signer holds. The signer is asked twice for the same signature, from which the secrets of
+    /// [`Self::derive`] are made. They are as secret as that signature, so a signer must return it only to the ledger's
+    /// own processes.
     ///
     /// # Errors
-    /// [`LedgerError::SignerFailed`] when it does not answer, holds another key, or signs one message in two ways.
+    /// [`LedgerError::SignerFailed`] when it does not answer, holds another key, or returns two different signatures
+    /// for one message.
     pub fn from_signer(public: &VerifyingKey, signer: Arc<dyn SignerElsewhere>) -> Result<Self, LedgerError> {
         let refused = |why: &str| LedgerError::SignerFailed(why.to_owned());
         let asked = || {
@@ -193,12 +197,12 @@ impl SigningKey {
         }
     }
 
-    /// A secret of 32 bytes that only a holder of this key can know, for what `purpose` and `context` name: the first
-    /// block of HKDF-Expand with SHA-256 and the seed as its pseudorandom key (RFC 5869 section 2.3).
+    /// Derives a secret of 32 bytes that only a holder of this key can know, for the given `purpose` and `context`: the
+    /// first block of HKDF-Expand with SHA-256 and the seed as its pseudorandom key (RFC 5869 section 2.3).
     ///
-    /// `purpose` is a constant and holds no NUL. Of a key that a signer holds, the digest of one signature of it stands for
-    /// the seed. The name of the key does not matter, so that the ledger's key and an
-    /// origin's derive the same.
+    /// `purpose` is a constant and contains no NUL. For a key held by a signer, the digest of one of its signatures
+    /// replaces the seed. The name of the key has no effect, so the ledger's key and an origin's key derive the same
+    /// secrets.
     #[must_use]
     pub fn derive(&self, purpose: &str, context: &[u8]) -> [u8; 32] {
         debug_assert!(!purpose.contains('\0'));
@@ -218,17 +222,17 @@ impl SigningKey {
     }
 }
 
-/// The public half of a key; of a log's, with the keys before and after it, as far as they are known.
+/// The public half of a key; a log's key also carries the known keys before and after it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicKey<const ALGORITHM: u8> {
     name: String,
     id: [u8; 4],
     key: ed25519_dalek::VerifyingKey,
-    /// All keys of the line, this one among them, oldest first; none of a key that is known alone.
+    /// All keys of the lineage, oldest first, including this one; `None` if no other key is known.
     lineage: Option<Arc<[LineageMember]>>,
 }
 
-/// A point of a line of keys, and until when it may begin something new, in unix microseconds.
+/// A key of a lineage, and until when it may start something new, in unix microseconds.
 type LineageMember = (ed25519_dalek::VerifyingKey, Option<u64>);
 
 impl<const ALGORITHM: u8> fmt::Debug for PublicKey<ALGORITHM> {
@@ -250,8 +254,8 @@ impl<const ALGORITHM: u8> PublicKey<ALGORITHM> {
     /// Reads a vkey, `<name>+<hash8>+<base64(algorithm ‖ public key)>`.
     ///
     /// # Errors
-    /// [`LedgerError::KeyMalformed`] when the text has another form, its key id is not that of the key, or the key is not a
-    /// point of the curve or a weak one.
+    /// [`LedgerError::KeyMalformed`] when the text has another form, its key id does not match the key, or the key is
+    /// weak or not a point of the curve.
     pub fn from_text(text: &str) -> Result<Self, LedgerError> {
         let (name, id, key) = split_key_text(text, ALGORITHM)?;
         check_name(&name)?;
@@ -262,25 +266,25 @@ impl<const ALGORITHM: u8> PublicKey<ALGORITHM> {
         }
     }
 
-    /// The vkey text.
+    /// Returns the vkey text.
     #[must_use]
     pub fn to_text(&self) -> String {
         key_text(&self.name, self.id, ALGORITHM, self.key.as_bytes())
     }
 
-    /// Name of the key: a ledger's, an origin or a witness's.
+    /// Returns the name of the key: a ledger's, an origin or a witness's.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether it is the same point of the curve, under whatever name.
+    /// Whether it is the same point of the curve, whatever its name.
     #[must_use]
     pub fn is_same_key(&self, other: &Self) -> bool {
         self.key == other.key
     }
 
-    /// The point itself, as 32 bytes.
+    /// Returns the point itself, as 32 bytes.
     #[must_use]
     pub fn point_bytes(&self) -> [u8; 32] {
         self.key.to_bytes()
@@ -290,7 +294,7 @@ impl<const ALGORITHM: u8> PublicKey<ALGORITHM> {
         self.id
     }
 
-    /// Checks a signature of 64 bytes by RFC 8032 section 5.1.7, without the cofactor.
+    /// Verifies a signature of 64 bytes by RFC 8032 section 5.1.7, without the cofactor.
     ///
     /// # Errors
     /// [`LedgerError::BadSignature`].
@@ -302,20 +306,21 @@ impl<const ALGORITHM: u8> PublicKey<ALGORITHM> {
     }
 }
 
-/// A key of a line, and how long it may begin something new.
+/// A key of a lineage, and until when it may start something new.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineageKey {
-    /// The key, alone.
+    /// The key, without its lineage.
     pub key: VerifyingKey,
-    /// The last moment, in unix microseconds; `None` of the newest key.
+    /// The last such moment, in unix microseconds; `None` for the newest key.
     pub valid_until: Option<u64>,
 }
 
 impl VerifyingKey {
-    /// The same key under the name of `origin`, which must be the key's name or start with it and a slash.
+    /// Returns the same key under the name of `origin`, which must be the key's name or start with it and a slash.
     ///
     /// # Errors
-    /// [`LedgerError::OriginNotBelowKey`] for any other origin, [`LedgerError::KeyMalformed`] when it is no key name.
+    /// [`LedgerError::OriginNotBelowKey`] for any other origin, [`LedgerError::KeyMalformed`] when it is not a valid
+    /// key name.
     pub fn for_origin(&self, origin: &str) -> Result<Self, LedgerError> {
         check_origin(&self.name, origin)?;
         Ok(Self {
@@ -324,7 +329,7 @@ impl VerifyingKey {
         })
     }
 
-    /// All keys of the line, oldest first; this one where no other is known.
+    /// Returns all keys of the lineage, oldest first; only this one if no other is known.
     #[must_use]
     pub fn lineage(&self) -> Vec<LineageKey> {
         let alone = [(self.key, None)];
@@ -336,7 +341,7 @@ impl VerifyingKey {
         members.iter().map(key).collect()
     }
 
-    /// The same key, and nothing of its line.
+    /// Returns the same key without its lineage.
     #[must_use]
     pub fn without_lineage(&self) -> Self {
         Self {
@@ -356,7 +361,7 @@ impl VerifyingKey {
         }
     }
 
-    /// Whether a key of its line is one of the other's, under whatever name.
+    /// Whether the two lineages have a key in common, whatever its name.
     #[must_use]
     pub fn shares_key_with(&self, other: &Self) -> bool {
         let others = other.lineage();
@@ -364,8 +369,8 @@ impl VerifyingKey {
         self.lineage().iter().any(is_theirs)
     }
 
-    /// Whether neither is the other, nor could speak for the other's name or a name below it: what the key of an auditor
-    /// or a retention key must be beside the ledger's. That holds of every key of both lines.
+    /// Whether the two keys are different and neither is valid for the other's name or a name below it, as an auditor's
+    /// or a retention key must be relative to the ledger's. This holds for every key of both lineages.
     #[must_use]
     pub fn is_independent_of(&self, other: &Self) -> bool {
         !self.shares_key_with(other)

@@ -1,5 +1,5 @@
-//! Destructions of shred keys: what the retention job signs of them, in the words of `docs/reference/ledger-format.md`,
-//! section 9.
+//! Key destructions: statements that the retention job signs about destroyed shred keys, in the format of
+//! `docs/reference/ledger-format.md`, section 9.
 
 use crate::note::Note;
 use crate::record::ShredKeyId;
@@ -8,25 +8,25 @@ use crate::{LedgerError, SigningKey, VerifyingKey};
 
 const FORMAT: &str = "proofgate.dev/key-destruction@v2";
 
-/// That a tenant's shred key was destroyed: no salt that needs it can be had any more.
+/// A statement that a tenant's shred key was destroyed, so no salt that needs it can be derived any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyDestruction {
     /// Name of the ledger.
     pub ledger: String,
-    /// The key.
+    /// The destroyed key.
     pub key: ShredKeyId,
-    /// Whose it was.
+    /// The tenant that owned it.
     pub tenant: String,
     /// When this was signed, in unix microseconds.
     pub time: u64,
-    /// Admissions in this volume that named it then.
+    /// Admissions on this volume that named the key at that time.
     pub exchanges: u64,
     /// Who destroyed it, and why.
     pub justification: Justification,
 }
 
 impl KeyDestruction {
-    /// The signed text: eight lines with the format's, one more with a ticket, each with a newline.
+    /// Returns the signed text: eight lines including the format line, one more with a ticket, each with a newline.
     #[must_use]
     pub fn body(&self) -> String {
         format!(
@@ -40,20 +40,21 @@ impl KeyDestruction {
         )
     }
 
-    /// The signed note, by the retention key under its own name.
+    /// Signs the statement with the retention key under its own name and returns the note.
     ///
     /// # Errors
-    /// [`LedgerError::StatementMalformed`] when a part of [`Self::justification`], or the tenant's name, is not one line of text; [`LedgerError::SignerFailed`].
+    /// [`LedgerError::StatementMalformed`] when a part of [`Self::justification`], or the tenant's name, is not one
+    /// line of text; [`LedgerError::SignerFailed`].
     pub fn sign(&self, key: &SigningKey) -> Result<String, LedgerError> {
         self.justification.check()?;
         check_reason(&self.tenant)?;
         key.sign_note(&self.body())
     }
 
-    /// Reads a signed note and checks that the retention key signed it.
+    /// Reads a signed note and verifies that the retention key signed it.
     ///
     /// # Errors
-    /// Any refusal of the note, its text or its signature.
+    /// Any error in the note, its text or its signature.
     pub fn verify(note: &str, key: &VerifyingKey) -> Result<Self, LedgerError> {
         let malformed = LedgerError::StatementMalformed;
         if note.len() > MAX_STATEMENT_BYTES {

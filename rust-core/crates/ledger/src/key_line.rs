@@ -1,29 +1,30 @@
-//! A line of keys: one that is known, and those before and after it that statements of succession lead to.
+//! Key lineages: a known key, and the keys before and after it according to statements of succession.
 
 use crate::{KeySuccession, LedgerError, LineageKey, SigningKey, VerifyingKey};
 
-/// Most keys in a line.
+/// Most keys in a lineage.
 pub const MAX_KEYS: usize = 64;
 
 impl VerifyingKey {
-    /// Reads the text of a key file: a vkey in the first line, and behind it, if there are any, statements of succession.
+    /// Parses the text of a key file: a vkey in the first line, followed by statements of succession, if any.
     ///
     /// # Errors
-    /// As [`Self::from_text`], [`KeySuccession::verify`] and [`Self::with_successions`].
+    /// Same as [`Self::from_text`], [`KeySuccession::verify`] and [`Self::with_successions`].
     pub fn from_file_text(text: &str) -> Result<Self, LedgerError> {
         let (vkey, notes) = split_key_file(text);
         Self::from_text(vkey)?.with_successions(&read_notes(notes)?)
     }
 
-    /// This key, with the keys before and after it that the statements lead to: what any of them signed is then taken as
-    /// signed by this one, as far as its time had not run out. Those that it knows already stay. Statements that lead
-    /// nowhere from here are passed over: anybody can make keys of a name and statements about them.
+    /// Returns this key with the keys before and after it according to the statements. Signatures by any of them then
+    /// count as signatures by this key, within the validity period of the signer. Keys that are already in the lineage
+    /// stay. Statements that do not connect to this key are ignored, because anyone can make keys of the same name and
+    /// statements about them.
     ///
-    /// Of two statements about the same two keys, the earlier end counts.
+    /// If two statements name the same two keys, the earlier end counts.
     ///
     /// # Errors
-    /// [`LedgerError::ConflictingSuccessions`] when a key of the line has two successors or two predecessors, follows itself, or there
-    /// are more than 64 keys.
+    /// [`LedgerError::ConflictingSuccessions`] when a key of the lineage has two successors or two predecessors,
+    /// succeeds itself, or there are more than 64 keys.
     pub fn with_successions(&self, successions: &[KeySuccession]) -> Result<Self, LedgerError> {
         let known = self.lineage();
         let mut steps: Vec<KeySuccession> = Vec::new();
@@ -56,7 +57,8 @@ impl VerifyingKey {
             check_addition(&line, &step.old_key)?;
             line.insert(0, step.old_key.clone());
         }
-        // The walk looked ahead from here and back from here; a fork may lie the other way round.
+        // The walk checked successors only forwards and predecessors only backwards; check every key for forks in both
+        // directions.
         let mut found = Vec::with_capacity(line.len());
         for key in line {
             find_single(&steps, |step| step.new_key == key)?;
@@ -69,7 +71,7 @@ impl VerifyingKey {
         Ok(self.with_lineage(found))
     }
 
-    /// The newest key of the line, alone: the one that signs what is new.
+    /// Returns the newest key of the lineage, which signs everything new, without its lineage.
     #[must_use]
     pub fn newest_key(&self) -> Self {
         self.lineage()
@@ -77,7 +79,7 @@ impl VerifyingKey {
             .map_or_else(|| self.without_lineage(), |last| last.key)
     }
 
-    /// Where a key stands in the line, under whatever name: 0 is the oldest.
+    /// Returns the position of a key in the lineage, whatever its name: 0 is the oldest.
     #[must_use]
     pub fn position_of(&self, key: &Self) -> Option<usize> {
         self.lineage().iter().position(|known| known.key.is_same_key(key))
@@ -85,29 +87,29 @@ impl VerifyingKey {
 }
 
 impl SigningKey {
-    /// Reads the text of a key file: a private key in the first line, perhaps the one before it in the second, and behind
-    /// that, if there are any, statements of succession, by which its public half knows its line.
+    /// Parses the text of a key file: a private key in the first line, optionally the previous key in the second,
+    /// followed by statements of succession, if any, which give the public half its lineage.
     ///
     /// # Errors
-    /// As [`Self::from_rotation_text`].
+    /// Same as [`Self::from_rotation_text`].
     pub fn from_file_text(text: &str) -> Result<Self, LedgerError> {
         Ok(Self::from_rotation_text(text)?.0)
     }
 
-    /// As [`Self::from_file_text`], with the key before it if that is there.
+    /// Same as [`Self::from_file_text`], and also returns the previous key, if the file has one.
     ///
     /// # Errors
-    /// As [`Self::from_text`], [`KeySuccession::verify`] and [`VerifyingKey::with_successions`]; [`LedgerError::ConflictingSuccessions`]
-    /// when no statement says that the first follows the second.
+    /// Same as [`Self::from_text`], [`KeySuccession::verify`] and [`VerifyingKey::with_successions`];
+    /// [`LedgerError::ConflictingSuccessions`] when no statement says that the first key succeeds the second.
     pub fn from_rotation_text(text: &str) -> Result<(Self, Option<Self>), LedgerError> {
         Self::from_rotation_text_with(text, &Self::from_text)
     }
 
-    /// As [`Self::from_rotation_text`], where a line that is a key is read by `read`: one that begins with `PRIVATE+KEY+`, or
-    /// with `SIGNER` and a blank.
+    /// Same as [`Self::from_rotation_text`], but parses the key lines with `read`: those that start with
+    /// `PRIVATE+KEY+`, or with `SIGNER` and a space.
     ///
     /// # Errors
-    /// As [`Self::from_rotation_text`], and those of `read`.
+    /// Same as [`Self::from_rotation_text`], and the errors of `read`.
     pub fn from_rotation_text_with(
         text: &str,
         read: &dyn Fn(&str) -> Result<Self, LedgerError>,
@@ -135,7 +137,7 @@ impl SigningKey {
     }
 }
 
-/// The first line of a key file, and what is behind it.
+/// Splits a key file into its first line and the rest.
 fn split_key_file(text: &str) -> (&str, &str) {
     let text = text.trim_start();
     let (key, behind) = text.split_once('\n').unwrap_or((text, ""));
@@ -159,7 +161,7 @@ fn check_addition(line: &[VerifyingKey], key: &VerifyingKey) -> Result<(), Ledge
     }
 }
 
-/// The one statement of this kind, if there is one.
+/// Returns the only matching statement, if there is one.
 fn find_single(
     successions: &[KeySuccession],
     predicate: impl Fn(&KeySuccession) -> bool,

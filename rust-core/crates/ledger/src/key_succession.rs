@@ -1,8 +1,9 @@
-//! Key successions: that a key gives way to another one of the same name, signed by both; in the words of
-//! `docs/reference/ledger-format.md`, section 10.
+//! Key successions: statements, signed by both keys, that a key is succeeded by another of the same name, in the format
+//! of `docs/reference/ledger-format.md`, section 10.
 //!
-//! The old key says who speaks after it, and the new one that it takes this on: whoever knows either learns the other.
-//! So a writer of the volume plants no key of his own, and a holder of some key makes nobody its predecessor.
+//! The old key names its successor, and the new key accepts: a reader who trusts either learns the other. So someone
+//! who can write the volume cannot introduce a key of his own, and the holder of one key cannot declare another key its
+//! predecessor.
 
 use crate::note::{Note, signature_line};
 use crate::statement::{MAX_STATEMENT_BYTES, StatementReader};
@@ -10,25 +11,25 @@ use crate::{LedgerError, SigningKey, VerifyingKey};
 
 const FORMAT: &str = "proofgate.dev/key-succession@v1";
 
-/// That one key follows another.
+/// A statement that one key succeeds another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeySuccession {
-    /// The key that ends.
+    /// The key that is succeeded.
     pub old_key: VerifyingKey,
-    /// The key that follows it, under the same name.
+    /// The key that succeeds it, under the same name.
     pub new_key: VerifyingKey,
     /// When it was signed, in unix microseconds.
     pub signed_at: u64,
-    /// The last moment at which the old key may begin a log, remove one or erase salts, in unix microseconds.
+    /// The last moment at which the old key may start a log, remove one or erase salts, in unix microseconds.
     pub valid_until: u64,
 }
 
 impl KeySuccession {
-    /// The signed note, by both keys under their name.
+    /// Signs the statement with both keys under their name and returns the note.
     ///
     /// # Errors
-    /// [`LedgerError::StatementMalformed`] when the keys have different names or are one key, or `until` is before `made`;
-    /// [`LedgerError::SignerFailed`].
+    /// [`LedgerError::StatementMalformed`] when the keys have different names or are the same key, or `until` is before
+    /// `made`; [`LedgerError::SignerFailed`].
     pub fn sign(old: &SigningKey, new: &SigningKey, made: u64, until: u64) -> Result<String, LedgerError> {
         let succession = Self {
             old_key: old.verifying_key(),
@@ -49,7 +50,7 @@ impl KeySuccession {
         Ok(format!("{text}\n{first}{second}"))
     }
 
-    /// The signed text: five lines with the format's, each with a newline.
+    /// Returns the signed text: five lines including the format line, each with a newline.
     #[must_use]
     pub fn body(&self) -> String {
         format!(
@@ -61,11 +62,11 @@ impl KeySuccession {
         )
     }
 
-    /// Reads a signed note and checks that both keys that it names signed it. Whether one of them is to be believed is for
-    /// [`VerifyingKey::with_successions`] to say.
+    /// Reads a signed note and verifies that both keys that it names signed it. Whether one of these keys is trusted is
+    /// decided by [`VerifyingKey::with_successions`].
     ///
     /// # Errors
-    /// Any refusal of the note, its text or one of its two signatures.
+    /// Any error in the note, its text or one of its two signatures.
     pub fn verify(note: &str) -> Result<Self, LedgerError> {
         if note.len() > MAX_STATEMENT_BYTES {
             return Err(LedgerError::StatementMalformed("larger than 8 KiB"));
@@ -85,8 +86,8 @@ impl KeySuccession {
         Ok(succession)
     }
 
-    /// Takes notes apart that stand one behind the other, with or without blank lines between them, each with the newline
-    /// at its end. What stands before the first of them is the first part of the answer.
+    /// Splits concatenated notes, with or without blank lines between them, each with its final newline. Text before
+    /// the first note becomes part of the first element.
     #[must_use]
     pub fn split_notes(text: &str) -> Vec<String> {
         let begin = format!("\n{FORMAT}\n");

@@ -1,17 +1,17 @@
-//! The text form of a key, and what a key may be named.
+//! The text form of a key, and the rules for key names.
 
 use crate::LedgerError;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use sha2::{Digest, Sha256};
 
-/// The algorithm of a log's key.
+/// Algorithm byte of a log's key.
 pub(crate) const LOG_ALGORITHM: u8 = 0x01;
-/// The algorithm of a witness's key of Ed25519.
+/// Algorithm byte of a witness's Ed25519 key.
 pub(crate) const WITNESS_ALGORITHM: u8 = 0x04;
-/// The algorithm of a witness's key of ML-DSA-44.
+/// Algorithm byte of a witness's ML-DSA-44 key.
 pub(crate) const WITNESS_ML_DSA_ALGORITHM: u8 = 0x06;
 
-/// The first bytes of SHA-256 over a key's name, a newline, its algorithm and the public key.
+/// Computes a key id: the first bytes of SHA-256 over the key's name, a newline, its algorithm and the public key.
 pub(crate) fn key_id(name: &str, algorithm: u8, public: &[u8]) -> [u8; 4] {
     let mut sha = Sha256::new();
     sha.update(name.as_bytes());
@@ -21,7 +21,7 @@ pub(crate) fn key_id(name: &str, algorithm: u8, public: &[u8]) -> [u8; 4] {
     [digest[0], digest[1], digest[2], digest[3]]
 }
 
-/// `<name>+<hash8>+<base64(algorithm ‖ key)>`.
+/// Formats `<name>+<hash8>+<base64(algorithm ‖ key)>`.
 pub(crate) fn key_text(name: &str, id: [u8; 4], algorithm: u8, key: &[u8]) -> String {
     let mut body = Vec::with_capacity(1 + key.len());
     body.push(algorithm);
@@ -57,13 +57,13 @@ pub(crate) fn check_origin(name: &str, origin: &str) -> Result<(), LedgerError> 
     check_name(origin)
 }
 
-/// Splits `<name>+<hash8>+<base64(algorithm ‖ key)>`, of a key of so many bytes.
+/// Splits `<name>+<hash8>+<base64(algorithm ‖ key)>`, for a key of `BYTES` bytes.
 pub(crate) fn split_key_text<const BYTES: usize>(
     text: &str,
     algorithm: u8,
 ) -> Result<(String, [u8; 4], [u8; BYTES]), LedgerError> {
     let form = || LedgerError::KeyMalformed("not of the form name+hash+base64");
-    // The base64 alphabet has a '+', a name has none.
+    // The base64 alphabet contains `+`, but a name does not.
     let mut parts = text.splitn(3, '+');
     let (name, id, body) = match (parts.next(), parts.next(), parts.next()) {
         (Some(name), Some(id), Some(body)) => (name, id, body),

@@ -1,12 +1,12 @@
-//! What an outsider needs to check a gateway's evidence, and what a worker needs to produce it: records and their
-//! leaf hashes, the Merkle Mountain Range over them, signed checkpoints, what witnesses add to them, proofs, and what
-//! the retention job signs of logs that it removes and of salts and keys that it destroys.
+//! Types to produce and verify a gateway's evidence: records and their leaf hashes, the Merkle Mountain Range over
+//! them, signed checkpoints, witness cosignatures, proofs, and the statements that the retention job signs about logs
+//! that it removes and salts and keys that it destroys.
 //!
-//! The range hashes and bags its peaks exactly as RFC 6962 does, so its root *is* the RFC 6962 tree head and its
-//! proofs *are* RFC 9162 proofs. Checkpoints are C2SP signed notes and proofs are C2SP `.tlog-proof` files, so foreign
-//! tools verify them offline.
+//! The range hashes and bags its peaks exactly as RFC 6962 does, so its root *is* the RFC 6962 tree head and its proofs
+//! *are* RFC 9162 proofs. Checkpoints are C2SP signed notes and proofs are C2SP `.tlog-proof` files, so third-party
+//! tools can verify them offline.
 //!
-//! No I/O happens here: the WAL crate brings the bytes.
+//! This crate does no I/O: the WAL crate reads and writes the bytes.
 #![forbid(unsafe_code)]
 
 mod add_checkpoint;

@@ -4,9 +4,9 @@ use crate::key_text::check_name;
 use crate::{LedgerError, SigningKey, VerifyingKey};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-/// Largest note that is looked at, in bytes: sixteen ML-DSA-44 cosignatures fit.
+/// Largest note that is parsed, in bytes: sixteen ML-DSA-44 cosignatures fit.
 pub const MAX_NOTE_BYTES: usize = 64 * 1024;
-/// Most signature lines that are looked at: a log's own, and one of each witness that a policy may name.
+/// Most signature lines that are parsed: a log's own, and one of each witness that a policy may name.
 pub const MAX_SIGNATURES: usize = 64;
 
 pub(crate) const SIGNATURE_PREFIX: &str = "\u{2014} ";
@@ -23,7 +23,7 @@ impl SigningKey {
     }
 }
 
-/// A note, taken apart and not yet believed.
+/// A signed note, parsed but not verified.
 pub(crate) struct Note<'a> {
     /// The signed text, with its last newline.
     pub(crate) text: &'a str,
@@ -31,7 +31,7 @@ pub(crate) struct Note<'a> {
 }
 
 impl<'a> Note<'a> {
-    /// Takes a note apart without checking a signature.
+    /// Parses a note without checking a signature.
     pub(crate) fn parse(note: &'a str) -> Result<Self, LedgerError> {
         let malformed = LedgerError::NoteMalformed;
         if note.len() > MAX_NOTE_BYTES {
@@ -72,21 +72,21 @@ impl<'a> Note<'a> {
         })
     }
 
-    /// What follows the key id in each signature line that claims to be by a key of this name and id.
+    /// Returns the bytes after the key id in each signature line that claims to be by a key of this name and id.
     pub(crate) fn signatures_by(&self, name: &str, id: [u8; 4]) -> impl Iterator<Item = &[u8]> {
         self.signatures
             .iter()
             .filter_map(move |(signer, body)| body.strip_prefix(&id).filter(|_| *signer == name))
     }
 
-    /// Checks every signature line that claims to be by `key` or a key of its line; there must be at least one. Lines of
-    /// other keys are ignored: witnesses add lines.
+    /// Verifies every signature line that claims to be by `key` or a key of its lineage; there must be at least one.
+    /// Lines of other keys are ignored, because witnesses add lines.
     pub(crate) fn verify(&self, key: &VerifyingKey) -> Result<(), LedgerError> {
         self.verify_signer(key, None).map(drop)
     }
 
-    /// As [`Self::verify`], for something that began at `at`, in unix microseconds, if that is known; the key, alone, that
-    /// signed. Of several of one line it is the newest.
+    /// Same as [`Self::verify`], for a subject that started at `at`, in unix microseconds, if known. Returns the key
+    /// that signed, without its lineage; if several keys of the lineage signed, the newest.
     pub(crate) fn verify_signer(
         &self,
         key: &VerifyingKey,
@@ -107,10 +107,11 @@ impl<'a> Note<'a> {
     }
 }
 
-/// A note without what others added to it: the text, and the first line by `key` or the newest key of its line that signed.
+/// Removes the signature lines that others added to a note: keeps the text and the first line by the newest key of
+/// `key`'s lineage that signed.
 ///
 /// # Errors
-/// Any refusal of the note or of a signature that claims to be by the key.
+/// Any error in the note, or in a signature that claims to be by the key.
 pub fn strip_other_signatures(note: &str, key: &VerifyingKey) -> Result<String, LedgerError> {
     let note = Note::parse(note)?;
     let signer = note.verify_signer(key, None)?;
@@ -121,7 +122,7 @@ pub fn strip_other_signatures(note: &str, key: &VerifyingKey) -> Result<String, 
     Ok(format!("{}\n{}", note.text, line.unwrap_or_default()))
 }
 
-/// A signature line: the key's name, and the base64 of its id and what follows that.
+/// Formats a signature line: the key's name, and the base64 of its id and the bytes after the id.
 pub(crate) fn signature_line(name: &str, id: [u8; 4], signature: &[u8]) -> String {
     let body = STANDARD.encode([&id, signature].concat());
     format!("{SIGNATURE_PREFIX}{name} {body}\n")

@@ -1,20 +1,20 @@
-//! Inclusion and consistency proofs: how they are read out of stored nodes, and how a stranger checks them.
+//! Inclusion and consistency proofs: how to read them from stored nodes, and how a third party verifies them.
 //!
-//! Verification is RFC 9162 sections 2.1.3.2 and 2.1.4.2 to the letter and consumes every input: index, size, each
-//! hash of the proof and the root all decide.
+//! Verification follows RFC 9162 sections 2.1.3.2 and 2.1.4.2 exactly and uses every input: index, size, root and each
+//! hash of the proof.
 
 use crate::{Hash, LedgerError, node_hash, tree::node_position};
 use sha2::{Digest, Sha256};
 
 /// Read access to the stored nodes of a tree.
 pub trait NodeReader {
-    /// What a failed read returns; it can also carry the refusals of this crate.
+    /// Error of a failed read; it can also carry the errors of this crate.
     type Error: From<LedgerError>;
 
-    /// The node at a flat post-order position.
+    /// Returns the node at a flat post-order position.
     ///
     /// # Errors
-    /// When the node is not stored or cannot be read.
+    /// Returned when the node is not stored or cannot be read.
     fn node(&self, position: u64) -> Result<Hash, Self::Error>;
 }
 
@@ -38,10 +38,10 @@ impl NodeReader for Vec<Hash> {
     }
 }
 
-/// The inclusion proof of leaf `index` in the tree of `size` leaves, leaf upward (RFC 9162 section 2.1.3.1).
+/// Computes the inclusion proof of leaf `index` in the tree of `size` leaves, leaf upward (RFC 9162 section 2.1.3.1).
 ///
 /// # Errors
-/// [`LedgerError::IndexOutOfRange`] unless `index < size`; whatever `nodes` returns.
+/// [`LedgerError::IndexOutOfRange`] unless `index < size`; any error of `nodes`.
 pub fn inclusion_proof<N: NodeReader + ?Sized>(
     nodes: &N,
     index: u64,
@@ -50,11 +50,11 @@ pub fn inclusion_proof<N: NodeReader + ?Sized>(
     subtree_inclusion(nodes, index, 0, size)
 }
 
-/// The proof that the tree of `old` leaves is a prefix of the tree of `new` leaves (RFC 9162 section 2.1.4.1).
+/// Computes the proof that the tree of `old` leaves is a prefix of the tree of `new` leaves (RFC 9162 section 2.1.4.1).
 /// Empty when the sizes are equal.
 ///
 /// # Errors
-/// [`LedgerError::EmptyTree`] for `old == 0`, [`LedgerError::SizesReversed`] for `old > new`; whatever `nodes` returns.
+/// [`LedgerError::EmptyTree`] for `old == 0`, [`LedgerError::SizesReversed`] for `old > new`; any error of `nodes`.
 pub fn consistency_proof<N: NodeReader + ?Sized>(
     nodes: &N,
     old: u64,
@@ -69,25 +69,26 @@ pub fn consistency_proof<N: NodeReader + ?Sized>(
     subtree_consistency(nodes, 0, old, new)
 }
 
-/// The root of the tree of `size` leaves (RFC 9162 section 2.1.1).
+/// Computes the root of the tree of `size` leaves (RFC 9162 section 2.1.1).
 ///
 /// # Errors
-/// Whatever `nodes` returns.
+/// Any error of `nodes`.
 pub fn tree_root<N: NodeReader + ?Sized>(nodes: &N, size: u64) -> Result<Hash, N::Error> {
     subtree_root(nodes, 0, size)
 }
 
-/// The split of RFC 6962: the largest power of two below `count`. `count` must exceed 1.
+/// Returns the split of RFC 6962: the largest power of two below `count`. `count` must exceed 1.
 fn split_point(count: u64) -> u64 {
     1 << (63 - (count - 1).leading_zeros())
 }
 
-/// `MTH(D[start:end])`, where `start` is a multiple of the smallest power of two that is not below `end - start`.
+/// Computes `MTH(D[start:end])`, where `start` is a multiple of the smallest power of two that is at least `end -
+/// start`.
 fn subtree_root<N: NodeReader + ?Sized>(nodes: &N, start: u64, end: u64) -> Result<Hash, N::Error> {
     let mut bag = None;
     let mut rest = end - start;
     let mut at = end;
-    // The lowest one bit of the count is the youngest peak: bag from there towards the oldest.
+    // The lowest set bit of the count is the youngest peak: bag from there towards the oldest.
     while rest != 0 {
         let level = rest.trailing_zeros();
         at -= 1 << level;
@@ -129,7 +130,7 @@ fn subtree_inclusion<N: NodeReader + ?Sized>(
         .collect()
 }
 
-/// The proof that the subtree `[start, end)` is part of the tree of `size` leaves; with `start == 0` it is the
+/// Computes the proof that the subtree `[start, end)` is part of the tree of `size` leaves; with `start == 0` it is the
 /// RFC 9162 consistency proof (draft-ietf-plants-merkle-tree-certs, "Subtree Consistency Proofs").
 fn subtree_consistency<N: NodeReader + ?Sized>(
     nodes: &N,
@@ -164,7 +165,7 @@ fn subtree_consistency<N: NodeReader + ?Sized>(
         .collect()
 }
 
-/// Checks that `leaf` is leaf `index` of the tree of `size` leaves with this `root` (RFC 9162 section 2.1.3.2).
+/// Verifies that `leaf` is leaf `index` of the tree of `size` leaves with this `root` (RFC 9162 section 2.1.3.2).
 ///
 /// # Errors
 /// [`LedgerError::IndexOutOfRange`], [`LedgerError::ProofLength`] or [`LedgerError::RootMismatch`].
@@ -206,9 +207,9 @@ pub fn verify_inclusion(
     }
 }
 
-/// Checks that the tree of `old_size` leaves with `old_root` is a prefix of the tree of `new_size` leaves with
-/// `new_root` (RFC 9162 section 2.1.4.2). Every tree extends the empty one, so a caller that knows nothing yet has
-/// nothing to check; an old size of 0 is refused here rather than accepted on an empty proof.
+/// Verifies that the tree of `old_size` leaves with `old_root` is a prefix of the tree of `new_size` leaves with
+/// `new_root` (RFC 9162 section 2.1.4.2). Every tree extends the empty one, so a caller without an earlier tree has
+/// nothing to check: an old size of 0 is refused here rather than accepted with an empty proof.
 ///
 /// # Errors
 /// [`LedgerError::EmptyTree`], [`LedgerError::SizesReversed`], [`LedgerError::ProofLength`] or

@@ -1,8 +1,8 @@
 //! Records: the leaves of a log, one struct per kind.
 //!
-//! A record is stored and hashed as compact JSON with the fields in the order of its struct, after `v` and `kind`.
-//! Verifiers hash the stored bytes and never write them anew. Times are unix microseconds, sizes are bytes, durations
-//! are microseconds. Strings are borrowed where they can be, so that encoding a record allocates nothing.
+//! A record is stored and hashed as compact JSON: `v` and `kind`, then the fields in the order of its struct. Verifiers
+//! hash the stored bytes and never re-encode them. Times are unix microseconds, sizes are bytes, durations are
+//! microseconds. Strings are borrowed where possible, so that encoding a record allocates nothing.
 
 use crate::{Hash, LedgerError};
 use serde::{Deserialize, Serialize};
@@ -30,88 +30,90 @@ pub use tier::TierName;
 /// The only version of the record format.
 pub const VERSION: u8 = 1;
 
-/// What the policy saw in one direction of an exchange; absent where no rule matched.
+/// Policy results for one direction of an exchange; absent if no rule matched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyNote<'a> {
-    /// Score of the message that decides: the first that is denied, or else the one with the highest.
+    /// Score of the deciding message: the first that is denied, otherwise the one with the highest score.
     pub score: u32,
-    /// What that message is, such as `tool_result`; absent where no rule of the engine matched.
+    /// Type of that message, such as `tool_result`; absent if no rule of the engine matched.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Cow<'a, str>>,
-    /// Where it stands in the request, such as `messages[12]`; absent of an answer, a form, and where the place has no name.
+    /// Position of that message in the request, such as `messages[12]`; absent for a response, a form, and a position
+    /// without a name.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Cow<'a, str>>,
-    /// Whether a message's score reaches the threshold from which on it is flagged; absent when not.
+    /// Whether the score of a message reaches the flagging threshold; absent if not.
     #[serde(default, skip_serializing_if = "is_false")]
     pub flagged: bool,
-    /// The text of a tool that is flagged as instructions; absent when none is, and of answers.
+    /// Tool text that is flagged as instructions; absent if there is none, and for responses.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub from_tool: Option<FlaggedToolText<'a>>,
-    /// What became of a call of a guarded tool in the answer; absent of requests, and when none was called.
+    /// Verdict on a call of a guarded tool in the response; absent for requests, and if no guarded tool was called.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub guarded_call: Option<GuardedCall<'a>>,
-    /// Ids of the rules that matched, never what they matched.
+    /// Ids of the rules that matched, never the matched text.
     #[serde(borrow)]
     pub rules: Vec<Cow<'a, str>>,
-    /// How many more rules matched than are named; absent when it is zero.
+    /// Number of further rules that matched and are not listed; absent if zero.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unnamed: u32,
-    /// Whether matches were replaced before the text went on.
+    /// Whether matches were replaced before the text was forwarded.
     pub redacted: bool,
-    /// Whether matches stayed that would have been replaced if the text could be changed, as a form cannot; absent when not.
+    /// Whether matches were left in place because the text cannot be changed, as in a form; absent if not.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unchanged: bool,
-    /// Whether the exchange would have been denied were the policy not in dry-run mode.
+    /// Whether the exchange would have been denied if the policy were not in dry-run mode.
     pub would_block: bool,
 }
 
-/// Texts in a request that came from tools, results or descriptions, and read like instructions: rules about these reach the
-/// threshold from which on a message is flagged.
+/// Text in a request that came from a tool result or description and reads like instructions: rules about such text
+/// reach the flagging threshold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlaggedToolText<'a> {
-    /// What the first one is: `tool_result` or `tool_description`.
+    /// Type of the first such text: `tool_result` or `tool_description`.
     #[serde(borrow)]
     pub scope: Cow<'a, str>,
-    /// Where it stands in the request, such as `messages[12]`; absent where the place has no name.
+    /// Position of the first such text in the request, such as `messages[12]`; absent for a position without a name.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Cow<'a, str>>,
-    /// How many there are; absent when it is one.
+    /// Number of such texts; absent if it is one.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u32,
 }
 
-/// The call of a guarded tool in the answer to a request with a [flagged text of a tool](FromTool).
+/// The call of a guarded tool in the response to a request with a [flagged tool text](FlaggedToolText).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuardedCall<'a> {
-    /// The entry of the configuration that names the tool, such as `Bash` or `mcp__github__*`.
+    /// The configuration entry that matches the tool, such as `Bash` or `mcp__github__*`.
     #[serde(borrow)]
     pub tool: Cow<'a, str>,
-    /// What became of the call.
+    /// Verdict on the call.
     pub verdict: GuardVerdict,
-    /// By what it was approved, or can be: the first 8 bytes of the approval's SHA-256, in hex. Absent where none is asked for.
+    /// Approval that was given or is required: the first 8 bytes of its SHA-256, in hex. Absent if no approval is
+    /// required.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Cow<'a, str>>,
 }
 
-/// What becomes of a call of a guarded tool.
+/// Verdict on a call of a guarded tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GuardVerdict {
-    /// The answer was not delivered.
+    /// The response was not delivered.
     Refused,
-    /// The same, and an approval was asked for.
+    /// The response was not delivered, and an approval was requested.
     ApprovalRequired,
-    /// It was delivered: the request carried an approval.
+    /// The response was delivered because the request carried an approval.
     Approved,
-    /// It was delivered: the policy is in dry-run mode.
+    /// The response was delivered because the policy is in dry-run mode.
     Observed,
 }
 
 impl<'a> PolicyNote<'a> {
-    /// Rules that one names at most: they have to fit into the room that is set aside for a record.
+    /// Maximum number of rules that a note lists, so that they fit the capacity reserved for a record.
     pub const MAX_NAMED_RULES: usize = 16;
 
-    /// The note of the rules that matched, by their ids: it names the first of them and counts the others.
+    /// Creates a note from the ids of the rules that matched: it lists the first ones and counts the others.
     #[must_use]
     pub fn from_rules(
         score: u32,
@@ -130,7 +132,7 @@ impl<'a> PolicyNote<'a> {
         }
     }
 
-    /// The same, about a message of this scope that stands there.
+    /// Adds the scope and position of the deciding message, and whether it is flagged.
     #[must_use]
     pub fn with_message(self, scope: Option<&'a str>, message: Option<String>, flagged: bool) -> Self {
         Self {
@@ -142,7 +144,7 @@ impl<'a> PolicyNote<'a> {
     }
 }
 
-/// The first record of every log: who writes it, with what configuration, and which log came before it on the shard.
+/// The first record of every log: its writer, the configuration, and the preceding log on the shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Open<'a> {
     /// Number of the record, 0-based; equals its leaf index.
@@ -163,22 +165,22 @@ pub struct Open<'a> {
     /// SHA-256 of the configuration, in hex.
     #[serde(with = "hex")]
     pub config: Hash,
-    /// What of it the configuration's file says, where tenants stand in shards beside it: the name under which that is
-    /// archived. Absent where it is `config`.
+    /// Digest of the configuration's file, if tenants are configured in shards beside it; the file is archived under
+    /// this name. Absent if it equals `config`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<SettingsDigest>,
-    /// The ledger's key that signs this log, and no other one does: its vkey. Absent where a version before this one wrote.
+    /// The only ledger key that signs this log, as vkey text. Absent in records of earlier versions.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Cow<'a, str>>,
-    /// What recovery found of the incarnation before this one; null for the first on a shard.
+    /// The incarnation before this one, as recovery found it; null for the first on a shard.
     #[serde(borrow)]
     pub predecessor: Option<Predecessor<'a>>,
 }
 
-/// The tail of the preceding log, as recovery found it: the new log's checkpoints thereby cover it.
+/// The tail of the preceding log as recovery found it. The new log's checkpoints thereby cover it.
 ///
-/// Of a log that was still being written, size and root are those of its newest checkpoint; a [`Takeover`] follows
-/// when it has ended.
+/// If the preceding log was still being written, size and root are those of its newest checkpoint; a [`Takeover`]
+/// follows after it has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Predecessor<'a> {
     /// ULID of the preceding incarnation.
@@ -192,67 +194,67 @@ pub struct Predecessor<'a> {
     /// Whether its last record is a seal.
     pub sealed: bool,
     /// Whether the same process was still writing it: size and root are then those of its newest checkpoint, and a
-    /// `takeover` record tells the final ones. Absent when it was not.
+    /// `takeover` record states the final ones. Absent if not.
     #[serde(default, skip_serializing_if = "is_false")]
     pub running: bool,
-    /// Records behind its end that were written and are gone, as far as its tree remembers them; absent when none are.
+    /// Records after its end that were written and are lost, as far as its tree shows; absent if there are none.
     #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub lost: u64,
-    /// ULID of the log before it, or before the one that it continues, which is named there and was not to be found when
-    /// this log was opened: moved away, or removed. Absent when it was there.
+    /// ULID of an earlier log that was not found when this log was opened, because it was moved away or removed: the
+    /// log before the preceding one, or before the one that that one continues. Absent if it was found.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<Cow<'a, str>>,
 }
 
-/// Says of an admitted body that it was still coming.
+/// Marks an admitted body that was still arriving.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingBody {
-    /// Its size in bytes as its sender declared it; absent when that was not told.
+    /// Size in bytes as declared by the sender; absent if it was not declared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared: Option<u64>,
 }
 
-/// What arrived of a body that was still coming when it was admitted, from its first byte on.
+/// The received part, from its first byte, of a body that was still arriving when it was admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceivedBody {
     /// Its size in bytes.
     pub bytes: u64,
-    /// Commitment to it, base64, with the salt of the admission.
+    /// Commitment to the received bytes, base64, with the salt of the admission.
     #[serde(with = "base64_hash")]
     pub request: Hash,
-    /// Whether it came to its end.
+    /// Whether the body was received completely.
     pub whole: bool,
 }
 
-/// A request that was let through; written before any byte of it goes upstream.
+/// A request that was admitted; written before any byte of it is sent upstream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admission<'a> {
     /// Number of the record.
     pub seq: u64,
     /// Unix microseconds.
     pub ts: u64,
-    /// Request id, as the client was told.
+    /// Request id, as returned to the client.
     #[serde(borrow)]
     pub id: Cow<'a, str>,
     /// Tenant.
     #[serde(borrow)]
     pub tenant: Cow<'a, str>,
-    /// Which one of its tenant's admitted and denied requests in this log it is, from 1: none is missing between two that are
-    /// there.
+    /// Sequence number of this request among its tenant's admitted and denied requests in this log, from 1. It has no
+    /// gaps, so a missing record is detectable.
     pub tenant_seq: u64,
-    /// First 8 hex digits of the API key's hash; of a token, the first 32 of its subject's.
+    /// First 8 hex digits of the API key's hash; for a token, the first 32 hex digits of its subject's hash.
     #[serde(borrow)]
     pub key: Cow<'a, str>,
-    /// What the configuration calls the API key; absent of a key without a name, and of a token.
+    /// Name of the API key in the configuration; absent for a key without a name, and for a token.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub key_name: Option<Cow<'a, str>>,
-    /// Model asked for.
+    /// Requested model.
     #[serde(borrow)]
     pub model: Cow<'a, str>,
-    /// Provider chosen.
+    /// Selected provider.
     #[serde(borrow)]
     pub provider: Cow<'a, str>,
-    /// Model name sent upstream.
+    /// Model name that is sent upstream.
     #[serde(borrow)]
     pub upstream_model: Cow<'a, str>,
     /// Endpoint, such as `/v1/chat/completions`.
@@ -260,8 +262,8 @@ pub struct Admission<'a> {
     pub endpoint: Cow<'a, str>,
     /// Whether the response streams.
     pub stream: bool,
-    /// Whether its body was still coming: size and commitment are then those of what had arrived, and the completion has
-    /// those of all. Absent for a whole body.
+    /// Set if the body was still arriving: size and commitment then cover what had arrived, and the completion has
+    /// those of the whole body. Absent for a complete body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coming: Option<PendingBody>,
     /// Size of the request body in bytes.
@@ -269,52 +271,53 @@ pub struct Admission<'a> {
     /// Commitment to the request body, base64.
     #[serde(with = "base64_hash")]
     pub request: Hash,
-    /// Its salt, which also the completion's commitment has; absent in records that do not tell it.
+    /// Id of the salt of this commitment and of the completion's; absent in records that do not name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub salt: Option<SaltId>,
-    /// The key that the salt is made with from the half that is stored; absent where the salt itself is stored.
+    /// The shred key from which, with the stored half, the salt is derived; absent if the salt itself is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shred_key: Option<ShredKeyId>,
-    /// Tokens set aside for it in its tenant's limits; null when the tenant has none.
+    /// Tokens reserved in its tenant's limits; null if the tenant has none.
     pub reserved: Option<u64>,
-    /// Nanodollars set aside for it in its tenant's budgets; absent when it counts in none.
+    /// Nanodollars reserved in its tenant's budgets; absent if it counts in none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved_nanodollars: Option<u64>,
-    /// The plan whose limits the tenants of its namespace share, where it counts in those as well; absent when it does not.
+    /// The plan whose limits the tenants of its namespace share, if it also counts in those; absent if it does not.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub shared_plan: Option<Cow<'a, str>>,
-    /// What the policy saw in the request.
+    /// Policy results for the request.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyNote<'a>>,
-    /// Names of the fields that were left out because its provider's API has none for them; absent when none were.
+    /// Names of the fields that were dropped because the provider's API has no equivalent; absent if there were none.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<Cow<'a, str>>,
-    /// How many more were left out than are named; absent when it is zero.
+    /// Number of further dropped fields that are not listed; absent if zero.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub dropped_unnamed: u32,
-    /// What its client says of its session and its end user; absent when it says nothing.
+    /// What the client states about its session and its end user; absent if it states nothing.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution<'a>>,
-    /// The address that its client connected from, as RFC 5952 writes it; absent unless the configuration wants it.
+    /// Address from which the client connected, in RFC 5952 form; absent unless configured.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub client_address: Option<Cow<'a, str>>,
     /// The configuration in force.
     pub config: ConfigId,
 }
 
-/// Whether a provider can have acted on what it was sent.
+/// Whether a provider may have acted on what was sent to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SendOutcome {
-    /// It cannot: not all of the request left.
+    /// No: the request was not sent completely.
     No,
-    /// It can: all of it left, and nothing was answered.
+    /// Possibly: the request was sent completely, and no response came.
     Maybe,
-    /// It answered, and so said what became of it.
+    /// The provider responded, so the outcome is known.
     Answered,
 }
 
-/// An admitted request that is sent once more, because the attempt before failed; written before any byte of it goes there.
+/// A further attempt to send an admitted request after the previous attempt failed; written before any byte of it is
+/// sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt<'a> {
     /// Number of the record.
@@ -326,28 +329,28 @@ pub struct Attempt<'a> {
     pub id: Cow<'a, str>,
     /// Number of the admission record, in the same log unless `incarnation` names another.
     pub admission: u64,
-    /// ULID of the incarnation that admitted it; absent when that is this one.
+    /// ULID of the incarnation that admitted it; absent if it is this one.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<Cow<'a, str>>,
-    /// Which attempt this is: 2 for the first after the one that the admission names.
+    /// Number of the attempt: 2 for the first one after that of the admission.
     pub attempt: u32,
-    /// Provider chosen now.
+    /// Provider selected for this attempt.
     #[serde(borrow)]
     pub provider: Cow<'a, str>,
-    /// Model name sent there.
+    /// Model name that is sent to that provider.
     #[serde(borrow)]
     pub upstream_model: Cow<'a, str>,
-    /// Stable machine code of what became of the attempt before.
+    /// Stable machine code of the previous attempt's failure.
     #[serde(borrow)]
     pub failure: Cow<'a, str>,
-    /// Status that the attempt before was answered with, if it was.
+    /// Response status of the previous attempt, if there was one.
     pub failed_status: Option<u16>,
-    /// Whether the provider of the attempt before can have acted on it.
+    /// Whether the provider of the previous attempt may have acted on it.
     pub failed_sent: SendOutcome,
-    /// Names of the fields that were left out because its provider's API has none for them; absent when none were.
+    /// Names of the fields that were dropped because the provider's API has no equivalent; absent if there were none.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<Cow<'a, str>>,
-    /// How many more were left out than are named; absent when it is zero.
+    /// Number of further dropped fields that are not listed; absent if zero.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub dropped_unnamed: u32,
     /// The configuration in force when the exchange was admitted.
@@ -360,11 +363,11 @@ pub struct Attempt<'a> {
 pub enum Outcome {
     /// The whole response was relayed.
     Complete,
-    /// The upstream failed or broke off.
+    /// The upstream failed or closed the connection early.
     UpstreamError,
-    /// The upstream was too slow.
+    /// The upstream timed out.
     UpstreamTimeout,
-    /// The client went away.
+    /// The client disconnected.
     ClientDisconnect,
     /// The ledger stopped, so the rest of the response was withheld.
     LedgerStopped,
@@ -372,7 +375,7 @@ pub enum Outcome {
     Drained,
     /// The policy denied the response.
     PolicyBlocked,
-    /// The gateway failed while serving it.
+    /// The gateway failed while serving the exchange.
     InternalError,
 }
 
@@ -389,7 +392,7 @@ impl Outcome {
         Self::InternalError,
     ];
 
-    /// The outcome's name in a record.
+    /// Returns the outcome's name in a record.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -405,79 +408,80 @@ impl Outcome {
     }
 }
 
-/// Tokens, and calls of tools, as the provider counted them. What it counts apart of the tokens is part of the totals, and
-/// absent when it is zero.
+/// Tokens and tool calls as the provider counted them. The detailed token counts are part of the totals, and absent if
+/// zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens of the prompt.
     pub prompt_tokens: u64,
-    /// Tokens of the answer.
+    /// Tokens of the response.
     pub completion_tokens: u64,
-    /// Of the prompt, those read from a cache.
+    /// Prompt tokens read from a cache.
     #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub cached_prompt_tokens: u64,
-    /// Of the prompt, those written to a cache; none of them is one that was read from it.
+    /// Prompt tokens written to a cache; disjoint from those read from it.
     #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub cache_write_tokens: u64,
-    /// Of those written to a cache, those that it keeps for longer than five minutes.
+    /// Tokens written to a cache that keeps them longer than five minutes; part of `cache_write_tokens`.
     #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub cache_write_1h_tokens: u64,
-    /// Of the prompt, those of audio.
+    /// Audio tokens of the prompt.
     #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub audio_prompt_tokens: u64,
-    /// Of the answer, those of reasoning.
+    /// Reasoning tokens of the response.
     #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub reasoning_tokens: u64,
-    /// Of the answer, those of audio.
+    /// Audio tokens of the response.
     #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub audio_completion_tokens: u64,
-    /// Searches of the web that the provider has run. Absent when there were none, or nothing is told of them.
+    /// Web searches that the provider ran. Absent if there were none, or none were reported.
     #[serde(default, skip_serializing_if = "is_none_or_zero")]
     pub web_search_requests: Option<u64>,
-    /// Pages that the provider has fetched. Absent when there were none, or nothing is told of them.
+    /// Web pages that the provider fetched. Absent if there were none, or none were reported.
     #[serde(default, skip_serializing_if = "is_none_or_zero")]
     pub web_fetch_requests: Option<u64>,
-    /// Whether the answer ended before its provider had counted it: `completion_tokens` is what it said until then. Absent
-    /// when it was counted.
+    /// Whether the response ended before the provider reported final usage: `completion_tokens` is then the last
+    /// reported count. Absent if usage is final.
     #[serde(default, skip_serializing_if = "is_false")]
     pub partial: bool,
-    /// The tier of service that the answer names. Absent when that is the standard one, or none.
+    /// Service tier named in the response. Absent if it is the standard one, or not named.
     #[serde(default, skip_serializing_if = "is_standard")]
     pub service_tier: Option<TierName>,
 }
 
-/// Whether nothing was counted.
+/// Whether the count is zero or was not reported.
 fn is_none_or_zero(count: &Option<u64>) -> bool {
     count.is_none_or(|count| count == 0)
 }
 
-/// Whether a tier of service costs as much as none.
+/// Whether a service tier is the standard one or absent.
 fn is_standard(tier: &Option<TierName>) -> bool {
     tier.is_none_or(|tier| tier.as_str() == "standard")
 }
 
-/// What became of a body that was to be stored.
+/// Outcome of storing a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PayloadOutcome {
-    /// It is stored.
+    /// The body is stored.
     Stored,
-    /// It is longer than what is stored of a body.
+    /// The body exceeds the size limit for stored bodies.
     TooLarge,
-    /// It went through the gateway without being held: a form with files that was still coming when it was admitted.
+    /// The body was streamed through the gateway without being buffered: a form with files that was still arriving when
+    /// it was admitted.
     Streamed,
-    /// There was no room for it, in memory or on the volume.
+    /// There was no space for it, in memory or on the volume.
     NoRoom,
-    /// It could not be written, or not in time.
+    /// The body could not be written, or not in time.
     Failed,
-    /// The exchange ended before it was all there and could be handed over.
+    /// The exchange ended before the body was complete and could be passed on for storing.
     Interrupted,
-    /// It was to be stored for a denied request, and whether it was is not recorded.
+    /// The body of a denied request is queued for storing; the result is not recorded.
     Queued,
 }
 
 impl PayloadOutcome {
-    /// Its name in records.
+    /// Returns its name in records.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -492,12 +496,12 @@ impl PayloadOutcome {
     }
 }
 
-/// What became of the bodies of an exchange whose tenant wants them stored.
+/// Outcomes of storing the bodies of an exchange, if its tenant stores them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payloads {
-    /// What the client sent.
+    /// The request body.
     pub request: PayloadOutcome,
-    /// What it was answered.
+    /// The response body.
     pub response: PayloadOutcome,
 }
 
@@ -513,19 +517,19 @@ pub struct Completion<'a> {
     pub id: Cow<'a, str>,
     /// Number of the admission record, in the same log unless `incarnation` names another.
     pub admission: u64,
-    /// ULID of the incarnation that admitted it; absent when that is this one.
+    /// ULID of the incarnation that admitted it; absent if it is this one.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<Cow<'a, str>>,
     /// Status sent to the client.
     pub status: u16,
-    /// Status received from the upstream, if any came; of several attempts, from the last one.
+    /// Status received from the upstream, if any; after several attempts, from the last one.
     pub upstream_status: Option<u16>,
-    /// How often it was sent; absent when that was not more than once.
+    /// Number of attempts; absent if it is at most one.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub attempts: u32,
-    /// How it ended.
+    /// Outcome of the exchange.
     pub outcome: Outcome,
-    /// What arrived of the request's body, if that was still coming when it was admitted; absent if not.
+    /// What was received of the request's body, if it was still arriving when it was admitted; absent if not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received: Option<ReceivedBody>,
     /// Size of the response body in bytes.
@@ -533,28 +537,28 @@ pub struct Completion<'a> {
     /// Commitment to the response body, base64, with the salt of the admission.
     #[serde(with = "base64_hash")]
     pub response: Hash,
-    /// What is stored of the bodies; absent where that is not asked for.
+    /// Outcomes of storing the bodies; absent if they are not to be stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payloads: Option<Payloads>,
-    /// Tokens, where the provider told them.
+    /// Usage, if the provider reported it.
     pub usage: Option<Usage>,
-    /// Tokens charged to its tenant's limits in place of those reserved; null when the reservation stands.
+    /// Tokens charged to its tenant's limits instead of those reserved; null if the reservation itself is charged.
     pub charged: Option<u64>,
-    /// What it costs at the price that held when it was admitted; absent when no price or no usage is known. Where money
-    /// was set aside and `charged` is not null, this takes its place; nothing does when it is absent.
+    /// Cost at the price in force at its admission; absent if price or usage is unknown. If money was reserved and
+    /// `charged` is not null, this cost is charged instead of the reservation; if it is absent, nothing is charged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_nanodollars: Option<u64>,
-    /// From admission to here, in microseconds.
+    /// Time from admission to this record, in microseconds.
     pub duration_us: u64,
-    /// What the policy saw in the response.
+    /// Policy results for the response.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyNote<'a>>,
     /// The configuration in force when the exchange was admitted.
     pub config: ConfigId,
 }
 
-/// A request that was refused. If a rule, an external policy or the check of guarded tools denied it, the record says as much
-/// as an admission does.
+/// A request that was refused. If a rule, an external policy or the guarded-tool check denied it, the record has the
+/// same details as an admission.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rejection<'a> {
     /// Number of the record.
@@ -564,54 +568,56 @@ pub struct Rejection<'a> {
     /// Request id.
     #[serde(borrow)]
     pub id: Cow<'a, str>,
-    /// Tenant, when it was known.
+    /// Tenant, if known.
     pub tenant: Option<Cow<'a, str>>,
-    /// As in an admission, whose numbers denied requests share; absent when the request was refused for another reason.
+    /// Same as in an admission (denied requests share the same numbering); absent if the request was refused for
+    /// another reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant_seq: Option<u64>,
-    /// As in an admission; absent when the request was not denied.
+    /// Same as in an admission; absent if the request was not denied.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Cow<'a, str>>,
-    /// As `key` of an admission, when the request had passed the limits and counts there as a request.
+    /// Same as `key` of an admission, if the request had passed the limits and counts in them as a request.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Cow<'a, str>>,
-    /// As in an admission, of every refusal whose key is known.
+    /// Same as in an admission, for every refusal whose key is known.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub key_name: Option<Cow<'a, str>>,
-    /// As in an admission, when the request counts there.
+    /// Same as in an admission, if the request counts in those limits.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub shared_plan: Option<Cow<'a, str>>,
-    /// Status sent.
+    /// Status sent to the client.
     pub status: u16,
     /// Stable machine code of the refusal.
     #[serde(borrow)]
     pub code: Cow<'a, str>,
-    /// Model asked for; absent when the request was not denied.
+    /// Requested model; absent if the request was not denied.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Cow<'a, str>>,
-    /// Endpoint, when it was known.
+    /// Endpoint, if known.
     pub endpoint: Option<Cow<'a, str>>,
-    /// Bytes of the request that were read.
+    /// Bytes of the request that were received.
     pub bytes: u64,
-    /// Commitment to these bytes; absent when the request was not denied, or its tenant has no shred key where tenants have one.
+    /// Commitment to these bytes; absent if the request was not denied, or its tenant has no shred key although tenants
+    /// must have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Commitment>,
-    /// Its salt; absent without a commitment.
+    /// Id of its salt; absent without a commitment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub salt: Option<SaltId>,
-    /// As in an admission.
+    /// Same as in an admission.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shred_key: Option<ShredKeyId>,
-    /// What was known of the body when the record was made; absent where it is not to be stored.
+    /// Outcome of storing the body, as known when the record was made; absent if it is not to be stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<PayloadOutcome>,
-    /// What the policy saw in the request, when it was looked at.
+    /// Policy results for the request, if it was checked.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyNote<'a>>,
-    /// As in an admission; absent also when the request was not denied.
+    /// Same as in an admission; also absent if the request was not denied.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution<'a>>,
-    /// As in an admission, of every refusal.
+    /// Same as in an admission, for every refusal.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub client_address: Option<Cow<'a, str>>,
     /// The configuration in force.
@@ -633,11 +639,11 @@ pub struct Abort<'a> {
     pub incarnation: Cow<'a, str>,
     /// Number of the admission record in that incarnation's log.
     pub admission: u64,
-    /// The configuration in force now.
+    /// The configuration in force when this record was made.
     pub config: ConfigId,
 }
 
-/// Says that records are missing, how many and why.
+/// States that records are missing, how many and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap<'a> {
     /// Number of the record.
@@ -648,22 +654,22 @@ pub struct Gap<'a> {
     pub first_ts: u64,
     /// When the last missing record would have been written.
     pub last_ts: u64,
-    /// How many are missing.
+    /// Number of missing records.
     pub count: u64,
-    /// Why.
+    /// Why they are missing.
     #[serde(borrow)]
     pub reason: Cow<'a, str>,
-    /// The code of the refusals that are missing; `others` for what is not told apart.
+    /// Code of the missing refusals; `others` if they are not distinguished.
     #[serde(borrow)]
     pub code: Cow<'a, str>,
-    /// Whose they are, when that was known.
+    /// Their tenant, if known.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<Cow<'a, str>>,
     /// The configuration in force.
     pub config: ConfigId,
 }
 
-/// Another configuration is in force from here on.
+/// A change of the configuration, in force from this record on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Config<'a> {
     /// Number of the record.
@@ -676,15 +682,15 @@ pub struct Config<'a> {
     /// SHA-256 of the configuration, in hex.
     #[serde(with = "hex")]
     pub config: Hash,
-    /// What of it the configuration's file says, where tenants stand in shards beside it: the name under which that is
-    /// archived. Absent where it is `config`.
+    /// Digest of the configuration's file, if tenants are configured in shards beside it; the file is archived under
+    /// this name. Absent if it equals `config`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<SettingsDigest>,
     /// The configuration that was in force before.
     pub previous: ConfigId,
 }
 
-/// The final size and root of the preceding log, when that was still being written as this one was opened.
+/// The final size and root of the preceding log, if it was still being written when this one was opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Takeover<'a> {
     /// Number of the record.
@@ -694,7 +700,7 @@ pub struct Takeover<'a> {
     /// ULID of the preceding incarnation.
     #[serde(borrow)]
     pub incarnation: Cow<'a, str>,
-    /// Its number of records, its seal included.
+    /// Its number of records, including its seal.
     pub size: u64,
     /// Its root at that size, base64.
     #[serde(with = "base64_hash")]
@@ -703,7 +709,7 @@ pub struct Takeover<'a> {
     pub config: ConfigId,
 }
 
-/// The last record of a log that was ended on purpose.
+/// The last record of a log that was closed on purpose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal<'a> {
     /// Number of the record.
@@ -715,14 +721,14 @@ pub struct Seal<'a> {
     pub reason: Cow<'a, str>,
     /// Records before this one.
     pub records: u64,
-    /// ULID of the incarnation that goes on in its place; absent when none does.
+    /// ULID of the incarnation that continues it; absent if none does.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub successor: Option<Cow<'a, str>>,
     /// The configuration in force.
     pub config: ConfigId,
 }
 
-/// A record of a kind that this version does not know: a later one wrote it. It is a leaf like any other.
+/// A record of a kind that this version does not know, because a later version wrote it. It is a leaf like any other.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Unknown<'a> {
     /// Name of the kind: lower-case letters, digits and `_`, at most 32.
@@ -756,7 +762,7 @@ macro_rules! kinds {
     ($($kind:ident = $name:literal),* $(,)?) => {
         $(
             impl $kind<'_> {
-                /// Appends the record's JSON to `out`; on error `out` is as it was.
+                /// Appends the record's JSON to `out`; on error `out` is unchanged.
                 ///
                 /// # Errors
                 /// [`LedgerError::RecordTooLarge`] above [`MAX_RECORD_BYTES`] bytes.
@@ -767,29 +773,29 @@ macro_rules! kinds {
         )*
 
         impl Record<'_> {
-            /// Name of the kind, as in the `kind` field.
+            /// Returns the name of the kind, as in the `kind` field.
             #[must_use]
             pub fn kind(&self) -> &str {
                 match self { $(Self::$kind(_) => $name,)* Self::Unknown(record) => &record.kind }
             }
 
-            /// Number of the record, 0-based.
+            /// Returns the number of the record, 0-based.
             #[must_use]
             pub fn seq(&self) -> u64 {
                 match self { $(Self::$kind(record) => record.seq,)* Self::Unknown(record) => record.seq }
             }
 
-            /// When it was made, in unix microseconds.
+            /// Returns when it was made, in unix microseconds.
             #[must_use]
             pub fn ts(&self) -> u64 {
                 match self { $(Self::$kind(record) => record.ts,)* Self::Unknown(record) => record.ts }
             }
 
-            /// Appends the record's JSON to `out`; on error `out` is as it was.
+            /// Appends the record's JSON to `out`; on error `out` is unchanged.
             ///
             /// # Errors
-            /// [`LedgerError::RecordTooLarge`] above [`MAX_RECORD_BYTES`] bytes; [`LedgerError::InvalidRecordKind`] for one of an unknown
-            /// kind, whose fields are not known either.
+            /// [`LedgerError::RecordTooLarge`] above [`MAX_RECORD_BYTES`] bytes; [`LedgerError::InvalidRecordKind`] for
+            /// a record of an unknown kind, because its fields are not known.
             pub fn encode_into(&self, out: &mut Vec<u8>) -> Result<(), LedgerError> {
                 match self {
                     $(Self::$kind(record) => record.encode_into(out),)*
@@ -823,7 +829,7 @@ kinds!(
 );
 
 impl Record<'_> {
-    /// The request id, of the kinds that have one.
+    /// Returns the request id, for the kinds that have one.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
         match self {
@@ -838,18 +844,18 @@ impl Record<'_> {
     }
 }
 
-/// Whether a later version could name a kind so.
+/// Whether a name is a valid kind, possibly of a later version.
 fn is_valid_kind(name: &str) -> bool {
     let plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_';
     (1..=32).contains(&name.len()) && name.bytes().all(plain)
 }
 
-/// Reads one record. Fields and kinds that this version does not know are tolerated, so that an older version can read
-/// what a newer one wrote.
+/// Parses one record. Unknown fields and kinds are accepted, so that an older version can read what a newer one wrote.
 ///
 /// # Errors
-/// [`LedgerError::RecordTooLarge`], [`LedgerError::InvalidRecordKind`] for a text that names no kind, or [`LedgerError::RecordMalformed`] on anything that
-/// is not exactly one JSON object with the kind's fields, on another version, and on a repeated key anywhere in it.
+/// [`LedgerError::RecordTooLarge`]; [`LedgerError::InvalidRecordKind`] for a text that names no kind;
+/// [`LedgerError::RecordMalformed`] for anything that is not exactly one JSON object with the kind's fields, for
+/// another version, and for a repeated key anywhere in it.
 pub fn parse(bytes: &[u8]) -> Result<Record<'_>, LedgerError> {
     if bytes.len() > MAX_RECORD_BYTES {
         return Err(LedgerError::RecordTooLarge { bytes: bytes.len() });

@@ -1,8 +1,8 @@
-//! Keys of tenants that lie off the ledger's volume: each salt of an exchange needs one, so destroying a key makes all
-//! that was said under it unopenable, in every copy of the volume (crypto-shredding).
+//! Shred keys: per-tenant keys stored outside the ledger's volume. Each salt of an exchange needs one, so destroying a
+//! key makes every commitment under it impossible to open, in every copy of the volume (crypto-shredding).
 //!
-//! The volume holds a random half of each salt. The salt is `HMAC-SHA256(key, "proofgate/v1/split-salt" ‖ 0x00 ‖ half)`:
-//! neither key nor half alone tells anything of it. `docs/reference/ledger-format.md`, section 5.
+//! The volume holds a random half of each salt. The salt is `HMAC-SHA256(key, "proofgate/v1/split-salt" ‖ 0x00 ‖
+//! half)`: neither key nor half alone reveals anything about it. `docs/reference/ledger-format.md`, section 5.
 
 use crate::LedgerError;
 use crate::checkpoint::parse_hash;
@@ -12,22 +12,22 @@ use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// Most lines of a tenant's file of keys.
+/// Maximum number of lines in a tenant's key file.
 pub const MAX_SHRED_KEYS: usize = 64;
 const ID_DOMAIN: &[u8] = b"proofgate/v1/shred-key-id\0";
 const SALT_DOMAIN: &[u8] = b"proofgate/v1/split-salt\0";
 const PAYLOAD_DOMAIN: &[u8] = b"proofgate/v1/payload-key\0";
 
-/// A tenant's secret of 32 bytes that lies off the ledger's volume. Its memory is zeroed when it is dropped, and `Debug`
-/// shows its id alone.
+/// A tenant's secret of 32 bytes that is stored outside the ledger's volume. Its memory is zeroed when it is dropped,
+/// and `Debug` shows only its id.
 pub struct ShredKey {
     id: ShredKeyId,
-    /// Made ready once, for every exchange needs it.
+    /// Prepared once, because every exchange needs it.
     mac: Hmac<Sha256>,
 }
 
 impl ShredKey {
-    /// Takes the secret.
+    /// Creates the key from the secret.
     #[must_use]
     pub fn new(mut key: [u8; 32]) -> Self {
         let digest = Sha256::new_with_prefix(ID_DOMAIN).chain_update(key).finalize();
@@ -46,17 +46,17 @@ impl ShredKey {
         }
     }
 
-    /// Reads a tenant's file: a key in each line, 32 bytes in base64, the newest first. The first is used for new exchanges,
-    /// the others open older ones.
+    /// Parses a tenant's key file: one key per line, 32 bytes in base64, newest first. The first key is used for new
+    /// exchanges, the others open older ones.
     ///
     /// # Errors
-    /// [`LedgerError::ShredKeysMalformed`], which repeats nothing of the text.
+    /// [`LedgerError::ShredKeysMalformed`], whose message contains no part of the text.
     pub fn parse_file(text: &str) -> Result<Vec<Arc<Self>>, LedgerError> {
         let malformed = |reason| Err(LedgerError::ShredKeysMalformed(reason));
         if text.is_empty() {
             return malformed("it contains no key");
         }
-        // What a list holds is moved as it grows, and nobody overwrites where it was.
+        // A growing list moves its contents and does not overwrite the old memory, so each key is in an `Arc`.
         let mut keys: Vec<Arc<Self>> = Vec::new();
         for line in text.strip_suffix('\n').unwrap_or(text).split('\n') {
             let Some(key) = parse_hash(line).filter(|key| *key != [0; 32]) else {
@@ -74,20 +74,23 @@ impl ShredKey {
         Ok(keys)
     }
 
-    /// What admissions name it by: the first 8 bytes of `SHA-256("proofgate/v1/shred-key-id" ‖ 0x00 ‖ key)`.
+    /// Returns the id by which admissions name it: the first 8 bytes of `SHA-256("proofgate/v1/shred-key-id" ‖ 0x00 ‖
+    /// key)`.
     #[must_use]
     pub fn id(&self) -> ShredKeyId {
         self.id
     }
 
-    /// The salt of an exchange, from the half that the volume holds: `HMAC-SHA256(key, "proofgate/v1/split-salt" ‖ 0x00 ‖ half)`.
+    /// Derives the salt of an exchange from the half on the volume: `HMAC-SHA256(key, "proofgate/v1/split-salt" ‖ 0x00
+    /// ‖ half)`.
     #[must_use]
     pub fn derive_salt(&self, half: &[u8; 32]) -> [u8; 32] {
         self.derive(SALT_DOMAIN, half)
     }
 
-    /// The key to the stored payloads of an exchange, from its salt: `HMAC-SHA256(key, "proofgate/v1/payload-key" ‖ 0x00 ‖
-    /// salt)`. Whoever is given the salt to open commitments cannot open payloads with it.
+    /// Derives the key to the stored payloads of an exchange from its salt: `HMAC-SHA256(key,
+    /// "proofgate/v1/payload-key" ‖ 0x00 ‖ salt)`. Someone who receives the salt to open commitments cannot open
+    /// payloads with it.
     #[must_use]
     pub fn derive_payload_key(&self, salt: &[u8; 32]) -> [u8; 32] {
         self.derive(PAYLOAD_DOMAIN, salt)
@@ -101,7 +104,7 @@ impl ShredKey {
     }
 }
 
-/// The HMAC's states zero themselves.
+/// The HMAC states zero themselves.
 impl ZeroizeOnDrop for ShredKey {}
 
 impl std::fmt::Debug for ShredKey {
@@ -127,7 +130,7 @@ mod tests {
 
     #[test]
     fn the_vectors_that_others_must_reach_hold() {
-        // Of Python's hashlib and hmac.
+        // Computed with Python's hashlib and hmac.
         let key = ShredKey::new(counted(0));
         assert_eq!(key.id().to_string(), "a3231e094fea5a0d");
         let salt = key.derive_salt(&counted(32));

@@ -1,19 +1,19 @@
-//! A checkpoint as it is handed to a witness: whoever signed it, and with extension lines if its log writes any.
+//! A checkpoint as a witness receives it: signed by any key, and with extension lines if its log writes them.
 
 use crate::note::{Note, signature_line};
 use crate::{Checkpoint, LedgerError, VerifyingKey};
 
-/// The signed note of a checkpoint, taken apart and not yet believed.
+/// The signed note of a checkpoint, parsed but not verified.
 pub struct SignedCheckpoint<'a> {
     pub(crate) note: Note<'a>,
     checkpoint: Checkpoint,
 }
 
 impl<'a> SignedCheckpoint<'a> {
-    /// Takes a note apart without checking a signature.
+    /// Parses a note without checking a signature.
     ///
     /// # Errors
-    /// Any refusal of the note's form or of the checkpoint text.
+    /// Any error in the note's form or in the checkpoint text.
     pub fn parse(note: &'a str) -> Result<Self, LedgerError> {
         let note = Note::parse(note)?;
         let (checkpoint, extensions) = Checkpoint::parse_extended(note.text)?;
@@ -23,19 +23,19 @@ impl<'a> SignedCheckpoint<'a> {
         Ok(Self { note, checkpoint })
     }
 
-    /// The text that is signed, with its last newline.
+    /// Returns the signed text, with its last newline.
     #[must_use]
     pub fn text(&self) -> &'a str {
         self.note.text
     }
 
-    /// What it states, without its extension lines.
+    /// Returns the checkpoint, without its extension lines.
     #[must_use]
     pub fn checkpoint(&self) -> &Checkpoint {
         &self.checkpoint
     }
 
-    /// Checks that a log's key signed it, under that key's own name. Lines of other keys are ignored.
+    /// Verifies that a log's key signed it, under that key's own name. Lines of other keys are ignored.
     ///
     /// # Errors
     /// [`LedgerError::NoteUnsigned`], [`LedgerError::BadSignature`].
@@ -43,7 +43,7 @@ impl<'a> SignedCheckpoint<'a> {
         self.note.verify(key)
     }
 
-    /// The signature lines by a log's key, as they stand in the note. They are not checked.
+    /// Returns the signature lines by a log's key, as in the note. They are not verified.
     #[must_use]
     pub fn signature_lines_by(&self, key: &VerifyingKey) -> String {
         let signatures = self.note.signatures_by(key.name(), key.id());

@@ -1,21 +1,21 @@
-//! What tombstones, erasures, holds, destructions and successions of keys have in common: signed notes whose text is a line that names the format, and lines of a
-//! word and a value in a fixed order.
+//! The common format of tombstones, erasures, holds, key destructions and key successions: signed notes whose text
+//! starts with a line that names the format, followed by lines of a word and a value in a fixed order.
 
 use crate::LedgerError;
 use crate::checkpoint::parse_decimal;
 
-/// Largest statement that is looked at, in bytes.
+/// Largest statement that is parsed, in bytes.
 pub const MAX_STATEMENT_BYTES: usize = 8 << 10;
 /// Largest reason, in bytes.
 pub const MAX_REASON_BYTES: usize = 512;
 
 const MALFORMED: fn(&'static str) -> LedgerError = LedgerError::StatementMalformed;
 
-/// The lines of a statement's text, one after the other.
+/// A reader of the lines of a statement's text.
 pub(crate) struct StatementReader<'t>(std::str::Split<'t, char>);
 
 impl<'t> StatementReader<'t> {
-    /// Begins with the line that names the format.
+    /// Starts reading with the line that names the format.
     pub(crate) fn new(text: &'t str, format: &'static str) -> Result<Self, LedgerError> {
         let text = text
             .strip_suffix('\n')
@@ -35,7 +35,7 @@ impl<'t> StatementReader<'t> {
         parse_decimal(self.next_line()?).ok_or(MALFORMED("a size is not a decimal number"))
     }
 
-    /// The value of a line that begins with `word` and a blank.
+    /// Returns the value of a line that starts with `word` and a space.
     pub(crate) fn next_value(&mut self, word: &str) -> Result<&'t str, LedgerError> {
         self.next_line()?
             .strip_prefix(word)
@@ -47,7 +47,7 @@ impl<'t> StatementReader<'t> {
         parse_decimal(self.next_value(word)?).ok_or(MALFORMED("a value is not a decimal number"))
     }
 
-    /// The last lines: who answers for it, and why.
+    /// Reads the last lines: the author, the reason and the ticket.
     pub(crate) fn into_justification(mut self) -> Result<Justification, LedgerError> {
         let author = self.next_value("author")?.to_owned();
         let reason = self.next_value("reason")?.to_owned();
@@ -80,14 +80,15 @@ impl<'t> StatementReader<'t> {
     }
 }
 
-/// Who answers for a statement, and why it is made. Each is one line of 1 to 512 bytes without control characters.
+/// Who is responsible for a statement, and why it was made. Each part is one line of 1 to 512 bytes without control
+/// characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Justification {
     /// Who made it: a person, or the program that acts on a configuration.
     pub author: String,
-    /// Why.
+    /// Reason for the statement.
     pub reason: String,
-    /// The case or ticket that asked for it.
+    /// The case or ticket that requested it.
     pub ticket: Option<String>,
 }
 
@@ -104,7 +105,7 @@ impl Justification {
             .try_for_each(|part| check_reason(part))
     }
 
-    /// The last lines of a statement's text, each with a newline.
+    /// Returns the last lines of a statement's text, each with a newline.
     pub(crate) fn lines(&self) -> String {
         let mut text = format!("author {}\nreason {}\n", self.author, self.reason);
         if let Some(ticket) = &self.ticket {
@@ -116,7 +117,7 @@ impl Justification {
     }
 }
 
-/// A reason, and whatever else somebody wrote, is one line of text.
+/// Checks that a reason, or other free text, is one line of text.
 pub(crate) fn check_reason(reason: &str) -> Result<(), LedgerError> {
     if reason.is_empty() || reason.len() > MAX_REASON_BYTES || reason.chars().any(char::is_control) {
         return Err(MALFORMED(

@@ -18,17 +18,17 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use sha2::{Digest, Sha256};
 
 const FIRST_LINE: &str = "c2sp.org/tlog-proof@v1";
-/// What stands before a salt in `extra`.
+/// Prefix of a salt in `extra`.
 const SALT_PREFIX: &[u8] = b"proofgate/v1/salt\0";
-/// A tree of 2^63 leaves has no longer path.
+/// A path in a tree of 2^63 leaves is no longer than this.
 const MAX_HASHES: usize = 63;
-/// Largest proof file that is looked at, in bytes.
+/// Largest proof file that is parsed, in bytes.
 pub const MAX_TLOG_PROOF_BYTES: usize = 2 * MAX_NOTE_BYTES;
 
 /// An inclusion proof together with the checkpoint it leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlogProof {
-    /// Opaque data beside the proof. Nothing authenticates it.
+    /// Opaque data stored with the proof. It is not authenticated.
     pub extra: Option<Vec<u8>>,
     /// 0-based leaf index.
     pub index: u64,
@@ -39,7 +39,7 @@ pub struct TlogProof {
 }
 
 impl TlogProof {
-    /// The file's text.
+    /// Encodes the file's text.
     #[must_use]
     pub fn encode(&self) -> String {
         let mut text = format!("{FIRST_LINE}\n");
@@ -56,7 +56,7 @@ impl TlogProof {
         text
     }
 
-    /// Reads a proof file. The checkpoint is kept as it is and not looked into.
+    /// Parses a proof file. The checkpoint is kept verbatim and not parsed.
     ///
     /// # Errors
     /// [`LedgerError::ProofMalformed`] on anything that [`Self::encode`] would not write.
@@ -100,23 +100,24 @@ impl TlogProof {
         })
     }
 
-    /// Puts the salt of the record's commitment into `extra`. Nothing has to authenticate it: a salt is the right one when
-    /// the commitment, which the proof covers, opens with it.
+    /// Puts the salt of the record's commitment into `extra`. The salt needs no authentication: it is correct if the
+    /// commitment, which the proof covers, opens with it.
     pub fn set_salt(&mut self, salt: &[u8; 32]) {
         self.extra = Some([SALT_PREFIX, salt].concat());
     }
 
-    /// The salt that `extra` carries, if it does.
+    /// Returns the salt in `extra`, if there is one.
     #[must_use]
     pub fn salt(&self) -> Option<[u8; 32]> {
         let salt = self.extra.as_deref()?.strip_prefix(SALT_PREFIX)?;
         salt.try_into().ok()
     }
 
-    /// Checks the proof, and that the commitment in `record` opens to `body`; returns which body of the exchange it is.
+    /// Verifies the proof, and that the commitment in `record` opens to `body`; returns which body of the exchange it
+    /// is.
     ///
     /// # Errors
-    /// As [`Self::verify`]; [`LedgerError::NoSalt`]; as [`reveal`].
+    /// Same as [`Self::verify`]; [`LedgerError::NoSalt`]; same as [`reveal`].
     pub fn reveal(
         &self,
         record: &[u8],
@@ -126,10 +127,10 @@ impl TlogProof {
         self.reveal_digest(record, key, &Sha256::digest(body).into())
     }
 
-    /// As [`Self::reveal`], of a body whose SHA-256 is at hand.
+    /// Same as [`Self::reveal`], for a body whose SHA-256 is known.
     ///
     /// # Errors
-    /// As [`Self::reveal`].
+    /// Same as [`Self::reveal`].
     pub fn reveal_digest(
         &self,
         record: &[u8],
@@ -141,10 +142,10 @@ impl TlogProof {
         reveal_digest(&record::parse(record)?, &salt, digest)
     }
 
-    /// Checks that `record`, byte for byte, is the leaf this proof speaks of, in a log of the ledger whose key is `key`.
+    /// Verifies that `record`, byte for byte, is the leaf of this proof, in a log of the ledger whose key is `key`.
     ///
     /// # Errors
-    /// Any refusal of the checkpoint or of the inclusion proof.
+    /// Any error in the checkpoint or the inclusion proof.
     pub fn verify(&self, record: &[u8], key: &VerifyingKey) -> Result<Checkpoint, LedgerError> {
         let checkpoint = Checkpoint::verify(&self.checkpoint, key)?;
         verify_inclusion(

@@ -1,4 +1,4 @@
-//! Tombstones: what the retention job signs of a log that it removes, in the words of
+//! Tombstones: statements that the retention job signs about logs that it removes, in the format of
 //! `docs/reference/ledger-format.md`, section 8.
 
 use crate::checkpoint::parse_hash;
@@ -9,29 +9,29 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 
 const FORMAT: &str = "proofgate.dev/tombstone@v2";
 
-/// That a log was removed: how it ended, when, and why that was right.
+/// A statement that a log was removed: its final state, when it was removed, and the justification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tombstone {
     /// The log: `<ledger>/<shard>/<incarnation>`.
     pub origin: String,
-    /// Its records, all of them.
+    /// Total number of its records.
     pub size: u64,
-    /// Their root.
+    /// Root of those records.
     pub root: Hash,
     /// When the tombstone was signed, in unix microseconds.
     pub removed_at: u64,
-    /// Admissions that it held.
+    /// Number of admissions in the log.
     pub exchanges: u64,
     /// Time of its newest record, in unix microseconds.
     pub newest_time: u64,
-    /// How long records of it had to be kept, in days: the longest minimum of the tenants in it.
+    /// Minimum retention of its records, in days: the longest minimum of the tenants in it.
     pub minimum_days: u64,
     /// Who removed it, and why.
     pub justification: Justification,
 }
 
 impl Tombstone {
-    /// The signed text: ten lines with the format's, one more with a ticket, each with a newline.
+    /// Returns the signed text: ten lines including the format line, one more with a ticket, each with a newline.
     #[must_use]
     pub fn body(&self) -> String {
         format!(
@@ -47,29 +47,30 @@ impl Tombstone {
         )
     }
 
-    /// The signed note, by the retention key under its own name.
+    /// Signs the statement with the retention key under its own name and returns the note.
     ///
     /// # Errors
-    /// [`LedgerError::StatementMalformed`] when a part of [`Self::justification`] is not one line of text; [`LedgerError::SignerFailed`].
+    /// [`LedgerError::StatementMalformed`] when a part of [`Self::justification`] is not one line of text;
+    /// [`LedgerError::SignerFailed`].
     pub fn sign(&self, key: &SigningKey) -> Result<String, LedgerError> {
         self.justification.check()?;
         key.sign_note(&self.body())
     }
 
-    /// Reads a signed note and checks that the retention key signed it.
+    /// Reads a signed note and verifies that the retention key signed it.
     ///
     /// # Errors
-    /// Any refusal of the note, its text or its signature.
+    /// Any error in the note, its text or its signature.
     pub fn verify(note: &str, key: &VerifyingKey) -> Result<Self, LedgerError> {
         let tombstone = Self::parse_unverified(note)?;
         Note::parse(note)?.verify_signer(key, Some(tombstone.removed_at))?;
         Ok(tombstone)
     }
 
-    /// Reads a signed note **without believing it**: no signature is checked.
+    /// Parses a signed note **without verifying it**: no signature is checked.
     ///
     /// # Errors
-    /// Any refusal of the note's form or its text.
+    /// Any error in the note's form or its text.
     pub fn parse_unverified(note: &str) -> Result<Self, LedgerError> {
         let malformed = LedgerError::StatementMalformed;
         if note.len() > MAX_STATEMENT_BYTES {

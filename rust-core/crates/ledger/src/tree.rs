@@ -1,6 +1,7 @@
 //! Hashes and the Merkle Mountain Range: RFC 6962 section 2.1 hashing, with peaks bagged right to left.
 //!
-//! Nodes are numbered in flat post-order: leaf n stands at `2n - popcount(n)` and a parent follows its right child.
+//! Nodes are numbered in flat post-order: leaf n is at position `2n - popcount(n)` and a parent follows its right
+//! child.
 //! Go's `tlog.StoredHashIndex` numbers nodes the same way.
 
 use crate::LedgerError;
@@ -9,7 +10,7 @@ use sha2::{Digest, Sha256};
 /// A SHA-256 digest.
 pub type Hash = [u8; 32];
 
-/// The leaf hash of a record: `SHA-256(0x00 ‖ record)` (RFC 6962 section 2.1).
+/// Computes the leaf hash of a record: `SHA-256(0x00 ‖ record)` (RFC 6962 section 2.1).
 #[must_use]
 pub fn leaf_hash(record: &[u8]) -> Hash {
     let mut sha = Sha256::new();
@@ -18,7 +19,7 @@ pub fn leaf_hash(record: &[u8]) -> Hash {
     sha.finalize().into()
 }
 
-/// The hash of an inner node: `SHA-256(0x01 ‖ left ‖ right)` (RFC 6962 section 2.1).
+/// Computes the hash of an inner node: `SHA-256(0x01 ‖ left ‖ right)` (RFC 6962 section 2.1).
 #[must_use]
 pub fn node_hash(left: &Hash, right: &Hash) -> Hash {
     let mut block = [0u8; 65];
@@ -28,7 +29,7 @@ pub fn node_hash(left: &Hash, right: &Hash) -> Hash {
     Sha256::digest(block).into()
 }
 
-/// Flat post-order position of leaf `index`.
+/// Returns the flat post-order position of leaf `index`.
 ///
 /// Defined for `index < 2^62`; larger values saturate.
 #[must_use]
@@ -36,30 +37,30 @@ pub fn leaf_position(index: u64) -> u64 {
     node_count(index)
 }
 
-/// Number of stored nodes of a tree of `size` leaves: `2 size - popcount(size)`.
+/// Returns the number of stored nodes of a tree of `size` leaves: `2 size - popcount(size)`.
 #[must_use]
 pub fn node_count(size: u64) -> u64 {
     size.saturating_mul(2) - u64::from(size.count_ones())
 }
 
-/// Flat post-order position of the node at `level` (0 = leaves) that covers leaves
-/// `[index << level, (index + 1) << level)`.
+/// Returns the flat post-order position of the node at `level` (0 = leaves) that covers leaves `[index << level, (index
+/// + 1) << level)`.
 #[must_use]
 pub fn node_position(level: u32, index: u64) -> u64 {
     let last_leaf = (index.saturating_add(1) << level).saturating_sub(1);
     leaf_position(last_leaf).saturating_add(u64::from(level))
 }
 
-/// The peaks of an append-only tree: everything that is needed to append a leaf and to know the root.
+/// The peaks of an append-only tree, which suffice to append a leaf and to compute the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mmr {
     size: u64,
-    /// Roots of the perfect subtrees, the oldest and largest first.
+    /// Roots of the perfect subtrees, oldest and largest first.
     peaks: Vec<Hash>,
 }
 
 impl Mmr {
-    /// An empty range.
+    /// Creates an empty range.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -68,7 +69,7 @@ impl Mmr {
         }
     }
 
-    /// A range of `size` leaves whose peaks, oldest first, are known.
+    /// Creates a range of `size` leaves from its peaks, oldest first.
     ///
     /// # Errors
     /// [`LedgerError::PeakCount`] unless there is one peak for each one bit of `size`.
@@ -97,13 +98,13 @@ impl Mmr {
         self.size += 1;
     }
 
-    /// Number of leaves.
+    /// Returns the number of leaves.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// The RFC 6962 tree head: peaks bagged right to left, `SHA-256("")` for the empty tree.
+    /// Computes the RFC 6962 tree head: peaks bagged right to left, `SHA-256("")` for the empty tree.
     #[must_use]
     pub fn root(&self) -> Hash {
         let mut peaks = self.peaks.iter().rev();
@@ -113,7 +114,7 @@ impl Mmr {
         }
     }
 
-    /// The peaks, oldest (largest) first.
+    /// Returns the peaks, oldest (largest) first.
     #[must_use]
     pub fn peaks(&self) -> &[Hash] {
         &self.peaks

@@ -1,4 +1,4 @@
-//! Trust policies: which logs and witnesses are known, and which cosignatures make a checkpoint believable
+//! Trust policies: the known logs and witnesses, and the cosignatures that a checkpoint needs to be trusted
 //! (c2sp.org/tlog-policy).
 //!
 //! ```text
@@ -11,15 +11,15 @@
 use crate::{CosignatureKey, LedgerError, SignedCheckpoint, VerifyingKey};
 use std::collections::BTreeMap;
 
-/// Largest policy that is looked at, in bytes.
+/// Largest policy that is parsed, in bytes.
 pub const MAX_POLICY_BYTES: usize = 64 * 1024;
-/// Most logs, most witnesses and most groups: as many as the format asks everybody to support.
+/// Most logs, most witnesses and most groups: the number that the format requires every implementation to support.
 const MAX_ITEMS: usize = 32;
 
 /// A witness of a policy.
 #[derive(Clone, Debug)]
 pub struct PolicyWitness {
-    /// Its name in the policy, which means nothing outside. Names are octets; this is what can be shown of them.
+    /// Its name in the policy, which has no meaning outside it. Names are octets; this is their displayable form.
     pub name: String,
     /// Its key.
     pub key: CosignatureKey,
@@ -27,31 +27,31 @@ pub struct PolicyWitness {
     pub url: Option<String>,
 }
 
-/// What has to be there for something to count as cosigned.
+/// A rule that cosignatures must satisfy.
 #[derive(Clone, Debug)]
 enum QuorumRule {
     Witness(usize),
-    /// At least so many of these.
+    /// At least this many of the members.
     Group(usize, Vec<QuorumRule>),
 }
 
-/// A policy.
+/// A trust policy.
 #[derive(Clone, Debug)]
 pub struct TrustPolicy {
     logs: Vec<VerifyingKey>,
     witnesses: Vec<PolicyWitness>,
-    /// `None`: no cosignature is needed.
+    /// `None` if no cosignature is needed.
     quorum: Option<QuorumRule>,
 }
 
-/// A name that was defined and, as it may be used once, still can be.
+/// A name that was defined, and whether it was used: each name may be used once.
 struct Definition {
     rule: QuorumRule,
     used: bool,
 }
 
 impl TrustPolicy {
-    /// The policy that knows nobody and needs no cosignature.
+    /// Returns the policy without logs and witnesses that needs no cosignature.
     #[must_use]
     pub fn unconditional() -> Self {
         Self {
@@ -61,11 +61,11 @@ impl TrustPolicy {
         }
     }
 
-    /// Reads a policy file.
+    /// Parses a policy file.
     ///
     /// # Errors
-    /// [`LedgerError::PolicyMalformed`] with the line and what is wrong with it. Logs have keys of Ed25519; witnesses have those or keys of
-    /// ML-DSA-44.
+    /// [`LedgerError::PolicyMalformed`] with the line and the reason. Logs have Ed25519 keys; witnesses have Ed25519 or
+    /// ML-DSA-44 keys.
     pub fn parse(file: &[u8]) -> Result<Self, LedgerError> {
         let mut reader = PolicyParser::default();
         if file.len() > MAX_POLICY_BYTES {
@@ -96,19 +96,19 @@ impl TrustPolicy {
         })
     }
 
-    /// The keys of the logs that it knows. None means that it does not say.
+    /// Returns the keys of the known logs. If empty, the policy does not restrict the logs.
     #[must_use]
     pub fn logs(&self) -> &[VerifyingKey] {
         &self.logs
     }
 
-    /// Its witnesses, in the order of their lines.
+    /// Returns its witnesses, in the order of their lines.
     #[must_use]
     pub fn witnesses(&self) -> &[PolicyWitness] {
         &self.witnesses
     }
 
-    /// Whether the witnesses of which `cosigned` says so, by their place in [`Self::witnesses`], are a quorum.
+    /// Whether a quorum has cosigned; `cosigned` reports this for each witness by its index in [`Self::witnesses`].
     #[must_use]
     pub fn is_quorum(&self, cosigned: &dyn Fn(usize) -> bool) -> bool {
         fn is_satisfied(rule: &QuorumRule, cosigned: &dyn Fn(usize) -> bool) -> bool {
@@ -128,10 +128,10 @@ impl TrustPolicy {
             .is_none_or(|quorum| is_satisfied(quorum, cosigned))
     }
 
-    /// Whether a checkpoint's note carries the cosignatures of a quorum. The log's own signature is not looked at.
+    /// Whether a checkpoint's note carries the cosignatures of a quorum. The log's own signature is not checked.
     ///
     /// # Errors
-    /// [`LedgerError::BadSignature`] when a line claims to be by a witness of the policy and does not verify.
+    /// [`LedgerError::BadSignature`] when a line claims to be by a witness of the policy but does not verify.
     pub fn is_cosigned(&self, note: &SignedCheckpoint<'_>) -> Result<bool, LedgerError> {
         let mut cosigned = Vec::with_capacity(self.witnesses.len());
         for witness in &self.witnesses {
@@ -259,7 +259,7 @@ impl PolicyParser {
         self.names.get_mut(name).ok_or(unknown)
     }
 
-    /// A member of a group: each witness is to count in one way only.
+    /// Takes a member of a group; each name may be a member only once, so that each witness counts in one way only.
     fn take_member(&mut self, name: &[u8]) -> Result<QuorumRule, LedgerError> {
         let shown = String::from_utf8_lossy(name);
         let again = self.error(format!("{shown} is a member of a group already"));

@@ -1,4 +1,4 @@
-//! Checkpoints and proof files as an outsider receives them.
+//! Checkpoints and proof files as a third party receives them.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! Cosignatures and trust policies as a log, a witness and a stranger meet them.
+//! Cosignatures and trust policies from the perspective of a log, a witness and a third party.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -11,7 +11,7 @@ use proofgate_ledger::{
 };
 use proptest::prelude::*;
 
-/// The example of c2sp.org/tlog-cosignature, whose keys are not told.
+/// The example of c2sp.org/tlog-cosignature, which does not publish its keys.
 const EXAMPLE: &str = "example.com/behind-the-sofa\n20852163\nCsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n\n\
     \u{2014} example.com/behind-the-sofa Az3grlgtzPICa5OS8npVmf1Myq/5IZniMp+ZJurmRDeOoRDe4URYN7u5/Zhcyv2q1gGzGku9nTo+zyWE+xeMcTOAYQ8=\n\
     \u{2014} witness.example.com/w1 jWbPPwAAAABkGFDLEZMHwSRaJNiIDoe9DYn/zXcrtPHeolMI5OWXEhZCB9dlrDJsX3b2oyin1nPZqhf5nNo0xUe+mbIUBkBIfZ+qnA==\n";
@@ -74,7 +74,7 @@ fn a_cosignature_is_found_in_a_note_and_tells_its_time() {
     );
     let read = SignedCheckpoint::parse(&cosigned).unwrap();
     assert_eq!(read.cosignature(&by.cosignature_key()).unwrap().unwrap().time, 9);
-    // The log's own reader ignores it.
+    // The reader of the log's own signature ignores it.
     assert_eq!(
         Checkpoint::verify(&cosigned, &log().verifying_key())
             .unwrap()
@@ -120,7 +120,7 @@ fn an_answer_is_believed_for_its_own_checkpoint_and_key_only() {
             "{garbage}"
         );
     }
-    // It may not smuggle in a text of its own.
+    // The response may not add a text of its own.
     let longer = format!("{}extension\n", text(&newer));
     let signed = format!("{longer}\n{answer}");
     let smuggled = format!("extension\n\n{}", cosign(&signed, &by, 5).line);

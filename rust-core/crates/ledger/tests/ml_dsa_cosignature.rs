@@ -1,4 +1,4 @@
-//! Cosignatures of ML-DSA-44, made by another implementation: `vectors/ml_dsa_44_cosignatures.py`.
+//! ML-DSA-44 cosignatures made by another implementation: `vectors/ml_dsa_44_cosignatures.py`.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 use base64::{Engine, engine::general_purpose::STANDARD};

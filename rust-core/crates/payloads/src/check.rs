@@ -1,4 +1,4 @@
-//! Opens everything that is stored, for `fsck`.
+//! Opens all stored bodies, for `fsck`.
 
 use crate::{ExchangePayloads, PayloadError, PayloadField, StoredPayloads};
 use proofgate_evidence::{EvidenceError, Finding, ReadStorage, ShredKeys, Verdict};
@@ -6,9 +6,9 @@ use proofgate_ledger::VerifyingKey;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Opens what is stored under a path with the keys that are there, and says what does not open, or is not what its record
-/// commits to. Bodies whose keys are not there, or whose salts were erased, are passed over, and so is what `fsck` finds by
-/// itself: bodies that are missing, and logs whose records do not lead to what was signed.
+/// Opens all stored bodies under a path with the available keys, and reports those that do not open or do not match the
+/// commitment in their record. Bodies whose keys are missing or whose salts were erased are skipped, and so is what
+/// `fsck` finds by itself: missing bodies, and logs whose records contradict what was signed.
 ///
 /// # Errors
 /// [`EvidenceError::NotALog`] or [`EvidenceError::Io`].

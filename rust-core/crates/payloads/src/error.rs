@@ -1,28 +1,28 @@
-//! Why a body is not stored, or not opened.
+//! Errors in storing and opening bodies.
 
 use proofgate_evidence::EvidenceError;
 use proofgate_ledger::LedgerError;
 use proofgate_wal::is_out_of_space;
 
-/// Why a body cannot be stored or is not handed out. No message holds anything of a body.
+/// Why a body cannot be stored or is not returned. No message contains any part of a body.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PayloadError {
-    /// It was not stored; the record or its lack says why.
+    /// The body was not stored; the reason follows from the record, or from its absence.
     #[error("the {field} was not stored: {why}")]
     NotStored {
         /// `request` or `response`.
         field: &'static str,
-        /// Why, in a word.
+        /// The reason, in one word.
         why: &'static str,
     },
-    /// The completion says that it was stored, and it is not there.
+    /// The completion states that the body was stored, but it is missing.
     #[error("the record says that the {field} was stored, but it is missing")]
     Missing {
         /// `request` or `response`.
         field: &'static str,
     },
-    /// The shred key that the admission names is not among those given: it was destroyed, or is kept elsewhere.
+    /// The shred key that the admission names is not among the given keys: it was destroyed, or is stored elsewhere.
     #[error("the shred key {id} of the tenant {tenant:?} is missing")]
     KeyMissing {
         /// The tenant.
@@ -33,25 +33,25 @@ pub enum PayloadError {
     /// The half of the salt that the ledger held was erased.
     #[error("the salt of the exchange was erased, so its stored bodies can no longer be opened")]
     SaltErased,
-    /// What is there is not what was sealed.
+    /// The stored bytes are not what was sealed.
     #[error("the stored body cannot be opened: it was changed, moved, or sealed with another key")]
     Refused,
-    /// It opens to something else than the record commits to.
+    /// The stored body opens, but the record commits to another one.
     #[error("the stored body is not the one that the record commits to")]
     Mismatch,
-    /// A body is longer than any that is stored.
+    /// The body exceeds the size limit for stored bodies.
     #[error("a body of {bytes} bytes is too long to be stored")]
     TooLarge {
         /// Its length in bytes.
         bytes: usize,
     },
-    /// The ledger holds no such exchange, or its log is covered by no checkpoint.
+    /// The ledger has no such exchange, or no checkpoint covers its log.
     #[error("{0}")]
     NoExchange(String),
-    /// The records do not lead to what was signed.
+    /// The records contradict what was signed.
     #[error("{0}")]
     Inconsistent(String),
-    /// A file cannot be read or written, or holds what cannot be.
+    /// A file cannot be read or written, or its content is invalid.
     #[error(transparent)]
     Evidence(#[from] EvidenceError),
 }
@@ -63,13 +63,13 @@ impl From<LedgerError> for PayloadError {
 }
 
 impl PayloadError {
-    /// Whether a file system had no room, which passes.
+    /// Whether a file system was out of space, which is temporary.
     #[must_use]
     pub fn is_out_of_space(&self) -> bool {
         matches!(self, Self::Evidence(EvidenceError::Io { source, .. }) if is_out_of_space(source))
     }
 
-    /// Stable machine code of the error.
+    /// Returns the stable machine code of the error.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

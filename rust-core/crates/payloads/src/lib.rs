@@ -1,10 +1,11 @@
-//! Stored payloads: what was asked and answered, beside the log, where a tenant wants that. Records go on holding
-//! commitments alone; a body is sealed with a key that needs the tenant's shred key, which lies off the volume, and the
-//! exchange's half of a salt, which the log holds. Without either, nothing opens it any more, wherever it was copied to.
+//! Stored payloads: request and response bodies, stored next to the log if a tenant wants that. Records still contain
+//! only commitments. A body is sealed with a key that is derived from the tenant's shred key, which is stored outside
+//! the volume, and the exchange's half of a salt, which the log holds. Without either, no copy of the body can be
+//! opened any more.
 //!
-//! How the files look is the `evidence` crate's ([`proofgate_evidence::payloads`]). Here is how bodies are [sealed](seal),
-//! [written](PayloadWriter) and [read](StoredPayloads): a body is handed out only if it opens *and* is the one that a
-//! record commits to, and the record is under a checkpoint of the ledger's key.
+//! The `evidence` crate defines the file formats ([`proofgate_evidence::payloads`]). This crate [seals](seal),
+//! [writes](PayloadWriter) and [reads](StoredPayloads) bodies. It returns a body only if it opens, *and* a record
+//! commits to it, *and* a checkpoint of the ledger's key covers that record.
 #![forbid(unsafe_code)]
 
 mod check;

@@ -1,4 +1,4 @@
-//! Opens what was stored of an exchange, as its records say.
+//! Opens the stored bodies of an exchange, as its records describe them.
 
 use crate::{BodySlot, PayloadError, PayloadKey};
 use proofgate_evidence::layout::parse_incarnation;
@@ -12,39 +12,39 @@ use proofgate_ledger::record::{self, Completion, PayloadOutcome, Record};
 use proofgate_ledger::{Hash, VerifyingKey};
 use std::path::{Path, PathBuf};
 
-/// A body of an exchange, or why it is not there.
+/// A body of an exchange, or the reason why it is not available.
 pub type BodyResult = Result<Vec<u8>, PayloadError>;
 
-/// An admission under a checkpoint.
+/// An admission that a checkpoint covers.
 #[derive(Debug)]
 pub(crate) struct CheckpointedAdmission {
-    /// Of the log that holds it.
+    /// Origin of the log that holds it.
     pub(crate) origin: String,
-    /// The directory of that.
+    /// Directory of that log.
     pub(crate) dir: PathBuf,
-    /// As it is stored.
+    /// The record as stored.
     pub(crate) record: Vec<u8>,
 }
 
-/// An exchange with what was stored of it.
+/// An exchange with its stored bodies.
 #[derive(Debug)]
 pub struct ExchangePayloads {
-    /// The directory of the log that holds its admission.
+    /// Directory of the log that holds its admission.
     pub dir: PathBuf,
-    /// Number of its admission there.
+    /// Number of its admission in that log.
     pub seq: u64,
-    /// The admission, as it is stored: JSON.
+    /// The admission as stored: JSON.
     pub admission: Vec<u8>,
-    /// Its end, a completion or an aborted, as it is stored; `None` where no end is under a checkpoint.
+    /// The record that ends it, `completion` or `aborted`, as stored; `None` if no checkpoint covers such a record.
     pub end: Option<Vec<u8>>,
-    /// What the client sent.
+    /// The request body.
     pub request: BodyResult,
-    /// What it was answered.
+    /// The response body.
     pub response: BodyResult,
 }
 
 impl ExchangePayloads {
-    /// Opens what is stored of an exchange whose records were verified.
+    /// Opens the stored bodies of an exchange whose records were verified.
     pub(crate) fn open(
         storage: &dyn ReadStorage,
         keys: &ShredKeys,
@@ -87,7 +87,7 @@ impl ExchangePayloads {
         })
     }
 
-    /// One of its bodies.
+    /// Returns one of its bodies.
     pub fn body(&self, field: PayloadField) -> &BodyResult {
         match field {
             PayloadField::Request => &self.request,
@@ -96,11 +96,11 @@ impl ExchangePayloads {
     }
 }
 
-/// A body of an exchange whose records were verified. `begun`: its admission, or the record of a denied request; `log`: origin and
-/// directory of the log that holds it.
+/// Opens a body of an exchange whose records were verified. `begun` is its admission, or the record of a denied
+/// request; `log` is origin and directory of the log that holds it.
 ///
 /// # Errors
-/// [`PayloadError`]: why it is not there.
+/// [`PayloadError`]: why the body is not available.
 pub fn stored_body(
     storage: &dyn ReadStorage,
     keys: &ShredKeys,
@@ -121,7 +121,7 @@ pub fn stored_body(
     stored.body(field, completion)
 }
 
-/// What is stored of one exchange.
+/// The stored bodies of one exchange.
 struct StoredBodies<'s> {
     storage: &'s dyn ReadStorage,
     files: Option<&'s PayloadFiles>,
@@ -160,7 +160,7 @@ impl StoredBodies<'_> {
                 _ => "no_completion",
             }));
         }
-        // First of all: of what was erased, nothing is missing.
+        // Check this first: a body whose salt was erased is not missing.
         let (key, salt) = self.key(&request)?;
         let (files, placed) = placed.ok_or(PayloadError::Missing {
             field: field.as_str(),
@@ -175,7 +175,7 @@ impl StoredBodies<'_> {
         Ok(body)
     }
 
-    /// What the records say of a body.
+    /// Returns what the records state about a body.
     fn claim(&self, field: PayloadField, completion: Option<&Completion<'_>>) -> BodyClaim {
         let said = match (self.start_record, completion) {
             (Record::Rejection(rejection), _) => rejection.payload,
@@ -192,7 +192,7 @@ impl StoredBodies<'_> {
         }
     }
 
-    /// The key of the exchange, and its salt.
+    /// Derives the key of the exchange and its salt.
     fn key(&self, request: &CommittedRequest<'_>) -> Result<(PayloadKey, [u8; 32]), PayloadError> {
         let id = request.shred_key.ok_or(PayloadError::Refused)?;
         let half = read_stored_salt(self.storage, self.dir, request.seq)?.ok_or(PayloadError::SaltErased)?;
@@ -208,14 +208,14 @@ impl StoredBodies<'_> {
     }
 }
 
-/// What the records of an exchange say of one of its bodies.
+/// What the records of an exchange state about one of its bodies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BodyClaim {
-    /// It was not to be stored.
+    /// The body was not to be stored.
     NotRequested,
-    /// What became of it.
+    /// Outcome of storing the body.
     Outcome(PayloadOutcome),
-    /// It may be stored.
+    /// The body may be stored.
     Unknown,
 }
 
@@ -231,11 +231,12 @@ fn require_match(
     }
 }
 
-/// Opens what is stored of one exchange in a ledger. Its records are proved under checkpoints of `key` first.
+/// Opens the stored bodies of one exchange in a ledger. Its records are first proved under checkpoints of `key`.
 ///
 /// # Errors
 /// [`PayloadError::NoExchange`] when there is none; [`PayloadError::Evidence`] when its admission is not covered by a
-/// checkpoint, was removed, or cannot be read. Why a body is not there stands in its place.
+/// checkpoint, was removed, or cannot be read. A body that is not available is not an error here; its [`BodyResult`]
+/// gives the reason.
 pub fn open_exchange(
     storage: &dyn ReadStorage,
     ledger: &Path,
@@ -271,7 +272,7 @@ pub fn open_exchange(
     let origin = signed(&admission)?.origin;
     let mut end = None;
     for other in others {
-        // What no checkpoint covers yet is no end yet.
+        // A record that no checkpoint covers yet does not count.
         if is_end_of(&other, &admission) && signed(&other).is_ok() {
             end = Some(other.record);
         }
@@ -284,13 +285,13 @@ pub fn open_exchange(
     ExchangePayloads::open(storage, keys, admitted, end)
 }
 
-/// Whether a record is the end of what another admitted.
+/// Whether a record ends the exchange that another one admitted.
 fn is_end_of(record: &FoundRecord, admission: &FoundRecord) -> bool {
     ended_admission(&record.dir, &record.record)
         .is_some_and(|(dir, seq)| (dir, seq) == (admission.dir.clone(), admission.seq))
 }
 
-/// Which admission a record is the end of, in `dir`: the directory of its log, and its number there.
+/// Returns the admission that a record in `dir` ends: the directory of its log, and its number there.
 pub(crate) fn ended_admission(dir: &Path, record: &[u8]) -> Option<(PathBuf, u64)> {
     let (incarnation, seq) = match record::parse(record).ok()? {
         Record::Completion(completion) => (completion.incarnation, completion.admission),

@@ -1,4 +1,4 @@
-//! Overwrites what is stored of exchanges.
+//! Overwrites the stored bodies of exchanges.
 
 use proofgate_evidence::payloads::{
     ENTRY_LEN, HEADER_LEN, PAYLOAD_INDEX_FILE, PAYLOADS_FILE, PayloadField, PayloadFiles,
@@ -9,12 +9,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Zeros that are written in one call.
+/// Number of zeros written in one call.
 const ZERO_CHUNK: usize = 256 << 10;
 
-/// Overwrites the stored bodies of these admissions of a log with zeros, and their entries of the index after that: done
-/// again, it finishes what was cut short. What is not there is passed over, and so is an entry that leads to no frame of
-/// its own: another exchange's bytes stay.
+/// Overwrites the stored bodies of these admissions of a log with zeros, and then their index entries; a repeated call
+/// finishes what was interrupted. Bodies that do not exist are skipped, and so is an index entry that does not lead to
+/// a frame of its own exchange: another exchange's bytes stay.
 ///
 /// # Errors
 /// [`EvidenceError::Io`].
@@ -59,7 +59,7 @@ pub fn punch(storage: &dyn Storage, incarnation_dir: &Path, admissions: &[u64]) 
     Ok(())
 }
 
-/// Whether nothing is stored of these admissions of a log.
+/// Whether no bodies of these admissions of a log are stored.
 ///
 /// # Errors
 /// [`EvidenceError::Io`].

@@ -1,4 +1,4 @@
-//! Reads all exchanges of a ledger with what was stored of them.
+//! Reads all exchanges of a ledger with their stored bodies.
 
 use crate::open::{CheckpointedAdmission, ended_admission};
 use crate::{ExchangePayloads, PayloadError};
@@ -13,23 +13,24 @@ use proofgate_ledger::{Checkpoint, Mmr, VerifyingKey, leaf_hash};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
-/// The exchanges of a ledger in the order in which they ended, shard by shard; those without an end come last in theirs.
+/// An iterator over the exchanges of a ledger in the order in which they ended, shard by shard; in each shard, those
+/// without an end come last.
 ///
-/// Of each log only what its checkpoint covers is read, and only after all of that was hashed and led to the root that was
-/// signed; an error in a log ends that log, and the next item is of the one behind it. Logs that were removed, and such
-/// without a checkpoint, are passed over.
+/// Of each log, only the records that its checkpoint covers are read, and only after all of them were hashed and
+/// matched the signed root. An error in a log ends that log, and the next item comes from the log after it. Removed
+/// logs, and logs without a checkpoint, are skipped.
 pub struct StoredPayloads<'s> {
     storage: &'s dyn ReadStorage,
     key: VerifyingKey,
     keys: ShredKeys,
     shards: VecDeque<VecDeque<(PathBuf, Ulid)>>,
     log: Option<SignedLog<'s>>,
-    /// Admissions of the shard that have no end yet.
+    /// Admissions of the shard that have not ended yet.
     open: BTreeMap<(PathBuf, u64), CheckpointedAdmission>,
 }
 
 impl<'s> StoredPayloads<'s> {
-    /// Begins with a gateway's directory, a shard's, or one incarnation's.
+    /// Starts at a gateway's directory, a shard's, or one incarnation's.
     ///
     /// # Errors
     /// [`EvidenceError::NotALog`] or [`EvidenceError::Io`].
@@ -79,7 +80,7 @@ impl<'s> StoredPayloads<'s> {
         }
     }
 
-    /// Takes a record; the exchange that it ends.
+    /// Processes a record; returns the exchange that it ends.
     fn process(&mut self, record: Vec<u8>) -> Result<Option<ExchangePayloads>, PayloadError> {
         let Some(log) = &self.log else { return Ok(None) };
         let parsed = record::parse(&record)?;
@@ -96,7 +97,7 @@ impl<'s> StoredPayloads<'s> {
             self.open.insert(place, admitted);
             return Ok(None);
         }
-        // Of an admission in a log that was removed there is nothing to open.
+        // If the admission is in a log that was removed, there is nothing to open.
         let ended = ended_admission(&log.dir, &record).and_then(|place| self.open.remove(&place));
         let Some(admitted) = ended else { return Ok(None) };
         ExchangePayloads::open(self.storage, &self.keys, admitted, Some(record)).map(Some)
@@ -124,8 +125,7 @@ struct SignedLog<'s> {
 }
 
 impl<'s> SignedLog<'s> {
-    /// Opens a log whose records lead to the root that was signed; `None` for one that was removed, or of which nothing was
-    /// signed.
+    /// Opens a log whose records match the signed root; `None` for a log that was removed, or that has no checkpoint.
     fn open(
         storage: &'s dyn ReadStorage,
         key: &VerifyingKey,
@@ -163,7 +163,7 @@ impl<'s> SignedLog<'s> {
         begin().map(Some)
     }
 
-    /// The next record; `None` behind the last one, when all of them have led to what was signed.
+    /// Returns the next record; `None` after the last one, if all of them match what was signed.
     fn next(&mut self) -> Result<Option<Vec<u8>>, PayloadError> {
         let contradicted = |reason: &str| {
             let origin = &self.checkpoint.origin;

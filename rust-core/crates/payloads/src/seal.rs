@@ -1,8 +1,8 @@
-//! How a body is sealed: AES-256-GCM (NIST SP 800-38D) with a key that its exchange alone has.
+//! Sealing of bodies: AES-256-GCM (NIST SP 800-38D) with a key that is unique to the exchange.
 //!
-//! A key seals at most two bodies, the request and the response, so the nonce may be fixed for each: eleven zeros and the
-//! field's number. What is sealed is bound to its place: the additional data are `origin ‖ 0x00 ‖ seq ‖ field`, the numbers
-//! little-endian with 64 and 32 bits.
+//! A key seals at most two bodies, the request and the response, so the nonce is fixed for each: eleven zeros and the
+//! field's number. A sealed body is bound to its slot: the additional data are `origin ‖ 0x00 ‖ seq ‖ field`, the
+//! numbers little-endian with 64 and 32 bits.
 
 use crate::PayloadError;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -10,7 +10,7 @@ use proofgate_evidence::payloads::{PayloadField, SEAL_OVERHEAD};
 use proofgate_ledger::ShredKey;
 use zeroize::Zeroizing;
 
-/// What opens the stored bodies of one exchange. Its memory is zeroed when it is dropped.
+/// The key that seals and opens the stored bodies of one exchange. Its memory is zeroed when it is dropped.
 #[derive(Clone)]
 pub struct PayloadKey(Zeroizing<[u8; 32]>);
 
@@ -20,14 +20,14 @@ impl std::fmt::Debug for PayloadKey {
     }
 }
 
-/// Which body something sealed is.
+/// Identifies a sealed body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodySlot<'p> {
     /// Origin of the log that holds the admission.
     pub origin: &'p str,
-    /// Number of the admission in it.
+    /// Number of the admission in that log.
     pub seq: u64,
-    /// Which body of it.
+    /// Whether it is the request or the response.
     pub field: PayloadField,
 }
 
@@ -52,16 +52,16 @@ impl BodySlot<'_> {
 }
 
 impl PayloadKey {
-    /// The key of an exchange, from its tenant's shred key and its salt.
+    /// Derives the key of an exchange from its tenant's shred key and its salt.
     #[must_use]
     pub fn new(shred_key: &ShredKey, salt: &[u8; 32]) -> Self {
         Self(Zeroizing::new(shred_key.derive_payload_key(salt)))
     }
 
-    /// Seals a body in its place; the tag is behind it then. Never call it twice for one field.
+    /// Seals a body for its slot and appends the tag. Never call it twice for one field.
     ///
     /// # Errors
-    /// [`PayloadError::Refused`]: it is too long for the cipher.
+    /// [`PayloadError::Refused`] when the body is too long for the cipher.
     pub fn seal(&self, place: &BodySlot<'_>, body: &mut Vec<u8>) -> Result<(), PayloadError> {
         let aad = Aad::from(place.associated_data());
         body.reserve_exact(SEAL_OVERHEAD);
@@ -70,10 +70,10 @@ impl PayloadKey {
             .map_err(|_| PayloadError::Refused)
     }
 
-    /// Opens what was sealed.
+    /// Opens a sealed body.
     ///
     /// # Errors
-    /// [`PayloadError::Refused`] for anything but what [`Self::seal`] made with this key for this place.
+    /// [`PayloadError::Refused`] for anything except what [`Self::seal`] made with this key for this slot.
     pub fn open(&self, place: &BodySlot<'_>, mut sealed: Vec<u8>) -> Result<Vec<u8>, PayloadError> {
         let aad = Aad::from(place.associated_data());
         let opened = self.cipher()?.open_in_place(place.nonce(), aad, &mut sealed);

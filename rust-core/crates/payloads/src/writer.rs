@@ -1,4 +1,4 @@
-//! Writes bodies beside the logs of one worker, on a thread of its own.
+//! Writes bodies next to the logs of one worker, on a separate thread.
 //!
 //! ```text
 //! first body of a log   open payloads, open payload-index (O_EXCL), fsync directory
@@ -6,8 +6,8 @@
 //! the ledger thread     fdatasync payloads, fdatasync payload-index, before it makes records durable
 //! ```
 //!
-//! Only when all three writes are done may a record say that the body is stored. What a crash cuts short is a frame that
-//! no entry names. The file is never made shorter, and a frame that could not be written whole is written over.
+//! A record may state that the body is stored only after all three writes are done. A crash in between leaves a frame
+//! that no index entry names. The file is never truncated, and a frame that was not written completely is overwritten.
 
 use crate::{BodySlot, PayloadError, PayloadKey};
 use proofgate_evidence::payloads::{
@@ -19,17 +19,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Logs whose files stay open: the one in service, and those before of which exchanges are still open.
+/// Number of logs whose files stay open: the current one, and earlier ones whose exchanges are still open.
 const MAX_OPEN_LOGS: usize = 4;
 
-/// A body that is to be stored.
+/// A body to be stored.
 #[derive(Debug)]
 pub struct Payload {
-    /// The log that holds the admission.
+    /// The incarnation whose log holds the admission.
     pub incarnation: Ulid,
-    /// Number of the admission in it.
+    /// Number of the admission in that log.
     pub seq: u64,
-    /// Which body.
+    /// Whether it is the request or the response.
     pub field: PayloadField,
     /// The key of the exchange.
     pub key: PayloadKey,
@@ -37,14 +37,14 @@ pub struct Payload {
     pub body: Vec<u8>,
 }
 
-/// Stores bodies of the exchanges of one worker.
+/// Stores the bodies of one worker's exchanges.
 pub struct PayloadWriter {
     storage: Arc<dyn Storage>,
     shard_dir: PathBuf,
-    /// `<ledger>/<shard>`: what origins begin with.
+    /// `<ledger>/<shard>`: the prefix of its origins.
     shard: String,
     unsynced: Arc<UnsyncedFiles>,
-    /// The one used last is the last one.
+    /// Ordered by last use, most recent last.
     logs: Vec<LogFiles>,
 }
 
@@ -53,12 +53,12 @@ struct LogFiles {
     incarnation: Ulid,
     payloads: (Arc<dyn StoredFile>, PathBuf),
     index: (Arc<dyn StoredFile>, PathBuf),
-    /// Where the next frame goes.
+    /// Offset of the next frame.
     end: u64,
 }
 
 impl PayloadWriter {
-    /// Writes into the logs of `shard_dir`; what was written and is not durable yet is told in `unsynced`.
+    /// Creates a writer for the logs of `shard_dir`; it adds written files that are not durable yet to `unsynced`.
     #[must_use]
     pub fn new(
         storage: Arc<dyn Storage>,
@@ -75,12 +75,12 @@ impl PayloadWriter {
         }
     }
 
-    /// Seals a body and writes it; a record may say so when this returns.
+    /// Seals a body and writes it. When this returns, a record may state that the body is stored.
     ///
     /// # Errors
-    /// [`PayloadError::TooLarge`]; [`PayloadError::Evidence`] when a file cannot be made or written: without space
-    /// ([`PayloadError::is_out_of_space`]) a later one may find room, after any other failure nothing is to be written any
-    /// more.
+    /// [`PayloadError::TooLarge`]; [`PayloadError::Evidence`] when a file cannot be created or written. After lack of
+    /// space ([`PayloadError::is_out_of_space`]), a later call may succeed; after any other failure, nothing may be
+    /// written any more.
     pub fn store(&mut self, payload: Payload) -> Result<(), PayloadError> {
         let Payload {
             incarnation,
@@ -108,7 +108,7 @@ impl PayloadWriter {
         Ok(())
     }
 
-    /// The files of a log, made if need be.
+    /// Returns the files of a log, created if they do not exist.
     fn log_files(&mut self, incarnation: Ulid) -> Result<&mut LogFiles, PayloadError> {
         let open = self.logs.iter().position(|log| log.incarnation == incarnation);
         let log = match open {
@@ -154,7 +154,7 @@ impl LogFiles {
         let header = PayloadHeader {
             seq,
             field,
-            // At most MAX_PAYLOAD and a tag.
+            // At most `MAX_PAYLOAD_BYTES` and a tag.
             sealed_len: u32::try_from(sealed.len())
                 .map_err(|_| PayloadError::TooLarge { bytes: sealed.len() })?,
         };

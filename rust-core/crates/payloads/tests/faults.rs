@@ -1,4 +1,4 @@
-//! A call fails, the disk fills, the machine dies: a record never says that something is stored that is not.
+//! When a call fails, the disk fills up, or the machine crashes, no record states that a body is stored when it is not.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -14,7 +14,7 @@ use proofgate_wal::{EvidenceError, WalError};
 use std::io;
 use support::{REQUEST, RESPONSE, Worker, keys, one_exchange, read, told};
 
-/// What a data plane does for one exchange; what it claims is what was acknowledged.
+/// Does what the data plane does for one exchange; it claims only what was acknowledged.
 fn serve(worker: &mut Worker) -> Result<(), WalError> {
     let open = worker.admit(REQUEST)?;
     let kept = |stored: Result<(), PayloadError>| match stored {
@@ -51,7 +51,7 @@ fn whichever_call_fails_what_is_claimed_and_signed_is_there() {
             let mut worker = Worker::begin(&disk).unwrap();
             disk.fault_at(call, fault);
             let _ = serve(&mut worker).and_then(|()| serve(&mut worker));
-            // The power goes: what was signed was on the disk.
+            // After a power loss, everything that was signed is on the disk.
             disk.crash(call);
             let (exchanges, errors) = read(&disk, keys());
             assert!(errors.is_empty(), "{fault:?} at {call}: {errors:?}");

@@ -1,4 +1,4 @@
-//! What is stored opens to what was said, to whoever has the keys; and nothing else ever comes out.
+//! Stored bodies open to the original bytes for a reader who has the keys, and never to anything else.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -96,7 +96,7 @@ fn the_index_of_one_exchange_does_not_lead_to_the_bodies_of_another() {
     let (exchanges, _) = read(&worker.disk, keys());
     assert_eq!(told(&exchanges[0].request), Ok(REQUEST));
     assert_eq!(told(&exchanges[1].request), Err("ledger_corrupt"));
-    // And what `punch` is told of the other leaves the one alone.
+    // `punch` for the other exchange leaves this one alone.
     punch(&worker.disk, &worker.dir, &[other]).unwrap();
     assert_eq!(told(&read(&worker.disk, keys()).0[0].request), Ok(REQUEST));
 }
@@ -144,7 +144,7 @@ fn records_that_do_not_lead_to_what_was_signed_lead_to_no_bodies() {
         .find(|path| path.extension().is_some_and(|it| it == "seg"));
     worker.exchange(b"later", b"said");
     worker.writer.flush().unwrap();
-    // Beyond the checkpoint there is nothing yet.
+    // Records after the checkpoint are not read yet.
     assert_eq!(read(&worker.disk, keys()).0.len(), 1);
     worker.disk.corrupt(&path.unwrap(), |bytes| {
         let at = bytes

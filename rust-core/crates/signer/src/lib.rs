@@ -1,18 +1,18 @@
-//! Keys that another process holds: a signer behind a Unix socket, as a shim of a PKCS#11 token or of a KMS is one, and the
+//! Keys held by another process: a signer behind a Unix socket, such as a shim for a PKCS#11 token or a KMS, and the
 //! key files that name it.
 //!
-//! A key file holds, in the place of a private key, the line `SIGNER <vkey> <absolute path of the socket>`.
+//! Instead of a private key, a key file contains the line `SIGNER <vkey> <absolute path of the socket>`.
 //!
-//! **The protocol.** For each signature a connection is made, and closed behind the answer.
+//! **The protocol.** The client opens one connection per signature and closes it after the response.
 //!
 //! ```text
 //! client   length of the vkey (2 bytes, big-endian), vkey; length of the message (4 bytes, big-endian), message
 //! signer   0x00, the signature (64 bytes, RFC 8032 section 5.1.6)
-//!          0x01, length (2 bytes, big-endian), why not: one line of UTF-8, at most 512 bytes
+//!          0x01, length (2 bytes, big-endian), reason for the refusal: one line of UTF-8, at most 512 bytes
 //! ```
 //!
-//! It is not on the hot path, and nobody waits for it longer than [`SIGN_TIMEOUT`]: the exchange takes place on a thread of its
-//! own, of which there is one at a time.
+//! Signing is not on the hot path, and no caller waits longer than [`SIGN_TIMEOUT`]: the exchange runs on its own
+//! thread, one at a time.
 #![forbid(unsafe_code)]
 
 use proofgate_ledger::{KeySuccession, LedgerError, SignError, Signer, SigningKey, VerifyingKey};
@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// How long a signature is waited for.
+/// Maximum time to wait for a signature.
 pub const SIGN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest refusal that is read, in bytes.
 const MAX_REFUSAL_BYTES: usize = 512;
@@ -35,12 +35,12 @@ pub struct SocketSigner {
     vkey: String,
     public: [u8; 32],
     timeout: Duration,
-    /// Whether an exchange that nobody waits for any more has not ended.
+    /// Whether an exchange is still running, possibly after its caller stopped waiting.
     busy: Arc<AtomicBool>,
 }
 
 impl SocketSigner {
-    /// One that holds this key and listens at this path. Nothing is opened yet.
+    /// Creates a signer that holds this key and listens at this path. Nothing is opened yet.
     #[must_use]
     pub fn new(path: &Path, key: &VerifyingKey, deadline: Duration) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl Signer for SocketSigner {
         let asking = thread.spawn(move || {
             let asked = request_signature(&path, &vkey, &message, deadline);
             busy.store(false, Ordering::Release);
-            // Nobody may wait any more.
+            // The caller may have stopped waiting.
             let _ = answer.send(asked);
         });
         if let Err(error) = asking {
@@ -86,7 +86,7 @@ impl Signer for SocketSigner {
     }
 }
 
-/// One exchange: the signature, or why there is none.
+/// Runs one exchange; returns the signature, or the reason for the refusal.
 fn request_signature(
     path: &Path,
     vkey: &str,
@@ -125,11 +125,11 @@ fn request_signature(
     }
 }
 
-/// Reads the text of a key file, as [`SigningKey::from_rotation_text`] does, where each key may be one of a signer. That is
-/// asked, so that a key which cannot sign is none.
+/// Parses the text of a key file, as [`SigningKey::from_rotation_text`] does, but also accepts keys held by a signer.
+/// The signer is contacted, so that a key that cannot sign is refused.
 ///
 /// # Errors
-/// As [`SigningKey::from_rotation_text`]; [`LedgerError::SignerFailed`].
+/// Same as [`SigningKey::from_rotation_text`]; [`LedgerError::SignerFailed`].
 pub fn read_keys(text: &str) -> Result<(SigningKey, Option<SigningKey>), LedgerError> {
     SigningKey::from_rotation_text_with(text, &|line| match parse_signer_line(line)? {
         None => SigningKey::from_text(line),
@@ -140,31 +140,32 @@ pub fn read_keys(text: &str) -> Result<(SigningKey, Option<SigningKey>), LedgerE
     })
 }
 
-/// Whether a text is that of a key file with a key that signs.
+/// Whether a text is that of a key file with a key that can sign.
 #[must_use]
 pub fn is_secret_key_text(text: &str) -> bool {
     let text = text.trim_start();
     text.starts_with("PRIVATE+KEY+") || text.starts_with(SIGNER_PREFIX)
 }
 
-/// The public half of the first key of a key file, with what the statements behind it say of its line. No signer is asked.
+/// Parses the public half of the first key of a key file, with the lineage from its statements of succession. No signer
+/// is contacted.
 ///
 /// # Errors
-/// As [`SigningKey::from_file_text`].
+/// Same as [`SigningKey::from_file_text`].
 pub fn parse_public_key(text: &str) -> Result<VerifyingKey, LedgerError> {
     let first = text.trim_start().lines().next().unwrap_or_default().trim_end();
     let key = match parse_signer_line(first)? {
         None => SigningKey::from_text(first)?.verifying_key(),
         Some((key, _)) => key,
     };
-    // Before the first statement stand the keys.
+    // The keys come before the first statement.
     let notes = KeySuccession::split_notes(text);
     let notes = notes.iter().filter(|note| !is_secret_key_text(note));
     let statements: Result<Vec<_>, _> = notes.map(|note| KeySuccession::verify(note)).collect();
     key.with_successions(&statements?)
 }
 
-/// The key and the socket that a line names; `None` of any other line.
+/// Parses the key and the socket path in a line; `None` for any other line.
 fn parse_signer_line(line: &str) -> Result<Option<(VerifyingKey, &Path)>, LedgerError> {
     let Some(rest) = line.strip_prefix(SIGNER_PREFIX) else {
         return Ok(None);

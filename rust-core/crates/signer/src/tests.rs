@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const LEDGER: &str = "a.example/b";
 
-/// What a token says, by the message that it is asked to sign.
+/// A token's response to the message that it is asked to sign.
 type Answer = fn(&[u8]) -> Vec<u8>;
 
 fn refuses(_: &[u8]) -> Vec<u8> {
@@ -41,7 +41,7 @@ fn question(stream: &mut UnixStream) -> Option<Vec<u8>> {
     read(stream, u32::from_be_bytes(length.try_into().ok()?) as usize)
 }
 
-/// A signer that answers like this for as long as the test runs.
+/// Runs a signer that responds with `answer` as long as the test runs.
 fn serve(path: &Path, answer: impl Fn(&[u8]) -> Vec<u8> + Send + 'static) {
     let listener = UnixListener::bind(path).unwrap();
     std::thread::spawn(move || {
@@ -54,7 +54,7 @@ fn serve(path: &Path, answer: impl Fn(&[u8]) -> Vec<u8> + Send + 'static) {
     });
 }
 
-/// The signature of a note: what a token of this key would answer.
+/// A token that signs each message with this key.
 fn token(seed: u8) -> impl Fn(&[u8]) -> Vec<u8> + Send {
     let key = ed25519_dalek::SigningKey::from_bytes(&[seed; 32]);
     move |message| [&[0][..], &ed25519_dalek::Signer::sign(&key, message).to_bytes()].concat()

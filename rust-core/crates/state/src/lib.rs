@@ -1,5 +1,5 @@
-//! Small files, each replaced whole and durably: what an auditor or a witness has committed itself to. They lie apart from
-//! what is audited, so that whoever sets that back does not set them back.
+//! Small files that are replaced atomically and durably, for the state to which an auditor or a witness has committed.
+//! They are stored apart from the audited data, so that rolling back that data does not roll back the state.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "testing")]
@@ -12,35 +12,35 @@ use std::path::{Path, PathBuf};
 const LOCK_FILE: &str = "lock";
 const TEMP_SUFFIX: &str = ".tmp";
 
-/// Named files that are written whole. Names are relative, with `/` between parts.
+/// Named files that are replaced whole. Names are relative, with `/` between parts.
 pub trait StateStorage: Send + Sync {
-    /// A file's bytes; `None` when it is not there.
+    /// Reads a file; `None` when it does not exist.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
 
-    /// Replaces a file, or makes it with the directories above. It is on the disk when this returns; after an error either
-    /// version may be there.
+    /// Replaces a file, or creates it together with its parent directories. The file is on the disk when this returns;
+    /// after an error, the old or the new version may be in place.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
 
-    /// Names in a directory, sorted; none when it is not there.
+    /// Lists the names in a directory, sorted; empty when it does not exist.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     fn list(&self, name: &str) -> io::Result<Vec<String>>;
 
-    /// Removes a file, which may come back after a crash. It is no error when it is not there.
+    /// Removes a file, which may reappear after a crash. A missing file is no error.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     fn remove(&self, name: &str) -> io::Result<()>;
 }
 
-/// A directory, locked while this lives.
+/// A directory, locked as long as this value lives.
 #[derive(Debug)]
 pub struct StateDirectory {
     path: PathBuf,
@@ -48,10 +48,10 @@ pub struct StateDirectory {
 }
 
 impl StateDirectory {
-    /// Makes the directory if it is not there, and locks it; `None` when somebody else has.
+    /// Creates the directory if it does not exist, and locks it; `None` when another process holds the lock.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     pub fn open(path: &Path) -> io::Result<Option<Self>> {
         std::fs::create_dir_all(path)?;
         let lock = OpenOptions::new()
@@ -69,7 +69,7 @@ impl StateDirectory {
         }
     }
 
-    /// Makes the directories above a file, each durably.
+    /// Creates the parent directories of a file, each durably.
     fn create_parent_dirs(&self, name: &str) -> io::Result<()> {
         let mut at = self.path.clone();
         let Some((above, _)) = name.rsplit_once('/') else {

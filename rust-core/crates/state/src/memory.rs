@@ -1,4 +1,4 @@
-//! A state in memory, whose calls can fail.
+//! In-memory state storage whose calls can fail.
 
 use crate::StateStorage;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub enum Fault {
     /// Nothing was written.
     BeforeWrite,
-    /// It was written, and the caller is told that it was not.
+    /// The file was written, but the caller gets an error.
     AfterWrite,
-    /// As `AfterWrite`, but only until the power is lost: it is not on the disk.
+    /// Same as `AfterWrite`, but a power loss undoes the write, because it was not synced.
     Unsynced,
 }
 
@@ -23,11 +23,11 @@ struct Files {
     fault: Option<(u64, Fault)>,
     /// What the disk holds of files whose last write was not synced.
     unsynced: BTreeMap<String, Option<Vec<u8>>>,
-    /// Every content that a name ever had.
+    /// Every content that each name ever had.
     history: BTreeMap<String, BTreeSet<Vec<u8>>>,
 }
 
-/// Files that all clones of it share.
+/// Files in memory. Clones share them.
 #[derive(Clone, Default)]
 pub struct MemoryStorage(Arc<Mutex<Files>>);
 
@@ -36,14 +36,14 @@ impl MemoryStorage {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From the write of this number on, counted from 0, all fail.
+    /// Makes all writes fail from the write with this number on, counted from 0.
     pub fn fail_from(&self, write: u64, fault: Fault) {
         let mut files = self.files();
         files.writes = 0;
         files.fault = Some((write, fault));
     }
 
-    /// What was not synced is gone.
+    /// Simulates a power loss: unsynced writes are lost.
     pub fn lose_power(&self) {
         let mut files = self.files();
         for (name, before) in std::mem::take(&mut files.unsynced) {
@@ -54,12 +54,12 @@ impl MemoryStorage {
         }
     }
 
-    /// Writes succeed again.
+    /// Makes writes succeed again.
     pub fn heal(&self) {
         self.files().fault = None;
     }
 
-    /// Every text that a name ever had, sorted.
+    /// Returns every text that a name ever had, sorted.
     #[must_use]
     pub fn history(&self, name: &str) -> Vec<String> {
         let files = self.files();
@@ -68,13 +68,13 @@ impl MemoryStorage {
             .collect()
     }
 
-    /// All names.
+    /// Returns all names.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.files().files.keys().cloned().collect()
     }
 
-    /// A copy of the files as they are, which goes its own way.
+    /// Returns an independent copy of the files.
     #[must_use]
     pub fn snapshot(&self) -> Self {
         let files = self.files().files.clone();
@@ -84,12 +84,12 @@ impl MemoryStorage {
         })))
     }
 
-    /// Takes a file away.
+    /// Removes a file and returns its content.
     pub fn delete(&self, name: &str) -> Option<Vec<u8>> {
         self.files().files.remove(name)
     }
 
-    /// A state of the same files, which goes its own way.
+    /// Returns an independent copy of the files.
     #[must_use]
     pub fn copy(&self) -> Self {
         let files = self.files().files.clone();
@@ -99,7 +99,7 @@ impl MemoryStorage {
         })))
     }
 
-    /// Puts a file there.
+    /// Inserts a file.
     pub fn insert(&self, name: &str, bytes: Vec<u8>) {
         self.files().files.insert(name.to_owned(), bytes);
     }

@@ -1,17 +1,17 @@
-//! Makes a shard of any number of records as a worker leaves it, and measures what is asked of one: a restart, a proof, a
-//! check, a change of logs. Prints one line of JSON.
+//! Makes a shard with any number of records, as a worker leaves it, and measures operations on it: a restart, a proof,
+//! a check, a rotation. Prints one line of JSON.
 //!
 //! ```text
-//! shard make DIR --records N [--log-records M] [--sealed]   write it; logs change every M records
-//! shard restart DIR                                        begin behind it, in seconds
+//! shard make DIR --records N [--log-records M] [--sealed]   write it; rotate the log every M records
+//! shard restart DIR                                        start a successor, in seconds
 //! shard prove DIR --records N [--count C]                  find and prove C exchanges at random, in milliseconds
 //! shard export DIR [--count C]                             read and prove C exchanges (100) of the log that ended last
 //! shard check DIR                                          fsck, in records per second
-//! shard rotate DIR                                         what a record waits while logs change, in microseconds
+//! shard rotate DIR                                         latency of a record during a rotation, in microseconds
 //! ```
 //!
-//! Without `--sealed`, the last records are under no checkpoint and in no tree, as a worker leaves them that is killed. Begin
-//! behind it before its proofs are asked for: a successor signs for them.
+//! Without `--sealed`, the last records are in no checkpoint and in no tree, as after a worker was killed. Run
+//! `restart` before `prove`: the successor signs them.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -35,11 +35,11 @@ use std::time::{Duration, Instant};
 const LEDGER: &str = "bench.test/ledger";
 /// 2025-01-01, in unix microseconds.
 const START: u64 = 1_735_689_600_000_000;
-/// Between two exchanges, in microseconds.
+/// Time between two exchanges, in microseconds.
 const APART: u64 = 100;
-/// How often a place to take up the log is marked.
+/// Records between two marks from which a successor can resume.
 const MARKED: u64 = 1 << 16;
-/// Exchanges that are under no checkpoint when a worker is killed.
+/// Exchanges that no checkpoint covers when a worker is killed.
 const LEFT: u64 = 512;
 /// Exchanges in flight at any time.
 const IN_FLIGHT: u64 = 64;
@@ -110,12 +110,12 @@ fn id(exchange: u64) -> String {
     format!("req_{milliseconds:012x}7{:03x}8{exchange:015x}", exchange & 0xfff)
 }
 
-/// A log that is being written, and where its exchanges stand.
+/// A log that is being written, and the positions of its exchanges.
 struct Log {
     made: Incarnation,
-    /// The log of the admissions before this one's first, and how many records were before it.
+    /// The log before this one, whose admissions may still be open, and the number of records before it.
     before: Option<(proofgate_wal::Ulid, u64)>,
-    /// Position of its first record among all.
+    /// Position of its first record across all logs.
     base: u64,
     admitted: u64,
 }
@@ -160,7 +160,7 @@ impl Log {
         self.base + seq.unwrap()
     }
 
-    /// Ends an exchange while another one, `now`, is the newest: records stand in the order of their times.
+    /// Ends an exchange when `now` is the newest one: records are in the order of their times.
     fn complete(&mut self, (exchange, admission): (u64, u64), now: u64) {
         let (incarnation, admission) = match admission.checked_sub(self.base) {
             Some(seq) => (None, seq),
@@ -262,7 +262,7 @@ impl Log {
     }
 }
 
-/// Goes over to another log and tells how the former one ended.
+/// Switches to another log and records how the former one ended.
 fn go_over(mut log: Log, shard: &Shard<'_>, now: u64) -> Log {
     let former = log.made.follower.last_checkpoint().unwrap().clone();
     let made =
@@ -384,7 +384,7 @@ fn proofs(shard: &Shard<'_>, records: u64, count: u64) {
     );
 }
 
-/// Records all over a log, and the path of each to the newest root that is signed for it.
+/// Exports records spread over a log, and the path of each to the newest root signed for it.
 fn export(shard: &Shard<'_>, count: u64) {
     let verifying = shard.key.verifying_key();
     let shards = layout::shards(&FileStorage, shard.dir).unwrap();
@@ -423,7 +423,7 @@ fn check(directory: &Path, key: &SigningKey) {
     );
 }
 
-/// A record every 50 microseconds; in the middle of it the next log is made beside, and gone over to.
+/// Appends a record every 50 microseconds; half-way, creates the next log and switches to it.
 fn rotate(shard: &Shard<'_>) {
     const RECORDS: u64 = 40_000;
     std::fs::create_dir_all(shard.dir.parent().unwrap()).unwrap();

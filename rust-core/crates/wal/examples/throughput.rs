@@ -1,6 +1,6 @@
-//! Prints what one record of 512 bytes costs on the hot path (append and flush), how long it takes until it is handed over
-//! (`written`: to the page cache; `synced`: to the disk), and how fast recovery and the tree are. Medians of several runs,
-//! with the least and the most.
+//! Prints the cost of one record of 512 bytes on the hot path (append and flush), the time until it is acknowledged
+//! (`written`: in the page cache; `synced`: on the disk), and the speed of recovery and of the tree. Medians of several
+//! runs, with minimum and maximum.
 //!
 //! `cargo run --release -p proofgate-wal --example throughput -- [directory]`
 #![expect(
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 const RUNS: usize = 5;
 const RECORDS: usize = 100_000;
-/// Between two records: a loaded worker, not a loop that only appends.
+/// Pause between two records: simulates a loaded worker rather than a loop that only appends.
 const PAUSE: Duration = Duration::from_micros(20);
 
 fn main() {
@@ -72,21 +72,21 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Who works beside the thread that appends.
+/// The thread that runs besides the one that appends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Beside {
     Nobody,
-    /// The ledger thread where records are handed over when they are written.
+    /// The ledger thread when records are acknowledged once written.
     Follower,
-    /// The ledger thread where they are handed over when they are synced: it is woken for each that waits.
+    /// The ledger thread when records are acknowledged once synced: it is woken for each record that waits.
     Syncer,
 }
 
-/// Nanoseconds for each record, sorted.
+/// Costs of each record in nanoseconds, sorted.
 struct Costs {
-    /// To append and flush it.
+    /// Time to append and flush a record.
     append: Vec<u64>,
-    /// From the call of `append` until the watermark that its acknowledgement waits for has passed it.
+    /// Time from the call of `append` until the watermark that its acknowledgement waits for has passed the record.
     record: Vec<u64>,
 }
 
@@ -106,7 +106,7 @@ fn tell<'r>(what: &str, name: &str, runs: impl Iterator<Item = &'r Vec<u64>> + C
 fn hot_path(root: &Path, beside: Beside) -> Costs {
     let mut options = LogOptions::default();
     if beside == Beside::Nobody {
-        // Nobody prepares segments later, so prepare all of them now.
+        // No thread prepares segments later, so prepare all of them now.
         options.segments_ahead = 3;
     }
     let directory = root.join("0");
@@ -169,7 +169,7 @@ fn hot_path(root: &Path, beside: Beside) -> Costs {
     if let Some(ledger) = ledger {
         ledger.join().unwrap();
     }
-    // What was appended here is no record, so nobody can go on from it.
+    // What was appended here is not a valid record, so no log can continue from it.
     std::fs::remove_dir_all(&directory).unwrap();
     append_times.sort_unstable();
     record_times.sort_unstable();

@@ -1,9 +1,9 @@
-//! Who wrote a frame: a tag that only a holder of the signing key can make.
+//! Authenticity of a frame: a tag that only a holder of the signing key can make.
 //!
-//! A checksum tells accident from intent to nobody: whoever can write the volume can compute it. So each frame also
-//! carries an AES-256-GMAC (NIST SP 800-38D) under a key that is derived from the signing key for one incarnation, with
-//! the record number as nonce. A record number is framed once in the life of an incarnation, so no nonce is used twice.
-//! What the gateway is to sign, it first checks to be its own; readers without the key pass the tag over.
+//! A checksum detects accidents but not tampering: anyone who can write the volume can compute it. So each frame also
+//! carries an AES-256-GMAC (NIST SP 800-38D) tag under a key that is derived from the signing key for one incarnation,
+//! with the record number as nonce. A record number is framed once per incarnation, so no nonce is used twice. Before
+//! it signs anything, the gateway checks that the frames are its own; readers without the key skip the tag.
 
 use crate::WalError;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -15,7 +15,7 @@ use ulid::Ulid;
 
 const FRAMES_PURPOSE: &str = "proofgate/v1/frames";
 
-/// Makes and checks the tags of one incarnation's frames. Clones share the key.
+/// Makes and verifies the frame tags of one incarnation. Clones share the key.
 #[derive(Clone)]
 pub(crate) struct FrameTags(Arc<LessSafeKey>);
 
@@ -31,7 +31,7 @@ impl FrameTags {
         Ok(Self(Arc::new(LessSafeKey::new(unbound))))
     }
 
-    /// The tag of frame `seq`, whose bytes up to the tag are `frame`; `None` when the library cannot make one.
+    /// Computes the tag of frame `seq`, whose bytes up to the tag are `frame`; `None` when the library cannot make one.
     pub(crate) fn tag(&self, seq: u64, frame: &[u8]) -> Option<FrameTag> {
         let mut nonce = [0; NONCE_LEN];
         nonce[..8].copy_from_slice(&seq.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Writes small files that are replaced whole, by write, sync, rename, directory sync: the `checkpoint` first of all.
+//! Replaces small files such as `checkpoint` atomically: write, sync, rename, directory sync.
 
 use crate::WalError;
 use crate::storage::{Directory, Storage, write_full};
@@ -9,8 +9,8 @@ use ulid::Ulid;
 
 const TEMPORARY_FILE: &str = "checkpoint.tmp";
 
-/// Replaces the checkpoint of an incarnation. `directory` must have been open throughout, so that its sync sees every
-/// failure. An error from the call `sync` means that nothing is known about the disk any more.
+/// Replaces the checkpoint of an incarnation. `directory` must have been open throughout, so that its sync reports
+/// every failure. After an error from the call `sync`, the state of the disk is unknown.
 pub(crate) fn replace_checkpoint(
     storage: &dyn Storage,
     directory: &dyn Directory,
@@ -26,10 +26,10 @@ pub(crate) fn replace_checkpoint(
     )
 }
 
-/// Replaces a small file of an incarnation, by way of a temporary one. It is on the disk when this returns.
+/// Replaces a small file of an incarnation through a temporary one. The file is on the disk when this returns.
 ///
 /// # Errors
-/// [`WalError::Evidence`]; either version may be there then.
+/// [`WalError::Evidence`]; the old or the new version may then be in place.
 pub fn replace_file(
     storage: &dyn Storage,
     directory: &dyn Directory,
@@ -40,7 +40,7 @@ pub fn replace_file(
     let (temporary, path) = (dir.join(temporary), dir.join(name));
     let file = match storage.create(&temporary) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            // Left by an attempt that found no space.
+            // Left by an earlier attempt that ran out of space.
             storage
                 .remove(&temporary)
                 .map_err(WalError::io("remove", &temporary))?;
@@ -57,7 +57,7 @@ pub fn replace_file(
     directory.sync().map_err(WalError::io("sync", dir))
 }
 
-/// Stores, in the directory of an incarnation that has just been created, the last checkpoint of one before it.
+/// Stores the last checkpoint of an earlier incarnation in the directory of a newly created one.
 pub(crate) fn write_successor_note(
     storage: &dyn Storage,
     dir: &Path,

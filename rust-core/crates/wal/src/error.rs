@@ -1,4 +1,4 @@
-//! Everything that can go wrong between a record and the disk.
+//! Errors between a record and the disk.
 
 use crate::is_out_of_space;
 use proofgate_evidence::EvidenceError;
@@ -6,20 +6,20 @@ use proofgate_ledger::LedgerError;
 use std::io;
 use std::path::Path;
 
-/// Why the log could not be written, or what is there could not be read or believed.
+/// Why the log could not be written, or stored data could not be read or verified.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WalError {
-    /// A storage call failed, or what is stored is refused.
+    /// A storage call failed, or stored data was refused.
     #[error(transparent)]
     Evidence(#[from] EvidenceError),
-    /// `reserve`, `append`, `salt`: no space that is already allocated can take it. Refuse the exchange and try later.
+    /// `reserve`, `append`, `salt`: no allocated space is left for it. Refuse the exchange and try again later.
     #[error("no allocated space is left for {bytes} more bytes")]
     OutOfSpace {
-        /// Bytes asked for.
+        /// Requested bytes.
         bytes: u64,
     },
-    /// An earlier write or sync failed: nothing is acknowledged in this incarnation any more.
+    /// An earlier write or sync failed: this incarnation acknowledges nothing any more.
     #[error("the log has stopped: {reason}")]
     Poisoned {
         /// The failure that stopped it.
@@ -28,7 +28,7 @@ pub enum WalError {
     /// A record was appended after the seal.
     #[error("the log is sealed")]
     Sealed,
-    /// A record does not fit a quarter of a segment, or the record limit of the ledger.
+    /// A record exceeds a quarter of a segment, or the ledger's record limit.
     #[error("a record of {bytes} bytes exceeds the limit of {limit} bytes")]
     RecordTooLarge {
         /// Encoded size in bytes.
@@ -36,35 +36,35 @@ pub enum WalError {
         /// Largest size in bytes.
         limit: usize,
     },
-    /// `salt`: the record's salt is not at hand; only salts of records not yet appended are.
+    /// `salt`: the record's salt is not in memory; only salts of records not yet appended are.
     #[error("the salt of record {seq} is not available")]
     SaltUnavailable {
-        /// Record number asked for.
+        /// Requested record number.
         seq: u64,
     },
-    /// The volume holds less than is known, from a checkpoint held elsewhere, to have been there, or something else in its
-    /// place. Nothing may be signed over it; bring the newer volume back, or decide that the loss is accepted and remove
-    /// the held checkpoint.
+    /// The volume holds less than a checkpoint stored elsewhere covers, or different records. Nothing may be signed
+    /// over it. Restore the newer volume, or accept the loss and remove the stored checkpoint.
     #[error(
         "the ledger is behind the checkpoint held outside: {size} records of {origin} were signed, but {found}"
     )]
     LedgerBehind {
         /// The log.
         origin: String,
-        /// Its number of records, as signed.
+        /// Number of records that were signed.
         size: u64,
-        /// What is there now.
+        /// What the volume holds.
         found: String,
     },
-    /// Another key follows the ledger's key, which may begin no log any more. Give the worker the new one.
+    /// Another key has succeeded the ledger's key, which may not start a log any more. Configure the worker with the
+    /// new key.
     #[error(
         "the ledger's key expired at {until} (unix microseconds): another key has succeeded it, so it cannot start a new log"
     )]
     KeySuperseded {
-        /// The last moment at which it could, in unix microseconds.
+        /// The last moment at which the key could start a log, in unix microseconds.
         until: u64,
     },
-    /// `Incarnation::create`: the options or the name cannot be used; the text says why.
+    /// `Incarnation::create`: the options or the name cannot be used; the text gives the reason.
     #[error("cannot create an incarnation: {0}")]
     InvalidOptions(String),
 }
@@ -82,7 +82,7 @@ impl WalError {
         move |source| Self::Evidence(wrap(source))
     }
 
-    /// Whether a file system had no room, which passes.
+    /// Whether a file system was out of space, which is temporary.
     #[must_use]
     pub fn is_out_of_space(&self) -> bool {
         match self {
@@ -92,7 +92,7 @@ impl WalError {
         }
     }
 
-    /// Whether a signer of another process gave no signature, which it may give later.
+    /// Whether a signer in another process returned no signature; a later attempt may succeed.
     #[must_use]
     pub fn is_signer_failure(&self) -> bool {
         matches!(
@@ -101,7 +101,7 @@ impl WalError {
         )
     }
 
-    /// Stable machine code of the error.
+    /// Returns the stable machine code of the error.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

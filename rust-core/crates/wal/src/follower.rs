@@ -1,9 +1,11 @@
-//! The follower: reads the log behind the writer, extends the tree, makes it durable and signs checkpoints.
+//! The follower: reads what the writer has written, extends the tree, makes it durable and signs checkpoints.
 //!
-//! Order of a checkpoint (docs: "Signing order"): `fdatasync` of stored payloads, segments and salts, then of the tree, then sign, then
-//! persist. A failed sync is never repeated, because the kernel may have marked the lost pages clean: the log stops.
+//! Order of a checkpoint (docs: "Signing order"): `fdatasync` of stored payloads, segments and salts, then of the tree,
+//! then sign, then persist. A failed sync is never retried, because the kernel may have marked the lost pages clean:
+//! the log stops.
 //!
-//! What is hashed is what was read back from the volume, so it is signed only if its tag says that this process wrote it.
+//! The follower hashes what it reads back from the volume, so it signs that only if the tags prove that this process
+//! wrote it.
 
 use crate::StoredFile;
 use crate::authenticity::FrameTags;
@@ -26,18 +28,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use ulid::Ulid;
 
-/// Most records and payload bytes that one step takes: a third of a millisecond's work, for what shares the processor
-/// waits for its end.
+/// Most records that one step takes, and with [`MAX_STEP_BYTES`] a third of a millisecond's work: other threads on the
+/// same processor wait for its end.
 const MAX_STEP_RECORDS: u64 = 512;
 const MAX_STEP_BYTES: usize = 512 << 10;
 
-/// Bytes of a segment that leave the page cache together.
+/// Bytes of a segment that are dropped from the page cache together.
 const CACHE_DROP_BYTES: u64 = 4 << 20;
 
-/// What one step came to.
+/// Progress of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepProgress {
-    /// Records followed by this step.
+    /// Records that this step followed.
     pub records: u64,
     /// Whether written records are left to follow.
     pub has_more: bool,
@@ -59,24 +61,24 @@ pub struct Follower {
     salt_blocks_synced: u64,
     /// Segments read from since the last sync, with their paths for messages.
     unsynced: Vec<(Arc<Segment>, PathBuf)>,
-    /// How much of the segment being read has left the page cache.
+    /// How much of the segment being read has been dropped from the page cache.
     cache_dropped: u64,
     directory_changed: bool,
-    /// Size and root that are durable: what may be signed.
+    /// Durable size and root: these may be signed.
     durable: (u64, Hash),
-    /// The newest checkpoint, and the signed note.
+    /// The newest checkpoint and its signed note.
     checkpoint: Option<(Checkpoint, String)>,
     tags: FrameTags,
     resume_key: ResumeKey,
     /// Number of the first record in the segment being read.
     segment_first_seq: u64,
-    /// A place that the data-plane thread has marked and that is not reached yet.
+    /// A mark from the data-plane thread that is not reached yet.
     pending_mark: Option<PositionedMark>,
-    /// What is to be said of a marked place once a checkpoint covers it.
+    /// The resume point to write once a checkpoint covers it.
     resume: Option<ResumePoint>,
-    /// A sync of this follower has failed.
+    /// Whether a read, write or sync of this follower has failed.
     failed: bool,
-    /// What else must be on the disk before records are durable.
+    /// Other files that must be on the disk before records are durable.
     extra_files: Option<Arc<UnsyncedFiles>>,
 }
 
@@ -128,7 +130,7 @@ impl Follower {
         }
     }
 
-    /// Has files of which records speak synced before those records are durable.
+    /// Registers files that records refer to, to be synced before those records are durable.
     pub fn sync_also(&mut self, beside: Arc<UnsyncedFiles>) {
         self.extra_files = Some(beside);
     }
@@ -151,7 +153,7 @@ impl Follower {
         self.checkpoint.as_ref().map(|(signed, _)| signed)
     }
 
-    /// How the log ended, once it is finished.
+    /// Returns how the log ended, once it is finished.
     #[must_use]
     pub fn to_previous_log(&self) -> PreviousLog {
         let (size, root) = self.durable;
@@ -167,51 +169,52 @@ impl Follower {
         }
     }
 
-    /// Records followed: hashed into the tree.
+    /// Records followed, which means hashed into the tree.
     #[must_use]
     pub fn followed_records(&self) -> u64 {
         self.mmr.size()
     }
 
-    /// The tree of the running log, for proofs. Nodes appear as [`Self::step`] writes them.
+    /// Returns the tree of the running log, for proofs. Nodes appear as [`Self::step`] writes them.
     #[must_use]
     pub fn tree(&self) -> TreeFile {
         self.tree.reader()
     }
 
     /// Prepares at most one segment ahead of the writer. Call it before each [`Self::step`]: it costs two atomic loads
-    /// when enough is prepared, and otherwise a file creation and two syncs.
+    /// when enough segments are prepared, and otherwise a file creation and two syncs.
     pub fn prepare(&mut self) -> Preparation {
         self.prepare_bounded(u64::MAX)
     }
 
-    /// As [`Self::prepare`], and stops after about `most` bytes of the segment ([`Preparation::InProgress`]), so that what
-    /// shares the processor does not wait for all of it.
+    /// Same as [`Self::prepare`], but stops after about `most` bytes of the segment ([`Preparation::InProgress`]), so
+    /// that other threads on the same processor need not wait for all of it.
     pub fn prepare_bounded(&mut self, most: u64) -> Preparation {
         let (preparation, segment) = self.preparer.prepare(most);
         self.segments.extend(segment);
         preparation
     }
 
-    /// Reads the next written records, at most 512 of them or 512 KiB, hashes them into the tree and writes its nodes.
+    /// Reads the next written records, at most 512 records or 512 KiB, hashes them into the tree and writes its nodes.
     ///
-    /// Without space for the tree, which is derived, its nodes wait in memory, up to 4 MiB; then the log goes on without
-    /// it, and proofs are made from the records.
+    /// Without space for the tree, which is derived, its nodes wait in memory, up to 4 MiB. After that the log
+    /// continues without the tree, and proofs are computed from the records.
     ///
     /// # Errors
-    /// [`EvidenceError::Corruption`] when what the watermark says is written does not read back, [`EvidenceError::Io`] when a read
-    /// or a tree write fails: the log has stopped.
+    /// [`EvidenceError::Corruption`] when records that the watermark counts as written do not read back,
+    /// [`EvidenceError::Io`] when a read or a tree write fails: the log has stopped.
     pub fn step(&mut self) -> Result<StepProgress, WalError> {
         self.check_not_failed()?;
         let stepped = self.follow();
         self.stop_on_error(stepped)
     }
 
-    /// Makes everything followed durable (`fdatasync` of segments and salts) and moves the durable count. Does nothing
-    /// when nothing was followed since.
+    /// Makes all followed records durable (`fdatasync` of segments and salts) and moves the durable count. Does nothing
+    /// when no record was followed since the last sync.
     ///
     /// # Errors
-    /// [`EvidenceError::Io`] when a sync fails: the log has stopped, and this is never tried again ([`WalError::Poisoned`]).
+    /// [`EvidenceError::Io`] when a sync fails: the log has stopped, and the sync is never retried
+    /// ([`WalError::Poisoned`]).
     pub fn sync(&mut self) -> Result<(), WalError> {
         self.check_not_failed()?;
         if self.durable.0 == self.mmr.size() {
@@ -224,13 +227,13 @@ impl Follower {
         Ok(())
     }
 
-    /// Signs the durable size and root and persists the checkpoint; returns the signed note. Returns the stored one when
+    /// Signs the durable size and root and stores the checkpoint; returns the signed note. Returns the stored note when
     /// nothing became durable since.
     ///
     /// # Errors
-    /// [`WalError::OutOfSpace`], or [`EvidenceError::Io`] from a call other than `sync`, leave the former checkpoint in place and
-    /// can be tried again; a failed `sync` has stopped the log. [`EvidenceError::Ledger`] when the key does not speak for
-    /// the origin.
+    /// [`WalError::OutOfSpace`], or [`EvidenceError::Io`] from a call other than `sync`, leave the former checkpoint in
+    /// place and can be retried; a failed `sync` has stopped the log. [`EvidenceError::Ledger`] when the key is not
+    /// valid for the origin.
     pub fn sign_checkpoint(&mut self, key: &SigningKey) -> Result<String, WalError> {
         self.check_not_failed()?;
         let (size, root) = self.durable;
@@ -263,8 +266,7 @@ impl Follower {
         Ok(note)
     }
 
-    /// Says where a successor may take up the log, once the checkpoint covers that place. Without space for it the former
-    /// place stays.
+    /// Writes the resume point once the checkpoint covers it. Without space for it, the former resume point stays.
     fn write_resume_point(&mut self, covered: u64) -> Result<(), WalError> {
         let Some(resume) = self.resume.take_if(|resume| resume.size <= covered) else {
             return Ok(());
@@ -283,11 +285,12 @@ impl Follower {
         }
     }
 
-    /// Ends the log after the writer's last flush: follows what is left, makes it durable, signs the last checkpoint
-    /// and, if the log is sealed, gives back allocated space that was not used. Returns the last signed note.
+    /// Closes the log after the writer's last flush: follows the remaining records, makes them durable, signs the last
+    /// checkpoint and, if the log is sealed, releases unused allocated space. Returns the last signed note.
     ///
     /// # Errors
-    /// As [`Self::step`], [`Self::sync`] and [`Self::sign_checkpoint`]. Space that could not be given back is no error.
+    /// Same as [`Self::step`], [`Self::sync`] and [`Self::sign_checkpoint`]. Space that could not be released is no
+    /// error.
     pub fn finish(&mut self, key: &SigningKey) -> Result<String, WalError> {
         while self.step()?.has_more {}
         self.sync()?;
@@ -317,7 +320,8 @@ impl Follower {
         Ok(note)
     }
 
-    /// The writer's failure leaves what it wrote before; only a failure on this side ends the following.
+    /// After a failure of the writer, its earlier records are still followed; only a failure of the follower stops
+    /// that.
     fn check_not_failed(&self) -> Result<(), WalError> {
         if self.failed {
             self.watermark.check()
@@ -355,7 +359,7 @@ impl Follower {
         })
     }
 
-    /// Notes what is known at a marked place when it is reached. What was marked too late is dropped.
+    /// Builds the resume point when the log reaches the mark. A mark set too late is dropped.
     fn reach_mark(&mut self) {
         let size = self.mmr.size();
         let Some(PositionedMark { mark, size: at }) = self.pending_mark.take_if(|marked| marked.size <= size)
@@ -377,7 +381,7 @@ impl Follower {
         });
     }
 
-    /// Follows one record or one change of segment; returns the payload bytes.
+    /// Follows one record or enters the next segment; returns the payload bytes.
     fn follow_one(&mut self) -> Result<usize, WalError> {
         let seq = self.mmr.size();
         let offset = self.reader.offset;
@@ -470,14 +474,14 @@ impl Follower {
             self.directory_changed = false;
         }
         self.drop_synced_from_cache();
-        // The last one is still being written.
+        // The last segment is still being written.
         self.unsynced.drain(..self.unsynced.len().saturating_sub(1));
         Ok(())
     }
 
-    /// Lets what was just synced leave the page cache. It is not read again unless somebody asks for a proof, and it would
-    /// push out what is, or fill the memory that the worker's container may have: new records then take the same pages
-    /// over and over.
+    /// Drops synced bytes from the page cache. They are read again only for a proof. If kept, they would displace pages
+    /// that are read, or fill the memory limit of the worker's container; after the drop, new records reuse the same
+    /// pages.
     fn drop_synced_from_cache(&mut self) {
         let Some(((current, _), ended)) = self.unsynced.split_last() else {
             return;

@@ -1,13 +1,13 @@
-//! Gives back what dead incarnations allocated and did not use.
+//! Releases space that dead incarnations allocated and did not use.
 //!
-//! A worker that drains cuts off what it does not need ([`Follower::finish`](crate::Follower::finish)). One that is killed
-//! leaves the rest of its segment and a prepared one: zeros, up to two segments of them. Its successor cuts those off
-//! before it allocates its own, or a worker that is killed again and again would fill the volume.
+//! A worker that drains releases its unused space ([`Follower::finish`](crate::Follower::finish)). A killed worker
+//! leaves the rest of its segment and a prepared one: zeros, up to two segments of them. Its successor truncates those
+//! before it allocates its own; otherwise a worker that is killed repeatedly would fill the volume.
 //!
-//! Only zeros go. No byte that was written is changed, and where anything stands behind the last record, which is what a
-//! loss of power may leave, everything stays. So does everything of an incarnation that still lives, whatever is believed
-//! of it: it holds a lock on its salts. One whose lock not everybody can see says so in its directory when it begins
-//! (`unlocked`), and where locks do not reach everybody now, nothing is given back either.
+//! Only zeros are removed. No written byte is changed, and if anything follows the last record, which a power loss may
+//! cause, everything is kept. Everything of an incarnation that is still alive is kept as well: it holds a lock on its
+//! salts. An incarnation whose lock is not visible to every node notes this in its directory at its start (`unlocked`).
+//! If locks are not visible to every node now, nothing is released either.
 
 use crate::incarnation::UNLOCKED_FILE;
 use crate::{Storage, WalError};
@@ -17,8 +17,9 @@ use proofgate_evidence::unused_segments;
 use std::path::Path;
 use ulid::Ulid;
 
-/// Gives back the unused space of the incarnations of a shard from `first` on, or of all, except `own`; returns how many
-/// bytes that were. Those before `first` are their successors' business. What cannot be cut stays, and is no error.
+/// Releases the unused space of the incarnations of a shard from `first` on, or of all, except `own`; returns the
+/// number of bytes released. Incarnations before `first` are left to their own successors. A file that cannot be
+/// truncated is kept, which is no error.
 pub fn release_unused_space(
     storage: &dyn Storage,
     shard_dir: &Path,
@@ -40,7 +41,7 @@ pub fn release_unused_space(
 fn release_incarnation(storage: &dyn Storage, shard_dir: &Path, incarnation: Ulid) -> Result<u64, WalError> {
     let dir = shard_dir.join(incarnation.to_string());
     let salts = dir.join(SALTS_FILE);
-    // Held until the end: what is dead cannot wake up, and another successor waits its turn.
+    // Held until the end, so that the incarnation cannot come back and another successor waits.
     let lock = storage
         .open_writable(&salts)
         .map_err(WalError::io("open", &salts))?;

@@ -1,4 +1,4 @@
-//! The hand-over of prepared segments from the ledger thread to the data-plane thread.
+//! Passes prepared segments from the ledger thread to the data-plane thread.
 
 use crate::storage::StoredFile;
 use std::collections::VecDeque;
@@ -28,8 +28,8 @@ impl SegmentQueue {
         self.pending.store(segments.len(), Ordering::Release);
     }
 
-    /// Moves what is there to `ready`, without ever waiting: the giver holds the lock for a push only, and a missed
-    /// turn is made up for at the next.
+    /// Moves the queued segments to `ready` without waiting: the other side holds the lock only for a push, and a
+    /// missed segment is taken at the next call.
     pub(crate) fn drain_into(&self, ready: &mut VecDeque<Arc<Segment>>) {
         if self.pending.load(Ordering::Acquire) == 0 {
             return;

@@ -1,4 +1,4 @@
-//! An incarnation: the directory of one life of a worker, claimed once and never written by another.
+//! An incarnation: the log directory of one worker run, claimed once and never written by another.
 
 use crate::authenticity::FrameTags;
 use crate::follower::Follower;
@@ -23,12 +23,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use ulid::Ulid;
 
-/// How a log is laid out.
+/// Layout of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogOptions {
     /// Size of a segment in bytes: a multiple of 8, 64 KiB to 1 GiB. A record may take at most a quarter of it.
     pub segment_bytes: u64,
-    /// Segments kept prepared beyond the one being written.
+    /// Number of segments kept prepared ahead of the one being written.
     pub segments_ahead: u64,
 }
 
@@ -69,7 +69,7 @@ impl LogOptions {
 pub struct Incarnation {
     /// `<ledger>/<shard>/<incarnation>`: the origin of its checkpoints.
     pub origin: String,
-    /// The last part of it.
+    /// The last part of the origin.
     pub incarnation: Ulid,
     /// Its directory.
     pub dir: PathBuf,
@@ -88,30 +88,30 @@ impl std::fmt::Debug for Incarnation {
     }
 }
 
-/// A directory that is an incarnation's own, before anything is in it.
+/// A directory claimed for an incarnation, still empty.
 #[derive(Debug)]
 pub(crate) struct ClaimedDirectory {
     pub(crate) incarnation: Ulid,
     pub(crate) dir: PathBuf,
-    /// A name on the shard that is of the future, and that nobody has signed.
+    /// A name on the shard that lies in the future and has no signed checkpoint.
     pub(crate) skipped: Option<Ulid>,
 }
 
-/// How far ahead a name may be that is counted unsigned, in milliseconds: clocks differ, and a log that begins at the same
-/// time is signed a little later.
+/// How far in the future an unsigned name may lie and still count, in milliseconds: clocks differ, and a log that
+/// starts at the same time gets its first signature a little later.
 const MAX_CLOCK_SKEW_MS: u64 = 600_000;
 
 impl ClaimedDirectory {
-    /// Claims `<shard>/<ulid>/`. Making the directory is the claim: whoever finds it there has lost. The shard's
-    /// directory is made if need be; its parent must exist. The ULID is of `now`, in unix microseconds, and sorts behind all
-    /// others on the shard, also if the clock went back; the shard is listed after the directory was made, because a network file system then lists it
-    /// anew.
+    /// Claims `<shard>/<ulid>/`. Creating the directory is the claim: if it already exists, the claim has failed. The
+    /// shard's directory is created if it is missing; its parent must exist. The ULID is made from `now`, in unix
+    /// microseconds, and sorts after all others on the shard even if the clock went back. The shard is listed after the
+    /// directory was created, because that makes a network file system refresh its listing.
     ///
-    /// A name alone is not believed to be a time: one of the future counts only where a checkpoint is signed for it.
+    /// A name alone is not trusted as a time: a name in the future counts only if a checkpoint is signed for it.
     ///
     /// # Errors
-    /// [`WalError::Io`](crate::EvidenceError::Io); [`Corruption`](crate::EvidenceError::Corruption) when a name there leaves
-    /// none behind it.
+    /// [`EvidenceError::Io`](crate::EvidenceError::Io); [`Corruption`](crate::EvidenceError::Corruption) when an
+    /// existing name is so high that no ULID sorts after it.
     pub(crate) fn acquire(storage: &dyn Storage, shard: &Shard<'_>, now: u64) -> Result<Self, WalError> {
         let shard_dir = shard.dir;
         let fresh = Ulid::from_parts(now / 1000, Ulid::new().random());
@@ -147,13 +147,13 @@ impl ClaimedDirectory {
         })
     }
 
-    /// Removes the directory again; one that stays is empty, and every reader passes over it.
+    /// Removes the directory again. If that fails, it stays empty and every reader skips it.
     pub(crate) fn abandon(self, storage: &dyn Storage) {
         let _ = storage.remove_dir(&self.dir);
     }
 }
 
-/// Whether a checkpoint of a log is signed by the ledger's key. Where that cannot be read, it may be.
+/// Whether the ledger's key has signed a checkpoint of a log; true if the checkpoint cannot be read.
 fn is_signed(storage: &dyn Storage, shard: &Shard<'_>, incarnation: Ulid) -> bool {
     let dir = shard.dir.join(incarnation.to_string());
     let note = match checkpoint_file::read(storage, &dir) {
@@ -169,24 +169,24 @@ fn is_signed(storage: &dyn Storage, shard: &Shard<'_>, incarnation: Ulid) -> boo
     )
 }
 
-/// A new ULID that sorts after another's, which is not of the last millisecond.
+/// Returns a new ULID that sorts after `before`; `None` if `before` has the last possible timestamp.
 fn ulid_after(before: Ulid) -> Option<Ulid> {
     let later = Ulid::from_parts(before.timestamp_ms() + 1, Ulid::new().random());
-    // The time has 48 bits; what is beyond is cut off.
+    // The timestamp has 48 bits; a larger value is truncated.
     (later > before).then_some(later)
 }
 
-/// Present in the directory of an incarnation whose life nobody else can see by its lock.
+/// Present in the directory of an incarnation whose lock is not visible to every node.
 pub(crate) const UNLOCKED_FILE: &str = "unlocked";
 
 impl Incarnation {
-    /// Makes the files of a log in a directory that was claimed. When this returns, the empty log and the names of its
-    /// files are durable, and the first exchange has its salt.
+    /// Creates the files of a log in a claimed directory. When this returns, the empty log and the names of its files
+    /// are durable, and the first exchange has its salt.
     ///
     /// # Errors
-    /// [`WalError::InvalidOptions`] for options or names that cannot be used, [`EvidenceError::Io`](crate::EvidenceError::Io)
-    /// when a file cannot be made, [`WalError::OutOfSpace`] without space for the first salts; a directory that is then left
-    /// behind holds no record and recovery passes over it.
+    /// [`WalError::InvalidOptions`] for options or names that cannot be used,
+    /// [`EvidenceError::Io`](crate::EvidenceError::Io) when a file cannot be created, [`WalError::OutOfSpace`] without
+    /// space for the first salts. A directory left after an error holds no record, and recovery skips it.
     pub(crate) fn create(
         storage: &Arc<dyn Storage>,
         claim: ClaimedDirectory,
@@ -216,7 +216,7 @@ impl Incarnation {
             Ok::<_, WalError>((file, path))
         };
         let (salts, salts_path) = create(SALTS_FILE)?;
-        // Before there is anything that a successor could give back.
+        // Must be written before there is any space that a successor could release.
         if !(directory.has_shared_locks() && salts.try_lock().unwrap_or(false)) {
             create(UNLOCKED_FILE)?;
         }
@@ -254,7 +254,7 @@ impl Incarnation {
             (salts, salts_path),
             (tags.clone(), ResumeKey::new(shard.key, incarnation)),
         );
-        // Without space for a second segment the log starts with the room of the first.
+        // Without space for a second segment, the log starts with the capacity of the first.
         while let crate::Preparation::Prepared = follower.prepare() {}
         let writer = Writer::new(
             dir.clone(),
@@ -275,7 +275,7 @@ impl Incarnation {
     }
 }
 
-/// Makes the directory, and both its name and its parent's name durable.
+/// Creates the directory and makes its name and its parent's name durable.
 fn make_directory(storage: &dyn Storage, shard_dir: &Path, dir: &Path) -> Result<(), WalError> {
     let parent = shard_dir
         .parent()

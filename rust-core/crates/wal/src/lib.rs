@@ -1,31 +1,31 @@
-//! Writes the evidence: one directory per incarnation, written by one thread, read behind by another.
+//! Writes the evidence log: one directory per incarnation, written by one thread and followed by another.
 //!
 //! The data-plane thread owns the [`Writer`]: it encodes records into a batch and writes the batch with one `pwrite`
-//! per turn of its event loop. The ledger thread owns the [`Follower`]: it reads the log behind the writer through the
-//! same reader as recovery and `fsck`, extends the tree, syncs, signs checkpoints, and prepares segments ahead of
-//! need. They share a [`Watermark`] and nothing else that either could wait for.
+//! per turn of its event loop. The ledger thread owns the [`Follower`]: it reads what was written with the same reader
+//! as recovery and `fsck`, extends the tree, syncs, signs checkpoints, and prepares segments in advance. The two
+//! threads share a [`Watermark`] and no lock that either could block on.
 //!
 //! ```text
-//! start         gateway      mkdir, fsync directory; read what the predecessor's resume file does not tell; ftruncate of
-//!                            its zeros, while its lock is free; open and flock salts; open, fallocate, pwrite zeros,
-//!                            fdatasync the first segment; the beginning, and a first checkpoint over it
+//! start         gateway      mkdir, fsync directory; read the predecessor's records after its resume point; ftruncate its
+//!                            unused zeros if its lock is free; open and flock salts; open, fallocate, pwrite zeros,
+//!                            fdatasync the first segment; write the opening records and sign a first checkpoint over them
 //! happy path    data plane   pwrite <seq>.seg                      records are written
 //!               ledger       pread, pwrite tree                    records are followed
-//!                            fdatasync of files that records speak of ([`UnsyncedFiles`]), if there are any
+//!                            fdatasync of files that records refer to ([`UnsyncedFiles`]), if there are any
 //!                            fdatasync <seq>.seg, fdatasync salts  records are durable
 //!                            fdatasync tree                        proofs are durable
-//!                            open, pwrite, fdatasync checkpoint.tmp, rename, fsync directory; now and then resume, too
-//! segments      ledger       fstatvfs, and where there is room, ahead of need:
+//!                            open, pwrite, fdatasync checkpoint.tmp, rename, fsync directory; at times resume, too
+//! segments      ledger       fstatvfs, and if there is space, in advance:
 //!                            open <ordinal>.next, fallocate, pwrite zeros and fdatasync in pieces, fsync directory
 //!               data plane   pwrite (header and first records)
 //!               ledger       rename to <first seq>.seg
-//! next log      own thread   as a start, beside the running one
+//! next log      own thread   same as start, while the current log runs
 //!               data plane   pwrite (seal), then pwrite in the next log
-//!               ledger       the last checkpoint of the former one, before anything of the next one is synced
+//!               ledger       sign the last checkpoint of the former log before syncing anything of the next one
 //! ```
 //!
-//! How the files look and how they are read back is the `evidence` crate's. All I/O goes through [`Storage`], so that
-//! tests inject faults and crashes.
+//! The `evidence` crate defines the file formats and reads them. All I/O goes through [`Storage`], so that tests can
+//! inject faults and crashes.
 #![forbid(unsafe_code)]
 
 mod authenticity;

@@ -1,14 +1,14 @@
-//! Whether a lock on a file is seen by everybody who could write the file.
+//! Whether a lock on a file is visible to every process that could write the file.
 //!
-//! On a local file system there is nobody else than this kernel. On a network file system another node may hold the
-//! volume, and `flock` may be kept by each node for itself (`nolock`, `local_lock`), or wait without end for a lock
-//! manager that cannot be reached (NFSv3). What is not known here counts as not seen.
+//! On a local file system, only this kernel can write it. On a network file system, another node may mount the volume,
+//! and `flock` may be local to each node (`nolock`, `local_lock`), or block forever on a lock manager that cannot be
+//! reached (NFSv3). An unknown file system counts as not shared.
 
 use rustix::fs::{fstat, fstatfs, major, minor};
 use std::fs::File;
 
-/// Magic numbers of `statfs(2)`: ext4, xfs, btrfs, tmpfs, ramfs, overlayfs, f2fs, ZFS, bcachefs, and CephFS, whose locks
-/// are the cluster's.
+/// Magic numbers of `statfs(2)`: ext4, xfs, btrfs, tmpfs, ramfs, overlayfs, f2fs, ZFS, bcachefs, and CephFS, whose
+/// locks are cluster-wide.
 const SHARED_LOCK_FILESYSTEMS: [u32; 10] = [
     0xEF53,
     0x5846_5342,
@@ -23,12 +23,12 @@ const SHARED_LOCK_FILESYSTEMS: [u32; 10] = [
 ];
 const NFS: u32 = 0x6969;
 
-/// Whether locks on the file system of an open directory reach everybody.
+/// Whether locks on the file system of an open directory are visible to every possible writer.
 pub(crate) fn has_shared_locks(directory: &File) -> bool {
     let Ok(found) = fstatfs(directory) else {
         return false;
     };
-    // The type's width differs between architectures; the numbers have 32 bits.
+    // The width of the type differs between architectures; the magic numbers have 32 bits.
     #[expect(clippy::cast_possible_truncation, reason = "the numbers have 32 bits")]
     let magic = found.f_type as u32;
     if SHARED_LOCK_FILESYSTEMS.contains(&magic) {

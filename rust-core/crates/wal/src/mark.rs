@@ -1,23 +1,23 @@
-//! Places in the log where a successor may take up reading it.
+//! Positions in the log from which a successor can resume reading.
 
 use crate::recovery::UnfinishedExchange;
 use ulid::Ulid;
 
-/// What cannot be read from the records behind a place.
+/// State at a position that the records after it do not show.
 #[derive(Debug)]
 pub struct LogMark {
-    /// Exchanges that are open there, also such as were admitted in a log before.
+    /// Exchanges open at this position, including those admitted in an earlier log.
     pub open: Vec<UnfinishedExchange>,
     /// The log that this one continues.
     pub continues: Option<Ulid>,
-    /// Whether this one has recorded how that one ended; true where it continues none.
+    /// Whether this log has recorded how its predecessor ended; true if it has no predecessor.
     pub predecessor_ended: bool,
 }
 
-/// What the data-plane thread says of the records up to a place.
+/// A mark from the data-plane thread and its position in the log.
 #[derive(Debug)]
 pub(crate) struct PositionedMark {
-    /// How many records lie before it; none behind it is written yet when this is said.
+    /// Number of records before the position. No record after it had been written when the mark was set.
     pub(crate) size: u64,
     pub(crate) mark: LogMark,
 }

@@ -8,17 +8,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What one attempt at preparing a segment came to.
+/// Outcome of one attempt to prepare a segment.
 #[derive(Debug)]
 pub enum Preparation {
     /// Enough segments are prepared.
     Sufficient,
     /// A segment was prepared and handed to the writer.
     Prepared,
-    /// A segment is being prepared: there is more to do.
+    /// A segment is partly prepared; call again to continue.
     InProgress,
-    /// There is no space, or the file could not be made: try again later. Until then `Writer::reserve` says `Full`
-    /// once the room that is left is spoken for.
+    /// There is no space, or the file could not be created; try again later. Until then, `Writer::reserve` returns
+    /// `OutOfSpace` once all remaining capacity is reserved.
     NoSpace(WalError),
 }
 
@@ -31,13 +31,13 @@ pub(crate) struct Preparer {
     pub(crate) next_ordinal: u64,
     pub(crate) queue: Arc<SegmentQueue>,
     pub(crate) watermark: Arc<Watermark>,
-    /// The segment that has been begun.
+    /// The segment that is partly prepared.
     pub(crate) in_progress: Option<Allocation>,
 }
 
 impl Preparer {
-    /// Prepares at most one segment, and writes at most about `most` bytes of it. The returned segment has also been handed
-    /// to the writer.
+    /// Prepares at most one segment and writes at most about `most` bytes of it. A returned segment has also been
+    /// passed to the writer.
     pub(crate) fn prepare(&mut self, most: u64) -> (Preparation, Option<Arc<Segment>>) {
         if self.watermark.is_poisoned() || self.next_ordinal > self.watermark.segment() + self.segments_ahead
         {
@@ -48,7 +48,7 @@ impl Preparer {
             Ok(Some(file)) => file,
             Ok(None) => return (Preparation::InProgress, None),
             Err(error) => {
-                // What is left of the attempt holds nothing; the next attempt needs the name.
+                // The partial file holds no records, and the next attempt needs its name.
                 if self.in_progress.take().is_some() {
                     let _ = self.storage.remove(&path);
                 }
@@ -65,7 +65,7 @@ impl Preparer {
         (Preparation::Prepared, Some(segment))
     }
 
-    /// Goes on with the segment at `path`; returns its file once it is durable.
+    /// Continues the segment at `path`; returns its file once it is durable.
     fn advance(&mut self, path: &Path, most: u64) -> Result<Option<Arc<dyn StoredFile>>, WalError> {
         let begun = match self.in_progress.take() {
             Some(begun) => begun,
@@ -90,8 +90,8 @@ impl Preparer {
     }
 
     fn start(&self, path: &Path) -> Result<Allocation, WalError> {
-        // An attempt that fails has taken, for a while, what other files of the volume need. Where the file system cannot
-        // tell, there is no other way to know.
+        // A failed attempt takes space, for a while, that other files on the volume need. If the file system cannot
+        // report its free space, trying is the only way to find out.
         let bytes = self
             .segment_bytes
             .saturating_add(self.segment_bytes / SEGMENT_TO_SIDE_FILES_RATIO);
@@ -104,7 +104,7 @@ impl Preparer {
     }
 }
 
-/// A sync may report a lack of space late (network file systems do); any other failure stops the log.
+/// A sync may report lack of space late (network file systems do); any other failure stops the log.
 fn check_sync(watermark: &Watermark, result: io::Result<()>, path: &Path) -> Result<(), WalError> {
     result.map_err(|error| {
         let no_space = is_out_of_space(&error);
@@ -116,19 +116,19 @@ fn check_sync(watermark: &Watermark, result: io::Result<()>, path: &Path) -> Res
     })
 }
 
-/// Salts and tree take a quarter of a segment for the records in it: 96 bytes for one of about 400.
+/// Salts and tree take a quarter of a segment for its records: 96 bytes for a record of about 400.
 const SEGMENT_TO_SIDE_FILES_RATIO: u64 = 4;
 
 /// Zeros are written in pieces of this size.
 const ZERO_CHUNK: usize = 64 << 10;
 
-/// After so many bytes of zeros they are synced: a sync of more takes the processor for milliseconds.
+/// Zeros are synced after this many bytes: a larger sync takes the processor for milliseconds.
 const ZERO_SYNC_BYTES: u64 = 4 << 20;
 
 /// A file that is being filled with zeros.
 ///
-/// The zeros are written and not only allocated: a sync that turns unwritten extents into written ones makes the
-/// writer's `pwrite` wait (ext4).
+/// The zeros are written, not only allocated: on ext4, a sync that converts unwritten extents to written ones blocks
+/// the writer's `pwrite`.
 pub(crate) struct Allocation {
     file: Arc<dyn StoredFile>,
     bytes: u64,
@@ -152,7 +152,7 @@ impl Allocation {
         self.bytes - self.offset
     }
 
-    /// Writes at least one piece and about `most` bytes, if so many are left. Returns how many it wrote.
+    /// Writes at least one chunk and about `most` bytes, if that many are left. Returns the number of bytes written.
     fn advance(&mut self, path: &Path, most: u64) -> Result<u64, WalError> {
         static ZERO: [u8; ZERO_CHUNK] = [0; ZERO_CHUNK];
         let first = self.offset;

@@ -1,22 +1,23 @@
-//! Recovery: what the incarnations before this one left behind, and whether it can be believed.
+//! Recovery: reads and verifies what earlier incarnations left on the shard.
 //!
-//! Nothing that a predecessor wrote is ever changed. What is read of its log is synced first, and the system asked to drop
-//! it from the page cache, so that what is found is what the disk holds, as far as that advice is followed.
+//! Nothing that a predecessor wrote is ever changed. The log is synced before it is read, and the system is asked to
+//! drop it from the page cache, so that recovery sees what the disk holds, as far as the system follows that advice.
 //!
-//! **What is read.** The newest log that ever served, from where its `resume` file says, or whole without one; and the
-//! one before, when the newest continues it and did not live to tell its end. A log serves only once its first
-//! checkpoint is on the disk. So one without a checkpoint that holds no more than a start does is passed over, and one
-//! that holds more has been tampered with.
+//! **What is read.** The newest log that ever served, from its resume point, or whole without one; and the log before
+//! it, if the newest continues it and did not record how it ended. A log serves only once its first checkpoint is on
+//! the disk. So a log without a checkpoint is skipped if it holds no more than a start writes; one that holds more has
+//! been tampered with.
 //!
-//! **What is told.** Of what is not read, whether the log before is still there: its `open` names it, and it can be moved
-//! away by right.
+//! **Missing logs.** For logs that are not read, recovery only reports whether the previous log is still there: its
+//! successor's `open` names it, and it can be moved away legitimately.
 //!
-//! **Whose it is.** The volume is not trusted. Every frame that is read must carry the tag of a holder of the signing key,
-//! and lead to what the checkpoint signs: nothing else is signed, or chained to.
+//! **Authenticity.** The volume is not trusted. Every frame that is read must carry the tag of a holder of the signing
+//! key and match what the checkpoint signs. Nothing else is signed or chained to.
 //!
-//! **Torn tail.** A bad record `s` is where the log ends only if nothing proves that `s` was durable: no checkpoint
-//! covers it and no whole record behind it says that `s` was synced when it was framed. Otherwise it is corruption, and
-//! recovery refuses. ("Any later record proves corruption" would refuse a legal crash that reorders one unsynced batch.)
+//! **Torn tail.** A bad record `s` marks the end of the log only if nothing proves that `s` was durable: no checkpoint
+//! covers it, and no whole record after it states that `s` was synced when that record was framed. Otherwise it is
+//! corruption, and recovery refuses. ("Any later record proves corruption" would refuse a legal crash that reorders one
+//! unsynced batch.)
 
 mod key;
 mod log;
@@ -40,16 +41,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use ulid::Ulid;
 
-/// Inspects a shard before the incarnation `own` starts on it. `None` when nothing ever served there. Time and memory
-/// grow with the number of open exchanges and with what lies behind the newest `resume` file, not with the log.
+/// Inspects a shard before the incarnation `own` starts on it; `None` when no log ever served there. Time and memory
+/// grow with the number of open exchanges and the records after the newest `resume` file, not with the log.
 ///
-/// `held` is a checkpoint that somebody kept where no writer of the volume could change it, its signature verified: what
-/// is found must contain it.
+/// `held` is a checkpoint that was kept where no writer of the volume could change it, its signature verified: the
+/// records found must contain it.
 ///
 /// # Errors
-/// [`WalError::LedgerBehind`] when the volume holds less than `held`, or something else; [`EvidenceError::Corruption`] when the
-/// stored log contradicts what is known to be durable, signed or framed by a holder of the key;
-/// [`EvidenceError::Ledger`] when a checkpoint is not signed by the key; [`EvidenceError::Io`].
+/// [`WalError::LedgerBehind`] when the volume holds less than `held`, or different records;
+/// [`EvidenceError::Corruption`](crate::EvidenceError::Corruption) when the stored log contradicts what is known to be
+/// durable, signed or framed by a holder of the key; [`EvidenceError::Ledger`](crate::EvidenceError::Ledger) when a
+/// checkpoint is not signed by the key; [`EvidenceError::Io`](crate::EvidenceError::Io).
 pub fn inspect(
     storage: &dyn Storage,
     shard: &Shard<'_>,
@@ -88,7 +90,7 @@ pub fn inspect(
     Ok(Some(merge(newest, before, missing)))
 }
 
-/// The log before the oldest one that was read, if it holds nothing any more.
+/// Returns the predecessor of the oldest log that was read, if its records are gone.
 fn find_missing(
     storage: &dyn Storage,
     shard: &Shard<'_>,
@@ -111,7 +113,7 @@ fn find_missing(
     Ok((!holds_records).then_some(missing))
 }
 
-/// What the newest log and those before it that it continues, newest first, come to together.
+/// Merges the newest log with the earlier logs that it continues (`before`, newest first).
 fn merge(newest: Log, before: Vec<Log>, missing: Option<MissingLog>) -> RecoveryResult {
     let read = newest.records_read + before.iter().map(|log| log.records_read).sum::<u64>();
     let mut open = BTreeMap::new();
@@ -142,7 +144,7 @@ fn merge(newest: Log, before: Vec<Log>, missing: Option<MissingLog>) -> Recovery
     }
 }
 
-/// Checks that the volume contains what a checkpoint held elsewhere says.
+/// Checks that the volume contains the records of a checkpoint stored elsewhere.
 fn check_contains(
     storage: &dyn Storage,
     shard: &Shard<'_>,
@@ -187,7 +189,7 @@ fn check_contains(
     }
 }
 
-/// The root of the first `size` records of a log, from the records themselves.
+/// Computes the root of the first `size` records of a log from the records themselves.
 fn root_at(storage: &dyn Storage, dir: &Path, incarnation: Ulid, size: u64) -> Result<Hash, WalError> {
     let mut log = LogReader::open(storage, dir, incarnation)?;
     let mut mmr = Mmr::new();

@@ -1,10 +1,11 @@
-//! The `resume` file: where a successor takes up reading a log, so that a restart costs the same whatever was recorded.
+//! The `resume` file: the point from which a successor resumes reading a log, so that the cost of a restart does not
+//! grow with the log.
 //!
-//! It holds what reading the log up to some record comes to: the peaks of the tree, the exchanges that are open there,
-//! and the place of the next frame. It is derived from the log, written behind a checkpoint that covers it, and
-//! authenticated with a key derived from the signing key: who can write the volume can delete it, or put an older one
-//! back, and both only make a successor read more. What it claims of the tree is compared with the checkpoint's
-//! signature all the same.
+//! It holds the state after reading the log up to some record: the peaks of the tree, the exchanges that are open, and
+//! the offset of the next frame. It is derived from the log, written after a checkpoint that covers it, and
+//! authenticated with a key derived from the signing key. Anyone who can write the volume can delete it or restore an
+//! older one; both only make a successor read more. Its tree peaks are nevertheless checked against the signed
+//! checkpoint.
 
 use crate::recovery::UnfinishedExchange;
 use crate::storage::{Directory, Storage};
@@ -21,27 +22,27 @@ use ulid::Ulid;
 pub(crate) const RESUME_FILE: &str = "resume";
 const TEMPORARY_FILE: &str = "resume.tmp";
 const PURPOSE: &str = "proofgate/v1/resume";
-/// A larger file is none of ours: a million open exchanges take a tenth of it.
+/// A larger file is not valid: a million open exchanges take a tenth of this.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// What reading a log up to a record comes to.
+/// State after reading a log up to a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ResumePoint {
     /// Records read.
     pub(crate) size: u64,
-    /// Number of the first record in the segment where the next one is looked for; its file is named by it.
+    /// Number of the first record in the segment that holds the next record; the segment file is named after it.
     pub(crate) segment: u64,
-    /// Where the next frame starts in it.
+    /// Offset of the next frame in that segment.
     pub(crate) offset: u64,
     /// Payload CRC of the last record read.
     pub(crate) chain: u32,
-    /// Peaks of the tree, the oldest first.
+    /// Peaks of the tree, oldest first.
     pub(crate) peaks: Vec<Hash>,
-    /// Exchanges that are open here, also such as were admitted in the log before and carried over.
+    /// Exchanges that are open here, including those carried over from the log before.
     pub(crate) open: Vec<UnfinishedExchange>,
     /// The log that this one continues.
     pub(crate) continues: Option<Ulid>,
-    /// Whether this one has told that one's final size and root; true where it continues none.
+    /// Whether this log has recorded the final size and root of its predecessor; true if it has no predecessor.
     pub(crate) settled: bool,
 }
 
@@ -58,10 +59,11 @@ impl ResumeKey {
     }
 }
 
-/// Replaces the resume file of an incarnation. An error leaves the former one, or none that can be believed.
+/// Replaces the resume file of an incarnation. After an error, the former file is in place, or none that passes
+/// verification.
 ///
 /// # Errors
-/// [`WalError::Io`].
+/// [`EvidenceError::Io`](crate::EvidenceError::Io).
 pub(crate) fn write(
     storage: &dyn Storage,
     directory: &dyn Directory,
@@ -77,10 +79,10 @@ pub(crate) fn write(
     checkpoint_file::replace_file(storage, directory, dir, (TEMPORARY_FILE, RESUME_FILE), &bytes)
 }
 
-/// The resume file of an incarnation; `None` when there is none that can be believed.
+/// Reads the resume file of an incarnation; `None` when there is none that passes verification.
 ///
 /// # Errors
-/// [`WalError::Io`] when the system cannot open or read it.
+/// [`EvidenceError::Io`](crate::EvidenceError::Io) when the system cannot open or read it.
 pub(crate) fn read(
     storage: &dyn Storage,
     dir: &Path,

@@ -1,5 +1,5 @@
-//! Makes salts. They are written in blocks of 1024 before any of them is used, so that a record pays no second write. A block that
-//! could not be written is no failure of the log: the exchange is refused and the same block is written again later.
+//! Generates salts. They are written in blocks of 1024 before use, so that a record needs no second write. A block that
+//! cannot be written does not stop the log: the exchange is refused, and the same block is written again later.
 
 use crate::storage::{StoredFile, is_out_of_space, write_full};
 use crate::{WalError, Watermark};
@@ -9,14 +9,14 @@ use rand::{RngCore, SeedableRng};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Salts written at once.
+/// Salts written together.
 pub(crate) const BLOCK_SALTS: u64 = 1024;
 
 pub(crate) struct Salts {
     file: Arc<dyn StoredFile>,
     path: PathBuf,
     random: StdRng,
-    /// Number of the block in memory, which has been written; none at the start.
+    /// Number of the block in memory, which has been written; `None` at the start.
     block: Option<u64>,
     salts: Vec<u8>,
 }
@@ -35,7 +35,7 @@ impl Salts {
         })
     }
 
-    /// The salt of record `seq`, which must not lie before the newest block.
+    /// Returns the salt of record `seq`, which must not lie before the newest block.
     pub(crate) fn salt(&mut self, seq: u64, watermark: &Watermark) -> Result<[u8; SALT_LEN], WalError> {
         let block = seq / BLOCK_SALTS;
         if self.block != Some(block) {

@@ -1,6 +1,6 @@
-//! A disk in memory that loses what was not synced, runs full, fails syncs, writes short and dies at any call.
+//! A disk in memory that can lose unsynced data, run out of space, fail a sync, write short, and crash at any call.
 //!
-//! After a crash every file keeps what was synced and any subset of the sectors of its later writes; every directory
+//! After a crash, every file keeps what was synced and any subset of the sectors of its later writes; every directory
 //! keeps what was synced and any prefix of its later changes (metadata is journalled in order).
 
 mod calls;
@@ -16,15 +16,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// Unsynced bytes are kept or lost in pieces of this size.
 const SECTOR: usize = 512;
 
-/// What goes wrong at a call.
+/// A fault at a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InjectedFault {
-    /// The machine dies before the call does anything; every later call fails until [`SimulatedDisk::crash`].
+    /// The machine crashes before the call does anything; every later call fails until [`SimulatedDisk::crash`].
     Crash,
-    /// The call does nothing and returns this error. A failed sync also loses what it should have made durable, while
-    /// the page cache goes on showing it.
+    /// The call does nothing and returns this error. A failed sync also loses the data that it should have made
+    /// durable, while the page cache still shows it.
     Error(io::ErrorKind),
-    /// A write stops half way; other calls are not affected.
+    /// A write stops half way; other calls are unaffected.
     ShortWrite,
 }
 
@@ -38,7 +38,7 @@ struct FileContents {
     unsynced: Vec<FileChange>,
     /// Bytes that need no further space.
     allocated: u64,
-    /// Bytes from the start that the cache was told it need not keep.
+    /// Bytes from the start that the page cache need not keep.
     evicted: u64,
 }
 
@@ -78,14 +78,14 @@ struct State {
     faults: BTreeMap<u64, InjectedFault>,
     crashed: bool,
     free_bytes: Option<u64>,
-    /// By file, the handle that holds its lock.
+    /// Handle that holds the lock of each file.
     locks: BTreeMap<usize, u64>,
-    /// Whether locks are this node's affair, as on some network file systems.
+    /// Whether locks are local to this node, as on some network file systems.
     locks_are_local: bool,
     handles: u64,
-    /// What this node lists of directories until it changes them itself.
+    /// Listings of directories that this node has cached until it changes the directory itself.
     cached_listings: BTreeMap<PathBuf, Vec<String>>,
-    /// Whether syncs of files wait, and how many do.
+    /// Whether syncs of files hang, and how many are hanging.
     syncs_hang: bool,
     hanging_syncs: u32,
 }
@@ -96,7 +96,7 @@ pub struct SimulatedDisk(Arc<Shared>);
 
 struct Shared {
     state: Mutex<State>,
-    /// Notified when a sync begins to hang, and when none does any more.
+    /// Notified when a sync starts to hang, and when hanging ends.
     hang_changed: Condvar,
 }
 
@@ -107,7 +107,7 @@ impl Default for SimulatedDisk {
 }
 
 impl SimulatedDisk {
-    /// An empty disk with a root directory and endless space.
+    /// Creates an empty disk with a root directory and unlimited space.
     #[must_use]
     pub fn new() -> Self {
         let root = vec![PathBuf::from("/")];
@@ -137,7 +137,7 @@ impl SimulatedDisk {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As [`Self::state`], once syncs do not hang.
+    /// Same as [`Self::state`], after syncs no longer hang.
     fn state_after_hanging(&self) -> MutexGuard<'_, State> {
         let mut state = self.state();
         while state.syncs_hang {
@@ -149,13 +149,13 @@ impl SimulatedDisk {
         state
     }
 
-    /// Syncs of files do not come back from now on, or do again.
+    /// Makes syncs of files hang from now on, or no longer.
     pub fn set_syncs_hang(&self, hang: bool) {
         self.state().syncs_hang = hang;
         self.0.hang_changed.notify_all();
     }
 
-    /// Returns once a sync hangs.
+    /// Waits until a sync hangs.
     pub fn wait_for_a_hanging_sync(&self) {
         let mut state = self.state();
         while state.hanging_syncs == 0 {
@@ -181,24 +181,23 @@ impl SimulatedDisk {
         state.faults.insert(call, fault);
     }
 
-    /// Leaves this much free space in bytes; `None` is endless.
+    /// Limits the free space to this many bytes; `None` is unlimited.
     pub fn set_free(&self, bytes: Option<u64>) {
         self.state().free_bytes = bytes;
     }
 
-    /// Locks are seen by this node only, from now on.
+    /// Makes locks visible to this node only, from now on.
     pub fn make_locks_local(&self) {
         self.state().locks_are_local = true;
     }
 
-    /// What this node listed of a directory at an earlier time is what it goes on listing, until it changes the directory
-    /// itself: so do network file systems.
+    /// Caches a directory listing for this node until it changes the directory itself, as network file systems do.
     pub fn cache_listing(&self, path: &Path, names: Vec<String>) {
         self.state().cached_listings.insert(path.to_owned(), names);
     }
 
-    /// The machine dies and comes back: what was not synced is lost in part, as `seed` decides. Handles from before
-    /// show the surviving contents. Pending faults are forgotten.
+    /// Crashes and restarts the machine: part of the unsynced data is lost, as `seed` decides. Handles from before show
+    /// the surviving contents. Pending faults are cleared.
     pub fn crash(&self, seed: u64) {
         let mut random = StdRng::seed_from_u64(seed);
         let mut state = self.state();
@@ -245,7 +244,7 @@ impl SimulatedDisk {
         state.crashed = false;
     }
 
-    /// The process dies and the machine does not: nothing is lost, pending faults are forgotten.
+    /// Kills the process but not the machine: nothing is lost, pending faults are cleared.
     pub fn restart(&self) {
         let mut state = self.state();
         state.locks.clear();
@@ -253,20 +252,20 @@ impl SimulatedDisk {
         state.crashed = false;
     }
 
-    /// The bytes of a file as readers see them.
+    /// Returns the bytes of a file as readers see them.
     #[must_use]
     pub fn read(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.state();
         state.names.get(path).map(|file| state.files[*file].cache.clone())
     }
 
-    /// Bytes from the start of a file that the page cache need not keep, if it exists.
+    /// Bytes from the start of a file that the page cache need not keep; `None` if there is no such file.
     pub fn evicted_bytes(&self, path: &Path) -> Option<u64> {
         let state = self.state();
         state.names.get(path).map(|file| state.files[*file].evicted)
     }
 
-    /// Where writes to a file began and ended since its last sync, if it exists.
+    /// Byte ranges written to a file since its last sync; `None` if there is no such file.
     pub fn unsynced_ranges(&self, path: &Path) -> Option<Vec<Range<usize>>> {
         let state = self.state();
         let file = &state.files[*state.names.get(path)?];
@@ -277,7 +276,7 @@ impl SimulatedDisk {
         Some(writes.collect())
     }
 
-    /// Replaces a file's bytes, on the disk and in the cache: rot, or tampering.
+    /// Replaces a file's bytes on the disk and in the cache, as bit rot or tampering would.
     pub fn corrupt(&self, path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.state();
         if let Some(file) = state.names.get(path).copied() {
@@ -288,7 +287,7 @@ impl SimulatedDisk {
         }
     }
 
-    /// Removes a directory with nothing in it, as an operator would.
+    /// Removes an empty directory, as an operator would.
     pub fn remove_dir(&self, path: &Path) {
         let mut state = self.state();
         state.directories.retain(|directory| directory != path);
@@ -301,7 +300,7 @@ impl SimulatedDisk {
         self.state().names.keys().cloned().collect()
     }
 
-    /// A copy that shares nothing with this disk.
+    /// Returns an independent copy of this disk.
     #[must_use]
     pub fn snapshot(&self) -> Self {
         let state = self.state();
@@ -327,7 +326,7 @@ fn write_bytes(bytes: &mut Vec<u8>, offset: usize, new: &[u8]) {
 }
 
 impl State {
-    /// Counts a call and lets its fault happen; returns the fault that the call has to carry out itself.
+    /// Counts a call and applies its fault; returns a fault that the call itself must carry out.
     fn count_call(&mut self) -> io::Result<Option<InjectedFault>> {
         if self.crashed {
             return Err(io::Error::other("the machine is dead"));
@@ -382,7 +381,7 @@ impl State {
         self.names.contains_key(path) || self.directories.iter().any(|directory| directory == path)
     }
 
-    /// What is said of a file that is not there.
+    /// Returns the error kind for a missing file.
     fn missing_error_kind(&self, path: &Path) -> io::ErrorKind {
         match path
             .parent()
@@ -400,7 +399,7 @@ impl State {
         }
     }
 
-    /// This node changes the directory that `path` is in.
+    /// Records a change that this node makes to the parent directory of `path`.
     fn record_change(&mut self, path: &Path, entry: DirectoryChange) {
         if let Some(parent) = path.parent() {
             self.cached_listings.remove(parent);

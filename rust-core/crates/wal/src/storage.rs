@@ -1,4 +1,5 @@
-//! The few things a writer asks of a file system beyond reading, as a trait, so that faults and crashes can be injected.
+//! The file system operations that a writer needs beyond reading, as a trait, so that tests can inject faults and
+//! crashes.
 //!
 //! All file I/O is positioned: no file has a cursor and none is opened for appending.
 
@@ -13,112 +14,113 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A file system that is written, too.
+/// A file system that can also be written.
 pub trait Storage: ReadStorage {
-    /// Creates a directory, atomically: `AlreadyExists` when anything has that name.
+    /// Creates a directory atomically; `AlreadyExists` if the name is taken.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// Opens a directory so that [`PrefixIndex::sync`] sees every failure since.
+    /// Opens a directory so that [`Directory::sync`] reports every failure from then on.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     fn open_dir(&self, path: &Path) -> io::Result<Arc<dyn Directory>>;
 
-    /// Creates a file for reading and writing: `AlreadyExists` when anything has that name.
+    /// Creates a file for reading and writing; `AlreadyExists` if the name is taken.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>>;
 
-    /// Opens an existing file for reading what the disk holds: it is synced first, and dropped from the page cache
-    /// where the system follows the advice.
+    /// Opens an existing file to read what the disk holds: the file is synced first and dropped from the page cache, if
+    /// the system follows that advice.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     fn open_synced(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>>;
 
-    /// Opens an existing file for reading and writing; a link in its place is not followed.
+    /// Opens an existing file for reading and writing. A symbolic link is not followed.
     ///
     /// # Errors
-    /// What the system says; `InvalidData` for a link and whatever else is no regular file.
+    /// The error of the system call; `InvalidData` for a link or anything else that is not a regular file.
     fn open_writable(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>>;
 
-    /// Renames a file over whatever has the new name.
+    /// Renames a file; an existing file with the new name is replaced.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes a file.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
     /// Removes an empty directory.
     ///
     /// # Errors
-    /// What the system says, also when something is in it.
+    /// The error of the system call, also when the directory is not empty.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
 }
 
 /// An open directory.
 pub trait Directory: Send + Sync {
-    /// Bytes that new files may still take on its file system. Others may take them first.
+    /// Bytes that new files can still use on its file system. Other processes may use them first.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     fn free_bytes(&self) -> io::Result<u64>;
 
-    /// Whether a lock on a file in it is seen by everybody who could write the file.
+    /// Whether a lock on a file in it is visible to every process that could write the file.
     fn has_shared_locks(&self) -> bool;
 
-    /// Makes creations, renames and removals in it durable.
+    /// Makes file creations, renames and removals in it durable.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     fn sync(&self) -> io::Result<()>;
 }
 
 /// An open file that can be written.
 pub trait StoredFile: ReadFile {
-    /// One positioned write; returns the bytes written, which may be fewer than given.
+    /// Writes once at an offset; returns the number of bytes written, which may be fewer than given.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
-    /// Allocates and zeroes `[0, bytes)`, so that writes there need no space. Where the file system cannot, the length
-    /// is set and the promise is its own.
+    /// Allocates and zeroes `[0, bytes)`, so that writes there need no more space. If the file system cannot allocate,
+    /// only the length is set, and whether writes need space depends on the file system.
     ///
     /// # Errors
-    /// What the system says; without space, a part may be left allocated.
+    /// The error of the system call; without space, a part may stay allocated.
     fn allocate(&self, bytes: u64) -> io::Result<()>;
 
-    /// Cuts or extends the file.
+    /// Truncates or extends the file.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     fn set_len(&self, bytes: u64) -> io::Result<()>;
 
     /// Makes the contents, and the length needed to read them, durable (`fdatasync`).
     ///
     /// # Errors
-    /// What the system says. After an error the page cache may claim contents that the disk does not have: never retry.
+    /// The error of the system call. After an error the page cache may show contents that the disk does not have: never
+    /// retry.
     fn sync(&self) -> io::Result<()>;
 
-    /// Says that `[0, bytes)` is not read soon: what of it is on disk may leave the page cache (`posix_fadvise`). Advice,
-    /// so it cannot fail.
+    /// Advises the system that `[0, bytes)` will not be read soon and that the part already on disk may leave the page
+    /// cache (`posix_fadvise`). Because it is advice, it cannot fail.
     fn evict(&self, bytes: u64);
 
-    /// Takes the only lock on the file, without waiting; `false` when another handle holds it. It lasts as long as this
-    /// handle, and no longer than its process (`flock`).
+    /// Takes the exclusive lock on the file without waiting; `false` when another handle holds it. The lock lasts as
+    /// long as this handle, and no longer than the process (`flock`).
     ///
     /// # Errors
-    /// What the system says: not every file system knows locks.
+    /// The error of the system call; not every file system supports locks.
     fn try_lock(&self) -> io::Result<bool>;
 }
 
@@ -128,7 +130,7 @@ impl Storage for FileStorage {
     }
 
     fn open_dir(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
-        // A pipe in its place would be waited for.
+        // Opening a FIFO at this path would block.
         let directory = OpenOptions::new()
             .read(true)
             .custom_flags(OFlags::DIRECTORY.bits().cast_signed())
@@ -246,7 +248,7 @@ impl StoredFile for File {
     }
 }
 
-/// Whether an error means that there is no room, which passes, rather than that the disk fails.
+/// Whether an error means lack of space, which is temporary, rather than a disk failure.
 #[must_use]
 pub fn is_out_of_space(error: &io::Error) -> bool {
     matches!(
@@ -255,10 +257,10 @@ pub fn is_out_of_space(error: &io::Error) -> bool {
     )
 }
 
-/// Writes all of `bytes`, in as many calls as the system wants.
+/// Writes all of `bytes`, in as many calls as needed.
 ///
 /// # Errors
-/// What the system says, and `WriteZero` when it takes no more.
+/// The error of the system call, or `WriteZero` when it writes no more bytes.
 pub fn write_full(file: &dyn StoredFile, bytes: &[u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while done < bytes.len() {

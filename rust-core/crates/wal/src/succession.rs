@@ -1,23 +1,24 @@
-//! Succession: how a log begins, and what it says of the one before.
+//! Succession: how a log starts, and what it records about its predecessor.
 //!
-//! **After an end** ([`start`]), in this order, so that nothing is signed that was not checked and nothing is served that
-//! is not signed for:
+//! **After the predecessor has ended** ([`start`]), in this order, so that nothing is signed without a check and
+//! nothing is served without a signature:
 //!
-//! 1. keep the statements by which the ledger's key follows another one, so that no log is signed by a key that readers
-//!    cannot come to; claim a directory: then whatever lists the shard sees it, and a listing made after it is fresh;
-//! 2. inspect what is there ([`recovery`]): refuse to go on over what cannot be believed, or is behind what is held
-//!    outside;
-//! 3. give back space that the dead had prepared;
-//! 4. make the files of the new log;
-//! 5. sign what predecessors left beyond their own last checkpoint;
-//! 6. write `open`, which names the predecessor, and the log before that if it is gone, then `takeover` for what the
-//!    predecessor had not told yet, then `aborted` for each exchange without an end;
-//! 7. sign a first checkpoint over all of that. Only then may the log serve: one that holds more than its beginning and
-//!    has no checkpoint has been tampered with.
+//! 1. store the statements by which the ledger's key succeeds another one, so that no log is signed by a key that
+//!    readers cannot trace; claim a directory: every later listing of the shard shows it, and a listing made after the
+//!    claim is fresh;
+//! 2. inspect the existing logs ([`recovery`]): refuse to continue from a log that cannot be verified, or that is
+//!    behind the checkpoint stored outside;
+//! 3. release space that dead incarnations had prepared;
+//! 4. create the files of the new log;
+//! 5. sign the records of predecessors after their own last checkpoint;
+//! 6. write `open`, which names the predecessor, and the log before that if it is gone, then `takeover` for each ended
+//!    log that the predecessor had not recorded yet, then `aborted` for each unfinished exchange;
+//! 7. sign a first checkpoint over all of that. Only then may the log serve: a log that holds more than these opening
+//!    records and has no checkpoint has been tampered with.
 //!
-//! **While the former one runs** ([`start_successor`]) the new log is made and its `open` signed ahead, naming the former's newest
-//! checkpoint. The change is a `seal` in the one and the next record in the other. Once the former is signed to its end,
-//! the new one tells its size and root in a `takeover` record.
+//! **While the former log runs** ([`start_successor`]), the new log is created and its `open` signed in advance, naming
+//! the former's newest checkpoint. The switch is a `seal` in the former log and the next record in the new one. Once
+//! the former log is signed to its end, the new one records its size and root in a `takeover` record.
 
 use crate::give_back::release_unused_space;
 use crate::incarnation::{ClaimedDirectory, Incarnation, LogOptions};
@@ -30,22 +31,22 @@ use std::io;
 use std::sync::Arc;
 use ulid::Ulid;
 
-/// What a log begins with.
+/// Options with which a log starts.
 #[derive(Clone, Copy, Debug)]
 pub struct StartOptions<'a> {
-    /// Where, and under whose key.
+    /// The shard and its key.
     pub shard: Shard<'a>,
-    /// The last moment at which the key may begin a log, in unix microseconds, where another key follows it.
+    /// Last moment at which the key may start a log, in unix microseconds, if another key succeeds it.
     pub key_valid_until: Option<u64>,
-    /// Statements of key succession for the ledger to keep, so that whoever knows an older key believes this one.
+    /// Statements of key succession for the ledger to store, so that a reader who knows an older key trusts this one.
     pub successions: &'a [String],
-    /// How it is laid out.
+    /// Layout of the log.
     pub options: LogOptions,
     /// The configuration in force.
     pub config: ConfigDigests,
     /// Version of the gateway.
     pub version: &'a str,
-    /// Now, in unix microseconds.
+    /// Current time, in unix microseconds.
     pub now: u64,
 }
 
@@ -54,19 +55,19 @@ pub struct StartOptions<'a> {
 pub struct StartedLog {
     /// The log, for its two threads.
     pub log: Incarnation,
-    /// What was found before it.
+    /// What recovery found on the shard; `None` when no log ever served there.
     pub recovery: Option<RecoveryResult>,
-    /// Bytes that the dead had prepared and that were given back.
+    /// Bytes released that dead incarnations had prepared.
     pub released_bytes: u64,
-    /// A folder on the shard that is named for a time to come and that nobody has signed: it is no log of a worker's.
+    /// A directory on the shard whose name lies in the future and that has no signed checkpoint: it is no worker's log.
     pub skipped: Option<Ulid>,
 }
 
-/// Begins a log on a shard whose former worker has ended, in one way or another.
+/// Starts a log on a shard whose former worker has ended, cleanly or not.
 ///
 /// # Errors
-/// What [`recovery::inspect`] refuses, and what [`Incarnation`] cannot be made for; whatever was made of the new log by
-/// then holds nothing that was served.
+/// The errors of [`recovery::inspect`], and those of creating an [`Incarnation`]; whatever then exists of the new log
+/// holds nothing that was served.
 pub fn start(
     storage: &Arc<dyn Storage>,
     start_options: &StartOptions<'_>,
@@ -140,10 +141,10 @@ pub fn start(
     })
 }
 
-/// Makes a log that is to continue one that still runs, whose newest checkpoint is `former`.
+/// Creates a log that is to continue the log `running`, whose newest checkpoint is `previous_checkpoint`.
 ///
 /// # Errors
-/// As [`Incarnation::create`]; the running log is not concerned.
+/// Same as [`Incarnation::create`]; the running log is unaffected.
 pub fn start_successor(
     storage: &Arc<dyn Storage>,
     start_options: &StartOptions<'_>,
@@ -166,7 +167,7 @@ pub fn start_successor(
     Ok(log)
 }
 
-/// A directory for the new log, if its key may begin one now.
+/// Claims a directory for the new log, if the key may start one now.
 fn claim_directory(
     storage: &Arc<dyn Storage>,
     terms: &StartOptions<'_>,
@@ -182,8 +183,8 @@ fn claim_directory(
     }
 }
 
-/// Keeps the statements of key succession beside the shards. Workers of other shards may do the same at the same time: a
-/// file is named by what it holds, and put in its place whole.
+/// Stores the statements of key succession next to the shards. Workers of other shards may do the same concurrently: a
+/// file is named after its content and replaced atomically.
 fn store_successions(storage: &dyn Storage, terms: &StartOptions<'_>) -> Result<(), WalError> {
     let Some(ledger) = terms.shard.dir.parent().filter(|_| !terms.successions.is_empty()) else {
         return Ok(());
@@ -213,8 +214,8 @@ fn previous_logs(recovered: &RecoveryResult) -> impl Iterator<Item = &PreviousLo
     std::iter::once(&recovered.newest).chain(&recovered.unreported)
 }
 
-/// Signs what a predecessor left beyond its own last checkpoint and keeps the note in the successor's directory, so that
-/// its last records can be proved too.
+/// Signs the records of a predecessor after its own last checkpoint and stores the note in the successor's directory,
+/// so that its last records can be proved too.
 fn sign_predecessor_tail(
     storage: &dyn Storage,
     shard: &Shard<'_>,

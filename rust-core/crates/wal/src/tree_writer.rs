@@ -1,7 +1,7 @@
 //! Writes the `tree` file.
 //!
-//! It is derived from the records: a missing or short tree file costs time and loses nothing. So where there is no space
-//! for it, the log goes on without it.
+//! The file is derived from the records: a missing or short tree file costs time but loses nothing. Without space for
+//! it, the log continues without it.
 
 use crate::WalError;
 use crate::storage::{StoredFile, is_out_of_space, write_full};
@@ -10,7 +10,7 @@ use proofgate_ledger::Hash;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Nodes that may wait for space, in bytes; with more, the tree ends where it is.
+/// Nodes that may wait for space, in bytes; beyond this, the tree file is no longer extended.
 const MAX_PENDING: usize = 4 << 20;
 
 /// Appends nodes to a tree file.
@@ -20,7 +20,7 @@ pub(crate) struct TreeWriter {
     pending: Vec<u8>,
     written: u64,
     dirty: bool,
-    /// Whether nodes are missing behind what is written.
+    /// Whether nodes after the written ones are missing.
     incomplete: bool,
 }
 
@@ -42,10 +42,10 @@ impl TreeWriter {
         }
     }
 
-    /// Writes what is pending. Without space it stays pending, or is given up when it is too much.
+    /// Writes the pending nodes. Without space they stay pending, or are dropped beyond [`MAX_PENDING`].
     ///
     /// # Errors
-    /// [`WalError::Io`](crate::EvidenceError::Io) for any other reason.
+    /// [`EvidenceError::Io`](crate::EvidenceError::Io) for any other reason.
     pub(crate) fn flush(&mut self) -> Result<(), WalError> {
         if self.pending.is_empty() {
             return Ok(());

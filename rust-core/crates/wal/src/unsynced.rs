@@ -1,11 +1,11 @@
-//! Files beside logs of which records speak: they must be on the disk before those records count as durable.
+//! Files outside the logs that records refer to. They must be on the disk before those records count as durable.
 
 use crate::StoredFile;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Files that were written and not synced since. Whoever writes one adds it before the record that speaks of it is appended;
-/// the [`Follower`](crate::Follower) syncs it before that record is durable.
+/// Files written since their last sync. The writer of a file adds it before it appends the record that refers to it;
+/// the [`Follower`](crate::Follower) syncs the file before that record counts as durable.
 #[derive(Default)]
 pub struct UnsyncedFiles(Mutex<Vec<(Arc<dyn StoredFile>, PathBuf)>>);
 
@@ -16,16 +16,16 @@ impl std::fmt::Debug for UnsyncedFiles {
 }
 
 impl UnsyncedFiles {
-    /// Adds a file that was written, with its path for messages.
+    /// Adds a written file; `path` is for messages.
     pub fn add(&self, file: &Arc<dyn StoredFile>, path: &Path) {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Few files are written at a time, those of one log for the most part.
+        // Few files are written at a time, mostly those of one log.
         if !files.iter().any(|(known, _)| Arc::ptr_eq(known, file)) {
             files.push((Arc::clone(file), path.to_owned()));
         }
     }
 
-    /// Takes what was added.
+    /// Takes the files added so far.
     pub(crate) fn take(&self) -> Vec<(Arc<dyn StoredFile>, PathBuf)> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,5 +1,5 @@
-//! What the data-plane thread and the ledger thread tell each other: how far the log is written, how far it is
-//! durable, and whether it has stopped. Atomics only; neither side ever waits for the other's lock.
+//! State shared by the data-plane thread and the ledger thread: how far the log is written, how far it is durable, and
+//! whether it has stopped. Neither side ever waits for the other's lock.
 
 use crate::WalError;
 use crate::mark::PositionedMark;
@@ -22,7 +22,7 @@ pub struct Watermark {
     salt_blocks: AtomicU64,
     sealed: AtomicBool,
     stop_reason: OnceLock<String>,
-    /// The count of written records that the ledger thread sleeps for; 0 when it does not.
+    /// Number of written records at which the ledger thread wakes; 0 when it does not sleep.
     wake_at: AtomicU64,
     parked_thread: Mutex<Option<Thread>>,
     mark: Mutex<Option<PositionedMark>>,
@@ -41,7 +41,7 @@ impl std::fmt::Debug for Watermark {
 }
 
 impl Watermark {
-    /// Records written (into the page cache): they survive the death of the process.
+    /// Records written into the page cache: they survive the death of the process.
     #[must_use]
     pub fn written(&self) -> u64 {
         self.written.load(Ordering::Acquire)
@@ -53,19 +53,19 @@ impl Watermark {
         self.written_bytes.load(Ordering::Relaxed)
     }
 
-    /// Records known to be on the disk: they survive power loss.
+    /// Records known to be on the disk: they survive a power loss.
     #[must_use]
     pub fn durable(&self) -> u64 {
         self.durable.load(Ordering::Acquire)
     }
 
-    /// Records covered by the newest persisted checkpoint.
+    /// Records covered by the newest stored checkpoint.
     #[must_use]
     pub fn checkpointed(&self) -> u64 {
         self.checkpointed.load(Ordering::Acquire)
     }
 
-    /// Ordinal of the segment that the writer is in.
+    /// Ordinal of the segment being written.
     #[must_use]
     pub fn segment(&self) -> u64 {
         self.segment.load(Ordering::Acquire)
@@ -89,7 +89,7 @@ impl Watermark {
         self.stop_reason.get().map(String::as_str)
     }
 
-    /// Stops the log for good: nothing is acknowledged after this. The first reason stays.
+    /// Stops the log permanently: nothing is acknowledged after this. The first reason is kept.
     pub fn poison(&self, reason: impl Into<String>) {
         // A second failure is a consequence of the first.
         let _ = self.stop_reason.set(reason.into());
@@ -97,15 +97,15 @@ impl Watermark {
         self.wake_follower();
     }
 
-    /// Sets what is called, on the ledger thread, whenever `durable` has moved or the log has stopped; the data plane
-    /// passes the waker of its event loop. Only the first call counts.
+    /// Sets a callback that runs on the ledger thread whenever `durable` has moved or the log has stopped. The data
+    /// plane passes the waker of its event loop. Only the first call has an effect.
     pub fn on_progress(&self, wake: impl Fn() + Send + Sync + 'static) {
         let _ = self.on_progress.set(Box::new(wake));
     }
 
-    /// Parks the calling thread (the ledger thread) until more than `seen` records are written, the log has stopped,
-    /// or `timeout` has passed; it may also return early. A `seen` some way above what was followed makes the writer
-    /// wake it once for many records: waking costs the data plane a system call, not waking nothing.
+    /// Parks the calling thread (the ledger thread) until more than `seen` records are written, the log has stopped, or
+    /// `timeout` has passed; it may also return early. Pass a `seen` somewhat above the number of followed records to
+    /// be woken once for many records: each wake-up costs the data plane a system call.
     pub fn wait_written(&self, seen: u64, timeout: Duration) {
         *self.parked_thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(std::thread::current());
         self.wake_at.store(seen.saturating_add(1), Ordering::SeqCst);
@@ -158,7 +158,7 @@ impl Watermark {
         self.checkpointed.store(records, Ordering::Release);
     }
 
-    /// Never waits: the other side holds the lock for a move only, and the next mark comes soon.
+    /// Never waits: the other side holds the lock only for a move, and if it is busy, the next mark comes soon.
     pub(crate) fn set_mark(&self, mark: PositionedMark) {
         if let Ok(mut slot) = self.mark.try_lock() {
             *slot = Some(mark);

@@ -1,10 +1,10 @@
 //! The writer: encodes records into a batch and writes the batch. It never syncs, never creates a file and never waits.
 //!
-//! **Room.** Frames do not cross segments, so a segment's last bytes can stay unused: at most one byte less than the
-//! largest frame. `room` therefore counts, of what is left of the current segment and of every prepared one, all but
-//! that much. As long as the reserved total does not exceed it, any sequence of frames within the reservations fits: a
-//! segment is left only for a frame that is larger than what remains, so each segment that was left took at least its
-//! share.
+//! **Capacity.** Frames do not cross segments, so the last bytes of a segment can stay unused: at most one byte less
+//! than the largest frame. The capacity therefore counts the space left in the current segment and in every prepared
+//! one, less that much for each. As long as the reserved total does not exceed the capacity, any sequence of frames
+//! within the reservations fits: the writer leaves a segment only for a frame larger than what remains, so each full
+//! segment has taken at least its counted capacity.
 
 use crate::authenticity::FrameTags;
 use crate::hand_over::{Segment, SegmentQueue};
@@ -23,15 +23,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use ulid::Ulid;
 
-/// Room that is kept for the seal record, so that a full disk does not prevent an orderly end.
+/// Capacity kept for the seal record, so that a full disk does not prevent an orderly close.
 const SEAL_RESERVE_BYTES: u64 = frame_len(1024);
-/// A batch buffer larger than this is given back after a flush.
+/// A batch buffer larger than this is freed after a flush.
 const MAX_RETAINED_BUFFER: usize = 1 << 20;
-/// What is written begins and ends at multiples of this: a write of a part of a block that has left the page cache would
-/// wait until the disk has been read (the page size of most systems, and the block size of most file systems).
+/// Writes start and end at multiples of this. A write of part of a block that has left the page cache would wait for a
+/// read from the disk. It is the page size of most systems and the block size of most file systems.
 const BLOCK_LEN: usize = 4096;
 
-/// Room in allocated segments that is promised to somebody. Dropping it gives back what was not used.
+/// A reservation of capacity in allocated segments. Dropping it releases what was not used.
 #[derive(Debug)]
 pub struct Reservation {
     bytes: u64,
@@ -39,13 +39,13 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Bytes of frames that are still promised.
+    /// Bytes of frames that are still reserved.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         self.bytes
     }
 
-    /// Gives back all but `bytes` bytes.
+    /// Releases all but `bytes` bytes.
     pub fn shrink_to(&mut self, bytes: u64) {
         self.spend(self.bytes.saturating_sub(bytes));
     }
@@ -62,16 +62,16 @@ impl Drop for Reservation {
     }
 }
 
-/// A run of the batch that goes to one segment with one write.
+/// A part of the batch that is written to one segment with one write.
 struct Run {
     segment: Arc<Segment>,
-    /// Where in the file it goes.
+    /// Offset in the file.
     offset: u64,
-    /// Where in the batch it starts.
+    /// Start in the batch.
     start: usize,
 }
 
-/// A record at the end of the batch while it is encoded: when that panics, nothing of it stays.
+/// A record being encoded at the end of the batch; if the encoder panics, it is removed.
 struct UnframedRecord<'b> {
     batch: &'b mut Vec<u8>,
     start: usize,
@@ -94,10 +94,10 @@ pub struct Writer {
     next_seq: u64,
     prev_crc: u32,
     batch: Vec<u8>,
-    /// Bytes at the start of the batch that are written already: those of the block in which the log ends.
+    /// Bytes at the start of the batch that are already written: those of the block in which the log ends.
     already_written: usize,
     runs: Vec<Run>,
-    /// Where the next frame goes in the newest segment.
+    /// Offset of the next frame in the newest segment.
     end_offset: u64,
     segment_crc: SegmentCrc,
     tags: FrameTags,
@@ -107,7 +107,7 @@ pub struct Writer {
     reserved: Arc<AtomicU64>,
     seal_reservation: Option<Reservation>,
     sealed: bool,
-    /// The file system had no space for the batch when it was written last.
+    /// Whether the file system had no space for the batch at the last write.
     no_space: bool,
 }
 
@@ -170,11 +170,11 @@ impl Writer {
         self.incarnation
     }
 
-    /// Takes the place of the writer of a log that this one continues: what was reserved there counts against the room
-    /// here from now on. Call it before anything is reserved here.
+    /// Takes over the reservations of the writer of a log that this one continues: they count against the capacity here
+    /// from now on. Call it before anything is reserved here.
     ///
     /// # Errors
-    /// [`WalError::OutOfSpace`] when there is no room for so much; nothing has changed then.
+    /// [`WalError::OutOfSpace`] when the capacity is too small; nothing has changed then.
     pub fn take_over(&mut self, former: &Self) -> Result<(), WalError> {
         let kept = former.seal_reservation.as_ref().map_or(0, Reservation::remaining);
         self.check()?;
@@ -188,9 +188,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Says which exchanges are open behind the records appended so far: the ledger thread then notes the place, so that
-    /// a successor need not read what lies before it. What cannot be said now, because that thread is just looking, is
-    /// left to the next time.
+    /// Marks the current position with its open exchanges, so that the ledger thread can write a resume point and a
+    /// successor need not read the records before it. If the ledger thread holds the lock at this moment, the mark is
+    /// skipped until the next call.
     pub fn mark(&self, mark: LogMark) {
         self.watermark.set_mark(PositionedMark {
             size: self.next_seq,
@@ -198,7 +198,7 @@ impl Writer {
         });
     }
 
-    /// Number that the next appended record will have.
+    /// Number of the next record to be appended.
     #[must_use]
     pub fn next_seq(&self) -> u64 {
         self.next_seq
@@ -216,18 +216,18 @@ impl Writer {
         Arc::clone(&self.watermark)
     }
 
-    /// Bytes of frames promised to reservations.
+    /// Bytes of frames that are reserved.
     #[must_use]
     pub fn reserved(&self) -> u64 {
         self.reserved.load(Ordering::Relaxed)
     }
 
-    /// Promises room for records whose frames ([`frame_bytes`] each) take `bytes` bytes in all. Appends within the
-    /// reservation then find room whatever else is appended and whatever happens to the disk's free space.
+    /// Reserves capacity for records whose frames ([`frame_len`] each) take `bytes` bytes in total. Appends within the
+    /// reservation then fit, whatever else is appended and however little space the disk has left.
     ///
     /// # Errors
-    /// [`WalError::OutOfSpace`] when the allocated segments are spoken for, or the batch waits for space on the file system;
-    /// [`WalError::Poisoned`], [`WalError::Sealed`].
+    /// [`WalError::OutOfSpace`] when the allocated segments are fully reserved, or the batch waits for space on the
+    /// file system; [`WalError::Poisoned`], [`WalError::Sealed`].
     pub fn reserve(&mut self, bytes: u64) -> Result<Reservation, WalError> {
         self.check()?;
         self.check_space(bytes)?;
@@ -239,23 +239,24 @@ impl Writer {
         })
     }
 
-    /// The salt of record `seq`: normally [`Self::next_seq`], just before the admission is appended. One call in 1024
-    /// writes the next block of salts.
+    /// Returns the salt of record `seq`: normally [`Self::next_seq`], just before the admission is appended. One call
+    /// in 1024 writes the next block of salts.
     ///
     /// # Errors
-    /// [`WalError::OutOfSpace`] when the block cannot be written for lack of space (refuse the exchange; the log goes on),
-    /// [`EvidenceError::Io`](crate::EvidenceError::Io) when writing it fails otherwise, [`WalError::SaltUnavailable`] for a record of an earlier block.
+    /// [`WalError::OutOfSpace`] when the block cannot be written for lack of space (refuse the exchange; the log
+    /// continues), [`EvidenceError::Io`](crate::EvidenceError::Io) when the write fails for another reason,
+    /// [`WalError::SaltUnavailable`] for a record of an earlier block.
     pub fn salt(&mut self, seq: u64) -> Result<[u8; SALT_LEN], WalError> {
         self.check()?;
         self.salts.salt(seq, &self.watermark)
     }
 
-    /// Adds a record to the batch, in room that nobody has reserved. `encode` gets the record's number and appends its
-    /// bytes to the buffer. Nothing is written before [`Self::flush`].
+    /// Adds a record to the batch, in unreserved capacity. `encode` gets the record's number and appends its bytes to
+    /// the buffer. Nothing is written before [`Self::flush`].
     ///
     /// # Errors
-    /// [`WalError::OutOfSpace`], [`WalError::RecordTooLarge`], [`WalError::Poisoned`], [`WalError::Sealed`], or what
-    /// `encode` returns; the batch is then as it was.
+    /// [`WalError::OutOfSpace`], [`WalError::RecordTooLarge`], [`WalError::Poisoned`], [`WalError::Sealed`], or the
+    /// error of `encode`; the batch is then unchanged.
     pub fn append(
         &mut self,
         encode: impl FnOnce(u64, &mut Vec<u8>) -> Result<(), LedgerError>,
@@ -263,11 +264,11 @@ impl Writer {
         self.append_with_reservation(None, encode)
     }
 
-    /// Adds a record to the batch, in reserved room. A frame larger than what remains of the reservation takes the rest
-    /// from unreserved room.
+    /// Adds a record to the batch, in reserved capacity. If a frame is larger than what remains of the reservation, the
+    /// rest comes from unreserved capacity.
     ///
     /// # Errors
-    /// As [`Self::append`]; [`WalError::OutOfSpace`] only when the reservation does not suffice.
+    /// Same as [`Self::append`]; [`WalError::OutOfSpace`] only when the reservation does not suffice.
     pub fn append_reserved(
         &mut self,
         reservation: &mut Reservation,
@@ -276,10 +277,10 @@ impl Writer {
         self.append_with_reservation(Some(reservation), encode)
     }
 
-    /// Adds the last record to the batch, in room kept for it. No record can follow.
+    /// Adds the last record to the batch, in capacity kept for it. No record can follow.
     ///
     /// # Errors
-    /// As [`Self::append`].
+    /// Same as [`Self::append`].
     pub fn seal(
         &mut self,
         encode: impl FnOnce(u64, &mut Vec<u8>) -> Result<(), LedgerError>,
@@ -293,14 +294,14 @@ impl Writer {
         appended
     }
 
-    /// Writes the batch: one positioned write of whole blocks, one more for each segment it enters. When it returns, the records are
-    /// written and the watermark says so.
+    /// Writes the batch with one positioned write of whole blocks, plus one for each further segment it enters. When it
+    /// returns, the records are written and the watermark has moved.
     ///
     /// # Errors
-    /// [`EvidenceError::Io`](crate::EvidenceError::Io) when a write fails; none of the batch counts as written then, though whole
-    /// records of it may be found later. When the file system had no space ([`WalError::is_out_of_space`]), the batch is kept,
-    /// may grow within reservations, and is written by the next call; until then nothing is reserved. Any other failure has
-    /// stopped the log for good: [`WalError::Poisoned`] ever after.
+    /// [`EvidenceError::Io`](crate::EvidenceError::Io) when a write fails; then none of the batch counts as written,
+    /// though whole records of it may be found later. If the file system had no space ([`WalError::is_out_of_space`]),
+    /// the batch is kept, may grow within reservations, and is written by the next call; until then nothing can be
+    /// reserved. Any other failure stops the log permanently: every later call returns [`WalError::Poisoned`].
     pub fn flush(&mut self) -> Result<(), WalError> {
         self.watermark.check()?;
         self.queue.drain_into(&mut self.ready_segments);
@@ -319,7 +320,7 @@ impl Writer {
             if bytes.is_empty() {
                 continue;
             }
-            // The same bytes go to the same place when they are written again.
+            // A retry writes the same bytes to the same offset.
             if let Err(source) = write_full(&*run.segment.file, bytes, run.offset) {
                 let ordinal = run.segment.ordinal;
                 let path = self.dir.join(format!("segment {ordinal}"));
@@ -348,7 +349,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Bytes from the end of the log to that of its last block, which are zero.
+    /// Zero bytes between the end of the log and the end of its last block.
     fn block_padding(&self) -> usize {
         let segment = self.runs.last().map_or(0, |run| run.segment.bytes);
         let block = self.end_offset.next_multiple_of(BLOCK_LEN as u64);
@@ -421,7 +422,7 @@ impl Writer {
         Ok(seq)
     }
 
-    /// Checks that the payload at `start` may be a record and has room; returns the bytes of its frame.
+    /// Checks that the payload at `start` is small enough and fits the capacity; returns the bytes of its frame.
     fn check_fit(&mut self, start: usize, reservation: Option<&Reservation>) -> Result<u64, WalError> {
         let Some(bytes) = self.batch.len().checked_sub(start + FRAME_HEADER_LEN) else {
             let reason = "an encoder removed bytes of the batch";
@@ -444,15 +445,15 @@ impl Writer {
         Ok(frame)
     }
 
-    /// Moves to the next segment if a frame at `start` of the batch does not fit the current one; returns where the
-    /// frame now starts.
+    /// Enters the next segment if a frame at `start` of the batch does not fit the current one; returns where the frame
+    /// now starts.
     fn enter_segment(&mut self, start: usize, frame: u64) -> Result<usize, WalError> {
         let current = self.runs.last().map_or(0, |run| run.segment.bytes);
         if self.end_offset + frame <= current {
             return Ok(start);
         }
         let Some(segment) = self.ready_segments.pop_front() else {
-            // The accounting of `room` excludes this; if it were wrong, refusing is the safe side.
+            // The capacity accounting excludes this case; if it were wrong, refusing is safe.
             self.batch.truncate(start);
             return Err(WalError::OutOfSpace { bytes: frame });
         };
@@ -473,7 +474,7 @@ impl Writer {
         Ok(start + SEGMENT_HEADER_LEN)
     }
 
-    /// Refuses what nobody has reserved while the batch waits for space.
+    /// Refuses unreserved records while the batch waits for space.
     fn check_space(&self, bytes: u64) -> Result<(), WalError> {
         match self.no_space {
             true => Err(WalError::OutOfSpace { bytes }),
@@ -499,7 +500,7 @@ impl Writer {
         }
     }
 
-    /// Bytes of frames that are certain to fit the allocated segments, in whatever order they come.
+    /// Bytes of frames that are certain to fit the allocated segments, in any order.
     fn available_capacity(&self) -> u64 {
         let certain = |left: u64| left.saturating_sub(self.max_frame_bytes - 8);
         let current = self

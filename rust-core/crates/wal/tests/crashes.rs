@@ -1,6 +1,6 @@
-//! The machine dies, or a call fails, at every storage call of a short life of a worker. Invariants I1 to I5 of the
-//! ledger reference: what was acknowledged is there, published checkpoints are extended, recovery is idempotent, one
-//! root per origin and size, nothing durable is cut.
+//! The machine crashes, or a call fails, at every storage call of a short worker run. Invariants I1 to I5 of the ledger
+//! reference: acknowledged records exist, published checkpoints are extended, recovery is idempotent, one root per
+//! origin and size, nothing durable is cut.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -14,7 +14,7 @@ use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use std::io;
 use std::path::Path;
 
-/// A life with admissions in flight, several checkpoints, a change of segment and a seal.
+/// A worker run with admissions in flight, several checkpoints, a change of segment and a seal.
 fn live(disk: &SimulatedDisk, promised: &mut Promised) -> Result<(), WalError> {
     let mut worker = start(disk, promised)?;
     let mut lived = || -> Result<(), WalError> {
@@ -56,7 +56,7 @@ fn length_of_a_life() -> u64 {
     disk.calls()
 }
 
-/// Recovers after a crash, checks every promise, lives on with a successor, and lets `fsck` judge it all.
+/// Recovers after a crash, checks every promise, continues with a successor, and runs `fsck` on the result.
 fn survive(disk: &SimulatedDisk, promised: &Promised, what: &str) {
     let found = inspect(disk).unwrap_or_else(|error| panic!("{what}: {error}"));
     promised.check(found.as_ref());
@@ -88,7 +88,7 @@ fn power_lost_at_any_call_loses_nothing_that_was_promised() {
             let disk = SimulatedDisk::new();
             disk.fault_at(call, InjectedFault::Crash);
             let mut promised = Promised::default();
-            // The last calls give back unused space, and failing at that is no failure.
+            // The last calls release unused space, and a failure there is no failure of the run.
             let _ = live(&disk, &mut promised);
             disk.crash(seed);
             survive(&disk, &promised, &format!("call {call}, seed {seed}"));
@@ -141,7 +141,7 @@ fn an_error_of_any_call_loses_nothing_that_was_promised() {
             let disk = SimulatedDisk::new();
             disk.fault_at(call, InjectedFault::Error(kind));
             let mut promised = Promised::default();
-            // Some errors are got over: a segment that could not be prepared, for one.
+            // Some errors are tolerated, for instance a segment that could not be prepared.
             let _ = live(&disk, &mut promised);
             for seed in 0..2 {
                 let disk = disk.snapshot();

@@ -1,5 +1,5 @@
-//! A write fails for another reason than want of space, or a sync does: the log stops for good, and what was promised before
-//! still holds.
+//! When a write fails for a reason other than lack of space, or a sync fails, the log stops permanently, and what was
+//! promised before still holds.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -41,7 +41,7 @@ fn a_failed_write_stops_the_log_for_good() {
             assert!(matches!(worker.writer.reserve(1), Err(WalError::Poisoned { .. })));
             assert!(matches!(worker.writer.salt(2), Err(WalError::Poisoned { .. })));
         }
-        // What was written before can still be made durable and signed.
+        // Earlier records can still be made durable and signed.
         worker.step().unwrap();
         worker.sync().unwrap();
         worker.checkpoint().unwrap();
@@ -79,7 +79,7 @@ fn a_failed_sync_stops_the_log_for_good_and_is_never_tried_again() {
     }
     assert_eq!(disk.calls(), calls);
     assert_eq!(worker.writer.watermark().durable(), durable);
-    // The cache still shows the lost record; recovery looks at the disk.
+    // The cache still shows the lost record; recovery reads the disk.
     disk.restart();
     assert_eq!(inspect(&disk).unwrap().unwrap().size, durable);
 }

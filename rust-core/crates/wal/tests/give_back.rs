@@ -1,4 +1,4 @@
-//! What a killed worker allocated and did not use goes back to the volume, and nothing else does.
+//! Releases only the space that a killed worker allocated and did not use.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -18,7 +18,7 @@ fn shard() -> &'static Path {
     Path::new(SHARD)
 }
 
-/// The process of a worker dies.
+/// Kills the process of a worker.
 fn kill(disk: &SimulatedDisk, worker: Worker) {
     drop(worker);
     disk.restart();
@@ -143,7 +143,7 @@ fn nothing_is_cut_where_something_stands_behind_the_last_record() {
 #[test]
 fn starts_that_came_to_nothing_leave_no_space_taken() {
     let disk = SimulatedDisk::new();
-    // Room for a segment, and none for the salts that are written next.
+    // Space for a segment, but not for the salts that are written next.
     disk.set_free(Some(80 << 10));
     for _ in 0..5 {
         let refused = start(&disk, &mut Promised::default()).err().unwrap();

@@ -1,5 +1,5 @@
-//! A worker starts with another key than the one before it: whatever the old one left is checked by the old key and goes
-//! on under the new one, wherever the start is cut.
+//! A worker starts with a new key: the logs of the old key are verified with the old key and continued under the new
+//! one, wherever the start is interrupted.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -26,12 +26,12 @@ fn statement(old: &SigningKey, new: &SigningKey) -> String {
     KeySuccession::sign(old, new, 1, LATER).unwrap()
 }
 
-/// A worker with the new key, and with the old one beside it if that is still there.
+/// Starts a worker with the new key, and with the old one as `previous_key` if it is still available.
 fn begin(disk: &SimulatedDisk, old: Option<&SigningKey>) -> Result<StartedLog, WalError> {
     begin_by(disk, old, LATER)
 }
 
-/// As [`start`], with a statement that the old key ends at a time.
+/// Same as [`start`], with a statement that the old key ends at `until`.
 fn begin_by(disk: &SimulatedDisk, old: Option<&SigningKey>, until: u64) -> Result<StartedLog, WalError> {
     let storage: Arc<dyn Storage> = Arc::new(disk.clone());
     let successions = [KeySuccession::sign(&key(), &new_key(), 1, until).unwrap()];
@@ -49,7 +49,7 @@ fn begin_by(disk: &SimulatedDisk, old: Option<&SigningKey>, until: u64) -> Resul
     succession::start(&storage, &terms, None)
 }
 
-/// A log of the old key with an exchange that is open, whose worker is killed.
+/// A log of the old key with an open exchange, whose worker was killed.
 fn killed() -> SimulatedDisk {
     let disk = SimulatedDisk::new();
     let mut worker = start(&disk, &mut testkit::Promised::default()).unwrap();
@@ -114,7 +114,7 @@ fn put(disk: &SimulatedDisk, path: &Path, bytes: &[u8]) {
     disk.create(path).unwrap().write_at(bytes, 0).unwrap();
 }
 
-/// A log of this key on a disk of its own, with an exchange in it, put behind what is on `disk`.
+/// Writes a log with one exchange under this key on a separate disk, and copies it after the logs on `disk`.
 fn put_behind(disk: &SimulatedDisk, by: &SigningKey, now: u64) {
     let elsewhere = SimulatedDisk::new();
     let storage: Arc<dyn Storage> = Arc::new(elsewhere.clone());
@@ -144,7 +144,7 @@ fn a_writer_of_the_volume_plants_no_key_of_his_own() {
         SigningKey::generate(LEDGER, [60; 32]).unwrap(),
         SigningKey::generate(LEDGER, [61; 32]).unwrap(),
     );
-    // What he has is his own signature, and the bytes of the true statement.
+    // The attacker has a signature of his own and the bytes of the true statement.
     let mixed = statement(&his, &accomplice).replace(
         &his.verifying_key().to_text(),
         &new_key().verifying_key().to_text(),
@@ -201,7 +201,7 @@ fn a_log_of_the_old_key_behind_one_of_the_new_is_told() {
         .collect();
     assert_eq!(codes, ["key_out_of_turn"]);
     assert_eq!(report.verdict, Verdict::Invalid);
-    // Nor when its end has passed.
+    // The same after its end has passed.
     put_behind(&disk, &key(), LATER + 1_000_000);
     let report = judged(&disk, &new_key().verifying_key());
     let late = &report.incarnations[3].findings;
@@ -274,13 +274,13 @@ fn a_start_with_a_new_key_that_is_cut_at_any_call_is_finished_by_the_next() {
     for call in before..after {
         let disk = killed();
         disk.fault_at(call, InjectedFault::Crash);
-        // Giving back space is tried and may fail.
+        // Releasing space is attempted and may fail.
         let _ = begin(&disk, Some(&key()));
         disk.restart();
         let begun = begin(&disk, Some(&key())).unwrap_or_else(|error| panic!("call {call}: {error}"));
         drop(begun);
         whole(&disk, &format!("call {call}"));
-        // The old key may go: the log that served is the new one's.
+        // The old key may be removed: the log that served is the new key's.
         drop(begin(&disk, None).unwrap_or_else(|error| panic!("call {call}: {error}")));
     }
 }

@@ -1,4 +1,4 @@
-//! The writer and the follower on an undisturbed log: segments, batches, salts, seals, exports, and what is refused.
+//! The writer and the follower on an undisturbed log: segments, batches, salts, seals, exports, and refused input.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -19,7 +19,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Nothing is wrong but that exchanges were open when the log was sealed.
+/// Expects no finding except that exchanges were open when the log was sealed.
 fn expect_only_open_exchanges(report: &Report) {
     assert_eq!(report.verdict, Verdict::Incomplete, "{report:#?}");
     let [finding] = &report.incarnations[0].findings[..] else {
@@ -67,7 +67,7 @@ fn records_cross_segments_and_read_back_in_order() {
     assert_eq!(report.incarnations[0].segments, 10);
 }
 
-/// Somewhere to write to; when all is written, the log gets one more record and a checkpoint that covers it.
+/// A sink that, when flushed, appends one more record to the log and signs a checkpoint that covers it.
 struct Meanwhile<'w>(&'w mut Worker);
 
 impl std::io::Write for Meanwhile<'_> {
@@ -188,7 +188,7 @@ fn a_record_that_cannot_be_encoded_or_is_too_large_leaves_the_batch_as_it_was() 
 fn a_log_sorts_behind_all_others_also_when_the_clock_goes_back() {
     let (disk, worker) = fresh();
     let now = worker.promised.incarnation.unwrap().timestamp_ms();
-    // One that begins at the same time, on a node whose clock is a little ahead, is not signed yet.
+    // A log that starts at the same time, on a node whose clock is slightly ahead, is not signed yet.
     let ahead = Ulid::from_parts(now + 300_000, 7);
     disk.create_dir(&Path::new(SHARD).join(ahead.to_string()))
         .unwrap();

@@ -35,7 +35,7 @@ fn unended_exchanges_are_told_once_and_survive_a_crash_while_they_are_closed() {
     let told = vec![("x".to_owned(), 13), ("y".to_owned(), 14)];
     assert_eq!(unended(), told);
 
-    // The successor dies before it has signed its beginning: it never served.
+    // The successor crashes before it has signed its opening records, so it never served.
     let second = start(&disk, &mut Promised::default()).unwrap();
     proofgate_wal::Storage::remove(&disk, &second.promised.dir.join("checkpoint")).unwrap();
     drop(second);

@@ -1,4 +1,4 @@
-//! A log that goes on in another while the worker runs, as `fsck` sees it.
+//! A log that is continued by another while the worker runs, as `fsck` sees it.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -14,7 +14,7 @@ use proofgate_wal::{Storage, Ulid, succession};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A log with an exchange in flight, and the one that goes on behind it.
+/// A log with an exchange in flight, and the log that continues it.
 struct Rotated {
     disk: SimulatedDisk,
     old: Worker,

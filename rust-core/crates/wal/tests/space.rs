@@ -1,4 +1,4 @@
-//! Room for records: reservations keep it, and a disk without it stops admission and nothing else.
+//! Capacity for records: reservations keep it, and a full disk stops only admission.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -31,7 +31,7 @@ fn a_reservation_holds_when_the_disk_is_full_and_the_rest_is_refused() {
         Err(WalError::OutOfSpace { .. })
     ));
 
-    // Used in any order, every one of them finds its room, across the change of segment.
+    // Used in any order, every reservation finds its capacity, across the change of segment.
     while !reservations.is_empty() {
         let at = (reservations.len() * 7) / 11;
         let mut reservation = reservations.swap_remove(at);
@@ -179,7 +179,7 @@ fn a_short_write_is_carried_on_with() {
     assert_eq!(found.get(1).map(Vec::len), Some(9_000));
 }
 
-/// A worker whose next call of `prepare` has a segment to prepare.
+/// A worker whose next call of `prepare` prepares a segment.
 fn in_its_second_segment() -> (SimulatedDisk, Worker) {
     let (disk, mut worker) = fresh();
     while worker.writer.watermark().segment() == 0 {
@@ -248,7 +248,7 @@ fn a_checkpoint_without_space_keeps_the_former_one_and_is_tried_again() {
 
 #[test]
 fn a_tree_without_space_stops_neither_reading_nor_syncing_nor_signing() {
-    /// With 64 bytes of tree for each, more than the 4 MiB that may wait for space.
+    /// Each takes 64 bytes of tree: more in total than the 4 MiB that may wait for space.
     const RECORDS: u64 = 66_000;
     let disk = SimulatedDisk::new();
     let large = LogOptions {
@@ -280,7 +280,7 @@ fn a_tree_without_space_stops_neither_reading_nor_syncing_nor_signing() {
             .unwrap_err()
             .is_out_of_space()
     );
-    // Room for a note, and for nothing of the tree.
+    // Space for a note, but not for the tree.
     disk.set_free(Some(1024));
     worker.follower.sign_checkpoint(&key()).unwrap();
     assert_eq!(watermark.checkpointed(), RECORDS + 1);
@@ -292,7 +292,7 @@ fn a_tree_without_space_stops_neither_reading_nor_syncing_nor_signing() {
     assert_eq!(last.unwrap().index, RECORDS, "proved from the records");
 }
 
-/// A worker with segments of several pieces.
+/// A worker whose segments are prepared in several pieces.
 fn with_large_segments() -> (SimulatedDisk, Worker) {
     let disk = SimulatedDisk::new();
     let large = LogOptions {

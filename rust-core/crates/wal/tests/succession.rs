@@ -1,5 +1,5 @@
-//! How a log begins where another ended: what is read, what is refused, what is signed and what is told. Whoever can write
-//! the volume and has no key gets nothing signed.
+//! How a log starts after another has ended: what is read, refused, signed and recorded. Someone who can write the
+//! volume but has no key gets nothing signed.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -51,7 +51,7 @@ fn kill(disk: &SimulatedDisk, worker: Worker) -> Promised {
     promised
 }
 
-/// All that was ever signed and is on the volume.
+/// Every signed checkpoint on the volume.
 fn notes(disk: &SimulatedDisk) -> Vec<(PathBuf, Vec<u8>)> {
     let is_note = |path: &PathBuf| path.to_string_lossy().ends_with(CHECKPOINT_FILE);
     let paths = disk.files().into_iter().filter(is_note);
@@ -60,7 +60,7 @@ fn notes(disk: &SimulatedDisk) -> Vec<(PathBuf, Vec<u8>)> {
         .collect()
 }
 
-/// The start fails, says this, and nothing was signed.
+/// Expects that the start fails with this message and that nothing was signed.
 fn refused(disk: &SimulatedDisk, held: Option<&Checkpoint>, says: &str) {
     let before = notes(disk);
     let error = begin_behind(disk, held).err().unwrap();
@@ -124,7 +124,7 @@ fn a_start_that_was_cut_before_it_was_signed_is_passed_over() {
     assert_eq!(Some(next.recovery.unwrap().newest.incarnation), first);
 }
 
-/// Writes a log as somebody would who has the volume, the sources and another key.
+/// Writes a log as an attacker would who has the volume, the sources and another key.
 fn planted(disk: &SimulatedDisk, forger: &SigningKey) -> Incarnation {
     let elsewhere = SimulatedDisk::new();
     let storage: Arc<dyn Storage> = Arc::new(elsewhere.clone());
@@ -171,7 +171,7 @@ fn records_that_were_rewritten_behind_the_checkpoint_are_refused() {
     worker.admit("late", 10).unwrap();
     worker.flush().unwrap();
     let promised = kill(&disk, worker);
-    // The same record with another model, and checksums that match: what a text editor and the sources can do.
+    // The same record with another model and matching checksums: what a text editor and the sources make possible.
     let segment = promised.dir.join("00000000000000000000.seg");
     disk.corrupt(&segment, |bytes| {
         testkit::reframe(bytes, promised.incarnation.unwrap(), b"\"late\"", b"\"LATE\"")
@@ -276,7 +276,7 @@ fn the_log_of_another_shard_is_refused() {
     assert_eq!(notes(&disk), before);
 }
 
-/// A log of many records with a place to resume near its end, and what lies behind it.
+/// Marks a position near the end of a log, from which a successor can resume; returns the number of records.
 fn marked(disk: &SimulatedDisk, worker: &mut Worker) -> u64 {
     let open = worker.admit("open", 10).unwrap();
     worker.flush().unwrap();
@@ -417,7 +417,7 @@ fn remove_log(disk: &SimulatedDisk, dir: &Path) {
     disk.remove_dir(dir);
 }
 
-/// What the first record of a log says of the log before, beyond size and root.
+/// The missing predecessor that the first record of a log names, if any.
 fn said_to_be_missing(disk: &SimulatedDisk, begun: &StartedLog) -> Option<String> {
     let first = &records(disk, &begun.log.dir, begun.log.incarnation)[0];
     let Record::Open(open) = record::parse(first).unwrap() else {
@@ -491,7 +491,7 @@ fn that_a_predecessor_is_missing_is_seen_also_behind_a_place_to_resume() {
         first.incarnation
     );
 
-    // Whoever rewrites the first record, so that it names another predecessor, is not believed.
+    // A first record rewritten to name another predecessor is refused.
     let segment = second.dir.join("00000000000000000000.seg");
     let (name, other) = (
         first.incarnation.unwrap().to_string(),
@@ -527,13 +527,13 @@ fn locks_that_only_one_node_sees_give_nothing_back() {
     assert_eq!(begin(&disk).unwrap().released_bytes, 0);
 }
 
-/// The whole shard is one chain, with nothing left to say.
+/// Expects that the whole shard is one chain without findings.
 fn sound(disk: &SimulatedDisk) {
     let report = fsck(disk, Path::new("/"), Some(&vkey()), &[]).unwrap();
     assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
 }
 
-/// Makes the next log beside a running one.
+/// Creates the next log while the current one runs.
 fn beside(disk: &SimulatedDisk, worker: &Worker) -> Incarnation {
     let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
     let former = worker.follower.last_checkpoint().unwrap();
@@ -546,7 +546,7 @@ fn beside(disk: &SimulatedDisk, worker: &Worker) -> Incarnation {
     .unwrap()
 }
 
-/// Goes over from one log to the next, as the data-plane thread does; the former one is not followed further.
+/// Switches from one log to the next, as the data-plane thread does; the former one is not followed further.
 fn go_over(worker: &mut Worker, next: Incarnation, disk: &SimulatedDisk) -> Worker {
     let successor = next.incarnation.to_string();
     let mut next = Worker::take(disk, next);
@@ -652,7 +652,7 @@ fn a_worker_killed_before_it_told_how_the_former_log_ended_leaves_that_to_its_su
     );
     sound(&disk);
 
-    // A start that was cut behind that, and before it was signed, never served.
+    // A start interrupted after that, before it was signed, never served.
     disk.remove(&begun.log.dir.join(CHECKPOINT_FILE)).unwrap();
     drop(begun.log);
     disk.restart();

@@ -1,4 +1,4 @@
-//! What keeps a witness from starting, and why it refuses a checkpoint.
+//! Errors that prevent a witness from starting, and reasons to refuse a checkpoint.
 
 use proofgate_ledger::LedgerError;
 use std::io;
@@ -10,36 +10,36 @@ pub enum WitnessError {
     /// A call on the witness's state failed.
     #[error("{call} {name} in the witness's state: {source}")]
     State {
-        /// What was attempted: `read`, `write`, `open`.
+        /// The failed call: `read`, `write`, `open`.
         call: &'static str,
         /// The file, by its name in the state.
         name: String,
-        /// What the system said.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// Another witness works on this state.
+    /// Another witness uses this state.
     #[error("another witness has locked this state: only one may cosign with a key")]
     Locked,
-    /// There is no state.
+    /// The state does not exist.
     #[error(
         "the witness's state is empty. If this key has cosigned before, its state is lost: restore it, or retire the key and create another one. Otherwise the witness could cosign contradicting checkpoints. The first start needs --new-state"
     )]
     NoState,
-    /// A new state was asked for where there is one.
+    /// A new state was requested, but one exists.
     #[error("the witness already has a state: start without --new-state")]
     StateExists,
-    /// The state contradicts itself, or is another witness's.
+    /// The state contradicts itself, or belongs to another witness.
     #[error("the witness's state is not valid: {name}: {reason}")]
     StateCorrupt {
         /// The file.
         name: String,
-        /// What contradicts what.
+        /// What the contradiction is.
         reason: String,
     },
-    /// The list of logs is not one of C2SP tlog-list.
+    /// The list of logs is not a C2SP tlog-list.
     #[error("list of logs, line {line}: {reason}")]
     LogList {
-        /// The line, from 1.
+        /// The line number, from 1.
         line: usize,
         /// What is wrong with it.
         reason: String,
@@ -47,7 +47,7 @@ pub enum WitnessError {
 }
 
 impl WitnessError {
-    /// Stable machine code of the error.
+    /// Returns the stable machine code of the error.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -80,31 +80,31 @@ impl WitnessError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CosignError {
-    /// The request has another form, or its old size is the larger one.
+    /// The request has another form, or its old size is larger than the new one.
     #[error("{0}")]
     Malformed(String),
     /// No log of this origin is known.
     #[error("no log of this origin is known here")]
     UnknownLog,
-    /// The log's key did not sign it.
+    /// The checkpoint is not signed by the log's key.
     #[error("{0}")]
     NotSigned(LedgerError),
-    /// Another size was cosigned last, or this one with another root.
+    /// Another size was cosigned last, or this size with another root.
     #[error("the last cosigned checkpoint has {0} entries")]
     Conflict(u64),
-    /// The proof does not lead from what was cosigned last to this checkpoint.
+    /// The proof does not lead from the last cosigned checkpoint to this one.
     #[error("{0}")]
     NotConsistent(LedgerError),
-    /// The witness's key gives no signature.
+    /// The witness's key returned no signature.
     #[error("{0}")]
     NoSignature(LedgerError),
-    /// What would be cosigned cannot be written.
+    /// The new state cannot be written.
     #[error(transparent)]
     State(#[from] WitnessError),
 }
 
 impl CosignError {
-    /// The status of the answer (c2sp.org/tlog-witness), and a stable machine code.
+    /// Returns the status of the response (c2sp.org/tlog-witness), and a stable machine code.
     #[must_use]
     pub fn status(&self) -> (u16, &'static str) {
         match self {

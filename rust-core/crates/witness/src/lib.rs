@@ -1,9 +1,9 @@
-//! A witness: it cosigns checkpoints of logs that it knows, once it has checked that the log has only grown since the last
-//! one that it cosigned (c2sp.org/tlog-witness).
+//! A witness: it cosigns checkpoints of logs that it knows, after verifying that the log has only grown since the last
+//! checkpoint that it cosigned (c2sp.org/tlog-witness).
 //!
-//! What it cosigns is written durably before the cosignature leaves, so that no crash and no failed write lets it cosign
-//! two roots of one size, or a smaller tree after a larger one. One process works on a state; requests for one log take
-//! turns, those for different logs do not wait for each other.
+//! The new state is written durably before the cosignature is returned, so that no crash and no failed write makes it
+//! cosign two roots of one size, or a smaller tree after a larger one. One process owns a state; requests for one log
+//! are serialized, and requests for different logs run in parallel.
 #![forbid(unsafe_code)]
 
 mod error;

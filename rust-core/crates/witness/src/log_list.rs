@@ -9,16 +9,16 @@
 //! [contact <text>]
 //! ```
 //!
-//! The format asks for the last two, which mean nothing here, so that a list written by hand may leave them out.
+//! The format requires the last two keys, but they have no effect here, so a list written by hand may omit them.
 
 use crate::WitnessError;
 use proofgate_ledger::VerifyingKey;
 
 const HEADER: &str = "logs/v0";
-/// The keys of an item, in their order.
+/// Keys of an entry, in their order.
 const ITEM_KEYS: [&str; 4] = ["vkey", "origin", "qpd", "contact"];
 
-/// A log of a list.
+/// A log in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedLog {
     /// The first line of its checkpoints.
@@ -27,13 +27,13 @@ pub struct ListedLog {
     pub key: VerifyingKey,
 }
 
-/// Reads a list.
+/// Parses a list.
 ///
 /// # Errors
-/// [`WitnessError::LogList`] with the line and what is wrong with it.
+/// [`WitnessError::LogList`] with the line and the reason.
 pub fn parse_log_list(text: &str) -> Result<Vec<ListedLog>, WitnessError> {
     let mut logs: Vec<ListedLog> = Vec::new();
-    // Where in the order of keys the item stands; `None` before the header.
+    // Position of the last key in the order of keys; `None` before the header.
     let mut place = None;
     for (number, line) in text.split('\n').enumerate() {
         let refuse = |reason: &str| WitnessError::LogList {

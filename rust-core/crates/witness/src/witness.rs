@@ -1,4 +1,4 @@
-//! The state of each log, and the one way in which it changes.
+//! The state of each log, and how it changes.
 
 use crate::{CosignError, ListedLog, WitnessError};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Whose state it is and which logs it has; written last when one is added.
+/// Identity of the state's owner, and its logs; written last when a log is added.
 const IDENTITY_FILE: &str = "witness";
 const LOGS: &str = "logs";
 const VERSION: u32 = 1;
@@ -22,11 +22,11 @@ struct Identity {
     v: u32,
     /// The witness's verifying key.
     witness: String,
-    /// Origins of the logs that it has ever known.
+    /// Origins of all logs that it has ever known.
     logs: BTreeSet<String>,
 }
 
-/// A log's file.
+/// The state file of a log.
 #[derive(Serialize, Deserialize)]
 struct StoredLog {
     v: u32,
@@ -34,16 +34,16 @@ struct StoredLog {
     size: u64,
     /// Base64.
     root: String,
-    /// The log's note with this witness's cosignature; empty when none was cosigned.
+    /// The log's note with this witness's cosignature; empty when no checkpoint was cosigned.
     note: String,
 }
 
-/// What was cosigned last.
+/// The checkpoint that was cosigned last.
 struct LastCosigned {
     size: u64,
     root: Hash,
     note: String,
-    /// Whether the disk may hold something else: a write failed, or this was only read.
+    /// Whether the disk may hold something else, because a write failed or this state was only read.
     unsure: bool,
 }
 
@@ -53,16 +53,16 @@ struct Log {
     last: Mutex<LastCosigned>,
 }
 
-/// How a log stands.
+/// The newest cosigned checkpoint of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LogHead {
-    /// Its origin.
+    /// Origin of the log.
     pub origin: String,
     /// Entries of the newest checkpoint that was cosigned.
     pub size: u64,
 }
 
-/// A witness at work.
+/// A running witness.
 pub struct Witness {
     state: Arc<dyn StateStorage>,
     key: CosigningKey,
@@ -70,7 +70,7 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// Begins with an empty state.
+    /// Creates a witness with an empty state.
     ///
     /// # Errors
     /// [`WitnessError::StateExists`], [`WitnessError::State`].
@@ -91,8 +91,8 @@ impl Witness {
         Self::open(state, key, logs)
     }
 
-    /// Goes on with a state. Logs that are new in the list are added to it; those that are not in the list any more stay in
-    /// it.
+    /// Opens an existing state. Logs that are new in the list are added to the state; logs that are no longer in the
+    /// list stay in it.
     ///
     /// # Errors
     /// [`WitnessError::NoState`], [`WitnessError::StateCorrupt`], [`WitnessError::State`].
@@ -125,8 +125,8 @@ impl Witness {
         Ok(Self { state, key, logs })
     }
 
-    /// Cosigns a checkpoint: the body of a request to `add-checkpoint`, and the time in unix seconds. Returns the body of
-    /// the answer, one signature line. It is on the disk by then.
+    /// Cosigns a checkpoint. `body` is the body of a request to `add-checkpoint`, `now` the time in unix seconds.
+    /// Returns the body of the response, one signature line; the new state is on the disk by then.
     ///
     /// # Errors
     /// [`CosignError`], and nothing was cosigned.
@@ -156,7 +156,7 @@ impl Witness {
                 signed.signature_lines_by(&log.key),
                 cosignature.line
             );
-            // Until it is known to be on the disk, either may be there.
+            // Until the write is known to be durable, the disk may hold the old or the new state.
             last.unsure = true;
             let stored = StoredLog {
                 v: VERSION,
@@ -176,8 +176,8 @@ impl Witness {
         Ok(cosignature.line)
     }
 
-    /// The newest checkpoint that was cosigned of the log whose origin has this SHA-256 in hexadecimal, with the
-    /// cosignature; `None` when there is none.
+    /// Returns the newest cosigned checkpoint, with the cosignature, of the log whose origin has this SHA-256 in
+    /// hexadecimal; `None` when there is none.
     #[must_use]
     pub fn checkpoint(&self, origin_digest: &str) -> Option<String> {
         let mut logs = self.logs.iter();
@@ -186,7 +186,7 @@ impl Witness {
         (!last.note.is_empty()).then(|| last.note.clone())
     }
 
-    /// How its logs stand.
+    /// Returns the newest cosigned size of each log.
     #[must_use]
     pub fn heads(&self) -> Vec<LogHead> {
         let logs = self.logs.iter();
@@ -198,7 +198,7 @@ impl Witness {
     }
 }
 
-/// Checks that a checkpoint goes on from what was cosigned last.
+/// Checks that a checkpoint extends the one that was cosigned last.
 fn check_extends(
     last: &LastCosigned,
     asked: &AddCheckpoint<'_>,
@@ -208,7 +208,7 @@ fn check_extends(
         return Err(CosignError::Conflict(last.size));
     }
     if last.size == 0 || new.size == last.size {
-        // Whatever a log begins with follows from nothing, and a tree from itself.
+        // Every tree extends the empty tree and itself, so the proof must be empty.
         return match asked.proof.is_empty() {
             true => Ok(()),
             false => Err(CosignError::NotConsistent(LedgerError::ProofLength)),
@@ -227,7 +227,7 @@ fn file_name(origin: &str) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Says of a new log that nothing of it was cosigned. A start that was cut short may have done so already.
+/// Records that no checkpoint of a new log was cosigned. An interrupted start may have done so already.
 fn initialize_log(state: &dyn StateStorage, file: &str, origin: &str) -> Result<(), WitnessError> {
     if read(state, file)?.is_some() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What a witness cosigns, what it refuses, and what its state holds whatever fails.
+//! What a witness cosigns, what it refuses, and what its state holds after any failure.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -41,7 +41,7 @@ fn begun(state: &MemoryStorage) -> Witness {
     Witness::create(Arc::new(state.clone()), key(), logs()).unwrap()
 }
 
-/// A log of 64 entries, of which those from `fork` on are others in each history.
+/// A log of 64 entries; histories differ from entry `fork` on.
 struct History {
     name: &'static str,
     nodes: Vec<Hash>,
@@ -107,7 +107,7 @@ fn a_log_that_grows_is_cosigned_and_the_cosignature_verifies() {
         let cosignature = Cosignature::from_response(text, &answer, &key().cosignature_key()).unwrap();
         assert_eq!(cosignature.time, NOW);
     }
-    // A restart goes on from there, and hands out what it cosigned.
+    // A restarted witness continues from there, and returns what it cosigned.
     let witness = Witness::open(Arc::new(state), key(), logs()).unwrap();
     assert_eq!(witness.heads()[0].size, 33);
     assert_eq!(status(&witness, &log.ask(33, 34)), 200);
@@ -212,7 +212,7 @@ fn a_state_that_is_lost_locked_or_anothers_is_told() {
     for name in state.list("logs").unwrap() {
         state.remove(&format!("logs/{name}")).unwrap();
     }
-    // What it has cosigned is not forgotten by beginning anew.
+    // A new start does not forget what was cosigned.
     assert!(matches!(opened(key()), Err(WitnessError::StateCorrupt { .. })));
 }
 
@@ -243,7 +243,7 @@ fn a_cosignature_does_not_leave_on_the_strength_of_a_write_that_failed() {
         state.fail_from(0, fault);
         assert_eq!(status(&witness, &one.ask(0, 9)), 503);
         state.heal();
-        // It says what it has read; whether the disk has it, it does not know.
+        // The witness continues from what it reads back, whether or not that is durable.
         let old = if fault == Fault::BeforeWrite { 0 } else { 9 };
         assert_eq!(status(&witness, &one.ask(old, 9)), 200, "{fault:?}");
         state.lose_power();
@@ -253,15 +253,15 @@ fn a_cosignature_does_not_leave_on_the_strength_of_a_write_that_failed() {
     }
 }
 
-/// One thing that happens to a witness.
+/// An event in the life of a witness.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A history asks for a size, from what it believes was cosigned, or from another size.
+    /// A history requests a size, from the size that it believes was cosigned, or from another one.
     Ask(u8, u64, Option<u64>),
-    /// Of the writes from here on, this one and all behind it fail.
+    /// All writes from this one on fail.
     Fail(u64, Fault),
     Heal,
-    /// The process is killed and starts again, after the power was lost or not.
+    /// The process is killed and restarted, with or without a power loss.
     Restart(bool),
 }
 

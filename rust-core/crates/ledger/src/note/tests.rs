@@ -1,6 +1,6 @@
 use super::*;
 
-// The example of the documentation of golang.org/x/mod/sumdb/note.
+// The example from the documentation of golang.org/x/mod/sumdb/note.
 const SKEY: &str = "PRIVATE+KEY+PeterNeumann+c74f20a3+AYEKFALVFGyNhPJEMzD1QIDr+Y7hfZx09iUvxdXHKDFz";
 const VKEY: &str = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW";
 const TEXT: &str = "If you think cryptography is the answer to your problem,\n\
@@ -128,7 +128,7 @@ fn a_key_speaks_for_its_name_and_for_origins_below_it_only() {
     }
 }
 
-// The expected value is Python's: hmac.new(seed, b"proofgate/v1/frames\0context\x01", "sha256").
+// The expected value is computed in Python: hmac.new(seed, b"proofgate/v1/frames\0context\x01", "sha256").
 #[test]
 fn a_derived_secret_is_the_first_block_of_hkdf_expand_and_tied_to_purpose_and_context() {
     let key = SigningKey::from_text(SKEY).unwrap();

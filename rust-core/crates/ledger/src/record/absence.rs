@@ -1,4 +1,4 @@
-//! Values that a record leaves out, and what a reader takes in their place.
+//! Values that a record omits, and the defaults that a reader uses instead.
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
 pub(super) fn is_false(flag: &bool) -> bool {

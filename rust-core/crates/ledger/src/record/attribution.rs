@@ -1,4 +1,4 @@
-//! What a client says of its session, its agent and its end user.
+//! Client-provided attribution of an exchange: its session, agent and end user.
 
 use super::text::hex;
 use crate::ShredKey;
@@ -8,17 +8,17 @@ use std::borrow::Cow;
 
 const END_USER_DOMAIN: &[u8] = b"proofgate/v1/end-user\0";
 
-/// A pseudonym of an end user: who stands behind it cannot be read from it. In hex.
+/// A pseudonym of an end user, in hex: it does not reveal who the user is.
 ///
-/// A record stays for as long as its log does, so no name of a person may be in it. With a shred key whoever lacks the key
-/// cannot test a guess either, and nobody can any more once the key is destroyed.
+/// A record is kept as long as its log, so it must not contain a person's name. With a shred key, someone without the
+/// key cannot test a guess either; once the key is destroyed, no one can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndUserId(#[serde(with = "hex")] pub [u8; 16]);
 
 impl EndUserId {
-    /// The pseudonym of `name`, as a client of `tenant` gives it: the first 16 bytes of
-    /// `HMAC-SHA256(shred key, "proofgate/v1/end-user" ‖ 0x00 ‖ name)`; without a shred key those of
-    /// `SHA-256("proofgate/v1/end-user" ‖ 0x00 ‖ tenant ‖ 0x00 ‖ name)`. `docs/reference/ledger-format.md`, section 5.
+    /// Derives the pseudonym of `name`, as a client of `tenant` gives it: the first 16 bytes of `HMAC-SHA256(shred key,
+    /// "proofgate/v1/end-user" ‖ 0x00 ‖ name)`; without a shred key, those of `SHA-256("proofgate/v1/end-user" ‖ 0x00 ‖
+    /// tenant ‖ 0x00 ‖ name)`. `docs/reference/ledger-format.md`, section 5.
     #[must_use]
     pub fn derive(tenant: &str, shred_key: Option<&ShredKey>, name: &str) -> Self {
         let digest = match shred_key {
@@ -42,27 +42,28 @@ impl std::fmt::Display for EndUserId {
     }
 }
 
-/// The id of a trace, as W3C Trace Context has it, in hex.
+/// A W3C Trace Context trace id, in hex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceId(#[serde(with = "hex")] pub [u8; 16]);
 
-/// Whom an exchange is for, as its client says: nothing authenticates it. What it does not say is absent.
+/// On whose behalf a client made the exchange, as stated by the client and not authenticated. Parts not stated are
+/// absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attribution<'a> {
-    /// The session or conversation: an opaque id of the client's.
+    /// The session or conversation: an opaque id that the client chose.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Cow<'a, str>>,
     /// The end user, as a pseudonym.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_user: Option<EndUserId>,
-    /// The end user's name as the client gives it, cut to [`Attribution::MAX_NAME_LEN`]; absent unless the configuration wants
-    /// it. It can only go with its log.
+    /// The end user's name as the client gives it, cut to [`Attribution::MAX_NAME_LEN`]; absent unless configured. It
+    /// can only be deleted together with its log.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub end_user_name: Option<Cow<'a, str>>,
-    /// The agent of the session that asks, where it is not the main one.
+    /// The agent of the session that makes the request, if it is not the main one.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Cow<'a, str>>,
-    /// The agent that began it.
+    /// The agent that started it.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub parent_agent: Option<Cow<'a, str>>,
     /// The client's trace.
@@ -71,13 +72,15 @@ pub struct Attribution<'a> {
 }
 
 impl Attribution<'_> {
-    /// The longest id of a session or an agent, in bytes. A longer one is left out: a part of an id names something else.
+    /// Longest id of a session or an agent, in bytes. A longer id is omitted, because a truncated id would name
+    /// something else.
     pub const MAX_ID_LEN: usize = 128;
 
-    /// The longest name of an end user, in bytes of UTF-8. A longer one is cut: the pseudonym beside it is that of the whole.
+    /// Longest name of an end user, in bytes of UTF-8. A longer name is truncated; the pseudonym is derived from the
+    /// whole name.
     pub const MAX_NAME_LEN: usize = 128;
 
-    /// Whether nothing is said.
+    /// Whether nothing is stated.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Attribution::default()
@@ -90,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_vectors_that_others_must_reach_hold() {
-        // Of Python's hashlib and hmac.
+        // Computed with Python's hashlib and hmac.
         let key = ShredKey::new(std::array::from_fn(|at| u8::try_from(at).unwrap()));
         let of = |key| EndUserId::derive("acme", key, "alice@example.com").to_string();
         assert_eq!(of(None), "a7019471b6977193ea1bb172a4b40fae");

@@ -1,4 +1,4 @@
-//! The first look at a record: which kind it is, and that it repeats no key.
+//! The first pass over a record: reads its kind and refuses repeated keys.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -7,13 +7,13 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// What the first pass over a record finds: its kind and version, and that no key is repeated.
+/// Result of the first pass over a record: its kind and version, with no key repeated.
 pub(super) struct RecordHeader<'a> {
     pub(super) version: u8,
     pub(super) kind: Cow<'a, str>,
 }
 
-/// A string that borrows from the input when it holds no escape.
+/// A string that borrows from the input if it contains no escape.
 #[derive(Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
@@ -51,7 +51,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for RecordHeader<'a> {
     }
 }
 
-/// Reads any value and forgets it, refusing objects with a repeated key.
+/// Reads and discards any value, refusing objects with a repeated key.
 struct UniqueKeys;
 
 impl<'de> DeserializeSeed<'de> for UniqueKeys {

@@ -1,4 +1,4 @@
-//! How digests stand in a record.
+//! Text forms of digests in a record.
 
 use super::shape::Text;
 
@@ -26,7 +26,7 @@ pub(super) mod hex {
 
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-    /// At most 32 bytes.
+    /// Serializes at most 32 bytes as hex.
     pub fn serialize<const N: usize, S: Serializer>(
         bytes: &[u8; N],
         serializer: S,
@@ -46,7 +46,7 @@ pub(super) mod hex {
         decode(&text).ok_or_else(|| D::Error::custom(format!("not {} lower-case hex digits", 2 * N)))
     }
 
-    /// Lower-case hex digits, and as many as the bytes have.
+    /// Decodes lower-case hex digits, exactly two for each of the `N` bytes.
     pub fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
         let digit = |c: u8| {
             DIGITS

@@ -1,11 +1,11 @@
-//! The name of a tier of service, of a size that every usage has room for.
+//! The name of a service tier, small enough to be part of every usage.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A tier of service, as its provider names it.
+/// A service tier, as its provider names it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TierName {
     bytes: [u8; Self::MAX_LEN],
@@ -13,10 +13,10 @@ pub struct TierName {
 }
 
 impl TierName {
-    /// The longest name, in bytes; a longer one is cut.
+    /// Longest name, in bytes; a longer one is truncated.
     pub const MAX_LEN: usize = 31;
 
-    /// Keeps a name.
+    /// Stores a name.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let mut length = name.len().min(Self::MAX_LEN);
@@ -31,7 +31,7 @@ impl TierName {
         }
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         let name = self.bytes.get(..usize::from(self.length));

@@ -1,5 +1,5 @@
-//! Which key a log is of: the ledger's, or the one before it. A log has one key for ever, also for what a successor signs
-//! of its end.
+//! Selects the key of a log: the ledger's, or its predecessor. A log keeps one key for ever, also for what a successor
+//! signs about its end.
 
 use super::shard::Shard;
 use crate::authenticity::FrameTags;
@@ -10,12 +10,12 @@ use proofgate_ledger::{Checkpoint, LedgerError, SigningKey};
 use std::path::Path;
 use ulid::Ulid;
 
-/// The key of a log: the former one's if that signed its checkpoint or, where it has none, framed its first record;
-/// otherwise the ledger's key, which then has to prove it.
+/// Returns the key of a log: the former key if it signed the log's checkpoint or, without a checkpoint, framed its
+/// first record; otherwise the ledger's key, which must then verify.
 ///
 /// # Errors
-/// [`EvidenceError::Io`](crate::EvidenceError::Io); [`EvidenceError::Ledger`](crate::EvidenceError::Ledger) when the former
-/// key had ended before the log began.
+/// [`EvidenceError::Io`](crate::EvidenceError::Io); [`EvidenceError::Ledger`](crate::EvidenceError::Ledger) when the
+/// former key had expired before the log started.
 pub(crate) fn log_key<'s>(
     storage: &dyn Storage,
     shard: &Shard<'s>,
@@ -26,7 +26,8 @@ pub(crate) fn log_key<'s>(
         return Ok(shard.key);
     };
     let is_formers = match checkpoint_file::read(storage, dir)? {
-        // By the line that the key knows, so that a log which the former one began after its end is none.
+        // Verified through the succession that the key knows, so that a log that the former key started after its end
+        // is refused.
         Some(note) => match Checkpoint::verify_signer(&note, &shard.key.verifying_key()) {
             Ok((_, signer)) => signer.is_same_key(&former.verifying_key()),
             Err(ended @ LedgerError::KeySuperseded(_)) => return Err(ended.into()),

@@ -1,4 +1,4 @@
-//! One log as it was left: read once, from where its `resume` file says or from its beginning.
+//! Reads the log of an earlier incarnation once, from its resume point or from its start.
 
 use super::key::log_key;
 use super::recovered::{PreviousLog, TornTail, UnfinishedExchange};
@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use ulid::Ulid;
 
-/// Reads what the disk holds.
+/// Reads that see what the disk holds.
 struct DurableStorage<'a>(&'a dyn Storage);
 
 impl ReadStorage for DurableStorage<'_> {
@@ -31,24 +31,24 @@ impl ReadStorage for DurableStorage<'_> {
     }
 }
 
-/// A log that was read.
+/// The state of a log after it was read.
 pub(super) struct Log {
     pub(super) previous: PreviousLog,
-    /// Exchanges that are open at its end, by the incarnation and number of their admission.
+    /// Exchanges open at its end, by the incarnation and number of their admission.
     pub(super) open: BTreeMap<(Ulid, u64), UnfinishedExchange>,
-    /// Whether those of the logs before are among them.
+    /// Whether `open` includes the open exchanges of earlier logs.
     pub(super) open_is_complete: bool,
-    /// Exchanges of logs before that ended in this one.
+    /// Exchanges of earlier logs that ended in this one.
     pub(super) ended_foreign: Vec<(Ulid, u64)>,
     /// The log that this one continues.
     continues: Option<Ulid>,
-    /// Whether it tells how the log that it continues ended.
+    /// Whether it records how its predecessor ended.
     pub(super) predecessor_ended: bool,
     pub(super) records_read: u64,
 }
 
 impl Log {
-    /// The log before, if its records are needed too.
+    /// Returns the predecessor if its records are needed too.
     pub(super) fn depends_on(&self) -> Option<Ulid> {
         self.continues
             .filter(|_| !self.predecessor_ended || !self.open_is_complete)
@@ -181,7 +181,7 @@ pub(super) fn read(
     Ok(Some(scan.finish(left, start)))
 }
 
-/// The log that another one names as its predecessor in its first record.
+/// Returns the log that another log names as its predecessor in its first record.
 pub(super) fn predecessor(
     storage: &dyn Storage,
     shard: &Shard<'_>,
@@ -216,7 +216,7 @@ pub(super) fn predecessor(
         .map(|before| before.incarnation))
 }
 
-/// How many nodes the tree of a log holds; none where there is no tree.
+/// Returns the number of nodes in the tree of a log; 0 if there is no tree.
 fn tree_nodes(storage: &dyn Storage, dir: &Path) -> Result<u64, WalError> {
     match TreeFile::open(storage, dir) {
         Err(EvidenceError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(0),
@@ -224,7 +224,7 @@ fn tree_nodes(storage: &dyn Storage, dir: &Path) -> Result<u64, WalError> {
     }
 }
 
-/// How many leaves a tree of so many nodes holds whole.
+/// Returns the number of leaves that a tree of `nodes` nodes holds completely.
 fn complete_leaves(nodes: u64) -> u64 {
     let mut leaves = nodes / 2;
     while node_count(leaves + 1) <= nodes {
@@ -245,7 +245,7 @@ pub(super) fn corruption(path: &Path, offset: u64, reason: String) -> WalError {
     })
 }
 
-/// Believes a checkpoint: signed by this very key, and about this log.
+/// Verifies a checkpoint: signed by exactly this key, and about this log.
 pub(super) fn verify_checkpoint(
     note: &str,
     path: &Path,
@@ -260,7 +260,7 @@ pub(super) fn verify_checkpoint(
     Ok(checkpoint)
 }
 
-/// What is kept of the records while they pass.
+/// State collected while the records are read.
 struct Scan {
     incarnation: Ulid,
     tracker: LogTracker,
@@ -301,7 +301,7 @@ impl Scan {
         })
     }
 
-    /// Whether the log holds more than a start does.
+    /// Whether the log holds more than a start writes.
     fn has_served(&self) -> bool {
         self.resumed || self.tracker.served().is_some()
     }

@@ -1,16 +1,16 @@
-//! What recovery finds of the logs of a shard.
+//! Results of recovery: the logs of a shard and their unfinished exchanges.
 
 use proofgate_ledger::Hash;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use ulid::Ulid;
 
-/// An exchange that was admitted and has no end in any log.
+/// An exchange that was admitted and has not ended in any log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnfinishedExchange {
     /// The incarnation that admitted it.
     pub incarnation: Ulid,
-    /// Number of its admission record there.
+    /// Number of its admission record in that incarnation.
     pub admission: u64,
     /// When it was admitted, in unix microseconds.
     pub ts: u64,
@@ -18,17 +18,17 @@ pub struct UnfinishedExchange {
     pub id: String,
     /// Tenant.
     pub tenant: String,
-    /// Its key or subject, as in the admission record.
+    /// API key or subject, as in the admission record.
     pub key: String,
-    /// Tokens set aside for it in its tenant's limits; `None` when the tenant has none.
+    /// Tokens reserved for it in its tenant's limits; `None` when the tenant has none.
     pub reserved: Option<u64>,
-    /// Nanodollars set aside for it in its tenant's budgets; `None` when it counts in none.
+    /// Nanodollars reserved for it in its tenant's budgets; `None` when it counts in none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved_nanodollars: Option<u64>,
-    /// The plan whose limits the tenants of its namespace share; `None` when it counts in none.
+    /// The plan whose limits the tenants of its namespace share; `None` when it counts in no plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_plan: Option<String>,
-    /// Model asked for; empty where a version before this one noted the exchange.
+    /// Requested model; empty if an earlier version wrote the entry.
     #[serde(default)]
     pub model: String,
 }
@@ -40,14 +40,14 @@ pub struct TornTail {
     pub path: PathBuf,
     /// First byte that is not part of the log.
     pub offset: u64,
-    /// What is there.
+    /// Why the log ends here.
     pub reason: String,
 }
 
 /// A log as its last writer left it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreviousLog {
-    /// Which one.
+    /// The incarnation.
     pub incarnation: Ulid,
     /// Its directory.
     pub dir: PathBuf,
@@ -59,38 +59,38 @@ pub struct PreviousLog {
     pub sealed: bool,
     /// Records that its checkpoint covers.
     pub checkpointed: u64,
-    /// Where it was cut, if it was.
+    /// Where the log was cut, if its tail was torn.
     pub torn: Option<TornTail>,
-    /// Records that were written and are gone, as far as the tree remembers them.
+    /// Records that were written and are lost, as far as the tree shows.
     pub lost: u64,
 }
 
-/// A log that is named and not there: moved away, or removed.
+/// A log that another log names but that is not there: moved away, or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingLog {
-    /// Which one.
+    /// The missing incarnation.
     pub incarnation: Ulid,
     /// The log whose `open` names it as its predecessor.
     pub named_by: Ulid,
 }
 
-/// What recovery found on a shard.
+/// Result of inspecting a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecoveryResult {
     /// The newest log that served.
     pub newest: PreviousLog,
-    /// Logs that it continues and whose end it did not live to record, newest first.
+    /// Logs that `newest` continues and whose end it did not record, newest first.
     pub unreported: Vec<PreviousLog>,
     /// Exchanges to close with `aborted` records, oldest first.
     pub unfinished_exchanges: Vec<UnfinishedExchange>,
     /// Records that had to be read.
     pub records_read: u64,
-    /// The log before the oldest of those that were read, if it is not there.
+    /// The predecessor of the oldest log that was read, if it is missing.
     pub missing: Option<MissingLog>,
 }
 
 impl RecoveryResult {
-    /// Records that were written and are gone with the power: the tree knows of them, the logs do not hold them.
+    /// Returns the number of records lost with a power failure: the tree has them, the logs do not.
     #[must_use]
     pub fn lost(&self) -> u64 {
         let lost = self.unreported.iter().map(|left| left.lost);

@@ -1,4 +1,4 @@
-//! What a successor reads of logs that [`inspect`](super::inspect) has verified, to work out anew what they knew.
+//! Replays logs that [`inspect`](super::inspect) has verified, so that a successor can rebuild their state.
 
 use super::key::log_key;
 use super::log::verify_checkpoint;
@@ -12,12 +12,13 @@ use proofgate_ledger::record::{self, Record};
 use std::path::Path;
 use ulid::Ulid;
 
-/// Gives `take` the records of one incarnation's log from record `from` on, in order, up to its end or its first flaw:
-/// what a successor needs to work out anew what the incarnation knew. Nothing is verified that [`inspect`](super::inspect) has not
-/// verified.
+/// Passes the records of one incarnation's log to `take`, from record `from` on, in order, up to its end or its first
+/// flaw, so that a successor can rebuild the state of that incarnation. Nothing is verified beyond what
+/// [`inspect`](super::inspect) has verified.
 ///
 /// # Errors
-/// [`EvidenceError::Io`]; [`EvidenceError::Ledger`] when a record is not one.
+/// [`EvidenceError::Io`](crate::EvidenceError::Io); [`EvidenceError::Ledger`](crate::EvidenceError::Ledger) when a record
+/// cannot be parsed.
 pub fn replay(
     storage: &dyn Storage,
     shard_dir: &Path,
@@ -36,11 +37,12 @@ pub fn replay(
     Ok(())
 }
 
-/// The logs that one life of a worker wrote: the incarnation `first` and those that followed it while it ran, which are
-/// all before `until`. Oldest first, with the position of each one's first record among all of them.
+/// Returns the logs of one worker run: the incarnation `first` and those that continued it while it ran, all before
+/// `until`. Oldest first, each with the position of its first record across all of them.
 ///
 /// # Errors
-/// [`EvidenceError::Io`]; [`EvidenceError::Ledger`] when a checkpoint is not signed by the key.
+/// [`EvidenceError::Io`](crate::EvidenceError::Io); [`EvidenceError::Ledger`](crate::EvidenceError::Ledger) when a
+/// checkpoint is not signed by the key.
 pub fn run_logs(
     storage: &dyn Storage,
     shard: &Shard<'_>,
@@ -55,7 +57,7 @@ pub fn run_logs(
         }
         logs.push((incarnation, base));
         let dir = shard.dir.join(incarnation.to_string());
-        // Only the last of them was not signed to its end, and none is behind it.
+        // Only the last log was not signed to its end, and no log follows it.
         if let Some(note) = checkpoint_file::read(storage, &dir)? {
             base += verify_checkpoint(
                 &note,
@@ -69,10 +71,10 @@ pub fn run_logs(
     Ok(logs)
 }
 
-/// Where a log can be taken up, and which exchanges are open there; `None` when it has to be read from its beginning.
+/// Returns the resume point of a log and the exchanges open there; `None` when the log must be read from its start.
 ///
 /// # Errors
-/// [`EvidenceError::Io`].
+/// [`EvidenceError::Io`](crate::EvidenceError::Io).
 pub fn find_resume_point(
     storage: &dyn Storage,
     shard: &Shard<'_>,

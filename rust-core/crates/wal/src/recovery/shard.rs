@@ -1,4 +1,4 @@
-//! The shard that recovery looks at.
+//! The shard that recovery inspects.
 
 use crate::{Storage, WalError};
 use proofgate_evidence::layout::parse_incarnation;
@@ -7,30 +7,31 @@ use std::io;
 use std::path::Path;
 use ulid::Ulid;
 
-/// The shard that a successor starts on, and the key that speaks for it.
+/// The shard on which a successor starts, and its signing key.
 #[derive(Clone, Copy, Debug)]
 pub struct Shard<'a> {
     /// Its directory.
     pub dir: &'a Path,
     /// Name of the ledger, the first part of every origin.
     pub ledger: &'a str,
-    /// Its number, the second part.
+    /// Its number, the second part of every origin.
     pub number: u32,
     /// The ledger's key.
     pub key: &'a SigningKey,
-    /// The one before it, for as long as the newest log of the shard may be that one's. The ledger's key then knows its line.
+    /// The key before it, as long as the newest log of the shard may have been written with that one. The ledger's key
+    /// then knows its succession.
     pub previous_key: Option<&'a SigningKey>,
 }
 
 impl Shard<'_> {
-    /// The origin of an incarnation's checkpoints.
+    /// Returns the origin of an incarnation's checkpoints.
     #[must_use]
     pub fn origin(&self, incarnation: Ulid) -> String {
         format!("{}/{}/{incarnation}", self.ledger, self.number)
     }
 }
 
-/// The incarnations that have a directory on the shard, oldest first, without `own`.
+/// Lists the incarnations that have a directory on the shard, oldest first, without `own`.
 pub(super) fn incarnations(
     storage: &dyn Storage,
     dir: &Path,

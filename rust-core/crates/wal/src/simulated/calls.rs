@@ -1,5 +1,5 @@
-//! The calls that a program makes to the simulated disk: each is counted, may meet its fault, and keeps apart what a
-//! reader sees and what a crash leaves.
+//! Calls that a program makes to the simulated disk. Each call is counted, may meet its fault, and keeps what a reader
+//! sees separate from what a crash leaves.
 
 use super::{DirectoryChange, FileChange, FileContents, InjectedFault, SimulatedDisk, State, write_bytes};
 use crate::storage::{Directory, Storage, StoredFile};
@@ -169,12 +169,12 @@ impl Directory for SimulatedDirectory {
 struct SimulatedFile {
     disk: SimulatedDisk,
     file: usize,
-    /// The number of this handle, by which it holds locks.
+    /// Number of this handle, which identifies the owner of a lock.
     handle: u64,
 }
 
 impl SimulatedDisk {
-    /// A reader sees what the disk holds and what was written since.
+    /// Resets the cached view of a file to the disk contents plus the writes since the last sync.
     fn drop_cache(&self, path: &Path) -> io::Result<()> {
         let mut state = self.state();
         state.plain_call()?;
@@ -290,7 +290,7 @@ impl StoredFile for SimulatedFile {
             file.unsynced.clear();
             return Err(kind.into());
         }
-        // What an earlier failed sync lost stays lost, although the cache shows it.
+        // Data that an earlier failed sync lost stays lost, although the cache shows it.
         for change in std::mem::take(&mut file.unsynced) {
             change.apply(&mut file.disk);
         }
