@@ -13,7 +13,7 @@ fn loopback(port: u16) -> Vec<SocketAddr> {
     vec![(Ipv4Addr::LOCALHOST, port).into()]
 }
 
-/// A resolver that the test plays itself.
+/// A resolver that the test controls.
 struct Played {
     names: Rc<HostAddresses>,
     asked: Receiver<LookupRequest>,
@@ -28,7 +28,7 @@ impl Played {
         }
     }
 
-    /// The addresses when the resolver, if it is asked, says `found`; and how often it was asked.
+    /// Returns the addresses if the resolver, when called, returns `found`; and how often it was called.
     async fn look_up(&self, found: io::Result<Vec<SocketAddr>>) -> (io::Result<Vec<SocketAddr>>, usize) {
         let names = Rc::clone(&self.names);
         let wanted = tokio::task::spawn_local(async move { names.addresses().await });
@@ -41,7 +41,7 @@ impl Played {
             let _ = question.reply.send(found.take().unwrap_or_else(again));
         }
         let wanted = wanted.await.unwrap().map(|addresses| addresses.to_vec());
-        // What came late is learnt by a task of its own.
+        // A late result is stored by a separate task.
         for _ in 0..4 {
             yield_now().await;
         }
