@@ -1,11 +1,11 @@
-//! Where the time of an exchange goes: a histogram for every stage of the hot path.
+//! The time that an exchange spends in each stage of the hot path, as histograms.
 //!
-//! Profiling is off unless a switch is on or a scope is open ([`Profiler`]). Off, an exchange costs one relaxed load, no
-//! clock is read, and no series exist. On, a [`Span`] goes with the exchange: each [`Span::lap`] gives the time since
-//! the one before to a [`Stage`], and [`Span::finish`] records every stage that occurred once, with the sum of its laps.
-//! Nothing is locked or looked up in either case, and nothing allocated: a span that is measured uses memory of one that
-//! has ended, as soon as its thread has had as many at a time. An exchange that began while profiling was off is not
-//! measured, and one that began while it was on is measured whole.
+//! Profiling is off unless a switch is on or a scope is open ([`Profiler`]). While it is off, an exchange costs one relaxed
+//! load, no clock is read, and no series exist. While it is on, the exchange carries a [`Span`]: each [`Span::lap`] adds the
+//! time since the previous lap to a [`Stage`], and [`Span::finish`] records every stage that occurred once, with the sum of
+//! its laps. In either case nothing is locked, looked up or allocated: a measured span reuses the memory of one that has
+//! ended, once its thread has had as many at a time. An exchange that started while profiling was off is not measured, and
+//! one that started while it was on is measured completely.
 //!
 //! # Stages
 //! One exchange, in the order of its first laps. Stages are disjoint, and those of one exchange with `unaccounted` add
