@@ -19,6 +19,7 @@ const RETAINED_INSPECTOR_BYTES: usize = 64 * 1024;
 /// Maximum size of a workspace that is kept, in bytes.
 const MAX_RETAINED_BYTES: usize = 128 * 1024;
 
+/// The buffers of one response while it is relayed.
 pub struct ResponseWorkspace {
     /// Decoded bytes on their way to the client.
     pub chunk: Vec<u8>,

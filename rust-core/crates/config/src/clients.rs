@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::seconds::{optional_seconds, seconds};
 
+/// The PROXY protocol between the load balancer and the worker.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProxyProtocol {
@@ -13,6 +14,7 @@ pub struct ProxyProtocol {
     pub routing_key: String,
 }
 
+/// TLS for client connections.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Tls {
@@ -39,6 +41,7 @@ pub struct Cors {
     pub max_age_seconds: u32,
 }
 
+/// The timeouts of exchanges and of client connections.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Timeouts {
@@ -75,6 +78,7 @@ pub struct Timeouts {
     pub lame_duck: Duration,
 }
 
+/// Limits of requests and of memory.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Limits {
@@ -91,6 +95,7 @@ pub struct Limits {
     pub buffered_bytes: u64,
 }
 
+/// The settings of the metrics.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Metrics {

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::seconds::seconds;
 
+/// The settings of the ledger.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Ledger {

@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use crate::reasons::Reasons;
 
+/// A model under the name that clients request.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Model {
@@ -27,6 +28,7 @@ pub struct Model {
     pub max_output_tokens: u64,
 }
 
+/// A provider that gets a part of the requests for a model.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Route {
@@ -37,6 +39,7 @@ pub struct Route {
     pub weight: u32,
 }
 
+/// A provider for requests that failed at all others.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Fallback {

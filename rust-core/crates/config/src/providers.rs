@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::seconds::optional_seconds;
 
+/// A provider, and how requests to it are sent.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Provider {
@@ -139,6 +140,7 @@ pub struct Auth {
     pub kind: AuthType,
 }
 
+/// The kind of credentials for a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum AuthType {
     #[serde(rename = "APIKey")]
@@ -234,6 +236,7 @@ pub struct ProviderHeader {
 /// Fields that are set in every JSON body sent to a provider, by name.
 pub struct BodyFields(pub Vec<BodyField>);
 
+/// A field that is set in every JSON body sent to a provider.
 pub struct BodyField {
     pub name: String,
     /// JSON text.
@@ -295,6 +298,7 @@ pub enum Responses {
     Translated,
 }
 
+/// The API of a provider.
 #[derive(Clone, Copy, Deserialize)]
 pub enum ProviderKind {
     #[serde(rename = "OpenAI")]

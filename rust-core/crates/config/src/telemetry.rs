@@ -14,6 +14,7 @@ pub struct TelemetryConfig {
     pub traces: Option<TracesConfig>,
 }
 
+/// The settings of traces.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TracesConfig {
@@ -40,6 +41,7 @@ pub struct Settings {
     pub traces: Option<Traces>,
 }
 
+/// The settings of traces in the form that requests need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traces {
     /// How many of 2^64 trace IDs are sampled.

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use crate::ledger::PayloadMode;
 use crate::seconds::seconds;
 
+/// A named plan, with the rights and limits of its tenants.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Plan {
@@ -131,6 +132,7 @@ pub enum OnFlag {
     RequireApproval,
 }
 
+/// One API key of a tenant.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApiKey {

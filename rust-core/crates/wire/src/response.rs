@@ -36,8 +36,8 @@ pub enum ResponseFraming {
 /// Parses a response head, as strictly as [`crate::parse_request`].
 ///
 /// `head` is exactly the bytes that [`crate::HeadScanner::scan`] delimited; `request_method` is the method of the request.
-/// An interim response (1xx) is reported with [`ResponseFraming::Empty`]: the final response follows it. A `Content-Length:
-/// 0` on 204 is tolerated. `limits.body_bytes` and `limits.target_bytes` are not used.
+/// An interim response (1xx) is reported with [`ResponseFraming::Empty`]: the final response follows it.
+/// A `Content-Length: 0` on 204 is tolerated. `limits.body_bytes` and `limits.target_bytes` are not used.
 ///
 /// # Errors
 /// The [`ProtocolError`] of a rule that the head breaks; the client then gets a 502. HTTP/1.0 is refused too.

@@ -167,7 +167,7 @@ async fn the_system_knows_this_machine() {
 static ASKED: AtomicUsize = AtomicUsize::new(0);
 static OPEN: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
 
-/// A name server that does not answer until the test is over.
+/// A name server that does not respond until the test is over.
 fn hang(_: &str, _: u16) -> io::Result<Vec<SocketAddr>> {
     ASKED.fetch_add(1, Ordering::SeqCst);
     let open = OPEN.0.lock().unwrap();
