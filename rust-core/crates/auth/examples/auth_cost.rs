@@ -1,4 +1,4 @@
-//! What it costs to find out who sends a request: by API key, by a token that is remembered, and by one that is not.
+//! Measures the authentication of a request: by API key, by a cached token, and by an uncached one.
 //!
 //! `cargo run --release -p proofgate-auth --example auth_cost`
 #![allow(clippy::unwrap_used, reason = "a measurement may fail")]
@@ -17,7 +17,7 @@ use support::{ALL, ISSUER, NOW, authorization, claims, claims_with, header, issu
 
 const TENANTS: usize = 1000;
 
-/// Nanoseconds of one call: the best of seven series, which leaves out what else the machine did.
+/// Returns the nanoseconds of one call: the best of seven series, to exclude other load on the machine.
 fn measure(name: &str, rounds: u32, mut call: impl FnMut()) {
     let series = (0..7).map(|_| {
         let start = Instant::now();
@@ -27,7 +27,7 @@ fn measure(name: &str, rounds: u32, mut call: impl FnMut()) {
     println!("{name:44} {:>7} ns", series.min().unwrap_or_default());
 }
 
-/// A gateway of 1000 tenants with one key each, that accepts tokens.
+/// A gateway with 1000 tenants of one key each, that accepts tokens.
 fn gateway() -> Authenticator {
     let key = |index: usize| ApiKey::from(hash_api_key(format!("sk-proofgate-{index:032}").as_bytes()));
     let others = (1..TENANTS).map(|index| (tenant(&format!("tenant-{index}")), vec![key(index)]));
@@ -66,7 +66,7 @@ fn main() {
         measure("  SHA-256 of it alone", 100_000, || {
             black_box(hash_api_key(black_box(&token[7..])));
         });
-        // Another key set makes the verifier forget what it knows.
+        // A new key set invalidates the verifier's cache.
         let mut key_sets = [key_set(&[key]), key_set(&[key, "es256_other"])]
             .into_iter()
             .cycle();

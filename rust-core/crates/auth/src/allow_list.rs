@@ -1,6 +1,6 @@
 use serde::Deserialize;
 
-/// What a request can ask for.
+/// An endpoint of the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 pub enum Endpoint {
     /// `POST /v1/chat/completions`.
@@ -27,9 +27,9 @@ pub enum Endpoint {
     ImageEdits,
     /// `POST /v1/images/variations`.
     ImageVariations,
-    /// `/v1/files` and what is below it.
+    /// `/v1/files` and the paths below it.
     Files,
-    /// `/v1/batches` and what is below it.
+    /// `/v1/batches` and the paths below it.
     Batches,
     /// `POST /v1/messages` and `POST /v1/messages/count_tokens`.
     Messages,
@@ -66,7 +66,7 @@ impl Endpoint {
         Endpoint::Receipts,
     ];
 
-    /// The name in a configuration.
+    /// Returns its name in a configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Endpoint::ChatCompletions => "chat.completions",
@@ -91,26 +91,26 @@ impl Endpoint {
     }
 }
 
-/// What a tenant may call.
+/// The models, endpoints and tools that a tenant may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowList {
-    /// Models it may call; `None` means all of them.
+    /// Allowed models; `None` means all of them.
     pub models: Option<Vec<String>>,
-    /// Endpoints it may call; `None` means all of them.
+    /// Allowed endpoints; `None` means all of them.
     pub endpoints: Option<Vec<Endpoint>>,
-    /// Kinds of tools that the provider may run for it, such as `web_search`.
+    /// Allowed kinds of provider-run tools, such as `web_search`.
     pub hosted_tools: Vec<String>,
 }
 
 impl AllowList {
-    /// Whether `model` may be called.
+    /// Whether `model` is allowed.
     pub fn allows_model(&self, model: &str) -> bool {
         self.models
             .as_ref()
             .is_none_or(|allowed| allowed.iter().any(|name| name == model))
     }
 
-    /// Whether `endpoint` may be called; if not, the answer is [`AuthError::EndpointNotAllowed`](crate::AuthError).
+    /// Whether `endpoint` is allowed; if not, the error is [`AuthError::EndpointNotAllowed`](crate::AuthError).
     pub fn allows_endpoint(&self, endpoint: Endpoint) -> bool {
         self.endpoints
             .as_ref()

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 /// SHA-256 of an API key.
 pub type KeyHash = [u8; 32];
 
-/// The digest by which a key is stored.
+/// Returns the digest under which a key is stored.
 pub fn hash_api_key(key: &[u8]) -> KeyHash {
     Sha256::digest(key).into()
 }
@@ -17,13 +17,13 @@ pub fn hash_api_key(key: &[u8]) -> KeyHash {
 pub struct ApiKey {
     /// SHA-256 of the key.
     pub hash: KeyHash,
-    /// The first second, since 1970, at which the key is refused; `None` means never.
+    /// Unix seconds from which on the key is refused; `None` means never.
     pub expires_at: Option<u64>,
-    /// What its tenant calls it, in records.
+    /// Its name in records, given by its tenant.
     pub name: Option<Arc<str>>,
 }
 
-/// A key without an end and without a name.
+/// Creates a key without an expiry and without a name.
 impl From<KeyHash> for ApiKey {
     fn from(hash: KeyHash) -> Self {
         ApiKey {

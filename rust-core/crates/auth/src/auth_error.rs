@@ -1,14 +1,14 @@
 use crate::KeyField;
 
-/// Why a well-formed request is not served.
+/// Why a well-formed request is not authorized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum AuthError {
-    /// There is none of the fields that can hold a key.
+    /// None of the fields that can hold a key is present.
     #[error(
         "You didn't provide an API key. Send it as \"Authorization: Bearer YOUR_KEY\", or by itself in x-api-key, api-key or x-goog-api-key."
     )]
     MissingKey,
-    /// The field does not hold one key or token of bearable length, behind `Bearer` where it is Authorization.
+    /// The field does not contain one key or token within the length limit, after `Bearer` if it is Authorization.
     #[error("The {0} header is not of the form \"{form}\".", form = .0.form())]
     MalformedKey(KeyField),
     /// The two fields hold different keys.
@@ -17,7 +17,7 @@ pub enum AuthError {
     /// No tenant owns this key.
     #[error("Incorrect API key provided.")]
     UnknownKey,
-    /// The key was its tenant's and has ended.
+    /// The key is known but has expired.
     #[error("The API key provided has expired. Use a newer one.")]
     ExpiredKey,
     /// The token is not three parts of base64url, its header is not a JSON object, or it has a critical extension.
@@ -34,37 +34,37 @@ pub enum AuthError {
         "The token provided is signed with a key that is not known here. Try again later or get a new token."
     )]
     UnknownSigningKey,
-    /// The signature is not of the key that the token names.
+    /// The signature was not made by the key that the token names.
     #[error("The signature of the token provided is wrong.")]
     InvalidSignature,
     /// `iss`, `aud`, `exp` or `nbf` is missing where it must be, repeated, or of the wrong type.
     #[error("The token provided lacks a required claim, or a claim is malformed.")]
     InvalidClaims,
-    /// The token is for somebody else.
+    /// The token is for another audience.
     #[error("The token provided is not for this service: it has a different audience.")]
     WrongAudience,
-    /// The token's `exp` is past.
+    /// The token's `exp` is in the past.
     #[error("The token provided has expired. Get a new one.")]
     ExpiredToken,
-    /// The token's `nbf` is to come.
+    /// The token's `nbf` is in the future.
     #[error("The token provided is not valid yet.")]
     TokenNotYetValid,
-    /// The token is genuine and names no tenant of this gateway.
+    /// The token is valid but names no tenant of this gateway.
     #[error("The token provided does not belong to a tenant of this service.")]
     UnknownTenant,
-    /// The tenant's plan is not in the configuration, so nobody can say what it may use.
+    /// The tenant's plan is not in the configuration, so its rights are unknown.
     #[error(
         "The tenant of this credential has a plan that is not known here. Ask the gateway administrator."
     )]
     UnknownPlan,
-    /// The tenant's allow-list of endpoints leaves this one out.
+    /// The endpoint is not in the tenant's allow-list.
     #[error("You are not allowed to use this endpoint.")]
     EndpointNotAllowed,
 }
 
 impl AuthError {
-    /// The HTTP status that answers it: 400 when the request asks twice, 403 when it is known who asks, 401 otherwise.
-    /// Without a plan, nobody is known.
+    /// Returns the HTTP status: 400 if the request contains two keys, 403 if the tenant is known, 401 otherwise. Without a
+    /// plan, the tenant does not count as known.
     pub fn status(self) -> u16 {
         match self {
             AuthError::AmbiguousKey(..) => 400,
@@ -73,7 +73,7 @@ impl AuthError {
         }
     }
 
-    /// A stable machine code, where OpenAI has one the same.
+    /// Returns a stable machine code, the same as OpenAI's where there is one.
     pub fn code(self) -> &'static str {
         match self {
             AuthError::MissingKey => "missing_api_key",
@@ -96,8 +96,8 @@ impl AuthError {
         }
     }
 
-    /// The value of the answer's `www-authenticate` field (RFC 6750 section 3). A request without credentials gets no
-    /// error code, as section 3.1 asks.
+    /// Returns the value of the response's `www-authenticate` field (RFC 6750 section 3). A request without credentials gets
+    /// no error code, as section 3.1 requires.
     pub fn www_authenticate(self) -> &'static str {
         match self {
             AuthError::MissingKey => r#"Bearer realm="proofgate""#,

@@ -8,23 +8,23 @@ use crate::key_fields::{MAX_TOKEN_BYTES, only_key};
 use crate::shards::{ShardedTenant, TenantName};
 use crate::{AuthError, Credential, Error, Identity, Shards, Tenant, TenantTable, hash_api_key};
 
-/// The longest API key that is looked at, in bytes.
+/// Maximum length of an API key, in bytes.
 const MAX_KEY_BYTES: usize = 512;
 
-/// Finds out who sends a request, by API key or by token. It belongs to one thread; a new configuration is a new one.
+/// Authenticates requests by API key or token. It belongs to one thread; a new configuration has a new one.
 #[derive(Debug)]
 pub struct Authenticator {
     tenants: TenantTable,
-    /// The plans that tenants of shards can have.
+    /// The plans that tenants of shards can have, by name.
     plans: HashMap<String, usize>,
     jwt: Option<JwtVerifier>,
 }
 
 impl Authenticator {
-    /// Joins the tenants with the issuers whose tokens name them; without issuers there are only API keys. `plans` are
-    /// the indices of the plans that tenants of shards name.
+    /// Creates an authenticator from the tenants and the issuers whose tokens name them; without issuers there are only API
+    /// keys. `plans` are the indices of the plans that tenants of shards name.
     ///
-    /// An issuer has no keys until [`Authenticator::set_key_set`] or [`Authenticator::inherit_key_sets`] brings them.
+    /// An issuer has no keys until [`Authenticator::set_key_set`] or [`Authenticator::inherit_key_sets`] sets them.
     ///
     /// # Errors
     /// [`Error::RepeatedIssuer`] and [`Error::IncompleteIssuer`].
@@ -41,13 +41,13 @@ impl Authenticator {
         Ok(Authenticator { tenants, plans, jwt })
     }
 
-    /// Who sends a request, from the one key or token that its fields hold.
+    /// Authenticates a request by the one key or token in its fields.
     ///
-    /// A value that is some tenant's API key is just that; a key of the configuration is its tenant's, whatever a shard
-    /// says of it. Any other with two dots is a token when there are issuers.
+    /// A tenant's API key is never read as a token. A key in the configuration belongs to its tenant, whatever a shard says.
+    /// Any other value with two dots is a token if there are issuers.
     ///
     /// # Errors
-    /// A [`AuthError`] that says what is wrong with which field, never what it held.
+    /// An [`AuthError`] that says what is wrong with which field, but never quotes the value.
     pub fn authenticate(
         &self,
         shards: &Shards,
@@ -93,7 +93,7 @@ impl Authenticator {
         }
     }
 
-    /// The tenant that a genuine token names.
+    /// Returns the tenant that a valid token names.
     fn tenant(&self, shards: &Shards, name: &TenantName) -> Result<Tenant, AuthError> {
         if let Some(tenant) = self.tenants.find(&name.text) {
             return Ok(tenant.clone());
@@ -110,18 +110,18 @@ impl Authenticator {
         })
     }
 
-    /// The index of the plan with this name.
+    /// Returns the index of the plan with this name.
     pub fn plan(&self, name: &str) -> Option<usize> {
         self.plans.get(name).copied()
     }
 
-    /// The tenants of the configuration.
+    /// Returns the tenants of the configuration.
     pub fn tenants(&self) -> &TenantTable {
         &self.tenants
     }
 
-    /// Replaces the keys of an issuer at once. Tokens that were verified with others are verified again; the same set
-    /// once more changes nothing.
+    /// Replaces the keys of an issuer at once. Tokens that were verified with others are verified again; setting the same
+    /// set again changes nothing.
     ///
     /// # Errors
     /// [`Error::UnknownIssuer`].
@@ -130,14 +130,14 @@ impl Authenticator {
         self.jwt.as_ref().ok_or_else(unknown)?.set_key_set(issuer, keys)
     }
 
-    /// Takes over the keys of every issuer that `previous` has too, so that a new configuration need not wait for them.
+    /// Takes over the keys of every issuer that `previous` also has, so that a new configuration need not wait for them.
     pub fn inherit_key_sets(&self, previous: &Authenticator) {
         if let (Some(jwt), Some(previous)) = (&self.jwt, &previous.jwt) {
             jwt.inherit_key_sets(previous);
         }
     }
 
-    /// The issuers whose keys should be fetched, for another thread to look at.
+    /// Returns the issuers whose keys should be fetched, to be read by another thread.
     pub fn requested_key_sets(&self) -> RequestedKeySets {
         self.jwt.as_ref().map(JwtVerifier::wanted).unwrap_or_default()
     }

@@ -4,16 +4,16 @@ pub enum Error {
     /// Two tenants own the same key, so a request could not be attributed.
     #[error("tenants {0:?} and {1:?} share an API key: give each its own")]
     SharedKey(String, String),
-    /// A tenant names the same key twice, perhaps with two ends.
+    /// A tenant has the same key twice, perhaps with two expiries.
     #[error("tenant {0:?} has the same API key twice: list it once")]
     RepeatedKey(String),
-    /// Two tenants have one name.
+    /// Two tenants have the same name.
     #[error("tenant {0:?} is given twice")]
     RepeatedTenant(String),
     /// Two entries describe one issuer.
     #[error("JWT issuer {0:?} is given twice")]
     RepeatedIssuer(String),
-    /// An issuer lacks what no token can be checked without.
+    /// An issuer lacks a setting that is required to verify tokens.
     #[error("JWT issuer {issuer:?} has no {missing}")]
     IncompleteIssuer {
         /// The issuer's name.
@@ -24,12 +24,12 @@ pub enum Error {
     /// A key set was given for an issuer that is not configured.
     #[error("JWT issuer {0:?} is not configured")]
     UnknownIssuer(String),
-    /// A key set is longer than a sane one.
+    /// A key set exceeds the limits.
     #[error("the key set is too large: at most {max_bytes} bytes and {max_keys} keys are accepted")]
     KeySetTooLarge {
-        /// The limit of its text, in bytes.
+        /// The maximum size of its text, in bytes.
         max_bytes: usize,
-        /// The limit of its keys.
+        /// The maximum number of its keys.
         max_keys: usize,
     },
     /// The text is not a JWK Set.

@@ -5,24 +5,24 @@ use sha2::{Digest, Sha256};
 
 use crate::{KeyHash, Tenant};
 
-/// Who sends a request.
+/// The sender of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// For whom.
+    /// The tenant of the request.
     pub tenant: Tenant,
     /// Which of the tenant's credentials was used.
     pub credential: Credential,
-    /// What the configuration calls the API key; `None` of a key without a name, and of a token.
+    /// The configured name of the API key; `None` for a key without a name, and for a token.
     pub key_name: Option<Arc<str>>,
 }
 
-/// What tells one credential of a tenant from another, in records and in limits for each key. It reveals no secret.
+/// Identifies a credential of a tenant in records and in the limits for each key. It reveals no secret.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Credential {
     /// SHA-256 of an API key.
     ApiKey(KeyHash),
-    /// SHA-256 of a token's issuer, a zero byte, and its subject (of its tenant, when it has none): all tokens of one
-    /// subject are one key.
+    /// SHA-256 of a token's issuer, a zero byte, and its subject (or its tenant, if it has none): all tokens of one subject
+    /// count as one key.
     Subject([u8; 32]),
 }
 
@@ -36,7 +36,7 @@ impl Credential {
         Credential::Subject(digest.into())
     }
 
-    /// The digest, whatever it is of.
+    /// Returns the digest of either kind.
     pub fn digest(&self) -> &[u8; 32] {
         match self {
             Credential::ApiKey(digest) | Credential::Subject(digest) => digest,
@@ -44,7 +44,7 @@ impl Credential {
     }
 }
 
-/// The kind and the first four bytes: enough to compare, too little to look up a weak key.
+/// Shows the kind and the first four bytes: enough to compare, too little to look up a weak key.
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self {

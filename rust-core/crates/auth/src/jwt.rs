@@ -1,4 +1,4 @@
-//! Signed JSON Web Tokens (RFC 7519) as RFC 8725 wants them verified.
+//! Signed JSON Web Tokens (RFC 7519), verified as RFC 8725 recommends.
 
 mod algorithm;
 mod cache;

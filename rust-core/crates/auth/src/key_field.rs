@@ -1,22 +1,22 @@
-//! Where a key can stand in a request.
+//! The fields of a request that can hold a key.
 
 use std::fmt;
 
-/// A field of a request in which a key or a token can stand.
+/// A field of a request that can hold a key or a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyField {
-    /// Behind `Bearer` (RFC 6750 section 2.1): OpenAI's clients, and Anthropic's of 2026.
+    /// After `Bearer` (RFC 6750 section 2.1): OpenAI's clients, and Anthropic's since 2026.
     Authorization,
-    /// Alone: older clients of Anthropic.
+    /// The key alone: older Anthropic clients.
     XApiKey,
-    /// Alone: clients of Azure OpenAI.
+    /// The key alone: Azure OpenAI clients.
     ApiKey,
-    /// Alone: Google's clients.
+    /// The key alone: Google's clients.
     XGoogApiKey,
 }
 
 impl KeyField {
-    /// How a value of it looks.
+    /// Returns the expected form of its value.
     pub(crate) fn form(self) -> &'static str {
         match self {
             KeyField::Authorization => "Bearer YOUR_KEY",
@@ -25,7 +25,7 @@ impl KeyField {
     }
 }
 
-/// Its name.
+/// Shows its name.
 impl fmt::Display for KeyField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

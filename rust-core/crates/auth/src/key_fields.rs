@@ -5,12 +5,12 @@ use proofgate_wire::ApiKeyHeaders;
 use crate::AuthError;
 use crate::key_field::KeyField;
 
-/// The longest token that is looked at, in bytes. A JWT is seldom longer than two kilobytes.
+/// Maximum length of a token, in bytes. A JWT is seldom longer than two kilobytes.
 pub(crate) const MAX_TOKEN_BYTES: usize = 8 * 1024;
 
 impl KeyField {
-    /// The key in a value of this field: visible ASCII, behind the scheme in any case and exactly one space where the
-    /// field is Authorization.
+    /// Returns the key in a value of this field: visible ASCII. In Authorization it follows the scheme, in any case, and
+    /// exactly one space.
     ///
     /// # Errors
     /// [`AuthError::MalformedKey`] for anything else, also for a key that is empty or longer than `most_bytes`.
@@ -38,11 +38,11 @@ fn present_fields<'h>(fields: &ApiKeyHeaders<'h>) -> impl Iterator<Item = (KeyFi
     .filter_map(|(field, value)| Some((field, value?)))
 }
 
-/// The one key of a request, of at most `most_bytes`, and the first field that holds it.
+/// Returns the one key of a request, of at most `most_bytes`, and the first field that holds it.
 ///
 /// # Errors
-/// [`AuthError::MissingKey`]; else what is wrong with the first field that is at fault, in the order of
-/// [`KeyField`]: [`AuthError::MalformedKey`] or [`AuthError::AmbiguousKey`].
+/// [`AuthError::MissingKey`]; otherwise the error of the first wrong field, in the order of [`KeyField`]:
+/// [`AuthError::MalformedKey`] or [`AuthError::AmbiguousKey`].
 pub(crate) fn only_key<'h>(
     fields: &ApiKeyHeaders<'h>,
     most_bytes: usize,
@@ -51,7 +51,7 @@ pub(crate) fn only_key<'h>(
     let (first, value) = fields.next().ok_or(AuthError::MissingKey)?;
     let key = first.extract_key(value, most_bytes)?;
     for (field, value) in fields {
-        // The client sent both, so the time that it takes to compare them gives nothing away.
+        // The client sent both keys, so the timing of the comparison reveals nothing.
         if field.extract_key(value, most_bytes)? != key {
             return Err(AuthError::AmbiguousKey(first, field));
         }
@@ -59,8 +59,8 @@ pub(crate) fn only_key<'h>(
     Ok((first, key))
 }
 
-/// Whether all bytes are visible ASCII. It looks at all of them, sixteen at a time, which for a token is much faster
-/// than to stop at the first that is not.
+/// Whether all bytes are visible ASCII. It checks all of them, sixteen at a time, which for a token is much faster than
+/// stopping at the first that is not.
 fn is_graphic(token: &[u8]) -> bool {
     let others = token.iter().fold(0, |others, byte| {
         others | u8::from(byte.wrapping_sub(b'!') > b'~' - b'!')

@@ -2,7 +2,7 @@ use crate::AuthError;
 use crate::api_key::KeyHash;
 use crate::digest::digests_equal;
 
-/// A key, and whom it belongs to.
+/// A key and its owner.
 #[derive(Debug)]
 pub(crate) struct IndexedKey<O> {
     pub(crate) hash: KeyHash,
@@ -10,10 +10,10 @@ pub(crate) struct IndexedKey<O> {
     pub(crate) owner: O,
 }
 
-/// Digests of keys, each with whom it belongs to; built once, never changed.
+/// Key digests with their owners; built once, then immutable.
 #[derive(Debug)]
 pub(crate) struct KeyIndex<O> {
-    /// The first eight bytes of every digest in `keys`, in the same order: a look-up touches little memory.
+    /// The first eight bytes of every digest in `keys`, in the same order, so that a look-up touches little memory.
     prefixes: Box<[u64]>,
     /// Sorted by digest.
     keys: Box<[IndexedKey<O>]>,
@@ -26,7 +26,7 @@ impl<O> Default for KeyIndex<O> {
 }
 
 impl<O> KeyIndex<O> {
-    /// `keys` are sorted by digest, and none is there twice.
+    /// Creates an index of `keys`, which must be sorted by digest, without duplicates.
     pub(crate) fn new(keys: Vec<IndexedKey<O>>) -> Self {
         KeyIndex {
             prefixes: keys.iter().map(|key| prefix(&key.hash)).collect(),
@@ -34,7 +34,7 @@ impl<O> KeyIndex<O> {
         }
     }
 
-    /// The first eight bytes of every digest, ascending.
+    /// Returns the first eight bytes of every digest, ascending.
     pub(crate) fn prefixes(&self) -> &[u64] {
         &self.prefixes
     }
@@ -43,11 +43,11 @@ impl<O> KeyIndex<O> {
         self.keys.len()
     }
 
-    /// Whose the key with this digest is. The search goes by the digest's prefix, of which an attacker can learn nothing
-    /// about a key; the rest is compared in constant time.
+    /// Returns the owner of the key with this digest. The search uses the digest's prefix, which reveals nothing about a key
+    /// to an attacker; the rest is compared in constant time.
     ///
     /// # Errors
-    /// [`AuthError::UnknownKey`], or [`AuthError::ExpiredKey`] from the key's end on.
+    /// [`AuthError::UnknownKey`], or [`AuthError::ExpiredKey`] after the key's expiry.
     pub(crate) fn owner(&self, hash: &KeyHash, now_unix_seconds: u64) -> Result<&O, AuthError> {
         let wanted = prefix(hash);
         let first = self.prefixes.partition_point(|prefix| *prefix < wanted);
@@ -66,7 +66,7 @@ impl<O> KeyIndex<O> {
     }
 }
 
-/// The first eight bytes of a digest.
+/// Returns the first eight bytes of a digest.
 pub(crate) fn prefix(hash: &KeyHash) -> u64 {
     let mut first = [0; 8];
     first.copy_from_slice(&hash[..8]);

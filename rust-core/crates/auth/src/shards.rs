@@ -1,7 +1,7 @@
-//! Tenants that do not stand in the configuration, in parts that change one by one.
+//! Tenants outside the configuration, in shards that change one by one.
 //!
-//! Which part a key or a tenant is in does not follow from its digest, which a tenant can choose: whoever writes the
-//! parts places them, and a [`PrefixIndex`] over all parts finds them.
+//! The shard of a key or a tenant does not follow from its digest, which a tenant can choose: the writer of the shards
+//! places it, and a [`PrefixIndex`] over all shards finds it.
 
 mod directory;
 mod line;
@@ -22,10 +22,10 @@ use crate::AuthError;
 use crate::api_key::KeyHash;
 use crate::key_index::prefix;
 
-/// How many parts there are.
+/// The number of shards.
 pub const SHARD_COUNT: usize = 32;
 
-/// Every shard as it is in service. A clone shares them.
+/// All shards in service. A clone shares them.
 #[derive(Debug, Clone)]
 pub struct Shards {
     parts: [Arc<Shard>; SHARD_COUNT],
@@ -45,7 +45,7 @@ impl Default for Shards {
 }
 
 impl Shards {
-    /// The same with other shards in the place of those with these numbers; a number that there is not is passed over.
+    /// Returns the shards with some replaced by their numbers; unknown numbers are ignored.
     #[must_use]
     pub fn with_shards(&self, changed: impl IntoIterator<Item = (usize, Shard)>) -> Self {
         let mut parts = self.parts.clone();
@@ -61,17 +61,17 @@ impl Shards {
         }
     }
 
-    /// All of them, in the order of their numbers.
+    /// Iterates over all shards, in the order of their numbers.
     pub fn iter(&self) -> std::slice::Iter<'_, Arc<Shard>> {
         self.parts.iter()
     }
 
-    /// Whether any of them has a tenant with this name.
+    /// Whether any shard has a tenant with this name.
     pub fn has_tenant(&self, tenant: &str) -> bool {
         self.find_tenant(tenant, hash_prefix_of(tenant)).is_some()
     }
 
-    /// SHA-256 over a configuration's digest and those of all shards.
+    /// Returns the SHA-256 over a configuration's digest and those of all shards.
     pub fn digest_with(&self, configuration: &[u8; 32]) -> [u8; 32] {
         let mut digest = Sha256::new().chain_update(configuration);
         for shard in self.iter() {
@@ -80,11 +80,11 @@ impl Shards {
         digest.finalize().into()
     }
 
-    /// The tenant that owns the key with this digest, and the key's name: the key stands in one shard, and the tenant itself
-    /// in another. Of several shards that have the key, the first in which it has not expired counts.
+    /// Returns the tenant that owns the key with this digest, and the key's name. The key and its tenant may be in different
+    /// shards. If several shards have the key, the first in which it has not expired counts.
     ///
     /// # Errors
-    /// [`AuthError::UnknownKey`], also when there is no such tenant; [`AuthError::ExpiredKey`].
+    /// [`AuthError::UnknownKey`], also if the tenant does not exist; [`AuthError::ExpiredKey`].
     #[inline]
     pub(crate) fn owner(
         &self,

@@ -5,16 +5,16 @@ use crate::api_key::{ApiKey, KeyHash};
 use crate::key_index::{IndexedKey, KeyIndex};
 use crate::{AuthError, Error};
 
-/// Who is audited and limited.
+/// A tenant, the unit of audit and limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tenant {
-    /// Its name, as in records.
+    /// Its name in records.
     pub name: Arc<str>,
     /// The index of its plan in the configuration.
     pub plan: usize,
 }
 
-/// The tenants of a configuration and the digests of their keys; built once, never changed.
+/// The tenants of a configuration and the digests of their keys; built once, then immutable.
 #[derive(Debug, Default)]
 pub struct TenantTable {
     tenants: Vec<Tenant>,
@@ -22,7 +22,7 @@ pub struct TenantTable {
     keys: KeyIndex<Owner>,
 }
 
-/// Whose a key is, and what it is called.
+/// The owner and the name of a key.
 #[derive(Debug)]
 struct Owner {
     tenant: usize,
@@ -30,10 +30,10 @@ struct Owner {
 }
 
 impl TenantTable {
-    /// Builds the table from every tenant and its keys. A tenant without a key can only be reached by a token.
+    /// Builds the table from every tenant and its keys. A tenant without a key can only be used with a token.
     ///
     /// # Errors
-    /// [`Error::RepeatedTenant`] when two tenants have one name; [`Error::SharedKey`] and [`Error::RepeatedKey`] when a
+    /// [`Error::RepeatedTenant`] if two tenants have the same name; [`Error::SharedKey`] and [`Error::RepeatedKey`] if a
     /// digest appears twice.
     pub fn new(tenants: impl IntoIterator<Item = (Tenant, Vec<ApiKey>)>) -> Result<Self, Error> {
         let mut table = TenantTable::default();
@@ -69,10 +69,10 @@ impl TenantTable {
         Ok(table)
     }
 
-    /// The tenant that owns the key with this digest, and the key's name.
+    /// Returns the tenant that owns the key with this digest, and the key's name.
     ///
     /// # Errors
-    /// [`AuthError::UnknownKey`], or [`AuthError::ExpiredKey`] from the key's end on.
+    /// [`AuthError::UnknownKey`], or [`AuthError::ExpiredKey`] after the key's expiry.
     pub fn owner(
         &self,
         hash: &KeyHash,
@@ -82,12 +82,12 @@ impl TenantTable {
         Ok((&self.tenants[owner.tenant], owner.key_name.as_ref()))
     }
 
-    /// The tenant with this name.
+    /// Returns the tenant with this name.
     pub fn find(&self, name: &str) -> Option<&Tenant> {
         self.by_name.get(name).map(|index| &self.tenants[*index])
     }
 
-    /// Every tenant, in the order that the table was built in.
+    /// Iterates over all tenants, in their original order.
     pub fn iter(&self) -> std::slice::Iter<'_, Tenant> {
         self.tenants.iter()
     }

@@ -1,4 +1,4 @@
-//! What a request must carry to be attributed to a tenant, and what the tenant may use.
+//! What a request must contain to be attributed to a tenant, and what the tenant may use.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Attacks on signed tokens (RFC 8725 section 2): each is refused, and with the reason that is true.
+//! Attacks on signed tokens (RFC 8725 section 2): each is refused with the correct reason.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! A key counts in whichever field a client sends it, and only if no other field says something else.
+//! A key is accepted in any of the fields, but only if no other field contradicts it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use proofgate_auth::{
 };
 use support::{FIELDS, NOW, authenticator, claims, tenants, token, with};
 
-/// A value that holds a key, as the field has it.
+/// Returns a field value that contains a key.
 fn value(field: KeyField, key: &str) -> Vec<u8> {
     match field {
         KeyField::Authorization => format!("Bearer {key}").into_bytes(),
@@ -74,7 +74,7 @@ fn the_same_key_may_stand_in_several_fields() {
 fn two_fields_with_different_keys_are_refused_by_their_names_and_without_a_value() {
     for (place, first) in FIELDS.into_iter().enumerate() {
         for second in FIELDS.into_iter().skip(place + 1) {
-            // Also where the first is good, and where both are the same tenant's.
+            // Also if the first is valid, and if both belong to the same tenant.
             for keys in [
                 ["acme-key", "acme.v2.key"],
                 ["acme-key", "other"],

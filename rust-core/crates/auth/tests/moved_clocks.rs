@@ -1,4 +1,4 @@
-//! A clock that is set ahead or back between two requests: tokens and keys count by where it stands, whatever was
+//! A clock that is set forward or back between two requests: tokens and keys are judged by the current time, whatever was
 //! verified before.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use support::{LEEWAY, NOW, authenticate_at, authenticator, claims_with, key_set,
 const HOUR: u64 = 3600;
 const DAY: u64 = 24 * HOUR;
 const STEPS: [u64; 5] = [1, 2 * HOUR, DAY, 40 * DAY, 3652 * DAY];
-/// How long before and after `NOW` a token is valid.
+/// How long before and after `NOW` a token is valid, in seconds.
 const LIFE: u64 = 600;
 
 fn living(changes: Value) -> String {
@@ -22,7 +22,7 @@ fn living(changes: Value) -> String {
     token(&claims_with(all))
 }
 
-/// What is said of a token at a time, by the clock alone.
+/// Returns the expected result for a token at a time.
 fn expected(now: u64) -> Result<(), AuthError> {
     match now {
         _ if now >= NOW + LIFE + LEEWAY => Err(AuthError::ExpiredToken),

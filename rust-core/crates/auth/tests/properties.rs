@@ -1,4 +1,4 @@
-//! Properties that hold for every header, not only for the cases someone thought of.
+//! Properties that hold for every header.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use support::{FIELDS, NOW, authenticate, authenticator, authorization, claims, t
 
 static TOKEN: LazyLock<String> = LazyLock::new(|| token(&claims()));
 
-/// What a fragment of an `Authorization` value can be.
+/// Generates a fragment of an `Authorization` value.
 fn fragment() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         Just(b"Bearer ".to_vec()),
@@ -25,7 +25,7 @@ fn fragment() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// What one of several fields can hold.
+/// Generates a field value.
 fn value() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         Just(b"acme-key".to_vec()),

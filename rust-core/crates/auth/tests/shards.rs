@@ -1,4 +1,4 @@
-//! Tenants and keys that come and go without a new configuration.
+//! Tenants and keys that change without a new configuration.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use serde_json::json;
 use support::{ALL, ISSUER, NOW, authorization, claims_with, issuer, key_set, tenant, token};
 
-/// The two files of every shard, made as the operator makes them.
+/// The two files of every shard, as the operator writes them.
 #[derive(Default)]
 struct Files {
     keys: BTreeMap<KeyHash, String>,
@@ -69,7 +69,7 @@ fn authenticator() -> Authenticator {
     authenticator
 }
 
-/// The name and the plan of whoever is found.
+/// Returns the name and the plan of the tenant that owns a key.
 fn ask(authenticator: &Authenticator, shards: &Shards, key: &str) -> Result<(String, usize), AuthError> {
     let value = format!("Bearer {key}");
     let identity = authenticator.authenticate(shards, &authorization(value.as_bytes()), NOW)?;

@@ -1,4 +1,4 @@
-//! Which signed tokens are believed, and what they say.
+//! Which signed tokens are accepted, and the resulting identity.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -118,7 +118,7 @@ fn an_issuer_is_its_exact_name() {
 fn a_token_ends_at_its_expiry_plus_the_leeway() {
     let (authenticator, token) = (authenticator(), token(&claims()));
     let end = EXPIRES + LEEWAY;
-    // Both when it is verified for the first time and when it is remembered.
+    // Both at the first verification and from the cache.
     assert_eq!(
         authenticate_at(&authenticator, &token, end),
         Err(AuthError::ExpiredToken)

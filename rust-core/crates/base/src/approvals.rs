@@ -1,8 +1,8 @@
-//! Approvals by which the model may call a guarded tool although a text of a tool reads like instructions.
+//! Approvals that let the model call a guarded tool although a tool text looks like instructions.
 //!
-//! An approval is `expires ‖ HMAC-SHA256(key, "proofgate/v1/approval" ‖ 0x00 ‖ tenant ‖ tool ‖ texts ‖ expires)`, cut to 16
-//! bytes, in hex. The gateway gives it to the client with the answer that it does not deliver, and whoever sends requests can
-//! send it back; a model cannot. The key is random and stays in the process: another one asks again.
+//! An approval is `expires ‖ HMAC-SHA256(key, "proofgate/v1/approval" ‖ 0x00 ‖ tenant ‖ tool ‖ texts ‖ expires)`, truncated
+//! to 16 bytes, in hex. The gateway returns it to the client together with the refusal, and the client can send it with a
+//! later request; a model cannot. The key is random and never leaves the process: another process asks for approval again.
 
 use hmac::{Hmac, KeyInit, Mac};
 use proofgate_wire::Headers;
@@ -10,47 +10,47 @@ use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 use sha2::{Digest, Sha256};
 
-/// The field of a request that carries approvals, separated by commas.
+/// The request field that carries approvals, separated by commas.
 pub(crate) const APPROVE_HEADER: &str = "x-proofgate-approve";
 
-/// How long an approval holds, in seconds: as long as somebody works on something.
+/// How long an approval is valid, in seconds: about the duration of a task.
 const LIFETIME_SECONDS: u64 = 24 * 3600;
 
 const MAC_DOMAIN: &[u8] = b"proofgate/v1/approval\0";
 
-/// Approvals of a request that are looked at.
+/// Maximum number of approvals of a request that are checked.
 const MAX_APPROVALS: usize = 16;
 
 const MAC_BYTES: usize = 16;
 const APPROVAL_BYTES: usize = size_of::<u64>() + MAC_BYTES;
 
-/// What approves the calls of some tools after some texts.
+/// An approval of some tools for some texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Approval([u8; APPROVAL_BYTES]);
 
-/// What an approval is about.
+/// The subject of an approval.
 #[derive(Debug, Clone, Copy)]
 pub struct ApprovalSubject<'a> {
     pub tenant: &'a str,
-    /// The entry of the configuration that names the tools.
+    /// The configuration entry that names the tools.
     pub tool: &'a str,
     /// The digest of the texts.
     pub texts_digest: &'a [u8; 32],
 }
 
-/// What gives approvals and knows them again.
+/// Issues and verifies approvals.
 pub struct ApprovalIssuer(Hmac<Sha256>);
 
 impl ApprovalIssuer {
-    /// With a key of its own.
+    /// Creates one with a random key.
     pub fn new() -> Self {
         let mut key = [0; 64];
         StdRng::from_os_rng().fill_bytes(&mut key);
-        // A block of SHA-256.
+        // The block size of SHA-256.
         Self(Hmac::new(&key.into()))
     }
 
-    /// One that holds from `now` on, in unix seconds.
+    /// Issues an approval that is valid from `now` (Unix seconds).
     pub fn issue(&self, about: &ApprovalSubject<'_>, now: u64) -> Approval {
         let expires = now.saturating_add(LIFETIME_SECONDS).to_be_bytes();
         let mac = self.mac(about, expires).finalize().into_bytes();
@@ -60,7 +60,7 @@ impl ApprovalIssuer {
         Approval(approval)
     }
 
-    /// Whether an approval is about this, and still holds.
+    /// Whether an approval is for this subject and has not expired.
     pub fn is_valid(&self, approval: &Approval, about: &ApprovalSubject<'_>, now: u64) -> bool {
         let Some((expires, mac)) = approval.0.split_first_chunk() else {
             return false;
@@ -82,7 +82,7 @@ impl ApprovalIssuer {
 }
 
 impl Approval {
-    /// Those that a request carries, of which only the first few count. What is none is left out.
+    /// Returns the approvals of a request. Only the first few count; malformed ones are left out.
     pub fn from_headers(headers: &Headers<'_>) -> Vec<Approval> {
         let values = headers
             .iter()
@@ -100,14 +100,14 @@ impl Approval {
             return None;
         }
         for (byte, digits) in approval.iter_mut().zip(word.chunks_exact(2)) {
-            // No sign is a digit.
+            // A sign is not a digit.
             let digits = digits.iter().all(u8::is_ascii_hexdigit).then_some(digits)?;
             *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
         }
         Some(Self(approval))
     }
 
-    /// What records name it by, which approves nothing: the first 8 bytes of the SHA-256 of its bytes, in hex.
+    /// Returns the ID for records, which approves nothing: the first 8 bytes of the SHA-256 of its bytes, in hex.
     pub fn record_id(&self) -> String {
         hex(&Sha256::digest(self.0)[..8])
     }
@@ -164,7 +164,7 @@ mod tests {
         for byte in 0..APPROVAL_BYTES {
             let mut forged = approval;
             forged.0[byte] ^= 1;
-            // One that lasts longer, too.
+            // Also one with a later expiry.
             assert!(!approvals.is_valid(&forged, &ABOUT, now));
         }
     }

@@ -1,16 +1,16 @@
-//! A copy of a body as it goes by, and the memory of all of them.
+//! Copies of bodies as they are relayed, and a shared memory limit for them.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The memory of all copies of a kind, from the first byte on until nobody needs them.
+/// The memory limit of all copies of a kind.
 pub struct CopyPool {
     used: AtomicUsize,
-    /// Of a part it changes, when the settings are read again.
+    /// For a tenant's pool it changes when the settings are reloaded.
     capacity: AtomicUsize,
-    /// Of which it is a part.
+    /// The pool that this one is a part of.
     parent: Option<Arc<CopyPool>>,
 }
 
@@ -23,7 +23,7 @@ impl CopyPool {
         }
     }
 
-    /// What takes at most `most` bytes of a room that others have a part in, too.
+    /// Creates a pool of at most `most` bytes that is a part of `whole`.
     fn with_parent(whole: &Arc<CopyPool>, most: usize) -> Self {
         CopyPool {
             parent: Some(Arc::clone(whole)),
@@ -31,7 +31,7 @@ impl CopyPool {
         }
     }
 
-    /// Bytes that copies take.
+    /// Returns the bytes in use.
     pub fn taken(&self) -> usize {
         self.used.load(Ordering::Acquire)
     }
@@ -40,7 +40,7 @@ impl CopyPool {
         self.capacity.load(Ordering::Relaxed)
     }
 
-    /// Whether so many bytes more would find room now.
+    /// Whether `bytes` more are available now.
     pub fn has_capacity(&self, bytes: usize) -> bool {
         self.checked_use(self.taken(), bytes).is_some()
             && self.parent.as_ref().is_none_or(|whole| whole.has_capacity(bytes))
@@ -71,14 +71,14 @@ impl CopyPool {
     }
 }
 
-/// Bytes of a room, or places in it, for as long as they are held.
+/// A reservation of bytes or slots of a pool, released on drop.
 pub struct CopyPermit {
     pool: Arc<CopyPool>,
     amount: usize,
 }
 
 impl CopyPermit {
-    /// `None` when there is no room for so many.
+    /// Reserves `taken`; `None` if the pool has less capacity.
     pub fn new(room: Arc<CopyPool>, taken: usize) -> Option<Self> {
         room.try_acquire(taken).then(|| CopyPermit {
             pool: room,
@@ -93,13 +93,13 @@ impl Drop for CopyPermit {
     }
 }
 
-/// A room in which each tenant has a part, so that it leaves room to the others.
+/// A pool that limits each tenant, so that capacity is left for others.
 pub struct TenantSharedPool {
     total: Arc<CopyPool>,
     tenant_pools: RefCell<HashMap<Arc<str>, Arc<CopyPool>>>,
 }
 
-/// From so many tenants on, parts that nobody uses are given up.
+/// From this number of tenants on, unused tenant pools are removed.
 const PRUNE_THRESHOLD: usize = 256;
 
 impl TenantSharedPool {
@@ -110,12 +110,13 @@ impl TenantSharedPool {
         }
     }
 
-    /// What all tenants take.
+    /// Returns the use of all tenants.
     pub fn used(&self) -> usize {
         self.total.taken()
     }
 
-    /// The part of a tenant: half of all, or `least` if that is more, also for what it holds already.
+    /// Returns the pool of a tenant: half of the total, or `least` if that is more. The limit also applies to existing
+    /// copies.
     pub fn tenant_pool(&self, tenant: &Arc<str>, least: usize) -> Arc<CopyPool> {
         let mut parts = self.tenant_pools.borrow_mut();
         let most = (self.total.most() / 2).max(least);
@@ -132,19 +133,19 @@ impl TenantSharedPool {
     }
 }
 
-/// The least that a copy grows by, in bytes.
+/// The minimum growth of a copy, in bytes.
 pub const MIN_GROWTH: usize = 4096;
 
-/// A copy of what goes by, as far as there is room.
+/// A copy of relayed bytes, as far as the pool has capacity.
 pub struct BoundedCopy {
     bytes: Vec<u8>,
-    /// What they take of the room.
+    /// Bytes reserved from the pool.
     reserved: usize,
-    /// Most bytes of it.
+    /// Maximum length in bytes.
     max_bytes: usize,
-    /// Whether more came than those.
+    /// Whether more bytes than the maximum arrived.
     pub is_truncated: bool,
-    /// Whether there was no room for it.
+    /// Whether the pool had no capacity for it.
     pub is_dropped: bool,
     pool: Arc<CopyPool>,
 }
@@ -165,12 +166,12 @@ impl BoundedCopy {
         &self.bytes
     }
 
-    /// The bytes; their room is given back with the copy.
+    /// Returns the bytes; their reservation is released with the copy.
     pub fn take_bytes(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
 
-    /// Adds what goes by.
+    /// Appends relayed bytes.
     pub fn append(&mut self, bytes: &[u8]) {
         if self.is_dropped {
             return;
@@ -191,7 +192,8 @@ impl BoundedCopy {
         self.bytes.extend_from_slice(&bytes[..fitting]);
     }
 
-    /// Has it take at least [`MIN_GROWTH`] of the room, however short it is: what takes none could be without number.
+    /// Reserves at least [`MIN_GROWTH`], however short the copy is: copies without a reservation would be unlimited in
+    /// number.
     pub fn reserve_minimum(&mut self) {
         let missing = MIN_GROWTH.saturating_sub(self.reserved);
         if self.is_dropped || missing == 0 {
@@ -206,7 +208,7 @@ impl BoundedCopy {
         }
     }
 
-    /// Gives its memory back; nothing is added any more.
+    /// Releases its memory; no more bytes are appended.
     pub fn discard(&mut self) {
         self.bytes = Vec::new();
         self.max_bytes = 0;
@@ -243,7 +245,7 @@ mod tests {
         let (rooms, tenant) = (TenantSharedPool::new(1000), Arc::from("acme"));
         let small = CopyPermit::new(rooms.tenant_pool(&tenant, 10), 400);
         assert!(CopyPermit::new(rooms.tenant_pool(&tenant, 10), 200).is_none());
-        // After a reload that changed the largest: up, and down again.
+        // After a reload that changed the largest size: up, and down again.
         assert!(small.is_some() && CopyPermit::new(rooms.tenant_pool(&tenant, 600), 300).is_none());
         let more = CopyPermit::new(rooms.tenant_pool(&tenant, 600), 200);
         assert!(more.is_some() && CopyPermit::new(rooms.tenant_pool(&tenant, 10), 1).is_none());

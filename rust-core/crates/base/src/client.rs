@@ -1,4 +1,4 @@
-//! The client's side of a connection: what its bytes come through, and reading and writing it.
+//! The client's side of a connection: its transport, reading and writing.
 
 mod stream;
 
@@ -18,42 +18,42 @@ use crate::memory::{Buffer, MemoryBudget, MemoryExhausted};
 
 pub use self::stream::ClientStream;
 
-/// How many bytes a client may send ahead of its turn before we stop reading.
+/// Maximum bytes that a client may send ahead of its turn before reading stops.
 const MAX_PIPELINED: usize = 4 * 1024;
-/// Bytes that one read of a head, or of a small body, takes at most.
+/// Maximum bytes of one read of a head, or of a small body.
 const READ_SIZE: usize = 16 * 1024;
-/// What a refused client may still send, and how long, before its connection is reset.
+/// Maximum bytes, and maximum time, that a refused client may still send before its connection is reset.
 const LINGER_BYTES: usize = 1024 * 1024;
 const LINGER_TIME: Duration = Duration::from_secs(2);
 
-/// What becomes of a connection after an exchange.
+/// What happens to a connection after an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterExchange {
     /// The next request may follow.
     Continue,
-    /// Close at once: there is nobody to answer, or the answer ends with the connection.
+    /// Close at once: the client is gone, or the response ends with the connection.
     Close,
-    /// Close without destroying the answer that was just sent.
+    /// Close without destroying the response that was just sent.
     Linger,
 }
 
-/// The connection to a client and what it sent that has not been used yet.
+/// The connection to a client, and its bytes that are not yet used.
 pub struct Client {
     stream: ClientStream,
     pub input: Buffer,
-    /// How long one write may take: a client that does not read must not hold an exchange for ever.
+    /// How long one write may take: a client that does not read must not keep an exchange open for ever.
     write_timeout: Duration,
     deadline: Deadline,
 }
 
-/// What came of waiting for a client's bytes.
+/// The result of waiting for bytes of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FillOutcome {
-    /// There are more of them.
+    /// More bytes arrived.
     More,
-    /// The stream has ended, or nothing came in time.
+    /// The stream has ended, or nothing arrived in time.
     End,
-    /// There is no room in memory for them; they are lost.
+    /// There is no memory for them; they are lost.
     OutOfMemory,
 }
 
@@ -67,13 +67,13 @@ impl Client {
         }
     }
 
-    /// Reads what there is to read behind `input`. What is large is read into the room that is reserved for it.
+    /// Reads available bytes and appends them to `input`. Large bodies are read into the memory reserved for them.
     pub async fn fill(&mut self) -> FillOutcome {
         let Client { stream, input, .. } = self;
         poll_fn(|context| poll_fill(stream, input, context)).await
     }
 
-    /// As [`Client::fill`], and the end also when nothing comes within `patience`.
+    /// Like [`Client::fill`], but also returns the end if nothing arrives within `patience`.
     pub async fn fill_within(&mut self, patience: Duration) -> FillOutcome {
         let Client {
             stream,
@@ -91,7 +91,7 @@ impl Client {
     /// Writes a message.
     ///
     /// # Errors
-    /// Also when the client does not take it within the write timeout.
+    /// Any I/O error, also if the client does not accept it within the write timeout.
     pub async fn send(&mut self, message: &[u8]) -> io::Result<()> {
         let written = async {
             self.stream.write_all(message).await?;
@@ -100,15 +100,15 @@ impl Client {
         self.deadline.with_timeout(self.write_timeout, written).await?
     }
 
-    /// Waits until the client goes away, keeping what it pipelines meanwhile.
+    /// Waits until the client disconnects, and keeps what it pipelines meanwhile.
     ///
-    /// The end of its stream counts as going away: a client that only stops sending cannot be told from one that left.
+    /// The end of its stream counts as a disconnect: a client that only stops sending looks the same.
     pub async fn wait_until_gone(&mut self) {
         loop {
             if self.input.len() >= MAX_PIPELINED {
                 return std::future::pending().await;
             }
-            // Asked in every turn of an exchange and nearly always in vain: nothing is allocated for that.
+            // Polled in every turn of an exchange and nearly always pending, so nothing is allocated.
             let mut space = [MaybeUninit::uninit(); 1024];
             let mut piece = ReadBuf::uninit(&mut space);
             let read = poll_fn(|context| Pin::new(&mut self.stream).poll_read(context, &mut piece)).await;
@@ -121,15 +121,15 @@ impl Client {
         }
     }
 
-    /// Takes the input away while an exchange reads from it; [`Client::restore`] brings the rest back.
+    /// Takes the input while an exchange reads from it; [`Client::restore`] returns the rest.
     pub fn take_input(&mut self) -> Buffer {
         self.input.take()
     }
 
-    /// Brings back what [`Client::take_input`] took, less its first `consumed` bytes.
+    /// Returns what [`Client::take_input`] took, without its first `consumed` bytes.
     ///
     /// # Errors
-    /// [`MemoryExhausted`] when there is no room for the rest and what came meanwhile together.
+    /// [`MemoryExhausted`] if there is no memory for the rest together with what arrived meanwhile.
     pub fn restore(&mut self, mut input: Buffer, consumed: usize) -> Result<(), MemoryExhausted> {
         input.consume(consumed);
         if !self.input.is_empty() {
@@ -139,12 +139,12 @@ impl Client {
         Ok(())
     }
 
-    /// Forgets what the client sent: nothing more of it will be served.
+    /// Discards the client's input: no more of it will be served.
     pub fn discard_input(&mut self) {
         self.input.take();
     }
 
-    /// Closes after an answer that the client may not have expected.
+    /// Closes after a response that the client may not have expected.
     pub async fn linger(self) {
         let Client { stream, input, .. } = self;
         drop(input);
@@ -152,7 +152,7 @@ impl Client {
     }
 }
 
-/// Of the connections that wait none has memory for what it waits for: small things are read to the stack.
+/// Idle connections have no memory for reading: small reads go to the stack.
 fn poll_fill(stream: &mut ClientStream, input: &mut Buffer, context: &mut Context<'_>) -> Poll<FillOutcome> {
     if input.has_counted_memory() && input.available() > 0 {
         let read = ready!(pin!(stream.read_buf(&mut input.available_mut())).poll(context));
@@ -173,11 +173,11 @@ fn poll_fill(stream: &mut ClientStream, input: &mut Buffer, context: &mut Contex
     })
 }
 
-/// Ends our side of a connection, then reads and forgets for a while, because closing over unread bytes would reset it
-/// and could destroy what was sent last on its way (RFC 9112 section 9.6).
+/// Ends our side of a connection, then reads and discards for a while. Closing with unread bytes would reset the connection,
+/// which could destroy the last response on its way (RFC 9112 section 9.6).
 pub async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let drained = async {
-        // Within the time limit, too: the end of TLS is a message, for which the peer may leave no room.
+        // Within the time limit, too: the end of TLS is a message, and the peer may not read it.
         let _ = stream.shutdown().await;
         let mut left = LINGER_BYTES;
         let mut scratch = [0; 4096];

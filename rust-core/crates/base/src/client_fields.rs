@@ -1,12 +1,12 @@
-//! Header fields of a request that go upstream as the client sent them.
+//! Request header fields that go upstream as the client sent them.
 
 use proofgate_providers::{Family, is_beta_feature};
 use proofgate_wire::{Headers, encode};
 
-/// The version of Anthropic's API that clients mean which name another API's.
+/// The version of Anthropic's API for clients that name the version of another API.
 const DEFAULT_VERSION: &[u8] = b"2023-06-01";
 
-/// What Anthropic's clients say in the head: the version of the API, and which of its betas they use.
+/// The header fields of Anthropic's clients: the API version and the betas they use.
 #[derive(Debug, Default)]
 pub struct AnthropicHeaders {
     version: Vec<u8>,
@@ -14,7 +14,7 @@ pub struct AnthropicHeaders {
 }
 
 impl AnthropicHeaders {
-    /// Takes what goes upstream; `None` where nothing does.
+    /// Reads the fields that go upstream; `None` for other API families.
     pub fn from_headers(family: Family, headers: &Headers<'_>) -> Option<Box<Self>> {
         if family != Family::Anthropic {
             return None;
@@ -31,7 +31,7 @@ impl AnthropicHeaders {
         }))
     }
 
-    /// Leaves out the betas that a plan denies by these names, and names them in a field of the answer, in `extra`.
+    /// Removes the betas that a plan denies by these names, and names them in a response header line, in `extra`.
     pub fn deny_betas(&mut self, names: &[String], extra: &mut Vec<u8>) {
         let betas = self.betas.drain(..);
         let (denied, kept): (Vec<_>, Vec<_>) =
@@ -41,14 +41,14 @@ impl AnthropicHeaders {
         write_names(extra, "x-proofgate-dropped-betas", &denied);
     }
 
-    /// Adds betas that the body names, of a client that says in the body what belongs into the head.
+    /// Adds betas from the body, for clients that send them there instead of in the head.
     pub fn add_from_body(&mut self, betas: Vec<String>) {
         if self.version.is_empty() {
             self.version = DEFAULT_VERSION.to_vec();
         }
         for beta in betas {
             let is_new = self.betas.iter().all(|known| **known != *beta);
-            // It goes into a field of the head.
+            // It is written into a header field.
             let is_token =
                 !beta.is_empty() && beta.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');
             if is_new && is_token {
@@ -57,7 +57,7 @@ impl AnthropicHeaders {
         }
     }
 
-    /// The betas of a request that a provider may not be sent, where `allowed` says which it may.
+    /// Returns the betas of a request that `allowed` does not permit at the provider.
     pub fn disallowed_betas(&self, allowed: Option<&[String]>) -> Vec<String> {
         let Some(allowed) = allowed else {
             return Vec::new();
@@ -69,19 +69,19 @@ impl AnthropicHeaders {
         refused.map(|beta| beta.to_string()).collect()
     }
 
-    /// The header lines for a provider to which clients may send these betas, or any. What is left out is named in a field of
-    /// the answer, in `extra`.
+    /// Returns the header lines for a provider to which clients may send `allowed` betas, or any if it is `None`. Dropped
+    /// betas are named in a response header line, in `extra`.
     pub fn for_upstream(&self, allowed: Option<&[String]>, extra: &mut Vec<u8>) -> Vec<u8> {
         let mut lines = Vec::new();
         if !self.version.is_empty() {
-            // What was read as the value of a field can be written as one.
+            // A value that was read from a field can be written to one.
             let _ = encode::write_header(&mut lines, "anthropic-version", &self.version);
         }
         write_names(&mut lines, "anthropic-beta", &self.allowed_betas(allowed, extra));
         lines
     }
 
-    /// The betas of a request that its provider may be sent. What is left out is named in a field of the answer, in `extra`.
+    /// Returns the betas that may be sent to the provider. Dropped betas are named in a response header line, in `extra`.
     pub fn allowed_betas(&self, allowed: Option<&[String]>, extra: &mut Vec<u8>) -> Vec<&str> {
         let betas = self.betas.iter().map(AsRef::as_ref);
         let Some(allowed) = allowed else {

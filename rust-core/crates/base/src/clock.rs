@@ -1,44 +1,44 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Wall-clock time at the price of the monotonic clock that was read anyway.
+/// Wall-clock time, computed from a reading of the monotonic clock that is needed anyway.
 ///
-/// Between two settings of the anchor it advances with the monotonic clock, so a step of the system's clock arrives
-/// with the next setting and never in the middle of an exchange.
+/// Between two syncs it advances with the monotonic clock, so a step of the system's clock takes effect at the next sync and
+/// never in the middle of an exchange.
 pub struct Clock {
     anchor: Cell<(Instant, u64)>,
     limit_time: Cell<LimitTime>,
 }
 
-/// Where the time stands by which limits count.
+/// The state of the limit time, by which limits count.
 #[derive(Clone, Copy)]
 struct LimitTime {
     at: Instant,
-    /// Unix microseconds.
+    /// In Unix microseconds.
     time: u64,
-    /// By how much that is ahead of the system's clock.
+    /// How far it is ahead of the system's clock.
     lead: u64,
 }
 
-/// The time by which limits count goes so much slower while it is ahead: a fourth.
+/// While the limit time is ahead, it runs slower by one fourth.
 const SLOWDOWN_FACTOR: u64 = 4;
-/// By how much it may be ahead, in microseconds: an hour, which takes four to go by. Beyond that the system's clock had been
-/// wrong, and no time of a record may stay wrong for longer.
+/// How far the limit time may be ahead, in microseconds: an hour, which takes four hours to make up. Beyond that the
+/// system's clock had been wrong, and record times must not stay wrong for longer.
 pub const MAX_LEAD: u64 = 3_600_000_000;
-/// A change of the system's clock of so many microseconds, beside what the monotonic clock went on, is a step.
+/// A change of the system's clock by this many microseconds relative to the monotonic clock is a step.
 const MIN_STEP: u64 = 1_000_000;
-/// Two readings of the monotonic clock lie closer together, or the thread was held up between them.
+/// The maximum time between two readings of the monotonic clock, unless the thread was interrupted between them.
 const MAX_READING_GAP: Duration = Duration::from_millis(10);
 const READINGS: usize = 5;
 
 /// A step of the system's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockStep {
-    /// Where it would stand without the step, in unix microseconds.
+    /// The time without the step, in Unix microseconds.
     pub from: u64,
-    /// Where it stands.
+    /// The time after the step, in Unix microseconds.
     pub to: u64,
-    /// Whether the time by which limits count went back with it.
+    /// Whether the limit time was set back as well.
     pub moves_limit_time_back: bool,
 }
 
@@ -68,7 +68,7 @@ impl Clock {
         }
     }
 
-    /// Follows the system's clock; called about once a second. Returns the step that it made since, if it made one.
+    /// Follows the system's clock; called about once a second. Returns the step since the last call, if there was one.
     pub fn sync(&self) -> Option<ClockStep> {
         let (at, wall) = read_both_clocks();
         self.sync_to(at, wall)
@@ -89,11 +89,11 @@ impl Clock {
         })
     }
 
-    /// The time by which limits count, in unix microseconds: it never stands still.
+    /// Returns the limit time, by which limits count, in Unix microseconds. It never stands still.
     ///
-    /// When the system's clock is set back by an hour at most, this one goes on ahead of it, at three fourths of its pace
-    /// until both agree: a minute may take eighty seconds then, and nobody waits until a wrong time has come. Further back,
-    /// and forward, it follows at once.
+    /// If the system's clock is set back by at most an hour, the limit time stays ahead and runs at three fourths of the
+    /// speed until both agree: a minute may take eighty seconds then, and no client has to wait for a wrong time to come. If
+    /// the clock is set back further, or forward, the limit time follows at once.
     pub fn counted(&self, at: Instant) -> u64 {
         let counted = self.limit_time.get();
         let passed = micros(at.saturating_duration_since(counted.at));
@@ -101,12 +101,12 @@ impl Clock {
         counted.time.saturating_add(passed - slower)
     }
 
-    /// By how much the time by which limits count is ahead of the system's clock, in microseconds.
+    /// Returns how far the limit time is ahead of the system's clock, in microseconds.
     pub fn limit_time_lead(&self) -> u64 {
         self.limit_time.get().lead
     }
 
-    /// Unix microseconds at a reading of the monotonic clock.
+    /// Returns the Unix microseconds at a reading of the monotonic clock.
     pub fn unix_micros(&self, at: Instant) -> u64 {
         let (anchor, wall) = self.anchor.get();
         match at.checked_duration_since(anchor) {
@@ -116,7 +116,7 @@ impl Clock {
     }
 }
 
-/// What both clocks say at one moment.
+/// Reads both clocks at the same time.
 fn read_both_clocks() -> (Instant, u64) {
     let mut before = Instant::now();
     for _ in 0..READINGS {
@@ -130,17 +130,17 @@ fn read_both_clocks() -> (Instant, u64) {
     (before, unix_micros())
 }
 
-/// A duration in whole microseconds.
+/// Returns a duration in whole microseconds.
 pub fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Wall-clock time in whole seconds since 1970, as Prometheus' gauges hold it.
+/// Returns the wall-clock time in whole seconds since 1970, as in Prometheus gauges.
 pub fn unix_seconds() -> i64 {
     i64::try_from(unix_micros() / 1_000_000).unwrap_or(i64::MAX)
 }
 
-/// Wall-clock time in microseconds since 1970.
+/// Returns the wall-clock time in microseconds since 1970.
 pub fn unix_micros() -> u64 {
     micros(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
 }
@@ -154,7 +154,7 @@ mod tests {
     const HOUR: u64 = 3600 * SECOND;
     const YEAR: u64 = 365 * 24 * HOUR;
 
-    /// A clock that was set once, and where both clocks stand.
+    /// A clock that was synced once, and the values of both clocks.
     fn set() -> (Clock, Instant, u64) {
         let clock = Clock::new();
         let (at, wall) = clock.anchor.get();

@@ -1,4 +1,4 @@
-//! Bounds how long something may take, for waits that nearly always end long before that.
+//! Timeouts for waits that nearly always end long before.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -9,10 +9,10 @@ use std::time::Duration;
 use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// No wait is longer: a year.
+/// The maximum of any wait: a year.
 const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// The time ran out.
+/// The timeout has expired.
 #[derive(Debug, Clone, Copy)]
 pub struct Elapsed;
 
@@ -24,21 +24,21 @@ impl From<Elapsed> for io::Error {
 
 /// The timer of a connection.
 ///
-/// It stays set when a wait ends, and is set anew only when it would ring too late; ringing too early, it goes on for
-/// the rest. So a wait does not enter the runtime's timers and leave them again: where the timer that is set rings in time
-/// and for the same task, it is not even looked at. A wait that is over at once does not read the clock.
+/// It stays armed when a wait ends, and is reset only if it would fire too late; if it fires too early, it is re-armed for
+/// the rest. So a wait does not register a timer with the runtime and remove it again: if the armed timer fires in time for
+/// the same task, it is not even polled. A wait that is over at once does not read the clock.
 #[derive(Default)]
 pub struct Deadline {
     sleep: Option<Pin<Box<Sleep>>>,
-    /// When it rings, and whom it wakes then.
+    /// When it fires, and the task that it wakes.
     armed: Option<(Instant, Waker)>,
 }
 
 impl Deadline {
-    /// What `future` comes to.
+    /// Returns the output of `future`.
     ///
     /// # Errors
-    /// [`Elapsed`] when it is not ready `patience` after it was first seen to wait.
+    /// [`Elapsed`] if it is not ready within `patience` after its first pending poll.
     pub async fn with_timeout<F: Future>(
         &mut self,
         patience: Duration,
@@ -47,10 +47,10 @@ impl Deadline {
         self.with_timeout_and_deadline(patience, None, future).await
     }
 
-    /// What `future` comes to.
+    /// Returns the output of `future`.
     ///
     /// # Errors
-    /// [`Elapsed`] when it is not ready `patience` after it was first seen to wait, or `until`.
+    /// [`Elapsed`] if it is not ready within `patience` after its first pending poll, or at `until`.
     pub async fn with_timeout_and_deadline<F: Future>(
         &mut self,
         patience: Duration,
@@ -78,7 +78,7 @@ impl Deadline {
         .await
     }
 
-    /// Whether the timer will wake this task, and not later than at `due`.
+    /// Whether the timer will wake this task no later than at `due`.
     fn is_armed(&self, now: Instant, due: Instant, context: &Context<'_>) -> bool {
         let in_time = |(rings, task): &(Instant, Waker)| {
             now < *rings && *rings <= due && task.will_wake(context.waker())
@@ -93,7 +93,7 @@ impl Deadline {
             sleep.as_mut().reset(due);
         }
         loop {
-            // Without a budget the timer sets nothing and has the task polled again.
+            // Without cooperative budget the timer is not armed, and the task is polled again.
             let sets = has_budget_remaining();
             if sleep.as_mut().poll(context).is_pending() {
                 self.armed = sets.then(|| (sleep.deadline(), context.waker().clone()));
@@ -149,7 +149,7 @@ mod tests {
         for before in [SHORT, LONG] {
             for pause in [SHORT / 2, SHORT * 2] {
                 for patience in [SHORT, LONG, Duration::ZERO] {
-                    // In a task of its own, as connections are.
+                    // In a separate task, as connections are.
                     let waits = tokio::spawn(async move {
                         let mut deadline = Deadline::default();
                         let second = sleep(Duration::from_secs(1));
@@ -166,7 +166,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_timer_that_was_not_set_for_want_of_budget_is_set_by_the_next_wait() {
-        // In a task of its own, as connections are.
+        // In a separate task, as connections are.
         let elapsed = tokio::spawn(async {
             let mut deadline = Deadline::default();
             let mut polled = false;
@@ -180,7 +180,7 @@ mod tests {
                 Poll::Pending
             });
             assert!(deadline.with_timeout(SHORT, exhausting).await.is_ok());
-            // Nothing that woke the task before may have it look at its timer.
+            // No earlier wake-up of the task may have it poll its timer.
             sleep(Duration::from_millis(1)).await;
             timeout(LONG * 10, elapses_after(&mut deadline, LONG)).await
         });

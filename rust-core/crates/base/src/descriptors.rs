@@ -1,8 +1,8 @@
-//! File descriptors: how many the process may open, and how they are shared between clients, providers and the rest.
+//! File descriptors: how many the process may open, and how they are divided between clients, providers and the rest.
 //!
-//! The ledger, the admin port, look-ups of names and the files of a reload need descriptors at any time, and a process
-//! without one ends. So a part of the limit is kept back for them, and connections share what is left: of clients no more
-//! are accepted than fit, of providers none is opened beyond its part.
+//! The ledger, the admin port, name look-ups and the files of a reload need descriptors at any time, and a process without
+//! one fails. So a part of the limit is reserved for them, and connections share the rest: no more clients are accepted than
+//! fit, and no connection to a provider is opened beyond its part.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -11,27 +11,27 @@ use std::rc::{Rc, Weak};
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
-/// Descriptors that are kept back, at most: the admin port takes 256 connections.
+/// Maximum number of reserved descriptors: the admin port takes 256 connections.
 const MAX_RESERVE: u64 = 320;
-/// Descriptors that are kept back, at least, where the limit has as many twice.
+/// Minimum number of reserved descriptors, unless half of the limit is less.
 const MIN_RESERVE: u64 = 96;
 
-/// How the descriptors of a process are shared.
+/// How the descriptors of a process are divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct DescriptorShares {
-    /// What the process may open; `None` when nothing bounds it.
+    /// The maximum that the process may open; `None` if there is no limit.
     pub limit: Option<u64>,
-    /// Kept back from connections: for the ledger, the admin port and files.
+    /// Reserved for the ledger, the admin port and files.
     pub reserved: u64,
-    /// Connections of clients that are accepted: `limits.connections`, or fewer where those do not fit.
+    /// Maximum number of client connections: `limits.connections`, or fewer if these do not fit.
     pub clients: usize,
-    /// Connections to providers, at most.
+    /// Maximum number of connections to providers.
     pub providers: usize,
 }
 
 impl DescriptorShares {
-    /// Those of this process, which accepts `connections` of clients where they fit. `limit` stands for that of the
-    /// system where it is lower.
+    /// Returns the shares of this process, which accepts up to `connections` clients. `limit` replaces the system's limit if
+    /// it is lower.
     pub fn for_process(connections: usize, limit: Option<u64>) -> Self {
         let system = getrlimit(Resource::Nofile).current;
         let limit = [system, limit].into_iter().flatten().min();
@@ -42,7 +42,7 @@ impl DescriptorShares {
         let all = limit.unwrap_or(u64::MAX);
         let reserved = (all / 8).clamp(MIN_RESERVE, MAX_RESERVE).min(all / 2);
         let room = usize::try_from(all - reserved).unwrap_or(usize::MAX);
-        // Every client may need a provider; many are answered without one.
+        // Every client may need a provider, but many are served without one.
         let clients = connections.min(room - room / 3);
         DescriptorShares {
             limit,
@@ -53,17 +53,17 @@ impl DescriptorShares {
     }
 }
 
-/// What the process ran out of.
+/// The resource that the process ran out of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResourceShortage {
-    /// File descriptors, of those that connections may have.
+    /// File descriptors for connections.
     Descriptors,
-    /// Ports of its own for connections to one address.
+    /// Local ports for connections to one address.
     Ports,
 }
 
 impl ResourceShortage {
-    /// What an error tells of a shortage, whether it was found here or by the system.
+    /// Returns the shortage that an error reports, whether it was detected here or by the system.
     pub fn from_error(error: &io::Error) -> Option<Self> {
         use rustix::io::Errno;
 
@@ -96,17 +96,17 @@ impl From<ResourceShortage> for io::Error {
     }
 }
 
-/// Who has connections that wait for nobody in particular.
+/// A pool with idle connections.
 pub trait IdleConnectionPool {
-    /// Closes one of them; `false` when there is none.
+    /// Closes an idle connection; returns false if there is none.
     fn close_idle(&self) -> bool;
 }
 
-/// The sockets to providers of one worker: no more than its part of the descriptors.
+/// The sockets to providers of one worker, limited to its share of the descriptors.
 pub struct UpstreamSockets {
     open: Cell<usize>,
     max_open: usize,
-    /// Those that can close one to make room.
+    /// Pools that can close an idle connection.
     pools: RefCell<Vec<Weak<dyn IdleConnectionPool>>>,
 }
 
@@ -125,19 +125,19 @@ impl UpstreamSockets {
         }
     }
 
-    /// Asks `pool` for a connection whenever there is no room, for as long as it lives.
+    /// Registers a pool, which must close an idle connection when sockets run out, for as long as it lives.
     pub fn register_pool(&self, pool: Weak<dyn IdleConnectionPool>) {
         let mut pools = self.pools.borrow_mut();
         pools.retain(|pool| pool.strong_count() > 0);
         pools.push(pool);
     }
 
-    /// How many are open.
+    /// Returns the number of open sockets.
     pub fn open(&self) -> usize {
         self.open.get()
     }
 
-    /// The right to open one, until it is dropped. Where there is no room, one that waits for a request is closed.
+    /// Returns the permit to open a socket. If none is left, an idle connection is closed.
     ///
     /// # Errors
     /// [`ResourceShortage::Descriptors`]: all are in use.
@@ -154,7 +154,7 @@ impl UpstreamSockets {
     }
 }
 
-/// The right to one socket.
+/// The permit for one socket, released on drop.
 pub struct DescriptorPermit(Rc<UpstreamSockets>);
 
 impl Drop for DescriptorPermit {

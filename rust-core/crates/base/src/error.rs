@@ -1,38 +1,38 @@
-/// Why a worker cannot start or go on.
+/// Why a worker cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The configuration contradicts itself or names something that is not there.
+    /// The configuration contradicts itself or names something that does not exist.
     #[error("configuration: {0}")]
     Config(String),
-    /// The ledger's directory cannot be opened, is damaged, or belongs to somebody else.
+    /// The ledger's directory cannot be opened, is damaged, or belongs to another ledger.
     #[error("ledger: {0}")]
     Ledger(String),
     /// The traffic port cannot be bound.
     #[error("cannot listen on {address}: {source}")]
     Bind {
-        /// The address that was asked for.
+        /// The requested address.
         address: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A thread or its runtime cannot be started.
     #[error("cannot start the {thread} thread: {source}")]
     Thread {
-        /// Which thread.
+        /// The name of the thread.
         thread: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The data-plane thread did not begin with an order in time. The order is withdrawn: nothing has changed.
+    /// The data-plane thread did not start a command in time. The command is withdrawn: nothing has changed.
     #[error("the data plane is busy: the command was withdrawn, and nothing has changed")]
     Busy,
-    /// The call needs a worker that runs.
+    /// The call requires a running worker.
     #[error("the worker is not running")]
     NotRunning,
 }
 
 impl Error {
-    /// A stable machine code.
+    /// Returns a stable machine code.
     pub fn code(&self) -> &'static str {
         match self {
             Error::Config(_) => "config",

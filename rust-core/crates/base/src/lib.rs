@@ -1,7 +1,6 @@
-//! What all layers of a worker use: its clock, memory and file descriptors, its phases, reading from and writing to a client,
-//! and the answers by which requests are turned away.
+//! What all layers of a worker use: its clock, memory and file descriptors, its lifecycle, client I/O, and error responses.
 //!
-//! Nothing here knows of an exchange, of a provider or of the ledger. The layers above are `observe`, `upstream`, `exchange`,
+//! Nothing here depends on exchanges, providers or the ledger. The layers above are `observe`, `upstream`, `exchange`,
 //! `front` and `dataplane`; each uses those below it, and none of those above.
 #![forbid(unsafe_code)]
 #![allow(

@@ -8,40 +8,39 @@ use slab::Slab;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// How far a worker has come on its way out. Retiring can be taken back; from the lame duck on, phases only advance.
+/// The phase of a worker's shutdown. Retiring can be undone; from the lame duck on, phases only advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// Ready for traffic.
     Serving,
-    /// Not ready, and serving what comes all the same, until it is told to drain or to stay.
+    /// Not ready, but still serving, until the worker must drain or may stay.
     Retiring,
-    /// Not ready, still accepting: whoever routes here needs a moment to notice.
+    /// Not ready, but still accepting: load balancers need a moment to notice.
     LameDuck,
-    /// The listener is closed, idle connections too; exchanges in flight go on.
+    /// The listener and idle connections are closed; exchanges in flight continue.
     Draining,
-    /// The drain deadline has passed: what is still in flight is cut.
+    /// The drain deadline has passed: exchanges in flight are cancelled.
     Cancelled,
 }
 
-/// A view of the phase on the data-plane thread, one for each connection.
+/// A handle to the phase on the data-plane thread, one for each connection.
 ///
-/// Every exchange waits for its end beside what it is about: a view is entered once among those that are to be woken, and
-/// looking at the phase takes no lock.
+/// Every exchange also waits for the phase: a handle registers its waker once, and reading the phase takes no lock.
 pub struct Lifecycle {
     shared: Rc<Shared>,
-    /// Where this view's waker is kept, once it has waited, and the waker.
+    /// The slot of this handle's waker, once it has waited, and the waker.
     waker_slot: Option<(usize, Waker)>,
 }
 
 struct Shared {
     receiver: watch::Receiver<Phase>,
-    /// The phase of which everybody who waits has heard.
+    /// The last phase for which waiting handles were woken.
     notified: Cell<Phase>,
     waiting: RefCell<Slab<Waker>>,
 }
 
 impl Lifecycle {
-    /// The first view of the phases that are told; [`Lifecycle::run`] wakes those who wait for one.
+    /// Creates the first handle from the phases in `told`; [`Lifecycle::run`] wakes the waiting ones.
     pub fn new(told: watch::Receiver<Phase>) -> Self {
         let now = *told.borrow();
         Lifecycle {
@@ -54,7 +53,7 @@ impl Lifecycle {
         }
     }
 
-    /// Tells everybody who waits of each phase, for ever. When nobody steers any more, all is over.
+    /// Wakes all waiting handles at each phase, for ever. If the sender is dropped, the phase is [`Phase::Cancelled`].
     pub async fn run(self) {
         let mut told = self.shared.receiver.clone();
         loop {
@@ -74,12 +73,12 @@ impl Lifecycle {
         }
     }
 
-    /// The phase as it is now, also where those who wait have not heard of it yet.
+    /// Returns the current phase, also before waiting handles are woken.
     pub fn phase(&self) -> Phase {
         *self.shared.receiver.borrow()
     }
 
-    /// Waits until `phase` is reached; at once when it has been.
+    /// Waits until `phase` is reached; returns at once if it was.
     pub async fn wait_for(&mut self, phase: Phase) {
         self.wait_until(|now| now >= phase).await;
     }
@@ -112,9 +111,9 @@ impl Lifecycle {
         }
     }
 
-    /// Waits until a connection that carries no request may be closed: the worker drains, or has been on its way out
-    /// for `patience` since this was called. A client that uses its connection more often than that is told by an
-    /// answer, and never loses a request to a connection that closes under it.
+    /// Waits until a connection without a request may be closed: the worker drains, or has been retiring or further for
+    /// `patience` since this was called. A client that uses its connection more often is notified by a response, and never
+    /// loses a request because its connection closes.
     pub async fn wait_for_idle_close(&mut self, patience: Duration) {
         loop {
             self.wait_for(Phase::Retiring).await;
@@ -156,7 +155,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A view of phases that pass one in every second.
+    /// A handle to phases that advance every second.
     fn passing(phases: &'static [Phase]) -> Lifecycle {
         let (sender, told) = watch::channel(Phase::Serving);
         let view = Lifecycle::new(told);

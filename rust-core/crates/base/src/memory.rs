@@ -1,12 +1,12 @@
-//! The memory that clients and providers can fill: one budget for all of it, and buffers that hold their share.
+//! The memory that clients and providers can fill: one budget for all of it, and buffers that hold reservations.
 //!
-//! What a connection always has is bounded by the number of connections: [`UNCOUNTED_BYTES`] bytes of each buffer. What it needs
-//! beyond that is taken from the budget before the memory is, and goes back with it. Nothing waits for room: what
-//! finds none is refused. A quarter of the budget is for what every exchange needs, so that small requests are served
-//! however many large ones there are.
+//! The base memory of a connection is bounded by the number of connections: [`UNCOUNTED_BYTES`] of each buffer. More memory
+//! is reserved from the budget before it is allocated, and released with it. Nothing waits for memory: if there is not
+//! enough, the request is refused. A quarter of the budget is for what every exchange needs, so that small requests are
+//! served however many large ones there are.
 //!
-//! Large buffers that are done with serve the next ones, as long as nobody needs their room: the system takes a page
-//! back at once, and gives another one slowly.
+//! Large buffers are reused as long as their memory is not needed otherwise: the system frees a page at once, but allocates
+//! one slowly.
 
 mod kept;
 
@@ -18,31 +18,30 @@ use prometheus_client::metrics::gauge::Gauge;
 
 use self::kept::{BufferCache, MIN_RETAINED_SIZE};
 
-/// Bytes that a buffer has without asking.
+/// Bytes of a buffer that need no reservation.
 pub const UNCOUNTED_BYTES: usize = 8 * 1024;
-/// Bytes of memory that a buffer keeps when what it held has been used.
+/// Bytes of memory that a buffer keeps after its contents were used.
 const RETAINED_BYTES: usize = 4 * 1024;
-/// Bytes of a body that are read, made ready, hashed or sent together before everybody else is served: a fraction of a
-/// millisecond's work.
+/// Bytes of a body that are read, prepared, hashed or sent before the task yields: a fraction of a millisecond's work.
 pub const SLICE_BYTES: usize = 256 * 1024;
-/// Up to so many bytes a buffer that grows doubles; then it grows by as many.
+/// A growing buffer doubles up to this many bytes; then it grows by as many.
 const MAX_GROWTH: usize = 256 * 1024;
 
-/// What is taken of the memory for bodies, in bytes.
+/// The memory budget for bodies, in bytes.
 pub struct MemoryBudget {
     used: Cell<u64>,
     limit: Cell<u64>,
     gauge: Gauge,
-    /// Memory that nobody uses: together with what is taken it is no more than the budget.
+    /// Unused memory: together with the used memory it does not exceed the budget.
     cache: BufferCache,
 }
 
-/// The budget has no room.
+/// The budget is exhausted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryExhausted;
 
 impl MemoryBudget {
-    /// A budget of `most` bytes that tells `gauge` how many are taken.
+    /// Creates a budget of `most` bytes that shows its use in `gauge`.
     pub fn new(most: u64, gauge: Gauge) -> Self {
         MemoryBudget {
             used: Cell::new(0),
@@ -52,12 +51,12 @@ impl MemoryBudget {
         }
     }
 
-    /// Changes the budget; what is taken above it stays until it is given back.
+    /// Changes the budget; reservations above it stay until they are released.
     pub fn set_limit(&self, most: u64) {
         self.limit.set(most);
     }
 
-    /// A share of `bytes` for what an exchange needs whatever its size.
+    /// Reserves `bytes` from the whole budget, for what an exchange needs whatever its size.
     ///
     /// # Errors
     /// [`MemoryExhausted`].
@@ -69,13 +68,13 @@ impl MemoryBudget {
         })
     }
 
-    /// Keeps the memory of a buffer that is done with, if there is room for it.
+    /// Keeps the memory of an unused buffer, if the budget permits.
     fn recycle(&self, memory: Vec<u8>) {
         let room = self.limit.get().saturating_sub(self.used.get());
         self.cache.insert(memory, room);
     }
 
-    /// What bodies and held answers may take.
+    /// Returns the maximum for bodies and held responses.
     fn max_body_bytes(&self) -> u64 {
         self.limit.get() - self.limit.get() / 4
     }
@@ -93,14 +92,14 @@ impl MemoryBudget {
     }
 }
 
-/// A part of the budget; given back when it is dropped.
+/// A reservation of the budget, released on drop.
 pub struct MemoryReservation {
     budget: Rc<MemoryBudget>,
     bytes: usize,
 }
 
 impl MemoryReservation {
-    /// An empty share.
+    /// Creates an empty reservation.
     pub fn new(budget: &Rc<MemoryBudget>) -> Self {
         MemoryReservation {
             budget: Rc::clone(budget),
@@ -108,16 +107,16 @@ impl MemoryReservation {
         }
     }
 
-    /// All of it; what is left is empty.
+    /// Takes the whole reservation, and leaves an empty one.
     pub fn take(&mut self) -> Self {
         let empty = MemoryReservation::new(&self.budget);
         std::mem::replace(self, empty)
     }
 
-    /// Makes this the share of something that takes `bytes` of memory, the first [`UNCOUNTED_BYTES`] of which do not count.
+    /// Resizes the reservation for `bytes` of memory, the first [`UNCOUNTED_BYTES`] of which do not count.
     ///
     /// # Errors
-    /// [`MemoryExhausted`] when it would grow and there is no room; it stays as it was then.
+    /// [`MemoryExhausted`] if it would grow beyond the budget; it is unchanged then.
     pub fn resize(&mut self, bytes: usize) -> Result<(), MemoryExhausted> {
         let bytes = bytes.saturating_sub(UNCOUNTED_BYTES);
         if bytes != self.bytes {
@@ -131,19 +130,19 @@ impl MemoryReservation {
 
 impl Drop for MemoryReservation {
     fn drop(&mut self) {
-        // What becomes less is never refused.
+        // Shrinking never fails.
         let _ = self.budget.replace(self.bytes, 0, 0);
     }
 }
 
-/// Bytes together with their share of the budget.
+/// Bytes together with their reservation.
 pub struct Buffer {
     bytes: Vec<u8>,
     reservation: MemoryReservation,
 }
 
 impl Buffer {
-    /// An empty buffer without memory.
+    /// Creates an empty buffer without memory.
     pub fn new(budget: &Rc<MemoryBudget>) -> Self {
         Buffer {
             bytes: Vec::new(),
@@ -151,16 +150,16 @@ impl Buffer {
         }
     }
 
-    /// An empty buffer of the same budget in the place of this one.
+    /// Takes the buffer, and leaves an empty one of the same budget.
     pub fn take(&mut self) -> Self {
         let empty = Buffer::new(&self.reservation.budget);
         std::mem::replace(self, empty)
     }
 
-    /// Makes room for `more` bytes and some beyond, so that many small pieces do not each move the buffer.
+    /// Reserves capacity for `more` bytes and some beyond, so that many small pieces do not each move the buffer.
     ///
     /// # Errors
-    /// [`MemoryExhausted`]; the buffer stays as it was.
+    /// [`MemoryExhausted`]; the buffer is unchanged.
     pub fn reserve(&mut self, more: usize) -> Result<(), MemoryExhausted> {
         let needed = self.bytes.len().checked_add(more).ok_or(MemoryExhausted)?;
         if needed <= self.bytes.capacity() {
@@ -170,11 +169,11 @@ impl Buffer {
         self.resize_best_effort(needed.max(self.bytes.capacity().saturating_add(ahead)), needed)
     }
 
-    /// Makes room for `more` bytes, and of a large buffer for a few more: what comes next is about as long, and the memory
-    /// serves it then.
+    /// Reserves capacity for `more` bytes, and slightly more for a large buffer: the next body has about the same length and
+    /// can reuse the memory.
     ///
     /// # Errors
-    /// [`MemoryExhausted`]; the buffer stays as it was.
+    /// [`MemoryExhausted`]; the buffer is unchanged.
     pub fn reserve_exact(&mut self, more: usize) -> Result<(), MemoryExhausted> {
         let needed = self.bytes.len().checked_add(more).ok_or(MemoryExhausted)?;
         match needed <= self.bytes.capacity() {
@@ -183,7 +182,7 @@ impl Buffer {
         }
     }
 
-    /// Gives the buffer about `wanted` bytes, or at least `needed`: what would be spare is not insisted on.
+    /// Resizes the buffer to about `wanted` bytes, or at least to `needed` if the budget does not permit more.
     fn resize_best_effort(&mut self, wanted: usize, needed: usize) -> Result<(), MemoryExhausted> {
         if needed >= MIN_RETAINED_SIZE
             && let Some(kept) = self.reservation.budget.cache.take(needed)
@@ -208,14 +207,14 @@ impl Buffer {
     /// Appends `bytes`.
     ///
     /// # Errors
-    /// [`MemoryExhausted`]; the buffer stays as it was.
+    /// [`MemoryExhausted`]; the buffer is unchanged.
     pub fn extend(&mut self, bytes: &[u8]) -> Result<(), MemoryExhausted> {
         self.reserve(bytes.len())?;
         self.bytes.extend_from_slice(bytes);
         Ok(())
     }
 
-    /// Bytes that can be written to [`Buffer::available_mut`].
+    /// Returns the bytes that can be written to [`Buffer::available_mut`].
     pub fn available(&self) -> usize {
         self.bytes.capacity() - self.bytes.len()
     }
@@ -225,13 +224,13 @@ impl Buffer {
         self.bytes.capacity() > UNCOUNTED_BYTES
     }
 
-    /// For a reader that fills no more than the [`Buffer::available`], and no more than is read together.
+    /// Returns the unused capacity for a reader, limited to [`Buffer::available`] and to [`SLICE_BYTES`].
     pub fn available_mut(&mut self) -> impl bytes::BufMut + '_ {
         let room = self.available().min(SLICE_BYTES);
         bytes::BufMut::limit(&mut self.bytes, room)
     }
 
-    /// Has `write` append at most `most` bytes.
+    /// Calls `write`, which appends at most `most` bytes.
     ///
     /// # Errors
     /// [`MemoryExhausted`]; nothing is written then.
@@ -244,17 +243,17 @@ impl Buffer {
         Ok(write(&mut self.bytes))
     }
 
-    /// Moves `range` to `to`, which lies before it.
+    /// Moves `range` to `to`, which must be before it.
     pub fn move_range(&mut self, range: std::ops::Range<usize>, to: usize) {
         self.bytes.copy_within(range, to);
     }
 
-    /// Drops what stands behind `length`.
+    /// Drops the bytes after `length`.
     pub fn truncate(&mut self, length: usize) {
         self.bytes.truncate(length);
     }
 
-    /// Drops the first `length` bytes, and gives memory back that the rest does not need.
+    /// Drops the first `length` bytes, and releases memory that the rest does not need.
     pub fn consume(&mut self, length: usize) {
         let rest = self.bytes.get(length..).unwrap_or_default();
         if self.bytes.capacity() >= MIN_RETAINED_SIZE && rest.len() <= RETAINED_BYTES {
@@ -266,14 +265,14 @@ impl Buffer {
         self.bytes.drain(..length);
         if self.bytes.capacity() > RETAINED_BYTES {
             self.bytes.shrink_to(RETAINED_BYTES);
-            // What becomes less is never refused.
+            // Shrinking never fails.
             let _ = self.reservation.resize(self.bytes.capacity());
         }
     }
 
-    /// Leaves memory that the buffer had to the next one.
+    /// Leaves the buffer's old memory to the next buffer.
     fn recycle_memory(&mut self, memory: Vec<u8>) {
-        // What becomes less is never refused.
+        // Shrinking never fails.
         let _ = self.reservation.resize(self.bytes.capacity());
         self.reservation.budget.recycle(memory);
     }

@@ -7,13 +7,13 @@ use slab::Slab;
 
 use crate::request_id::RequestId;
 
-/// The exchanges that are admitted and not ended, for whoever has to take up the log from here.
+/// The exchanges that were admitted and have not ended, for a successor that continues from here.
 #[derive(Default)]
 pub struct OpenExchangeTable(RefCell<Slab<OpenExchangeEntry>>);
 
-/// What is kept of an open exchange.
+/// An open exchange.
 pub struct OpenExchangeEntry {
-    /// Where its admission stands among all records of this life of the worker.
+    /// Position of its admission among all records of this worker run.
     pub position: u64,
     pub admitted_at: u64,
     pub id: RequestId,
@@ -26,27 +26,27 @@ pub struct OpenExchangeEntry {
 }
 
 impl OpenExchangeTable {
-    /// Notes an exchange whose admission has just been appended; returns its place.
+    /// Inserts an exchange whose admission has just been appended; returns its slot.
     pub fn insert(&self, entry: OpenExchangeEntry) -> usize {
         self.0.borrow_mut().insert(entry)
     }
 
-    /// Forgets an exchange whose end has just been appended.
+    /// Removes an exchange whose completion has just been appended.
     pub fn remove(&self, place: usize) {
         self.0.borrow_mut().try_remove(place);
     }
 
-    /// Whether the exchange with this id is open.
+    /// Whether the exchange with this ID is open.
     pub fn contains(&self, id: &str) -> bool {
         self.0.borrow().iter().any(|(_, entry)| entry.id.as_str() == id)
     }
 
-    /// The model of an open exchange.
+    /// Returns the model of an open exchange.
     pub fn model(&self, place: usize) -> Option<Arc<str>> {
         self.0.borrow().get(place).map(|entry| Arc::clone(&entry.model))
     }
 
-    /// All that are open; `locate` tells the log and the number there of a record at a position.
+    /// Returns all open exchanges; `locate` returns the log and the record number of a position.
     pub fn list(&self, locate: impl Fn(u64) -> (Ulid, u64)) -> Vec<UnfinishedExchange> {
         let entries = self.0.borrow();
         let listed = entries.iter().map(|(_, entry)| {

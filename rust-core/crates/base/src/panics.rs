@@ -1,14 +1,14 @@
-//! What is said of a panic: where it was. Its message is left out, for it may quote what was being looked at: a slice of a
-//! string that goes wrong, for one, prints the string, and that is somebody's prompt.
+//! Panic reports with the location only. The message is left out because it may quote data: a failing string slice, for
+//! example, prints the string, which may be a user's prompt.
 
 use std::io::{self, Write};
 use std::panic::{PanicHookInfo, set_hook};
 use std::thread;
 
-/// From here on a panic of any thread is told on standard error by its place alone.
+/// Reports panics of any thread to standard error with their location only, from now on.
 pub fn report_locations_only() {
     set_hook(Box::new(|info| {
-        // Without anybody to tell, it goes on all the same.
+        // If the report cannot be written, the panic continues anyway.
         let _ = report(info, &mut io::stderr());
     }));
 }
@@ -36,7 +36,7 @@ mod tests {
         set_hook(Box::new({
             let (told, former, own) = (Arc::clone(&told), Arc::clone(&former), thread::current().id());
             move |info| match told.lock() {
-                // Of a panic in another test, which runs beside this one, is said what it always is.
+                // A panic of another test that runs in parallel is reported as usual.
                 Ok(mut told) if thread::current().id() == own => drop(report(info, &mut *told)),
                 _ => former(info),
             }

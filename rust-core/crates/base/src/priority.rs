@@ -1,13 +1,13 @@
 //! Thread priorities: traffic first, evidence next, Python last.
 
-/// Gives the calling thread the lowest priority: it is left what nobody else wants.
+/// Sets the lowest priority for the calling thread: it gets processor time that no other thread wants.
 pub fn set_lowest_priority() {
     let _ = rustix::process::nice(19);
 }
 
-/// Lowers the calling thread's priority; on Linux niceness belongs to the thread.
+/// Lowers the calling thread's priority; on Linux niceness is per thread.
 ///
-/// A refusal is no reason to stop: the thread then competes as an equal.
+/// If that is refused, the thread continues at normal priority.
 pub fn lower_priority() {
     let _ = rustix::process::nice(5);
 }

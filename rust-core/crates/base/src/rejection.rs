@@ -1,4 +1,4 @@
-//! Requests that are turned away: the answer to the client, and the code for the record.
+//! Rejected requests: the response to the client, and the code for the record.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use proofgate_wire::ProtocolError;
 use crate::answer::{ErrorHeaders, ErrorResponse};
 use crate::approvals::{self, Approval};
 
-/// Why a request is turned away before it is admitted: what the client is told and what the record says.
+/// Why a request is rejected before it is admitted: the client's message and the record's code.
 #[derive(Debug, Clone)]
 pub struct Rejection {
     pub status: u16,
@@ -36,34 +36,34 @@ impl Rejection {
          /model/{model}/invoke and :rawPredict, and GET /v1/models, /v1beta/models, /v1/usage and /v1/receipts/{id}, \
          and OpenAI's /v1/files and /v1/batches.",
     );
-    /// No provider keeps objects for the tenant.
+    /// No provider stores objects for the tenant.
     pub const OBJECTS_NOT_CONFIGURED: Rejection = Rejection::new(
         403,
         "objects_not_configured",
         "No provider stores files and batches for this tenant. Ask the gateway administrator to set objectsOf to this \
          tenant at a provider with a separate key: everyone who uses a key sees all its files and batches.",
     );
-    /// What a batch uses would be counted by nobody.
+    /// The usage of a batch cannot be counted.
     pub const BATCHES_NOT_LIMITED: Rejection = Rejection::new(
         403,
         "batches_not_limited",
         "This tenant's limits count tokens or money, but the gateway cannot count what a batch uses. Send the \
          requests one by one.",
     );
-    /// Rules have to read answers, and files are not read.
+    /// Rules must read responses, but files are not read.
     pub const CONTENT_NOT_INSPECTED: Rejection = Rejection::new(
         403,
         "content_not_inspected",
         "This tenant's rules must read the answers of models, but the gateway does not read the contents of files. \
          Send the requests one by one.",
     );
-    /// A body where there is none.
+    /// The request has a body where none is allowed.
     pub const UNEXPECTED_BODY: Rejection = Rejection::new(
         400,
         "unexpected_body",
         "This request must not have a body. Send it without one.",
     );
-    /// A body has a content coding (RFC 9110 section 15.5.16).
+    /// The body has a content coding (RFC 9110 section 15.5.16).
     pub const UNSUPPORTED_CONTENT_CODING: Rejection = Rejection {
         status: 415,
         code: "content_coding_not_supported",
@@ -82,7 +82,7 @@ impl Rejection {
         param: Some(Cow::Borrowed("file")),
         headers: ErrorHeaders::NONE,
     };
-    /// A line is for a model of another provider.
+    /// A line of a batch is for a model of another provider.
     pub const BATCH_MODEL_OTHER_PROVIDER: Rejection = Rejection {
         status: 400,
         code: "batch_model_elsewhere",
@@ -92,7 +92,7 @@ impl Rejection {
         param: Some(Cow::Borrowed("model")),
         headers: ErrorHeaders::NONE,
     };
-    /// A line names a model by a name that its provider does not know.
+    /// A line of a batch uses a model name that its provider does not know.
     pub const BATCH_MODEL_RENAMED: Rejection = Rejection {
         status: 400,
         code: "batch_model_renamed",
@@ -108,7 +108,7 @@ impl Rejection {
         "overloaded",
         "The gateway has reached its memory limit for bodies. Try again later.",
     );
-    /// Rules look at the answer, and there is no room to hold it for them.
+    /// Rules inspect the response, and there is no memory to hold it.
     pub const RESPONSE_OVERLOADED: Rejection = Rejection::new(
         503,
         "overloaded",
@@ -132,7 +132,7 @@ impl Rejection {
         "provider_busy",
         "The concurrency limit of this model's provider is reached. Try again later.",
     );
-    /// A budget counts what the model costs, and nobody knows it.
+    /// A budget counts the cost of the model, but it has no price.
     pub const PRICE_UNKNOWN: Rejection = Rejection {
         status: 503,
         code: "price_unknown",
@@ -146,7 +146,7 @@ impl Rejection {
             ..ErrorHeaders::NONE
         },
     };
-    /// A budget counts what the request costs, and nobody knows what its tier does.
+    /// A budget counts the cost of the request, but its tier has no price.
     pub const TIER_NOT_PRICED: Rejection = Rejection {
         status: 400,
         code: "service_tier_not_priced",
@@ -163,7 +163,7 @@ impl Rejection {
         "ledger_full",
         "The ledger has no space to record this request, so it was not forwarded. Try again later.",
     );
-    /// Its tenant wants bodies stored, and they could not be.
+    /// The tenant requires stored bodies, and they could not be stored.
     pub const PAYLOADS_UNAVAILABLE: Rejection = Rejection::new(
         503,
         "payloads_unavailable",
@@ -179,7 +179,7 @@ impl Rejection {
         "ledger_stopped",
         "The ledger cannot record this request, so it was not forwarded. Try again later.",
     );
-    /// The same for a model that does not exist and for one that is not this tenant's.
+    /// The model does not exist or is not this tenant's; both look the same.
     pub const UNKNOWN_MODEL: Rejection = Rejection {
         status: 404,
         code: "model_not_found",
@@ -188,7 +188,7 @@ impl Rejection {
         headers: ErrorHeaders::NONE,
     };
 
-    /// The model's provider does not speak what the client does.
+    /// The model's provider does not support the client's dialect.
     pub fn unsupported_dialect(family: Family) -> Rejection {
         let message = match family {
             Family::OpenAi => {
@@ -210,7 +210,7 @@ impl Rejection {
         Rejection::unsupported(message)
     }
 
-    /// The same of a provider whose models are spoken to as their publishers are.
+    /// The model's provider does not support the client's dialect; its models have the APIs of their publishers.
     pub fn unsupported_by_publisher_api() -> Rejection {
         Rejection::unsupported(
             "The provider of this model is Vertex AI. Use POST /v1/chat/completions or POST /v1/responses. Claude \
@@ -226,7 +226,7 @@ impl Rejection {
         }
     }
 
-    /// Text that is there as the numbers of its tokens, and rules that have to read it.
+    /// The text is given as token IDs, and rules must read it.
     pub fn token_ids_not_inspected(field: &'static str) -> Rejection {
         Rejection {
             param: Some(Cow::Borrowed(field)),
@@ -238,7 +238,7 @@ impl Rejection {
         }
     }
 
-    /// All tools of a request are run by the provider, and these kinds are not allowed.
+    /// The provider would run all tools of the request, and these kinds are not allowed.
     pub fn hosted_tools_not_allowed(kinds: &str) -> Rejection {
         Rejection {
             message: Cow::Owned(format!(
@@ -250,7 +250,7 @@ impl Rejection {
         }
     }
 
-    /// A budget counts what the request costs, and nobody knows what a call of this tool does.
+    /// A budget counts the cost of the request, but a call of this tool has no price.
     pub fn tool_not_priced(kind: &str, model: &str) -> Rejection {
         Rejection {
             message: Cow::Owned(format!(
@@ -263,7 +263,7 @@ impl Rejection {
         }
     }
 
-    /// No checkpoint covers the exchange yet: its tenant may ask again at once.
+    /// No checkpoint covers the exchange yet: the tenant may retry at once.
     pub fn receipt_pending() -> Rejection {
         Rejection {
             headers: ErrorHeaders {
@@ -278,7 +278,7 @@ impl Rejection {
         }
     }
 
-    /// The model's provider allows no more requests for now.
+    /// The provider's rate limit is reached.
     pub fn provider_rate_limited(wait: Duration) -> Rejection {
         let seconds = wait.as_millis().div_ceil(1000);
         let wait = u32::try_from(seconds).unwrap_or(u32::MAX).max(1);
@@ -296,12 +296,12 @@ impl Rejection {
         }
     }
 
-    /// Seconds after which the client may try again, where that is known.
+    /// Returns the seconds after which the client may retry, if known.
     pub fn retry_after(&self) -> Option<u32> {
         self.headers.retry_after
     }
 
-    /// Fields of a form together are longer than what rules look at.
+    /// The form fields together are longer than rules can inspect.
     pub const FORM_FIELDS_TOO_LARGE: Rejection = Rejection::new(
         400,
         "form_fields_too_large",
@@ -312,7 +312,7 @@ impl Rejection {
         "invalid_form",
         "A field of the form is not UTF-8. Send binary data as a file, with a filename.",
     );
-    /// A file is longer than may be held until the model behind it is known.
+    /// A file is longer than may be held until the model that follows it is known.
     pub const MODEL_AFTER_FILE: Rejection = Rejection {
         status: 400,
         code: "model_behind_file",
@@ -322,7 +322,7 @@ impl Rejection {
         param: Some(Cow::Borrowed("model")),
         headers: ErrorHeaders::NONE,
     };
-    /// Rules look at answers, and not at streams of this endpoint.
+    /// Rules inspect responses, but not streams of this endpoint.
     pub const STREAM_NOT_INSPECTED: Rejection = Rejection {
         status: 400,
         code: "stream_not_inspected",
@@ -333,7 +333,7 @@ impl Rejection {
         param: Some(Cow::Borrowed("stream")),
         headers: ErrorHeaders::NONE,
     };
-    /// Something in a form would have to be redacted.
+    /// A part of a form would have to be redacted.
     pub const FORM_NOT_REDACTED: Rejection = Rejection::new(
         403,
         "policy_redaction_impossible",
@@ -341,7 +341,7 @@ impl Rejection {
          denied. Remove that content.",
     );
 
-    /// Rules have made a request of it that nobody can read, and its tools have to be changed.
+    /// The request is not readable after the rules changed it, and its tools must be changed.
     pub const TOOLS_NOT_REDACTED: Rejection = Rejection::new(
         403,
         "policy_redaction_impossible",
@@ -349,7 +349,7 @@ impl Rejection {
          tools that the provider runs.",
     );
 
-    /// A form that is none, or that is read differently by different readers.
+    /// The form is malformed, or different parsers would read it differently.
     pub fn invalid_form(message: String) -> Rejection {
         Rejection {
             message: Cow::Owned(message),
@@ -357,7 +357,7 @@ impl Rejection {
         }
     }
 
-    /// The same of a line of a file.
+    /// Returns the same rejection for a line of a file.
     pub fn at_line(self, number: u64) -> Rejection {
         Rejection {
             message: Cow::Owned(format!("Line {number} of the file: {}", self.message)),
@@ -365,7 +365,7 @@ impl Rejection {
         }
     }
 
-    /// What is wrong with a field of a form.
+    /// A form field is wrong.
     pub fn invalid_form_field(field: &'static str, wrong: &str) -> Rejection {
         Rejection {
             message: Cow::Owned(format!("The form's field {field} {wrong}")),
@@ -374,7 +374,7 @@ impl Rejection {
         }
     }
 
-    /// A rule denies the request for a message that stands there, or an answer.
+    /// A rule denies the request because of a message, or denies a response.
     pub fn blocked(rule: &str, reason: &str, message: Option<(MessageLocation, Scope)>) -> Rejection {
         let named = message.filter(|(place, _)| !place.field.is_empty());
         let Some((place, scope)) = named else {
@@ -394,8 +394,8 @@ impl Rejection {
         }
     }
 
-    /// An answer calls a guarded tool, and the request holds a flagged text of a tool there. `approval`: what allows it, where
-    /// something does.
+    /// A response calls a guarded tool, and the request contains a flagged tool text. `approval`: allows the call, if one
+    /// can be issued.
     pub fn guarded_call(
         tool: &str,
         (place, scope): (MessageLocation, Scope),
@@ -427,7 +427,7 @@ impl Rejection {
         }
     }
 
-    /// A request with a flagged text of a tool and with tools, whose answer nobody sees here.
+    /// A request contains a flagged tool text and tools, and its response is not inspected.
     pub fn guarded_call_not_inspected((place, scope): (MessageLocation, Scope)) -> Rejection {
         let label = scope.label();
         Rejection {
@@ -439,7 +439,7 @@ impl Rejection {
         }
     }
 
-    /// A policy outside of the data plane gave no verdict, and its requests are denied then.
+    /// An external policy returned no verdict, and its requests are denied in that case.
     pub fn policy_unavailable(policy: &str) -> Rejection {
         Rejection {
             message: Cow::Owned(format!(
@@ -449,7 +449,7 @@ impl Rejection {
         }
     }
 
-    /// A policy outside of the data plane denies the request.
+    /// An external policy denies the request.
     pub fn denied_by_policy(policy: &str, reason: &str) -> Rejection {
         Rejection {
             message: Cow::Owned(format!("Denied by the policy {policy}: {reason}")),
@@ -457,7 +457,7 @@ impl Rejection {
         }
     }
 
-    /// Rules look at the answer and cannot.
+    /// Rules must inspect the response and cannot read it.
     pub fn unreadable_response(code: &'static str, message: String) -> Rejection {
         Rejection {
             message: Cow::Owned(message),
@@ -465,7 +465,7 @@ impl Rejection {
         }
     }
 
-    /// The codes by which a rule, an external policy or the check of guarded tools denies. A policy that fails denies as well.
+    /// The codes of denials by a rule, an external policy or the check of guarded tools. A policy that fails denies as well.
     pub const DENIAL_CODES: [&str; 8] = [
         "policy_blocked",
         "policy_redaction_impossible",
@@ -477,12 +477,12 @@ impl Rejection {
         "approval_required",
     ];
 
-    /// Whether a rule, an external policy or the check of guarded tools turns the request away.
+    /// Whether a rule, an external policy or the check of guarded tools denied the request.
     pub fn is_denial(&self) -> bool {
         Self::DENIAL_CODES.contains(&self.code)
     }
 
-    /// Another method than the path knows.
+    /// The path does not support the method.
     pub fn method_not_allowed(allow: &'static str) -> Rejection {
         Rejection {
             message: Cow::Owned(format!("This path supports only {allow}.")),
@@ -494,7 +494,7 @@ impl Rejection {
         }
     }
 
-    /// One with a message that is made for it.
+    /// Creates a rejection with a formatted message.
     pub fn with_message(status: u16, code: &'static str, message: String) -> Self {
         Rejection {
             message: Cow::Owned(message),
@@ -577,7 +577,7 @@ impl From<InvalidBatch> for Rejection {
 
 impl From<UntranslatableRequest> for Rejection {
     fn from(unsaid: UntranslatableRequest) -> Self {
-        // Clients show the message, and few of them the field beside it.
+        // Clients show the message, but few of them the separate field.
         let message = match &*unsaid.param {
             "" => unsaid.message,
             param => Cow::Owned(format!("{param}: {}", unsaid.message)),
@@ -600,10 +600,10 @@ impl From<EvaluationError> for Rejection {
     }
 }
 
-/// For longer no client is told to wait and try again by itself, in seconds.
+/// Maximum delay after which a client is told to retry automatically, in seconds.
 pub const MAX_RETRY_AFTER: u32 = 60;
 
-/// The field of a request that bounds the tokens of its answer, where its dialect has one.
+/// Returns the request field that limits the tokens of the response, if the dialect has one.
 fn max_tokens_field(dialect: Dialect) -> Option<&'static str> {
     match dialect {
         Dialect::Chat => Some("max_completion_tokens"),
@@ -615,8 +615,8 @@ fn max_tokens_field(dialect: Dialect) -> Option<&'static str> {
 }
 
 impl Rejection {
-    /// A request that would pass a limit; `answer`: tokens that would be reserved for what it is answered; `tools`: how often
-    /// its provider may run tools for it, where that is reserved, too, and the field that bounds it.
+    /// Rejects a request that would exceed a limit. `answer`: tokens that would be reserved for its response; `tools`: how
+    /// often its provider may run tools for it, if that is reserved, too, and the field that limits it.
     pub fn over_limit(
         exceeded: LimitExceeded,
         call: &ParsedRequest<'_>,
@@ -664,7 +664,7 @@ impl From<LimitExceeded> for Rejection {
             message: Cow::Owned(exceeded.to_string()),
             headers: ErrorHeaders {
                 retry_after: wait,
-                // Some clients sleep for as long as they are told, whatever that is (anthropic-sdk-python).
+                // Some clients sleep for as long as `retry-after` says (anthropic-sdk-python).
                 should_retry: Some(!exceeded.is_permanent() && wait <= Some(MAX_RETRY_AFTER)),
                 ..ErrorHeaders::NONE
             },

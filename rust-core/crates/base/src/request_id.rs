@@ -1,15 +1,16 @@
 use rand::RngCore;
 
-/// An exchange's name: UUID version 7 (RFC 9562 section 5.7) behind `req_`, as clients see it in `x-request-id`.
+/// The ID of an exchange: a UUID version 7 (RFC 9562 section 5.7) with the prefix `req_`, as clients see it in
+/// `x-request-id`.
 ///
-/// It is random apart from its time, so it tells a client nothing about the traffic of others.
+/// Apart from its time it is random, so it reveals nothing about the traffic of others.
 #[derive(Clone, Copy)]
 pub struct RequestId([u8; RequestId::LENGTH]);
 
 impl RequestId {
     const LENGTH: usize = 36;
 
-    /// Makes a new id from the wall clock, in microseconds since 1970, and a random source.
+    /// Creates an ID from the wall clock, in microseconds since 1970, and a random source.
     pub fn new(unix_micros: u64, random: &mut impl RngCore) -> Self {
         let mut bytes = [0u8; 16];
         random.fill_bytes(&mut bytes[6..]);

@@ -1,4 +1,4 @@
-//! The head of an answer, as the client gets it.
+//! The head of a response to a client.
 
 use proofgate_inspect::inspects_responses;
 use proofgate_policy::{Mode, Profile};
@@ -8,14 +8,14 @@ use proofgate_wire::{ProtocolError, ResponseFraming, ResponseHead, encode};
 use crate::answer::{AMAZON_ERROR_HEADER, ResponseOptions, amazon_error_type};
 use crate::rejection::MAX_RETRY_AFTER;
 
-/// What rules do with an answer.
+/// How rules handle a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InspectionLevel {
-    /// None looks at it.
+    /// No rule inspects it.
     None,
-    /// They look at what passes and change nothing, not even its timing.
+    /// Rules inspect it and change nothing, not even its timing.
     Observe,
-    /// What they have not cleared is held back.
+    /// Bytes are held back until rules have cleared them.
     Enforce,
 }
 
@@ -29,34 +29,34 @@ impl InspectionLevel {
     }
 }
 
-/// The answer as far as the relay needs to know it.
+/// What the relay needs to know of a response.
 pub struct ClientResponseHead {
     pub status: u16,
     pub framing: ResponseFraming,
-    /// Whether the body goes to the client in chunks.
+    /// Whether the body is sent to the client with chunked coding.
     pub chunked: bool,
-    /// Whether it is a stream of events: what `Content-Type` says, until the first bytes of the body say it.
+    /// Whether it is a stream of events: from `Content-Type`, until the first bytes of the body tell.
     pub is_event_stream: bool,
     pub keep_alive: bool,
     pub inspection: InspectionLevel,
-    /// What the client speaks.
+    /// The client's dialect.
     pub dialect: Dialect,
-    /// Whether its body is written anew, because its provider speaks another dialect.
+    /// Whether its body is translated, because its provider uses another dialect.
     pub is_translated: bool,
     /// Whether its content type is that of Amazon's event streams.
     pub is_amazon_framed: bool,
-    /// Whether its events go to the client in Amazon's frames.
+    /// Whether its events are sent to the client in Amazon's frames.
     pub writes_amazon_frames: bool,
-    /// Whether its content type is that of a recording, or of bytes of no known kind.
+    /// Whether its content type is audio, or bytes of unknown type.
     is_binary: bool,
-    /// What kind of failure it is, where the head says it.
+    /// The error type in the head, if it has one.
     pub error_kind: Option<Box<str>>,
-    /// Whether the head still lacks its framing and its end, because the body is not known well enough.
+    /// Whether the head still lacks its framing and its end, because the kind of body is not known yet.
     pub is_head_incomplete: bool,
 }
 
 impl ClientResponseHead {
-    /// Takes note of what the first bytes of the body say it is, and closes the head if nothing more is needed for that.
+    /// Sets the kind of body that its first bytes indicate, and closes the head if nothing else is missing.
     pub fn set_body_kind(&mut self, kind: BodyKind, head: &mut Vec<u8>) {
         match kind {
             BodyKind::Events => self.is_event_stream = true,
@@ -80,24 +80,24 @@ impl ClientResponseHead {
         head.extend_from_slice(encode::CRLF);
     }
 
-    /// Whether it passes as it is: speech as a recording, which is no text that a rule could read, or a file that the provider
-    /// keeps. Its first bytes tell nothing.
+    /// Whether it is passed through unchanged: speech audio, which has no text that a rule could read, or a stored file. Its
+    /// first bytes indicate nothing.
     pub fn is_recording(&self) -> bool {
         let is_file = self.dialect == Dialect::Storage(StorageOperation::FileContent);
         self.is_success() && (is_file || (self.dialect == Dialect::Speech && self.is_binary))
     }
 
-    /// Whether it is a stream of events that must come to its good end.
+    /// Whether it is a stream of events that must end properly.
     pub fn is_successful_stream(&self) -> bool {
         self.is_event_stream && self.is_success()
     }
 
-    /// Whether its status is one of success.
+    /// Whether its status is a success.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// Whether rules that have to clear the answer cannot tell what a client will make of it.
+    /// Whether rules that must clear the response cannot know how a client will read it.
     pub fn is_unreadable(&self, kind: BodyKind) -> bool {
         self.is_success()
             && self.inspection == InspectionLevel::Enforce
@@ -107,16 +107,16 @@ impl ClientResponseHead {
     }
 }
 
-/// The media type of a stream of events.
+/// The media type of an event stream.
 pub const EVENT_STREAM: &[u8] = b"text/event-stream";
-/// That of Amazon's.
+/// The media type of Amazon's event streams.
 pub const AMAZON_EVENT_STREAM: &[u8] = b"application/vnd.amazon.eventstream";
 
-/// Begins of the media types of recordings.
+/// Prefixes of media types of binary bodies.
 const BINARY_PREFIXES: [&[u8]; 2] = [b"audio/", b"application/octet-stream"];
 
-/// Writes our head for an upstream's answer: its end-to-end fields, our request id, our framing. That of a stream of
-/// events is closed at once, so that it can leave before the first of them.
+/// Writes the head for the client: the upstream's end-to-end fields, our request ID, our framing. The head of an event
+/// stream is closed at once, so that it can be sent before the first event.
 pub fn write_head(
     head: &ResponseHead<'_>,
     id: &str,
@@ -198,7 +198,7 @@ pub fn write_head(
     })
 }
 
-/// Fields that the gateway sets itself, also where it leaves them out.
+/// Fields that the gateway itself sets or omits.
 fn is_gateway_header(name: &str) -> bool {
     STRIPPED_HEADERS
         .iter()
@@ -210,10 +210,10 @@ fn is_gateway_header(name: &str) -> bool {
         || starts_with(name, "x-accel-")
 }
 
-/// The provider's limits and its account are those of the gateway's key. What browsers are to do with the gateway's host
-/// (HSTS, reports, its storage, other pages), where a client is to go instead, and what a proxy in front of the gateway is to
-/// do or to send (nginx takes `x-accel-redirect` for a path of its own) are not the provider's to say. And some fields would
-/// carry state between the tenants behind one upstream connection.
+/// Fields of a provider that are removed. Its limits and its account are those of the gateway's key. A provider must not
+/// control how browsers treat the gateway's host (HSTS, reports, its storage, other pages), redirect clients, or control a
+/// proxy in front of the gateway (nginx takes `x-accel-redirect` for a path of its own). And some fields would carry state
+/// between the tenants that share an upstream connection.
 const STRIPPED_HEADERS: [&str; 24] = [
     "content-length",
     "transfer-encoding",
@@ -241,8 +241,8 @@ const STRIPPED_HEADERS: [&str; 24] = [
     "cdn-cache-control",
 ];
 
-/// Whether a client is told to wait for longer than it should by itself: some sleep for as long as they are told,
-/// whatever that is (anthropic-sdk-python). A date is taken for that, too.
+/// Whether `retry-after` is longer than a client should wait automatically: some clients sleep for as long as it says
+/// (anthropic-sdk-python). A date counts as long, too.
 fn is_long_wait(retry_after: &[u8]) -> bool {
     let seconds = std::str::from_utf8(retry_after).ok();
     let seconds = seconds.and_then(|seconds| seconds.trim().parse::<f64>().ok());

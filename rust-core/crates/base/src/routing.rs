@@ -1,17 +1,17 @@
-//! Who opened a connection, and for whom the load balancer routed it: what it says, and why it is believed.
+//! The sender of a connection and the tenant that the load balancer routed it for, and why that is trusted.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use subtle::ConstantTimeEq;
 
-/// Between the routing key and what it vouches for.
+/// Separates the routing key from the tenant.
 const SEPARATOR: u8 = b':';
-/// In the place of a tenant's name: the load balancer keeps no tenant on a worker of its own.
+/// Replaces a tenant's name if the load balancer does not pin a tenant to this worker.
 const ANY_TENANT: &[u8] = b"*";
 
-/// Text that the load balancer writes before the tenant's name. A client cannot know it, so nobody who reaches a
-/// worker's port in another way is taken for the load balancer.
+/// A secret that the load balancer writes before the tenant's name. Clients do not know it, so a connection that reaches a
+/// worker's port in another way is not mistaken for the load balancer.
 pub struct RoutingKey(Box<[u8]>);
 
 impl RoutingKey {
@@ -19,7 +19,7 @@ impl RoutingKey {
         RoutingKey(key.as_bytes().into())
     }
 
-    /// Reads a unique id of the PROXY header: `<routing key>:<tenant>`.
+    /// Parses the unique ID of the PROXY header: `<routing key>:<tenant>`.
     pub fn parse_unique_id(&self, unique_id: &[u8]) -> TenantRoute {
         let Some((key, [SEPARATOR, name @ ..])) = unique_id.split_at_checked(self.0.len()) else {
             return TenantRoute::NoTenant;
@@ -35,14 +35,15 @@ impl RoutingKey {
 /// What is known of a connection before its first request.
 #[derive(Debug, Clone)]
 pub struct Peer {
-    /// Whose requests it may carry.
+    /// The tenants whose requests it may carry.
     pub tenant_route: TenantRoute,
-    /// The address of its client, as far as is known.
+    /// The client's address, as far as known.
     pub address: IpAddr,
 }
 
 impl Peer {
-    /// A connection from `address` that may carry the requests of `routed`. An IPv4 address inside an IPv6 one is itself.
+    /// Creates a peer at `address` whose requests may be those of `routed`. An IPv4-mapped IPv6 address becomes the IPv4
+    /// address.
     pub fn new(routed: TenantRoute, address: SocketAddr) -> Self {
         let address = address.ip().to_canonical();
         Peer {
@@ -51,14 +52,14 @@ impl Peer {
         }
     }
 
-    /// Whom its requests count for while no tenant is known.
+    /// Returns the sender to which its requests count while no tenant is known.
     pub fn client_network(&self) -> ClientNetwork {
         ClientNetwork::from(self.address)
     }
 }
 
-/// Who sends, as far as addresses tell: an IPv4 address, or the network of 64 bits that an IPv6 address is in, which
-/// one subscriber has to himself (RFC 6177).
+/// A sender, identified by its address: an IPv4 address, or the /64 network of an IPv6 address, which belongs to one
+/// subscriber (RFC 6177).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ClientNetwork(IpAddr);
 
@@ -83,19 +84,19 @@ impl fmt::Display for ClientNetwork {
     }
 }
 
-/// Whose requests a connection may carry.
+/// The tenants whose requests a connection may carry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TenantRoute {
-    /// Every tenant's: nobody chose a worker for one of them.
+    /// All tenants: the connection was not routed for one of them.
     AnyTenant,
-    /// Those of the tenant for which this worker was chosen; of no tenant, where none has this name.
+    /// The tenant for which this worker was chosen; no tenant if there is none with this name.
     Tenant(Box<[u8]>),
-    /// No tenant's: whoever opened it is not the load balancer.
+    /// No tenant: the peer is not the load balancer.
     NoTenant,
 }
 
 impl TenantRoute {
-    /// Whether a request of the tenant `name` belongs on the connection.
+    /// Whether the connection may carry a request of the tenant `name`.
     pub fn allows(&self, name: &str) -> bool {
         match self {
             TenantRoute::AnyTenant => true,

@@ -1,4 +1,4 @@
-//! Numbers that one thread adds to and others read.
+//! Counters that one thread writes and others read.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
-/// A count. Only the data-plane thread adds to it, so adding needs no locked instruction.
+/// A counter. Only the data-plane thread adds to it, so adding needs no locked instruction.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Stays at the greatest number once it is there.
+    /// Adds `more`; saturates at the maximum.
     pub fn add(&self, more: u64) {
         let before = self.0.load(Ordering::Relaxed);
         self.0.store(before.saturating_add(more), Ordering::Relaxed);
@@ -22,26 +22,26 @@ impl Counter {
     }
 }
 
-/// The greatest bound of a histogram, as OpenTelemetry's conventions for generative AI advise for the durations of
-/// requests: 81.92 s.
+/// The upper bound of histograms that OpenTelemetry's conventions for generative AI recommend for request durations: 81.92
+/// s.
 const MAX_BOUND_US: u64 = 81_920_000;
 
-/// Buckets whose bounds double from 10 ms on, and the one without a bound: those conventions' own.
+/// The number of buckets in these conventions: their bounds double from 10 ms, and the last has no bound.
 const DEFAULT_BUCKETS: usize = 15;
-/// The same with bounds from 0.625 ms on.
+/// The number of buckets with bounds from 0.625 ms.
 pub const FINE_BUCKETS: usize = 19;
 
-/// Durations, in few buckets: each bound is twice the one before.
+/// A histogram of durations, with few buckets: each bound is twice the previous one.
 #[derive(Debug)]
 pub struct Histogram<const BUCKETS: usize = DEFAULT_BUCKETS> {
-    /// The last is for what is longer than every bound.
+    /// The last bucket is for durations above every bound.
     counts: [Counter; BUCKETS],
     sum_us: Counter,
 }
 
-/// What a histogram holds.
+/// The contents of a histogram.
 pub struct HistogramSnapshot<const BUCKETS: usize = DEFAULT_BUCKETS> {
-    /// Upper bounds in seconds, and how many are above the bound before and not above this one.
+    /// Upper bounds in seconds, and the number of values above the previous bound and not above this one.
     pub buckets: [(f64, u64); BUCKETS],
     pub count: u64,
     pub sum_seconds: f64,

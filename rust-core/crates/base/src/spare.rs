@@ -1,21 +1,21 @@
-//! Buffers that serve one connection after another.
+//! Buffers that are shared by connections, one after the other.
 //!
-//! Of many connections most wait, and what waits needs no buffer for what passes: it borrows one when something comes and
-//! gives it back before it waits again. The few that are in use stay in the processor's cache.
+//! Most connections are idle at any time, and an idle connection needs no buffer for relayed bytes. It borrows one when
+//! bytes arrive and returns it before it waits again. The few buffers in use stay in the processor's cache.
 
 use std::cell::RefCell;
 
-/// Buffers that are kept for others.
+/// Maximum number of buffers in the pool.
 const MAX_BUFFERS: usize = 64;
-/// Of a larger buffer the memory is not kept, in bytes.
+/// Maximum size of a buffer that is kept, in bytes.
 const MAX_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Buffers that nobody uses.
+/// Unused buffers.
 #[derive(Default)]
 pub struct BufferPool(RefCell<Vec<Vec<u8>>>);
 
 impl BufferPool {
-    /// Gives a buffer that has no memory some; that which was used last, if there is any.
+    /// Gives memory to a buffer that has none: the most recently used one, if there is any.
     pub fn acquire(&self, buffer: &mut Vec<u8>) {
         if buffer.capacity() == 0
             && let Some(spare) = self.0.borrow_mut().pop()
@@ -24,7 +24,7 @@ impl BufferPool {
         }
     }
 
-    /// Takes the memory of a buffer back, if nothing is in it.
+    /// Takes back the memory of a buffer, if it is empty.
     pub fn release(&self, buffer: &mut Vec<u8>) {
         if buffer.capacity() == 0 || !buffer.is_empty() {
             return;

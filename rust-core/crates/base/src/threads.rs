@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::Error;
 
-/// Counts the threads that still run.
+/// Counts the running threads.
 pub struct Threads {
     remaining: Mutex<usize>,
     finished: Condvar,
@@ -15,7 +15,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Counts `left` threads that are to be spawned.
+    /// Creates a counter for `left` threads that are to be spawned.
     pub fn new(left: usize) -> Arc<Self> {
         Arc::new(Threads {
             remaining: Mutex::new(left),
@@ -24,12 +24,12 @@ impl Threads {
         })
     }
 
-    /// Whether one of them has failed.
+    /// Whether any of them has failed.
     pub fn any_failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
     }
 
-    /// Waits until all have ended, at most `timeout`; `true` when they have and none failed.
+    /// Waits at most `timeout` until all have ended; returns true if they have and none failed.
     pub fn join(&self, timeout: Duration) -> bool {
         let left = self.remaining.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.finished.wait_timeout_while(left, timeout, |left| *left != 0);
@@ -37,7 +37,7 @@ impl Threads {
         *left == 0 && !self.any_failed()
     }
 
-    /// Starts one.
+    /// Spawns a thread.
     pub fn spawn(
         self: &Arc<Self>,
         name: &'static str,

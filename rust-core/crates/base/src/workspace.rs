@@ -1,7 +1,7 @@
-//! What an answer is made of while it passes: memory that serves one answer after another, whoever's they are.
+//! Buffers for relaying a response, shared by responses of all clients, one after the other.
 //!
-//! Of many exchanges at a time most wait. An answer takes a workspace when its head has come and gives it back before it
-//! waits for its record, so that few workspaces do for many connections, and those stay in the processor's cache.
+//! Most exchanges are waiting at any time. A response takes a workspace when its head arrives and returns it before it waits
+//! for its record. So a few workspaces are enough for many connections, and they stay in the processor's cache.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,30 +12,31 @@ use proofgate_providers::{Dialect, UsageReader};
 
 use crate::memory::{MemoryBudget, MemoryExhausted, MemoryReservation};
 
-/// Workspaces that are kept for answers to come.
+/// Maximum number of pooled workspaces.
 const MAX_POOLED: usize = 64;
-/// Bytes of memory that an inspector keeps for the next answer.
+/// Bytes of memory that an inspector keeps for the next response.
 const RETAINED_INSPECTOR_BYTES: usize = 64 * 1024;
-/// A workspace that has more memory is not kept, in bytes.
+/// Maximum size of a workspace that is kept, in bytes.
 const MAX_RETAINED_BYTES: usize = 128 * 1024;
 
+/// The buffers of one response while it is relayed.
 pub struct ResponseWorkspace {
     /// Decoded bytes on their way to the client.
     pub chunk: Vec<u8>,
-    /// The end of the answer, held back until its completion is written.
+    /// The end of the response, held back until its completion is written.
     pub held_back: Vec<u8>,
-    /// What has come of an answer whose kind is not known yet, or of an event.
+    /// The first part of a response of unknown kind, or of an event.
     pub partial: Vec<u8>,
     pub usage: UsageReader,
-    /// What looks at answers, once there were rules for them.
+    /// The inspector of responses, if there are rules.
     inspector: Option<ResponseInspector>,
-    /// What it has let pass.
+    /// Bytes that the inspector has cleared.
     pub cleared: Vec<u8>,
-    /// Most bytes of an answer that the inspector holds.
+    /// Maximum bytes of a response that the inspector holds.
     inspection_limit: usize,
-    /// Whether the inspector is at work on this answer.
+    /// Whether the inspector is active for this response.
     is_inspecting: bool,
-    /// What is taken of the budget for what is held of the answer.
+    /// The reservation for held bytes of the response.
     reservation: MemoryReservation,
 }
 
@@ -54,19 +55,19 @@ impl ResponseWorkspace {
         }
     }
 
-    /// Takes room for what the inspector holds and for `more` bytes.
+    /// Reserves memory for what the inspector holds and for `more` bytes.
     ///
     /// # Errors
-    /// [`MemoryExhausted`]: it must not be given these bytes.
+    /// [`MemoryExhausted`]: these bytes must not be passed to the inspector.
     pub fn reserve(&mut self, more: usize) -> Result<(), MemoryExhausted> {
         let held = self.inspector.as_ref().map_or(0, ResponseInspector::capacity);
         self.reservation.resize(held.saturating_add(more))
     }
 
-    /// Gives back what the inspector no longer needs: it has seen the end of the answer, or sees no more of it.
+    /// Releases what the inspector no longer needs: it has seen the end of the response, or sees no more of it.
     ///
     /// # Errors
-    /// [`MemoryExhausted`] when what it made of the answer takes more room than there is.
+    /// [`MemoryExhausted`] if its output needs more memory than there is.
     pub fn finish_inspection(&mut self) -> Result<(), MemoryExhausted> {
         if let Some(inspector) = &mut self.inspector {
             inspector.release_memory(RETAINED_INSPECTOR_BYTES);
@@ -75,19 +76,19 @@ impl ResponseWorkspace {
         self.reserve(made)
     }
 
-    /// The room of what is still to be sent, for the time after the workspace has been given back.
+    /// Takes the reservation for bytes that are still to be sent after the workspace was returned.
     pub fn take_reservation(&mut self) -> MemoryReservation {
         self.reservation.take()
     }
 
-    /// Bytes of memory that it takes, for the most part.
+    /// Returns most of the memory that it uses, in bytes.
     fn capacity(&self) -> usize {
         let out = self.chunk.capacity() + self.held_back.capacity();
         let buffers = out + self.cleared.capacity() + self.partial.capacity();
         buffers + self.inspector.as_ref().map_or(0, ResponseInspector::capacity)
     }
 
-    /// Has the inspector look at the answer from here on; says whether it did not before.
+    /// Starts the inspection of the response; returns whether it was not active before.
     pub fn inspect(&mut self, dialect: Dialect, kind: ResponseKind, limit: u64) -> bool {
         if std::mem::replace(&mut self.is_inspecting, true) {
             return false;
@@ -98,26 +99,26 @@ impl ResponseWorkspace {
             other => *other = Some(ResponseInspector::new(dialect, kind, limit)),
         }
         self.inspection_limit = limit;
-        // What an answer before this one has left may be more than there is room for.
+        // The previous response may have left more memory than the budget permits.
         if self.reserve(0).is_err() {
             self.inspector = Some(ResponseInspector::new(dialect, kind, limit));
         }
         true
     }
 
-    /// The inspector, if it has seen anything of this answer, and where it puts what it lets pass.
+    /// Returns the inspector and its output, if it has seen any of this response.
     pub fn inspector(&mut self) -> Option<(&mut ResponseInspector, &mut Vec<u8>)> {
         let inspector = self.inspector.as_mut().filter(|_| self.is_inspecting)?;
         Some((inspector, &mut self.cleared))
     }
 
-    /// The tokens that the upstream says it has used.
+    /// Returns the token usage that the upstream reports.
     pub fn usage(&self) -> Option<Usage> {
         self.usage.usage().map(to_record_usage)
     }
 }
 
-/// A usage as records have it.
+/// Converts a usage to the form of records.
 pub fn to_record_usage(usage: proofgate_providers::Usage) -> Usage {
     Usage {
         prompt_tokens: usage.prompt_tokens,
@@ -135,7 +136,7 @@ pub fn to_record_usage(usage: proofgate_providers::Usage) -> Usage {
     }
 }
 
-/// Workspaces that nobody uses.
+/// Unused workspaces.
 #[expect(clippy::vec_box, reason = "an answer owns its box, and returns that box")]
 pub struct WorkspacePool {
     free: RefCell<Vec<Box<ResponseWorkspace>>>,
@@ -150,7 +151,7 @@ impl WorkspacePool {
         }
     }
 
-    /// An empty workspace; the one that was used last, if there is any.
+    /// Returns an empty workspace: the most recently used one, if there is any.
     pub fn acquire(&self) -> Box<ResponseWorkspace> {
         let Some(mut workspace) = self.free.borrow_mut().pop() else {
             return Box::new(ResponseWorkspace::new(&self.budget));
@@ -163,7 +164,7 @@ impl WorkspacePool {
         workspace
     }
 
-    /// Takes back the workspace of an answer that is over.
+    /// Takes back the workspace of a finished response.
     pub fn release(&self, mut workspace: Box<ResponseWorkspace>) {
         workspace.take_reservation();
         let mut spare = self.free.borrow_mut();

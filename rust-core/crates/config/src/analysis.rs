@@ -1,46 +1,48 @@
-//! Which answers are analysed.
+//! The section `analysis`: which responses are analysed.
 
 use proofgate_analysis::AnalysisSettings;
 use proofgate_base::Error;
 use serde::Deserialize;
 
-/// Which answers are analysed, and how.
+/// Which responses are analysed, and how.
 #[derive(Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AnalysisConfig {
-    /// The share of answers that are analysed, 0 to 1.
+    /// The fraction of responses that are analysed, 0 to 1.
     pub sample: f64,
-    /// Whose; all tenants' when it is empty.
+    /// Tenants whose responses are analysed; empty means all.
     pub tenants: Vec<String>,
-    /// Of which models; of all when it is empty.
+    /// Models whose responses are analysed; empty means all.
     pub models: Vec<String>,
-    /// Answers in a window.
+    /// Number of responses in a window.
     pub window: usize,
-    /// The most false findings of drift for each window.
+    /// Maximum expected number of false drift findings for each window.
     pub false_alarms: f64,
-    /// Alternatives of a token that entropies are compared by.
+    /// Number of alternatives of a token that entropies are computed from.
     pub top_logprobs: usize,
-    /// Tokens that the models know, where that is known.
+    /// Vocabulary size of the models, in tokens, if known.
     pub vocabulary: Option<u64>,
-    /// From which share of repeated groups of words on an answer is flagged.
+    /// The fraction of repeated n-grams from which a response is flagged.
     pub repetition: f64,
-    /// Bytes of an answer that are copied, at most.
+    /// Maximum bytes of a response that are copied.
     #[serde(rename = "maxAnswerBytes")]
     pub answer_bytes: usize,
-    /// Bytes of all copies together, at most.
+    /// Maximum bytes of all copies together.
     #[serde(rename = "maxCopyBytes")]
     pub copy_bytes: usize,
-    /// Pairs of tenant and model that are followed, at most.
+    /// Maximum number of pairs of tenant and model that are tracked.
     #[serde(rename = "maxPairs")]
     pub pairs: usize,
 }
 
-/// Answers of all windows whose numbers are kept, some 300 bytes each, at most.
+/// Maximum number of responses in all windows whose numbers are kept, about 300 bytes each.
 const MAX_RETAINED_ANSWERS: usize = 400_000;
 
 impl AnalysisConfig {
+    /// Checks the numbers.
+    ///
     /// # Errors
-    /// [`Error::Config`] with the first number that is out of its bounds.
+    /// [`Error::Config`] with the first number that is out of bounds.
     pub fn check(&self) -> Result<(), Error> {
         let bounds = [
             ("sample", (0.0..=1.0).contains(&self.sample)),

@@ -1,4 +1,4 @@
-//! How clients are met, and how much they may send: the sections `tls`, `cors`, `timeouts`, `limits` and `metrics`.
+//! Client connections and their limits: the sections `tls`, `cors`, `timeouts`, `limits` and `metrics`.
 
 use std::time::Duration;
 
@@ -6,26 +6,28 @@ use serde::Deserialize;
 
 use crate::seconds::{optional_seconds, seconds};
 
+/// The PROXY protocol between the load balancer and the worker.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProxyProtocol {
-    /// What the load balancer writes before the name of the tenant that it routed for.
+    /// The secret that the load balancer writes before the name of the routed tenant.
     pub routing_key: String,
 }
 
+/// TLS for client connections.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Tls {
     pub certificate_pem: String,
     pub private_key_pem: String,
     pub min_version: String,
-    /// Authorities of clients' certificates: a client without one is not served. `None`: no certificate is requested.
+    /// Authorities of client certificates: a client without one is refused. `None`: no certificate is requested.
     #[serde(default)]
     pub client_ca_pem: Option<String>,
-    /// DNS names, one of which a client's certificate must have. Empty: the authority is enough.
+    /// DNS names, one of which a client's certificate must have. Empty: any certificate of the authority is accepted.
     #[serde(default)]
     pub client_names: Vec<String>,
-    /// Whether connections without TLS are served as well, behind a load balancer that changes over.
+    /// Whether connections without TLS are served as well, while a load balancer is migrated.
     #[serde(default)]
     pub accept_plain: bool,
 }
@@ -34,11 +36,12 @@ pub struct Tls {
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Cors {
-    /// Origins as browsers send them; `*` alone admits every page.
+    /// Origins as browsers send them; a single `*` allows every page.
     pub allowed_origins: Vec<String>,
     pub max_age_seconds: u32,
 }
 
+/// The timeouts of exchanges and of client connections.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Timeouts {
@@ -50,23 +53,23 @@ pub struct Timeouts {
     pub client_idle: Duration,
     #[serde(rename = "upstreamConnectSeconds", deserialize_with = "seconds")]
     pub upstream_connect: Duration,
-    /// From the begin of an attempt to the head of its answer; `None`: as `upstream_response`.
+    /// From the start of an attempt to the head of its response; `None`: as `upstream_response`.
     #[serde(
         rename = "upstreamFirstByteSeconds",
         default,
         deserialize_with = "optional_seconds"
     )]
     pub upstream_first_byte: Option<Duration>,
-    /// Between the bytes of an answer.
+    /// Between two reads of a response.
     #[serde(rename = "upstreamResponseSeconds", deserialize_with = "seconds")]
     pub upstream_response: Duration,
-    /// From a request's head to the end of its answer.
+    /// From a request's head to the end of its response.
     #[serde(rename = "answerSeconds", deserialize_with = "seconds")]
     pub answer: Duration,
     /// The longest silence of a stream before its client gets a comment; `None`: no comments.
     #[serde(rename = "heartbeatSeconds", default, deserialize_with = "optional_seconds")]
     pub heartbeat: Option<Duration>,
-    /// The age of a client's connection after which the next answer ends it.
+    /// The age of a client's connection after which the next response closes it.
     #[serde(rename = "connectionAgeSeconds", deserialize_with = "seconds")]
     pub connection_age: Duration,
     #[serde(rename = "drainSeconds", deserialize_with = "seconds")]
@@ -75,26 +78,28 @@ pub struct Timeouts {
     pub lame_duck: Duration,
 }
 
+/// Limits of requests and of memory.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Limits {
     pub head_bytes: usize,
     pub body_bytes: u64,
-    /// Bytes of a form with files, of which only a part is held.
+    /// Maximum bytes of a form with files, of which only a part is held in memory.
     #[serde(default = "upload_bytes")]
     pub upload_bytes: u64,
     pub connections: usize,
-    /// File descriptors that the worker counts on; by default as many as the process may open.
+    /// Number of file descriptors that the worker may use; by default as many as the process may open.
     #[serde(default)]
     pub descriptors: Option<u64>,
-    /// Bytes of request bodies that may be in memory at a time, of all connections together.
+    /// Maximum bytes of request bodies in memory at a time, for all connections together.
     pub buffered_bytes: u64,
 }
 
+/// The settings of the metrics.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Metrics {
-    /// Combinations of tenant, model and provider that have series of their own, at most.
+    /// Maximum number of combinations of tenant, model and provider with their own series.
     pub label_sets: usize,
 }
 
@@ -104,7 +109,7 @@ impl Default for Metrics {
     }
 }
 
-/// What is measured beside the metrics that are always there.
+/// Optional measurements beside the permanent metrics.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Profiling {

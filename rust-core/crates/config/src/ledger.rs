@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::seconds::seconds;
 
+/// The settings of the ledger.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Ledger {
@@ -19,26 +20,26 @@ pub struct Ledger {
     pub segment_bytes: u64,
     /// When a log ends and the next one begins.
     pub rotation: LogRotation,
-    /// How bodies are stored; `None` where no tenant may have them stored.
+    /// How bodies are stored; `None` if no tenant may have them stored.
     #[serde(default)]
     pub payloads: Option<PayloadsConfig>,
-    /// The folder of tenants' shred keys, which is read when this comes into service, so that they are nowhere else; `None`
-    /// means that salts are stored whole.
+    /// The directory of tenants' shred keys, which is read when this configuration is put into service, so that the keys are
+    /// nowhere else. `None` means that salts are stored whole.
     #[serde(default)]
     pub shred_keys_directory: Option<String>,
-    /// Whether records have the address of the client.
+    /// Whether records contain the client's address.
     #[serde(default)]
     pub record_client_address: bool,
-    /// Whether records have the end user's name, as the client gives it.
+    /// Whether records contain the end user's name, as the client sends it.
     #[serde(default)]
     pub record_end_user: bool,
-    /// Where a checkpoint of each shard is held, outside the ledger.
+    /// Where a checkpoint of each shard is held outside the ledger.
     #[serde(default)]
     pub held_checkpoints: Option<HeldCheckpoints>,
 }
 
 impl Ledger {
-    /// What records say of persons.
+    /// Returns which personal data records contain.
     pub fn personal_data(&self) -> PersonalData {
         PersonalData {
             client_address: self.record_client_address,
@@ -46,7 +47,7 @@ impl Ledger {
         }
     }
 
-    /// Whether all that is fixed for the life of a worker is as in `other`.
+    /// Whether everything that is fixed for the life of a worker is the same as in `other`.
     pub(crate) fn is_fixed_as(&self, other: &Ledger) -> bool {
         let Ledger {
             name,
@@ -77,12 +78,12 @@ impl Ledger {
     }
 }
 
-/// What records say of persons beyond pseudonyms: a record cannot be erased, only its whole log removed.
+/// Personal data that records contain beyond pseudonyms. A record cannot be erased; only its whole log can be removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PersonalData {
-    /// The address of the client.
+    /// The client's address.
     pub client_address: bool,
-    /// The end user's name, as the client gives it.
+    /// The end user's name, as the client sends it.
     pub end_user: bool,
 }
 
@@ -90,9 +91,9 @@ pub struct PersonalData {
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LogRotation {
-    /// Bytes of its records.
+    /// Maximum bytes of its records.
     pub bytes: u64,
-    /// How long it lasts at most.
+    /// Maximum age.
     #[serde(rename = "seconds", deserialize_with = "seconds")]
     pub age: Duration,
 }
@@ -101,25 +102,25 @@ pub struct LogRotation {
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PayloadsConfig {
-    /// What holds for plans and tenants that say nothing of it.
+    /// The default for plans and tenants without a setting.
     pub mode: PayloadMode,
-    /// Bytes of a body that is stored, at most.
+    /// Maximum bytes of a stored body.
     pub max_bytes: usize,
-    /// Bytes of all copies in memory together, at most.
+    /// Maximum bytes of all copies in memory together.
     pub budget_bytes: usize,
 }
 
-/// What becomes of bodies.
+/// How bodies are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum PayloadMode {
-    /// Records have commitments to them, and that is all.
+    /// Records only contain commitments to them.
     Committed,
     /// They are stored as well.
     Stored,
 }
 
-/// The text of a signing key's file: the key, the one before it where that is still needed, and statements of succession.
-/// Two are equal when the key is.
+/// The text of a signing key's file: the key, the previous key if it is still needed, and key succession statements. Two are
+/// equal if the key is the same.
 #[derive(Deserialize)]
 #[serde(transparent)]
 pub struct SigningKeyFile(pub String);
@@ -130,17 +131,17 @@ impl PartialEq for SigningKeyFile {
     }
 }
 
-/// Checkpoints kept where no writer of the volume can change them.
+/// Checkpoints stored where no writer of the volume can change them.
 #[derive(PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HeldCheckpoints {
-    /// One file for each shard, named by its number.
+    /// The directory with one file for each shard, named by its number.
     pub directory: String,
     #[serde(rename = "keptBy")]
     pub by: HeldBy,
 }
 
-/// Who keeps them.
+/// Who writes the held checkpoints.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum HeldBy {
     /// The worker itself.
@@ -152,8 +153,8 @@ pub enum HeldBy {
 /// When a record counts as written.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum Durability {
-    /// After `write(2)`: survives the process, not the machine.
+    /// After `write(2)`: survives a crash of the process, but not of the machine.
     Written,
-    /// After `fdatasync(2)`: survives the machine.
+    /// After `fdatasync(2)`: survives a crash of the machine.
     Synced,
 }

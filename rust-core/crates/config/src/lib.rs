@@ -1,9 +1,8 @@
-//! A worker's configuration, as the Python loader hands it over: checked, complete, every file already read.
+//! A worker's configuration, as the Python loader passes it: checked, complete, every file already read.
 //!
-//! The document has the sections of the configuration file, with their names, words and units. Beside them stands what is
-//! in files (keys, certificates), and what was put together from several places. Each section is here once, in the form in
-//! which it is read. What layers make of it (routes, terms, pools, clocks) is
-//! theirs.
+//! The document has the sections of the configuration file, with their names, values and units. It also contains what is in
+//! files (keys, certificates) and what was combined from several places. Each section is defined here once, in the form in
+//! which it is read. The layers define what they build from it (routes, terms, pools, clocks).
 #![forbid(unsafe_code)]
 #![allow(
     missing_docs,
@@ -44,7 +43,7 @@ pub use reasons::{Reason, Reasons};
 pub use telemetry::{AccessLogMode, Settings, TelemetryConfig, Traces, TracesConfig};
 pub use terms::{ApiKey, GuardedTools, HostedTools, OnFlag, Plan, Tenant};
 
-/// A worker's configuration as the Python loader hands it over: checked, complete, every file already read.
+/// A worker's configuration as the Python loader passes it: checked, complete, every file already read.
 ///
 /// It holds secrets, so it has no `Debug`.
 #[derive(Deserialize)]
@@ -52,21 +51,22 @@ pub use terms::{ApiKey, GuardedTools, HostedTools, OnFlag, Plan, Tenant};
 pub struct Config {
     pub ledger: Ledger,
     pub listen: String,
-    /// Every connection begins with a PROXY v2 header, as from the load balancer; `None` means that clients connect.
+    /// The settings for connections that start with a PROXY v2 header, from the load balancer; `None` means that clients
+    /// connect directly.
     #[serde(default)]
     pub proxy_protocol: Option<ProxyProtocol>,
     pub providers: Vec<Provider>,
     #[serde(default)]
     pub egress: Option<EgressConfig>,
     pub models: Vec<Model>,
-    /// What models cost; of those that come with the gateway only when the configuration asks for them.
+    /// Prices of models; built-in prices are included only if the configuration requests them.
     #[serde(default)]
     pub prices: Vec<proofgate_prices::PriceEntry>,
     pub tenants: Vec<Tenant>,
-    /// What tenants of shards may use, by name.
+    /// The named plans, for tenants of shards.
     #[serde(default)]
     pub plans: Vec<Plan>,
-    /// There are tenants in shards, and their digests are part of the configuration's.
+    /// Set if there are tenants in shards, whose digests are then part of the configuration's digest.
     #[serde(default)]
     pub tenant_shards: Option<TenantShards>,
     #[serde(default)]
@@ -74,10 +74,10 @@ pub struct Config {
     /// The rules; `None` means that nothing is scanned.
     #[serde(default)]
     pub policy: Option<PolicyConfig>,
-    /// The policies that are evaluated outside of the data plane.
+    /// The external policies.
     #[serde(default, rename = "policies")]
     pub hooks: Hooks,
-    /// TLS towards clients; `None` means plain TCP.
+    /// TLS for client connections; `None` means plain TCP.
     #[serde(default)]
     pub tls: Option<Tls>,
     #[serde(default)]
@@ -88,21 +88,21 @@ pub struct Config {
     pub limits: Limits,
     #[serde(default)]
     pub metrics: Metrics,
-    /// What is told of exchanges beyond the metrics.
+    /// What is reported of exchanges beyond the metrics.
     #[serde(default)]
     pub telemetry: TelemetryConfig,
-    /// Which answers are analysed; `None` means that none is.
+    /// Which responses are analysed; `None` means none.
     #[serde(default)]
     pub analysis: Option<AnalysisConfig>,
-    /// SHA-256 of the configuration without its secrets, in hex; stands in every admission.
+    /// SHA-256 of the configuration without its secrets, in hex; part of every admission record.
     pub config_digest: String,
 }
 
 impl Config {
-    /// Reads a configuration from JSON.
+    /// Parses a configuration from JSON.
     ///
     /// # Errors
-    /// [`Error::Config`] with the place of the first mistake; never with a value.
+    /// [`Error::Config`] with the position of the first mistake; never with a value.
     pub fn from_json(text: &str) -> Result<Self, Error> {
         serde_json::from_str(text).map_err(|error| {
             Error::Config(format!(
@@ -113,12 +113,12 @@ impl Config {
         })
     }
 
-    /// Issuers of tokens that are believed.
+    /// Returns the issuers whose tokens are accepted.
     pub fn issuers(&self) -> &[Issuer] {
         self.jwt.as_ref().map_or(&[], |jwt| &jwt.issuers)
     }
 
-    /// The first field in which `other` differs that is only read at the start.
+    /// Returns the first field that differs in `other` and is only read at start.
     pub fn needs_restart(&self, other: &Config) -> Option<&'static str> {
         let fields = [
             ("ledger", self.ledger.is_fixed_as(&other.ledger)),
@@ -137,7 +137,7 @@ impl Config {
     }
 }
 
-/// Tenants that change without a new configuration. They arrive later.
+/// Set if tenants change without a new configuration. The tenants arrive later.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TenantShards {}
@@ -146,6 +146,6 @@ pub struct TenantShards {}
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Jwt {
-    /// Their keys arrive later.
+    /// The issuers of tokens. Their keys arrive later.
     pub issuers: Vec<Issuer>,
 }

@@ -1,42 +1,45 @@
-//! The section `models`: names that clients may ask for, and who serves them.
+//! The section `models`: names that clients may request, and the providers that serve them.
 
 use serde::Deserialize;
 
 use crate::reasons::Reasons;
 
+/// A model under the name that clients request.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Model {
     pub name: String,
-    /// The one that serves it, where there are no routes.
+    /// The provider, if there are no routes.
     #[serde(default)]
     pub provider: Option<String>,
-    /// Its name there; that in `name` when it is absent.
+    /// The provider's name for the model; `name` if absent.
     #[serde(default)]
     pub upstream_model: Option<String>,
-    /// Those that share its requests.
+    /// The providers between which requests are divided.
     #[serde(default)]
     pub routes: Vec<Route>,
-    /// Those that get what failed at all others, in this order.
+    /// The providers for requests that failed at all others, in this order.
     #[serde(default)]
     pub fallbacks: Vec<Fallback>,
-    /// What sends a request on to the next of them.
+    /// Which failures send a request to the next provider.
     #[serde(default, rename = "fallbackOn")]
     pub fall_back_on: Reasons,
-    /// Tokens set aside for the answer when a request names no maximum.
+    /// Tokens reserved for a response whose request sets no maximum.
     pub max_output_tokens: u64,
 }
 
+/// A provider that gets a part of the requests for a model.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Route {
     pub provider: String,
     #[serde(default)]
     pub upstream_model: Option<String>,
-    /// Its share of the requests; of 0 it gets those that failed elsewhere.
+    /// Its weight; a route of weight 0 only gets requests that failed at others.
     pub weight: u32,
 }
 
+/// A provider for requests that failed at all others.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Fallback {
@@ -45,17 +48,17 @@ pub struct Fallback {
     pub upstream_model: Option<String>,
 }
 
-/// A provider that answers for a model.
+/// A provider that serves a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target<'m> {
     pub provider: &'m str,
     pub upstream_model: &'m str,
-    /// Its share of the requests; of 0 it gets those that failed elsewhere.
+    /// Its weight; a target of weight 0 only gets requests that failed at others.
     pub weight: u32,
 }
 
 impl Model {
-    /// The providers that answer for it: those that share its requests, then those of what failed elsewhere.
+    /// Returns the providers that serve it: those between which requests are divided, followed by the fallbacks.
     pub fn targets(&self) -> impl Iterator<Item = Target<'_>> {
         let routes = self.routes.iter();
         let routes = routes.map(|route| (&route.provider, &route.upstream_model, route.weight));

@@ -1,4 +1,4 @@
-//! The sections `providers` and `egress`: where requests go, and how.
+//! The sections `providers` and `egress`: the upstreams of requests, and how they are reached.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::seconds::optional_seconds;
 
+/// A provider, and how requests to it are sent.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Provider {
@@ -19,73 +20,73 @@ pub struct Provider {
     pub kind: ProviderKind,
     #[serde(rename = "baseURL")]
     pub base_url: String,
-    /// What its requests carry; `None` where they carry nothing.
+    /// How requests authenticate; `None` if they do not.
     #[serde(default)]
     pub auth: Option<Auth>,
     #[serde(default)]
     pub api_key: Option<String>,
-    /// What requests to it are signed with; `None` where that is issued while the worker runs, and arrives later.
+    /// The keys that sign requests; `None` if they are issued while the worker runs, and arrive later.
     #[serde(default)]
     pub aws_keys: Option<AwsKeys>,
-    /// It needs a key or a certificate and there is none: requests for its models are refused, and for all others are not.
+    /// The required key or certificate is missing: requests for its models are refused, all others are served.
     #[serde(default)]
     pub key_missing: bool,
     /// The region that requests are signed for, such as `us-east-1`.
     #[serde(default)]
     pub region: Option<String>,
-    /// Where its models are in Vertex AI.
+    /// The Vertex AI project of its models.
     #[serde(default)]
     pub project: Option<String>,
-    /// A region of Google's, or `global`.
+    /// A Google region, or `global`.
     #[serde(default)]
     pub location: Option<String>,
-    /// The version of Azure's API whose paths name deployments; `None` where they do not.
+    /// The version of Azure's API whose paths name deployments; `None` if its paths do not.
     #[serde(default, rename = "apiVersion")]
     pub azure_api_version: Option<String>,
-    /// How an ARN stands in the path of its requests.
+    /// How an ARN is written in request paths.
     #[serde(default)]
     pub arn_in_path: ArnInPath,
     #[serde(default)]
     pub ca_pem: Option<String>,
-    /// What the worker shows to it, with its intermediates.
+    /// The worker's client certificate for the provider, with its intermediates.
     #[serde(default)]
     pub client_certificate_pem: Option<String>,
     #[serde(default)]
     pub client_key_pem: Option<String>,
     pub stream_usage: StreamUsage,
-    /// How Responses reach it, where it speaks OpenAI's API.
+    /// How Responses reach it, if it supports OpenAI's API.
     #[serde(default)]
     pub responses: Responses,
-    /// What becomes of fields that its dialect has no counterpart for.
+    /// How fields without a counterpart in its dialect are handled.
     #[serde(default, rename = "untranslatableFields")]
     pub untranslatable: UntranslatableFieldPolicy,
     /// Values of `anthropic-beta` that clients may send to it.
     #[serde(default, rename = "anthropicBetas")]
     pub betas: Option<Vec<String>>,
-    /// The tenant whose files and batches it keeps.
+    /// The tenant whose files and batches it stores.
     #[serde(default)]
     pub objects_of: Option<String>,
-    /// Requests that may be under way there at a time; `None` means any number.
+    /// Maximum number of concurrent requests; `None` means no limit.
     #[serde(default, rename = "maxConcurrentRequests")]
     pub max_concurrency: Option<u32>,
-    /// Idle connections that are to be there.
+    /// Minimum number of idle connections.
     #[serde(default, rename = "minIdleConnections")]
     pub min_idle: usize,
-    /// What may be spoken with it.
+    /// The allowed HTTP versions.
     #[serde(default)]
     pub http: Http,
-    /// What it allows in a minute, as far as this worker may use it.
+    /// Its rate limits per minute, as far as this worker may use them.
     #[serde(default, rename = "limits")]
     pub rate: Option<RateLimits>,
     #[serde(default)]
     pub timeouts: Option<ProviderTimeouts>,
-    /// It is reached through the egress proxy.
+    /// Whether it is reached through the egress proxy.
     #[serde(default)]
     pub proxied: bool,
     /// Header fields of every request to it.
     #[serde(default)]
     pub headers: Vec<ProviderHeader>,
-    /// Fields that are set in every JSON body that it is sent.
+    /// Fields that are set in every JSON body sent to it.
     #[serde(default)]
     pub body_fields: Option<BodyFields>,
 }
@@ -106,7 +107,7 @@ impl Provider {
         matches!(self.kind, ProviderKind::VertexAi) || self.auth.as_ref().is_some_and(is_token)
     }
 
-    /// How requests to Amazon are signed; `None` where they are not.
+    /// Returns how requests to Amazon are signed; `None` if they are not.
     pub fn aws(&self) -> Option<Aws<'_>> {
         let is_signed = |auth: &&Auth| match auth.kind {
             AuthType::AwsStaticKeys | AuthType::AwsWebIdentity | AuthType::AwsPodIdentity => true,
@@ -122,7 +123,7 @@ impl Provider {
         })
     }
 
-    /// Where its models are in Vertex AI; `None` where they are not there.
+    /// Returns the Vertex AI location of its models; `None` if it is not Vertex AI.
     pub fn vertex(&self) -> Option<Vertex<'_>> {
         (self.project.is_some() || self.location.is_some()).then(|| Vertex {
             project: self.project.as_deref().unwrap_or_default(),
@@ -131,7 +132,7 @@ impl Provider {
     }
 }
 
-/// How the gateway authenticates to a provider. Keys and tokens stand beside it, or arrive later.
+/// How the gateway authenticates to a provider. Keys and tokens are separate fields, or arrive later.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Auth {
@@ -139,6 +140,7 @@ pub struct Auth {
     pub kind: AuthType,
 }
 
+/// The kind of credentials for a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum AuthType {
     #[serde(rename = "APIKey")]
@@ -158,13 +160,13 @@ pub enum AuthType {
     GcpMetadataServer,
 }
 
-/// Whose signature requests to Amazon carry.
+/// The keys that sign requests to Amazon.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AwsKeys {
     pub access_key_id: String,
     pub secret_access_key: String,
-    /// Of temporary credentials.
+    /// The session token of temporary credentials.
     #[serde(default)]
     pub session_token: Option<String>,
 }
@@ -172,13 +174,13 @@ pub struct AwsKeys {
 /// How requests to Amazon are signed.
 #[derive(Clone, Copy)]
 pub struct Aws<'p> {
-    /// The region that they are signed for, such as `us-east-1`.
+    /// The region for which they are signed, such as `us-east-1`.
     pub region: &'p str,
-    /// `None` where they are issued while the worker runs, and arrive later.
+    /// `None` if they are issued while the worker runs, and arrive later.
     pub keys: Option<&'p AwsKeys>,
 }
 
-/// Where models are in Google's Vertex AI.
+/// The location of models in Google's Vertex AI.
 #[derive(Clone, Copy)]
 pub struct Vertex<'p> {
     pub project: &'p str,
@@ -186,25 +188,25 @@ pub struct Vertex<'p> {
     pub location: &'p str,
 }
 
-/// What may be asked of a provider in a minute; `None` means any amount.
+/// The rate limits of a provider per minute; `None` means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RateLimits {
     #[serde(default)]
     pub requests_per_minute: Option<NonZeroU64>,
-    /// Of prompts and answers.
+    /// Tokens of prompts and responses.
     #[serde(default)]
     pub tokens_per_minute: Option<NonZeroU64>,
 }
 
 impl RateLimits {
-    /// Whether the tokens of a request have to be known.
+    /// Whether the tokens of a request must be counted.
     pub fn counts_tokens(self) -> bool {
         self.tokens_per_minute.is_some()
     }
 }
 
-/// How long one provider may take, where that is not what holds for all.
+/// Timeouts of one provider that differ from the general ones.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProviderTimeouts {
@@ -223,17 +225,18 @@ pub struct ProviderTimeouts {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProviderHeader {
     pub name: String,
-    /// `None` where it is a secret that is not there: nothing is sent to the provider then.
+    /// `None` if it is a secret that is missing: nothing is sent to the provider then.
     #[serde(default)]
     pub value: Option<String>,
-    /// Whether the value is never to be logged.
+    /// Whether the value must never be logged.
     #[serde(default)]
     pub secret: bool,
 }
 
-/// Fields of every JSON body that a provider is sent, by their names.
+/// Fields that are set in every JSON body sent to a provider, by name.
 pub struct BodyFields(pub Vec<BodyField>);
 
+/// A field that is set in every JSON body sent to a provider.
 pub struct BodyField {
     pub name: String,
     /// JSON text.
@@ -263,30 +266,30 @@ impl<'de> Deserialize<'de> for BodyFields {
     }
 }
 
-/// Which HTTP is spoken with a provider.
+/// The HTTP version for a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum Http {
-    /// What it chooses in TLS (ALPN); HTTP/1.1 without TLS.
+    /// The version that it chooses in TLS (ALPN); HTTP/1.1 without TLS.
     Auto,
     #[default]
     Http1,
-    /// HTTP/2 and nothing else; without TLS with prior knowledge (RFC 9113 section 3.3).
+    /// Only HTTP/2; with prior knowledge if there is no TLS (RFC 9113 section 3.3).
     Http2,
 }
 
-/// Whether a stream is asked for its usage when the client does not ask.
+/// Whether usage is requested for a stream if the client does not request it.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum StreamUsage {
-    /// It is, and the client does not get it.
+    /// It is requested, and removed from the client's stream.
     Ask,
-    /// The provider gets the request as the client made it.
+    /// The request is sent as the client made it.
     Leave,
 }
 
-/// How Responses reach a provider of OpenAI's API.
+/// How Responses requests reach a provider of OpenAI's API.
 #[derive(Clone, Copy, Default, Deserialize)]
 pub enum Responses {
-    /// At its own `/responses`, unless its host is known to have none.
+    /// At its own `/responses`, unless its host is known not to have it.
     #[default]
     Auto,
     /// At its own `/responses`.
@@ -295,11 +298,12 @@ pub enum Responses {
     Translated,
 }
 
+/// The API of a provider.
 #[derive(Clone, Copy, Deserialize)]
 pub enum ProviderKind {
     #[serde(rename = "OpenAI")]
     OpenAi,
-    /// The same API, with another field for the key.
+    /// OpenAI's API with another header field for the key.
     #[serde(rename = "AzureOpenAI")]
     AzureOpenAi,
     Anthropic,
@@ -310,24 +314,24 @@ pub enum ProviderKind {
     VertexAi,
 }
 
-/// How a model that is named by an ARN stands in the path of Amazon's requests.
+/// How the ARN of a model is written in the path of Amazon's requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum ArnInPath {
     /// As one segment, its colons and slashes percent-encoded.
     #[default]
     Encoded,
-    /// As it is.
+    /// Unchanged.
     Literal,
 }
 
-/// Where a worker may connect to, and through what.
+/// The destinations to which a worker may connect, and the proxy.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EgressConfig {
-    /// Ranges of addresses that providers may be reached at; `None` means all but the machine's own.
+    /// Address ranges at which providers may be reached; `None` means all except forbidden ones, such as metadata services.
     #[serde(default)]
     pub allow: Option<Vec<String>>,
-    /// Through what providers are reached that say so.
+    /// The proxy for providers that are configured to use it.
     #[serde(default)]
     pub proxy: Option<EgressProxy>,
 }
@@ -338,7 +342,7 @@ pub struct EgressConfig {
 pub struct EgressProxy {
     /// `http://`, the host, and a port if it is not 80.
     pub url: String,
-    /// The value of `Proxy-Authorization`; `None` where it wants none.
+    /// The value of `Proxy-Authorization`; `None` if the proxy requires none.
     #[serde(default)]
     pub authorization: Option<String>,
 }

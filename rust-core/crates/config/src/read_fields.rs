@@ -1,7 +1,7 @@
-//! The fields that the core reads, as Serde's own derive knows them.
+//! The fields that the core reads, as Serde's derive reports them.
 //!
-//! Python writes the document that [`Config`] reads. Unknown fields are refused, so nothing can be written that is not read;
-//! this list shows the reverse: what is read, so that a test can compare it with what is written.
+//! Python writes the document that [`Config`] reads. Unknown fields are refused, so every written field is read. This list
+//! allows a test of the reverse: that every field that is read is written.
 
 use std::cell::Cell;
 use std::fmt;
@@ -13,8 +13,9 @@ use serde::forward_to_deserialize_any;
 
 use crate::Config;
 
-/// The path of each field and of each word of a [`Config`], in the order of the types: `providers[].timeouts.connectSeconds`,
-/// `ledger.durability=Synced`. The elements of a list and the values of an object with free names are `[]`.
+/// Returns the path of each field and each enum value of a [`Config`], in the order of the types:
+/// `providers[].timeouts.connectSeconds`, `ledger.durability=Synced`. List elements and values of objects with free names
+/// are `[]`.
 pub fn read_fields() -> Vec<String> {
     let mut found = Vec::new();
     explore(&mut Vec::new(), &mut Vec::new(), &mut found);
@@ -29,7 +30,7 @@ enum Step {
     Word(&'static str),
 }
 
-/// What a type asks of the place at the end of a path.
+/// What a type requests at the end of a path.
 #[derive(Clone, Copy)]
 enum Asked {
     Fields(&'static [&'static str]),
@@ -38,7 +39,7 @@ enum Asked {
     Value,
 }
 
-/// Adds what is below `path`. `inside`: the fields of the types around it, since a price can have a price inside.
+/// Adds the fields below `path`. `inside`: the fields of the enclosing types, since a price can contain a price.
 fn explore(path: &mut Vec<Step>, inside: &mut Vec<&'static [&'static str]>, found: &mut Vec<String>) {
     let steps: Vec<Step> = match asked_at(path) {
         Asked::Fields(names) if inside.contains(&names) => return,
@@ -64,7 +65,8 @@ fn explore(path: &mut Vec<Step>, inside: &mut Vec<&'static [&'static str]>, foun
     }
 }
 
-/// Reads a document that has nothing but `path`. Reading fails, since fields are missing: what was asked before that counts.
+/// Deserializes a document that contains only `path`. That fails, since fields are missing; the result is what was requested
+/// before.
 fn asked_at(path: &[Step]) -> Asked {
     let asked = Cell::new(Asked::Value);
     let _ = Config::deserialize(Probe { path, asked: &asked });
@@ -84,7 +86,7 @@ fn shown(path: &[Step]) -> String {
     text
 }
 
-/// The end of every reading: the document stops where the path does.
+/// The error that ends every deserialization: the document ends where the path does.
 #[derive(Debug)]
 struct PathEnds;
 
@@ -102,7 +104,7 @@ impl serde::de::Error for PathEnds {
     }
 }
 
-/// The document below a path's remaining steps.
+/// The document below the remaining steps of a path.
 #[derive(Clone, Copy)]
 struct Probe<'p> {
     path: &'p [Step],
@@ -192,7 +194,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
     }
 }
 
-/// A list of one element.
+/// A list with one element.
 struct One<'p>(Option<Probe<'p>>);
 
 impl<'de> SeqAccess<'de> for One<'_> {
@@ -203,7 +205,7 @@ impl<'de> SeqAccess<'de> for One<'_> {
     }
 }
 
-/// An object of one member, or a word with what belongs to it.
+/// An object with one member, or an enum value with its content.
 struct Member<'p>(&'static str, Option<Probe<'p>>);
 
 impl<'de> MapAccess<'de> for Member<'_> {

@@ -1,23 +1,23 @@
-//! What may send a request on to another provider.
+//! Reasons for a fallback to another provider.
 
 use serde::Deserialize;
 
-/// What may send a request on to another provider.
+/// A reason for a fallback to another provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum Reason {
-    /// No connection was made, or it took not all of the request.
+    /// No connection was made, or the request was not sent completely.
     Unreachable,
     /// 429.
     RateLimited,
     /// 408, 503 or 529.
     Overloaded,
-    /// All of the request left, and no answer began in time: it may have been answered and paid for.
+    /// The request was sent completely, and no response started in time: it may have run and been charged.
     Timeout,
-    /// 500, 502 or 504, or an end instead of an answer: it may have been answered and paid for.
+    /// 500, 502 or 504, or the connection ended before a response: it may have run and been charged.
     ServerError,
     /// 401 or 403: the provider does not accept the gateway's key.
     Unauthorized,
-    /// The provider says that the prompt is too long for its model.
+    /// The provider reports that the prompt is too long for its model.
     ContextLength,
 }
 
@@ -30,7 +30,7 @@ impl Reasons {
         self.0 & (1 << reason as u8) != 0
     }
 
-    /// Whether any of them is one that a provider gives in an answer.
+    /// Whether any of them is determined from a provider's response.
     pub fn may_be_answered(self) -> bool {
         self.0 & !(1 << Reason::Unreachable as u8 | 1 << Reason::Timeout as u8) != 0
     }
@@ -53,7 +53,7 @@ impl<'de> Deserialize<'de> for Reasons {
 }
 
 impl Reason {
-    /// What a status says, apart from those that say the prompt is too long.
+    /// Returns the reason for a status, apart from too long prompts.
     pub fn of_status(status: u16) -> Option<Reason> {
         match status {
             401 | 403 => Some(Reason::Unauthorized),

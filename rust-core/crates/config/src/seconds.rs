@@ -1,19 +1,19 @@
-//! Durations as the document has them: numbers of seconds, with fractions.
+//! Durations in the document: numbers of seconds, with fractions.
 
 use std::time::Duration;
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-/// The longest that is believed: more than 30 years.
+/// The maximum duration: more than 30 years.
 const MAX_SECONDS: f64 = 1e9;
 
-/// A number of seconds, 0 included.
+/// Deserializes a number of seconds, 0 included.
 pub(crate) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     duration(f64::deserialize(deserializer)?)
 }
 
-/// The same; `None` for null and 0.
+/// Deserializes a number of seconds; `None` for null and 0.
 pub(crate) fn optional_seconds<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {

@@ -1,25 +1,26 @@
-//! What telemetry reports of exchanges.
+//! The section `telemetry`: what is reported of exchanges.
 
 use proofgate_base::Error;
 use serde::Deserialize;
 
-/// What is to be told, as the configuration has it.
+/// The telemetry settings of the configuration.
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TelemetryConfig {
     #[serde(default)]
     pub access_log: AccessLogMode,
-    /// None: there are no traces.
+    /// `None` means that there are no traces.
     #[serde(default)]
     pub traces: Option<TracesConfig>,
 }
 
+/// The settings of traces.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TracesConfig {
-    /// The share of traces that begin here and are sampled, 0 to 1.
+    /// The fraction of traces started here that are sampled, 0 to 1.
     pub ratio: f64,
-    /// Whether providers are told the trace.
+    /// Whether the trace is propagated to providers.
     pub propagate: bool,
 }
 
@@ -28,28 +29,31 @@ pub struct TracesConfig {
 pub enum AccessLogMode {
     #[default]
     None,
-    /// Those that did not end well.
+    /// Those that did not complete successfully.
     Errors,
     All,
 }
 
-/// What is to be told, as a request needs it.
+/// The telemetry settings in the form that requests need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     pub access_log: AccessLogMode,
     pub traces: Option<Traces>,
 }
 
+/// The settings of traces in the form that requests need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traces {
-    /// Of how many of 2^64 trace ids the traces are sampled.
+    /// How many of 2^64 trace IDs are sampled.
     sampled: u128,
     pub propagate: bool,
 }
 
 impl Settings {
+    /// Checks and converts the settings.
+    ///
     /// # Errors
-    /// [`Error::Config`] when the ratio is none.
+    /// [`Error::Config`] if the ratio is not between 0 and 1.
     pub fn new(config: &TelemetryConfig) -> Result<Self, Error> {
         let traces = config.traces.as_ref().map(|traces| {
             if !(0.0..=1.0).contains(&traces.ratio) {
@@ -66,15 +70,15 @@ impl Settings {
         })
     }
 
-    /// Whether nobody wants to know anything of any exchange.
+    /// Whether no exchange is reported or traced.
     pub fn is_off(&self) -> bool {
         self.access_log == AccessLogMode::None && self.traces.is_none()
     }
 }
 
 impl Traces {
-    /// Whether a trace that begins here is sampled, by the lower half of its id, as OpenTelemetry's samplers by ratio do it:
-    /// whoever has the same ratio decides the same.
+    /// Whether a trace that starts here is sampled. The decision uses the lower half of its ID, like OpenTelemetry's ratio
+    /// samplers, so that samplers with the same ratio decide the same.
     pub fn samples(&self, trace: u128) -> bool {
         u128::from(trace as u64) < self.sampled
     }

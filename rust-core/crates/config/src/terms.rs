@@ -1,4 +1,4 @@
-//! The sections `plans` and `tenants`: who may use what, and how much.
+//! The sections `plans` and `tenants`: rights and limits.
 
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use serde::Deserialize;
 use crate::ledger::PayloadMode;
 use crate::seconds::seconds;
 
+/// A named plan, with the rights and limits of its tenants.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Plan {
@@ -20,10 +21,10 @@ pub struct Plan {
     pub endpoints: Option<Vec<Endpoint>>,
     #[serde(default)]
     pub hosted_tools: HostedTools,
-    /// Features of Anthropic's API that it may not use, by the names of their betas.
+    /// Features of Anthropic's API that it may not use, by their beta names.
     #[serde(default)]
     pub denied_betas: Vec<String>,
-    /// Tools that may not be called after a text of a tool that reads like instructions.
+    /// Tools that may not be called after a tool text that looks like instructions.
     #[serde(default)]
     pub guarded_tools: Option<GuardedTools>,
     /// Limits of a tenant as a whole.
@@ -32,26 +33,26 @@ pub struct Plan {
     /// Limits of each of its keys.
     #[serde(default)]
     pub key_limits: Limits,
-    /// What may be spent on models.
+    /// Budgets for models.
     #[serde(default)]
     pub model_budgets: Vec<ModelBudget>,
-    /// What the tenants of shards share that are of one namespace and have this plan.
+    /// Limits shared by the sharded tenants of one namespace that have this plan.
     #[serde(default)]
     pub namespace_limits: Limits,
-    /// How long a request waits that fits once others have released what they reserved.
+    /// How long a request may wait for other requests to release their reservations.
     #[serde(rename = "waitSeconds", default, deserialize_with = "seconds")]
     pub wait: Duration,
     #[serde(default)]
     pub policy: Option<TenantPolicy>,
-    /// Names of the policies that its requests ask for, in their order.
+    /// Names of the policies for its requests, in their order.
     #[serde(default)]
     pub policies: Vec<String>,
-    /// Whether bodies are stored; `None`: as the ledger has it.
+    /// Whether bodies are stored; `None`: the ledger's default.
     #[serde(default)]
     pub payloads: Option<PayloadMode>,
 }
 
-/// A tenant; the terms of its plan are already its own.
+/// A tenant, with the terms of its plan already applied.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Tenant {
@@ -63,10 +64,10 @@ pub struct Tenant {
     pub endpoints: Option<Vec<Endpoint>>,
     #[serde(default)]
     pub hosted_tools: HostedTools,
-    /// Features of Anthropic's API that it may not use, by the names of their betas.
+    /// Features of Anthropic's API that it may not use, by their beta names.
     #[serde(default)]
     pub denied_betas: Vec<String>,
-    /// Tools that may not be called after a text of a tool that reads like instructions.
+    /// Tools that may not be called after a tool text that looks like instructions.
     #[serde(default)]
     pub guarded_tools: Option<GuardedTools>,
     /// Limits of the tenant as a whole.
@@ -75,31 +76,31 @@ pub struct Tenant {
     /// Limits of each of its keys.
     #[serde(default)]
     pub key_limits: Limits,
-    /// What may be spent on models.
+    /// Budgets for models.
     #[serde(default)]
     pub model_budgets: Vec<ModelBudget>,
-    /// How long a request waits that fits once others have released what they reserved.
+    /// How long a request may wait for other requests to release their reservations.
     #[serde(rename = "waitSeconds", default, deserialize_with = "seconds")]
     pub wait: Duration,
     #[serde(default)]
     pub policy: Option<TenantPolicy>,
-    /// Names of the policies that its requests ask for, in their order.
+    /// Names of the policies for its requests, in their order.
     #[serde(default)]
     pub policies: Vec<String>,
-    /// Whether bodies are stored; `None`: as the ledger has it.
+    /// Whether bodies are stored; `None`: the ledger's default.
     #[serde(default)]
     pub payloads: Option<PayloadMode>,
 }
 
-/// Tools that a provider runs itself.
+/// The settings of provider-run tools.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct HostedTools {
-    /// The kinds that may be used.
+    /// The allowed kinds.
     pub allow: Vec<String>,
-    /// Calls of a request, or of one of its tools, that names no bound, where a budget in money counts.
+    /// Maximum calls for a request, or for one of its tools, that sets no bound, if a money budget counts it.
     pub max_calls: u64,
-    /// Tokens that a call is expected to bring at most; `None` for as many as the model takes.
+    /// Maximum tokens that a call is expected to add; `None` means as many as the model accepts.
     pub tokens_per_call: Option<u64>,
 }
 
@@ -113,16 +114,16 @@ impl Default for HostedTools {
     }
 }
 
-/// Tools that may not be called after a text of a tool that reads like instructions.
+/// Tools that may not be called after a tool text that looks like instructions.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GuardedTools {
-    /// Their names; one with a `*` at its end stands for all that begin so.
+    /// Their names; a `*` at the end matches all names with that prefix.
     pub names: Vec<String>,
     pub on_flag: OnFlag,
 }
 
-/// What becomes of a call of a guarded tool.
+/// How a call of a guarded tool is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum OnFlag {
     /// It is not delivered.
@@ -131,6 +132,7 @@ pub enum OnFlag {
     RequireApproval,
 }
 
+/// One API key of a tenant.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApiKey {
@@ -139,7 +141,7 @@ pub struct ApiKey {
     /// Unix seconds from which on the key is refused.
     #[serde(default)]
     pub expires_at: Option<u64>,
-    /// What its tenant calls it.
+    /// Its name, given by the tenant.
     #[serde(default)]
     pub name: Option<String>,
 }

@@ -1,19 +1,19 @@
-//! What the core reports of itself: one line on standard error for one event, in the form of the process's other lines.
+//! Log output of the core: one line on standard error for each event, in the format of the process's other lines.
 //!
-//! Python's lines have the same two forms (gateway/src/proofgate/logs.py): text, or JSON with `time`, `level`, `logger`
-//! and `message`. The core writes its own, because a thread of the data plane must not wait for the interpreter.
+//! Python's lines have the same two formats (gateway/src/proofgate/logs.py): text, or JSON with `time`, `level`, `logger`
+//! and `message`. The core writes its own lines, because a data-plane thread must not wait for the interpreter.
 
 use std::fmt;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How much an event matters, as Python's levels.
+/// The severity of an event, as in Python's levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
-    /// Something that is as it should be.
+    /// Normal operation.
     Info,
-    /// Something that somebody may have to look at.
+    /// Something that may need attention.
     Warning,
     /// Something that does not work.
     Error,
@@ -23,12 +23,12 @@ static JSON: AtomicBool = AtomicBool::new(false);
 
 const LOGGER: &str = "proofgate.core";
 
-/// From now on lines are JSON, or text.
+/// Sets whether lines are JSON or text from now on.
 pub fn use_json(json: bool) {
     JSON.store(json, Ordering::Relaxed);
 }
 
-/// Writes one line. That nobody reads it is nobody's mistake.
+/// Writes one line. Errors are ignored.
 pub fn write(level: Level, message: fmt::Arguments<'_>) {
     let line = format_line(JSON.load(Ordering::Relaxed), SystemTime::now(), level, message);
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
@@ -69,8 +69,8 @@ fn format_line(json: bool, now: SystemTime, level: Level, message: fmt::Argument
     }
 }
 
-/// A character of a line of text. What others wrote can be in a message, such as names of files: it must not forge a line or
-/// steer a terminal.
+/// Escapes a character of a text line. A message may contain text from others, such as file names, which must not forge a
+/// line or control a terminal.
 fn escape_unprintable(character: char) -> String {
     match character {
         ' '..='~' => character.to_string(),
@@ -78,7 +78,8 @@ fn escape_unprintable(character: char) -> String {
     }
 }
 
-/// A string of JSON in which all that is not printed is escaped; JSON itself requires it of the first 32 characters alone.
+/// Writes a JSON string in which all unprintable characters are escaped; JSON itself requires that only for the first 32
+/// characters.
 fn to_json_string(text: &str) -> String {
     let text = serde_json::Value::String(text.to_owned()).to_string();
     let escaped = text.chars().map(|character| {
@@ -103,7 +104,7 @@ impl Level {
     }
 }
 
-/// A time since 1970 in UTC, with milliseconds. The date is found as in "chrono-Compatible Low-Level Date Algorithms"
+/// Formats a time since 1970 in UTC, with milliseconds. The date follows "chrono-Compatible Low-Level Date Algorithms"
 /// (howardhinnant.github.io/date_algorithms.html, `civil_from_days`).
 fn rfc3339(since_1970: Duration) -> String {
     let seconds = since_1970.as_secs();

@@ -1,9 +1,9 @@
-//! Analysis of answers, after their clients were served.
+//! Analysis of responses, after they were sent to their clients.
 //!
-//! Where it is on, a copy of an answer is made as it is relayed. Once the completion was written and the last byte has been
-//! sent, the data-plane thread puts the copy into a bounded queue and forgets it; what finds no room is counted and
-//! dropped. A thread of its own reads it, and what is found comes back through another bounded queue, as numbers, to be
-//! recorded. Where analysis is off, an answer pays for one comparison, and each piece of it for another.
+//! If it is enabled, a copy of a response is made while it is relayed. Once the completion record is written and the last
+//! byte was sent, the data-plane thread puts the copy into a bounded queue and continues; copies that do not fit are counted
+//! and dropped. A separate thread analyses them and returns its findings as numbers through another bounded queue, to be
+//! recorded. If analysis is disabled, a response costs one comparison, and each piece of it another.
 
 mod analyst;
 mod copy;
@@ -22,12 +22,12 @@ pub use tap::{AnalysisContext, Tap};
 
 use crate::metrics::Metrics;
 
-/// Answers that may wait to be analysed; their bytes are bounded besides.
+/// Maximum number of responses that wait to be analysed; their bytes are limited separately.
 const MAX_QUEUED_RESPONSES: usize = 1024;
-/// Findings that may wait to be recorded.
+/// Maximum number of findings that wait to be recorded.
 const MAX_QUEUED_FINDINGS: usize = 256;
 
-/// The data-plane thread's end, the thread that analyses, and what it finds.
+/// Creates the data-plane thread's side, the analysis thread, and the receiver of its findings.
 pub fn create_analysis(config: &AnalysisConfig, metrics: &Metrics) -> (Tap, Analyser, FindingReceiver) {
     let (queue, answers) = channel(MAX_QUEUED_RESPONSES);
     let (found, findings) = channel(MAX_QUEUED_FINDINGS);
@@ -75,7 +75,7 @@ mod tests {
 
     const ANSWER: &[u8] = br#"{"choices":[{"index":0,"message":{"content":"Hi"},"finish_reason":"stop"}]}"#;
 
-    /// A copy of an answer of so many bytes at least.
+    /// A copy of a response of at least this many bytes.
     fn copy(tap: &Tap, tenant: &str, bytes: usize) -> ResponseCopy {
         let mut copy = tap.new_copy(&tenant.into(), ResponseDialect::Chat);
         copy.append(ANSWER);
@@ -200,7 +200,7 @@ mod tests {
         analyst.run_with(|analyst, answered| {
             seen += 1;
             if seen == 3 {
-                // A panic without a word, whose backtrace nobody wants.
+                // Panics without a message or backtrace.
                 std::panic::resume_unwind(Box::new(()));
             }
             analyst.analyse(answered);

@@ -1,6 +1,6 @@
-//! Whom a request is for, as its client says: its session, its agent, its end user and its trace.
+//! The attribution of a request by its client: its session, its agent, its end user and its trace.
 //!
-//! Nothing authenticates any of it, so nothing depends on it: it is recorded, and what cannot be is left out.
+//! None of it is authenticated, so nothing depends on it. It is recorded; invalid values are left out.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,16 +12,16 @@ use proofgate_wire::Headers;
 
 use crate::telemetry::parse_trace_id;
 
-/// Bytes of memory that a connection keeps for the texts of its next request.
+/// Bytes of memory that a connection keeps for the attribution of its next request.
 const RETAINED_BYTES: usize = 256;
 
-/// What a header field says. Of several for the same the greatest is taken, and of these the first.
+/// The meaning of a header field. If several fields name a session, the greatest variant wins, and the first field of it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum AttributionHeader {
-    /// Of Codex before it had sessions apart from conversations.
+    /// Codex, before its sessions were separate from conversations.
     LegacySession,
     Session,
-    /// Claude Code's, which it has made for gateways.
+    /// Claude Code's, which is intended for gateways.
     ClaudeSession,
     Agent,
     ParentAgent,
@@ -29,7 +29,7 @@ enum AttributionHeader {
 }
 
 impl AttributionHeader {
-    /// By the name of a field: Claude Code's are those of its gateway protocol, Codex's those of its client for Responses.
+    /// Maps a field name: Claude Code's are from its gateway protocol, Codex's from its Responses client.
     fn from_name(name: &str) -> Option<Self> {
         const NAMES: [(&str, AttributionHeader); 11] = [
             ("session-id", AttributionHeader::Session),
@@ -44,7 +44,7 @@ impl AttributionHeader {
             ("x-codex-parent-thread-id", AttributionHeader::ParentAgent),
             ("x-claude-code-parent-agent-id", AttributionHeader::ParentAgent),
         ];
-        // Of most fields the length says that they are none of these.
+        // The length rules out most other fields.
         if !matches!(name.len(), 9..=12 | 15 | 22 | 24 | 29) {
             return None;
         }
@@ -54,7 +54,7 @@ impl AttributionHeader {
     }
 }
 
-/// What one request says. Its memory serves the requests of a connection one after the other.
+/// The attribution of one request. Its memory is reused by the requests of a connection.
 #[derive(Default)]
 pub struct Attribution {
     text: String,
@@ -67,7 +67,7 @@ pub struct Attribution {
 }
 
 impl Attribution {
-    /// Takes what the head of a request says, and forgets the request before.
+    /// Reads the head of a request, and clears the previous request.
     pub fn read_head(&mut self, headers: &Headers<'_>) {
         self.clear();
         let mut session = None;
@@ -77,7 +77,7 @@ impl Attribution {
                 None => {}
                 Some(AttributionHeader::Trace) => {
                     traces += 1;
-                    // Of two nobody knows which one holds.
+                    // If there are two, it is unknown which is valid.
                     self.trace_id = parse_trace_id(value).filter(|_| traces == 1);
                 }
                 Some(said @ (AttributionHeader::Agent | AttributionHeader::ParentAgent)) => {
@@ -99,13 +99,13 @@ impl Attribution {
                 }
             }
         }
-        // The main thread of a session of Codex has the session's id.
+        // In the main thread of a Codex session, both have the session's ID.
         if self.agent().is_some() && self.agent() == self.session() {
             self.agent = None;
         }
     }
 
-    /// Takes what the body says besides: of the session only where the head says nothing.
+    /// Reads the body; it sets the session only if the head did not.
     pub fn read_body(&mut self, ids: &ClientIds<'_>) {
         if ids.is_empty() {
             return;
@@ -121,7 +121,7 @@ impl Attribution {
         self.unescaped = unescaped;
     }
 
-    /// Forgets what a request says. An idle connection keeps memory for ordinary ids alone.
+    /// Clears the attribution. An idle connection keeps memory for ordinary IDs only.
     pub fn clear(&mut self) {
         for text in [&mut self.text, &mut self.unescaped] {
             text.clear();
@@ -143,7 +143,7 @@ impl Attribution {
         self.text_at(&self.agent)
     }
 
-    /// What is recorded of it for `tenant`, the end user's name only if it is `named`; `None` where it says nothing.
+    /// Returns what is recorded for `tenant`, with the end user's name only if `named`; `None` if it is empty.
     pub fn record_for(
         &self,
         tenant: &str,
@@ -165,7 +165,7 @@ impl Attribution {
     }
 }
 
-/// As much of the name of an end user as is recorded.
+/// Truncates the name of an end user to the recorded length.
 fn truncate_name(name: &str) -> &str {
     let mut end = name.len().min(Recorded::MAX_NAME_LEN);
     while !name.is_char_boundary(end) {
@@ -174,14 +174,15 @@ fn truncate_name(name: &str) -> &str {
     &name[..end]
 }
 
-/// Appends a text, and says where it stands.
+/// Appends a text, and returns its range.
 fn append_text(text: &mut String, part: &str) -> Range<usize> {
     let start = text.len();
     text.push_str(part);
     start..text.len()
 }
 
-/// An agent's id: letters, digits and marks of ASCII, without those that JSON escapes. Agents of a team have an `@` in theirs.
+/// Parses an agent ID: ASCII letters, digits and punctuation that JSON does not escape. IDs of agents in a team contain an
+/// `@`.
 fn parse_agent_id(value: &[u8]) -> Option<&str> {
     let is_mark = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:/+=@".contains(byte);
     let is_id = (1..=Recorded::MAX_ID_LEN).contains(&value.len()) && value.iter().all(is_mark);
@@ -189,7 +190,7 @@ fn parse_agent_id(value: &[u8]) -> Option<&str> {
     std::str::from_utf8(value).ok().filter(|_| is_id)
 }
 
-/// A session's id. What has the form of an address may be a person's, and is none.
+/// Parses a session ID. One with an `@` may be a person's address and is rejected.
 fn parse_session_id(value: &[u8]) -> Option<&str> {
     parse_agent_id(value).filter(|id| !id.contains('@'))
 }

@@ -5,7 +5,7 @@ use super::*;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
-/// What is recorded of a request with these header lines and this body of Messages, as the record has it.
+/// Returns the recorded attribution of a request with these header lines and this Messages body.
 fn recorded(fields: &[(&str, &str)], body: &str) -> String {
     let mut attribution = Attribution::default();
     read(&mut attribution, fields, body);
@@ -36,7 +36,7 @@ fn text(recorded: Option<Recorded<'_>>) -> String {
     recorded.map_or_else(String::new, |recorded| serde_json::to_string(&recorded).unwrap())
 }
 
-/// A body's member that names an end user.
+/// A body member that names an end user.
 fn user(name: &str) -> String {
     format!(
         r#","metadata":{{"user_id":{}}}"#,

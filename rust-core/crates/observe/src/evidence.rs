@@ -1,4 +1,4 @@
-//! What is handed to somebody who wants an exchange proved: each of its records with a proof of its own.
+//! The evidence of an exchange: each of its records with its own proof.
 
 use std::path::Path;
 
@@ -18,10 +18,10 @@ pub struct Evidence {
     pub record: String,
     /// The proof, a C2SP `.tlog-proof` document.
     pub proof: String,
-    /// The shred key that its salt needs, which was not at hand: the proof carries no salt. In hex.
+    /// The shred key that its salt needs, in hex, if the key was not available: the proof then contains no salt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shred_key_missing: Option<String>,
-    /// Why its salt cannot be read: the proof carries none.
+    /// Why its salt cannot be read; the proof then contains no salt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub salt_unreadable: Option<String>,
 }
@@ -47,17 +47,17 @@ impl Evidence {
     }
 }
 
-/// What can be proved of an exchange.
+/// The provable and unprovable records of an exchange.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ProvenExchange {
-    /// Its records that can be.
+    /// The records that can be proved.
     pub records: Vec<Evidence>,
-    /// Why others cannot: something of their logs cannot be read, or believed.
+    /// Why other records cannot be proved: a part of their logs cannot be read or is not trusted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unproven: Vec<String>,
 }
 
-/// Finds all records of an exchange below `path`: a gateway's directory, a shard's or an incarnation's.
+/// Finds all records of an exchange below `path`: the directory of a gateway, a shard or an incarnation.
 ///
 /// # Errors
 /// As [`proofgate_evidence::find`].
@@ -65,7 +65,7 @@ pub fn find(path: &Path, request_id: &str, search: SearchMode) -> Result<Vec<Fou
     proofgate_evidence::find(&FileStorage, path, request_id, search)
 }
 
-/// Proves each record that a checkpoint covers. Of a salt that needs a key which is not at hand, that is told.
+/// Proves each record that a checkpoint covers. Reports a salt whose key is not available.
 ///
 /// # Errors
 /// [`EvidenceError::NotCovered`] while no checkpoint covers any of them; otherwise as [`prove::proof`].
@@ -98,10 +98,10 @@ pub fn prove(
     }
 }
 
-/// As [`prove`], as far as it can be read: a salt that cannot be, and a record of a log that is spoiled, are told.
+/// Proves what can be read, as [`prove`] does. Reports salts that cannot be read and records of damaged logs.
 ///
 /// # Errors
-/// What is wrong with the first record where none can be proved; a failure of the storage.
+/// The error of the first record if none can be proved, or a storage failure.
 pub fn prove_readable(
     found: Vec<FoundRecord>,
     key: Option<&VerifyingKey>,

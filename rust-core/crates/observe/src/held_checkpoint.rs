@@ -1,5 +1,5 @@
-//! A checkpoint of this shard that is kept where a writer of the volume cannot change it: what is on the volume at the
-//! start must contain it.
+//! A checkpoint of this shard that is stored where a writer of the volume cannot change it: at start, the log on the volume
+//! must contain it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use proofgate_config::HeldBy;
 use proofgate_ledger::{Checkpoint, VerifyingKey};
 use proofgate_wal::Shard;
 
-/// Where the checkpoint is held, and by whom.
+/// The location of the checkpoint, and who writes it.
 #[derive(Clone)]
 pub struct HeldCheckpoint {
     path: PathBuf,
@@ -17,7 +17,7 @@ pub struct HeldCheckpoint {
 }
 
 impl HeldCheckpoint {
-    /// The file of a shard in a directory of held checkpoints.
+    /// Returns the file of a shard in a directory of held checkpoints.
     pub fn new(directory: &Path, shard: u32, by: HeldBy) -> Self {
         HeldCheckpoint {
             path: directory.join(shard.to_string()),
@@ -25,10 +25,10 @@ impl HeldCheckpoint {
         }
     }
 
-    /// The checkpoint, by `key` or a key of its line; `None` while nothing is held of this shard yet.
+    /// Reads the checkpoint, signed by `key` or another key of its lineage; `None` while none is held for this shard.
     ///
     /// # Errors
-    /// [`Error::Ledger`] when it cannot be read, is not signed by the ledger's key, or speaks of another shard.
+    /// [`Error::Ledger`] if it cannot be read, is not signed by the ledger's key, or belongs to another shard.
     pub fn read(&self, shard: &Shard<'_>, key: &VerifyingKey) -> Result<Option<Checkpoint>, Error> {
         let failed =
             |reason: String| Error::Ledger(format!("the held checkpoint {}: {reason}", self.path.display()));
@@ -51,10 +51,10 @@ impl HeldCheckpoint {
         }
     }
 
-    /// Keeps a newer one, if that is this worker's business. It is replaced whole.
+    /// Replaces the checkpoint atomically with a newer one, if this worker is the holder.
     ///
     /// # Errors
-    /// What the system says.
+    /// Any I/O error.
     pub fn store(&self, note: &str) -> io::Result<()> {
         if self.holder != HeldBy::Worker {
             return Ok(());

@@ -13,7 +13,7 @@ use proofgate_wal::{FileStorage, Incarnation, LogOptions, Shard, Storage, Ulid, 
 use crate::held_checkpoint::HeldCheckpoint;
 use crate::ledger_keys::LedgerKeys;
 
-/// What every log of this life of the worker begins with.
+/// Creates the logs of this worker run.
 #[derive(Clone)]
 pub struct LogFactory {
     shard_directory: PathBuf,
@@ -22,7 +22,7 @@ pub struct LogFactory {
     options: LogOptions,
     keys: LedgerKeys,
     ledger_directory: PathBuf,
-    /// The configuration of the start; a `config` record tells where another one is in force.
+    /// The configuration at start; a `config` record follows where another one is in force.
     pub config: ConfigDigests,
 }
 
@@ -42,7 +42,7 @@ impl LogFactory {
         }
     }
 
-    /// Where the logs of its shard are.
+    /// Returns the directory of its shard's logs.
     pub fn shard_directory(&self) -> &Path {
         &self.shard_directory
     }
@@ -65,11 +65,11 @@ impl LogFactory {
         }
     }
 
-    /// Begins the first log: reads what the predecessor on this shard left, commits to it, and closes the exchanges that
-    /// it never completed. What was found that somebody should know is told on standard error.
+    /// Starts the first log: reads what the predecessor on this shard left, commits to it, and closes the exchanges that it
+    /// never completed. Problems are logged to standard error.
     ///
     /// # Errors
-    /// [`Error::Ledger`] when what is there cannot be gone on from.
+    /// [`Error::Ledger`] if the log cannot continue from what is there.
     pub fn start_first(&self, held: Option<&HeldCheckpoint>) -> Result<StartedLog, Error> {
         let line = self.keys.verifying_key(&self.ledger_directory)?;
         let terms = self.terms(self.keys.log_start_deadline(&self.ledger_directory)?);
@@ -83,10 +83,10 @@ impl LogFactory {
         Ok(begun)
     }
 
-    /// Makes the log that is to follow `running`, on a thread of its own.
+    /// Creates the successor of the log `running`, on a separate thread.
     ///
     /// # Errors
-    /// When there can be no thread.
+    /// If the thread cannot be started.
     pub fn create_next(
         &self,
         running: Ulid,
@@ -96,7 +96,7 @@ impl LogFactory {
         let thread = std::thread::Builder::new().name("proofgate-next-log".to_owned());
         thread.spawn(move || {
             proofgate_base::priority::lower_priority();
-            // Another worker may have brought the key that follows this one.
+            // Another worker may have added the key that succeeds this one.
             let until = next.keys.log_start_deadline(&next.ledger_directory);
             let until = until.map_err(|error| WalError::InvalidOptions(error.to_string()))?;
             succession::start_successor(&storage(), &next.terms(until), running, &newest)
@@ -148,7 +148,7 @@ fn report_start(begun: &StartedLog) {
     }
 }
 
-/// Seals a log that nobody went over to.
+/// Seals a log that was never used.
 ///
 /// # Errors
 /// As [`Writer::seal`] and [`Writer::flush`].

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use proofgate_stages::{Interval, Profiler};
 
-/// Since when the oldest record waits that the ledger thread has not seen. Shared by the thread that writes records and
-/// the one that follows them.
+/// How long the oldest record has waited for the ledger thread. Shared by the thread that writes records and the ledger
+/// thread.
 #[derive(Debug)]
 pub struct LedgerDelay {
     pub profiler: Arc<Profiler>,
     epoch: Instant,
-    /// Nanoseconds since the epoch; zero when nothing waits, or nobody measures.
+    /// Nanoseconds since the epoch; zero if nothing waits or profiling is off.
     waiting_since: AtomicU64,
 }
 
@@ -25,14 +25,14 @@ impl LedgerDelay {
         }
     }
 
-    /// Records have been written.
+    /// Marks that records were written.
     pub fn mark_written(&self) {
         if self.profiler.is_enabled() && self.waiting_since.load(Ordering::Relaxed) == 0 {
             self.waiting_since.store(self.now(), Ordering::Relaxed);
         }
     }
 
-    /// The ledger thread looks at what was written.
+    /// Marks that the ledger thread reads the written records.
     pub fn mark_seen(&self) {
         let since = self.waiting_since.swap(0, Ordering::Relaxed);
         if since != 0 {

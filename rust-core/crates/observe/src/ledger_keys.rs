@@ -1,5 +1,4 @@
-//! The keys of the ledger that a worker is given: the one that it signs with, and at its first start with that the one
-//! before.
+//! The ledger keys of a worker: the signing key, and at its first start with a new one also the previous key.
 
 use std::path::Path;
 
@@ -9,19 +8,19 @@ use proofgate_evidence::key_successions;
 use proofgate_ledger::{KeySuccession, SigningKey, VerifyingKey};
 use proofgate_wal::FileStorage;
 
-/// Holds secrets and has no `Debug`.
+/// The ledger keys of a worker. They are secret, so there is no `Debug`.
 #[derive(Clone)]
 pub struct LedgerKeys {
     pub signing: SigningKey,
     pub(crate) former_key: Option<SigningKey>,
-    /// The notes of succession that came with it.
+    /// The key succession notes that came with it.
     pub(crate) successions: Vec<String>,
 }
 
 impl LedgerKeys {
     /// # Errors
-    /// [`Error::Config`] when the text is no key, is another ledger's, or holds a former key without a statement that the
-    /// one which signs follows it.
+    /// [`Error::Config`] if the text is not a key, is for another ledger, or contains a former key without a statement that
+    /// the signing key succeeds it.
     pub fn new(config: &Ledger) -> Result<Self, Error> {
         let text = &config.signing_key.0;
         let read = proofgate_signer::read_keys(text);
@@ -35,7 +34,7 @@ impl LedgerKeys {
             )));
         }
         let notes = KeySuccession::split_notes(text).into_iter();
-        // Before the first statement stand the keys.
+        // The keys come before the first statement.
         let successions = notes.filter(|note| KeySuccession::verify(note).is_ok());
         Ok(Self {
             successions: successions.collect(),
@@ -44,10 +43,11 @@ impl LedgerKeys {
         })
     }
 
-    /// The key that signs, with all keys before and after it that are known here and to the ledger in `directory`.
+    /// Returns the verifying key of the signing key, with all its predecessors and successors that are known here and to the
+    /// ledger in `directory`.
     ///
     /// # Errors
-    /// [`Error::Ledger`] when the ledger's statements cannot be read or contradict each other.
+    /// [`Error::Ledger`] if the ledger's statements cannot be read or contradict each other.
     pub fn verifying_key(&self, directory: &Path) -> Result<VerifyingKey, Error> {
         let failed = |error: &dyn std::fmt::Display| Error::Ledger(format!("key successions: {error}"));
         let kept = key_successions::read(&FileStorage, directory).map_err(|error| failed(&error))?;
@@ -55,7 +55,7 @@ impl LedgerKeys {
         line.map_err(|error| failed(&error))
     }
 
-    /// The last moment at which the key that signs may begin a log, in unix microseconds, if another one follows it.
+    /// Returns the last time at which the signing key may start a log, in Unix microseconds, if another key succeeds it.
     ///
     /// # Errors
     /// As [`Self::verifying_key`].

@@ -17,40 +17,40 @@ use crate::incarnation::LogFactory;
 use crate::ledger_delay::LedgerDelay;
 use crate::rotation::{ActiveLog, CurrentLog, LogHandoff, ReadyLog, RotationBounds};
 
-/// How long the thread sleeps between two looks at what was written, while nothing is.
+/// The poll interval while nothing is written.
 const IDLE_POLL: Duration = Duration::from_millis(50);
 
-/// How long it sleeps while records come. What has gathered until then is a small piece of work: traffic that wakes up
-/// meanwhile waits for its end, and on many kernels for that of a time slice of some milliseconds if it takes so long.
-/// Each look costs the core some ten microseconds, much of it for the timer of a virtual machine.
+/// The poll interval while records arrive. It keeps each batch small: traffic that wakes up meanwhile waits for the end of
+/// the batch, and on many kernels for the end of a time slice of some milliseconds if the batch takes that long. Each poll
+/// costs the core about ten microseconds, much of it for the timer of a virtual machine.
 const BUSY_POLL: Duration = Duration::from_millis(4);
 
-/// How long it leaves the processor to the traffic between two steps behind which more is written.
+/// How long it leaves the processor to the traffic between two steps while more records follow.
 const STEP_PAUSE: Duration = Duration::from_micros(200);
 
-/// Of a segment that is made ready ahead of need, what is written at a time: at least this, and twice what the log
-/// has grown by meanwhile, so that it is ready when half of the former one is filled.
+/// Minimum bytes of a segment that are prepared at a time. If the log has grown by more, it is twice the growth, so that the
+/// segment is ready when half of the current one is filled.
 const MIN_PREPARE_BYTES: u64 = 256 << 10;
 const PREPARE_FACTOR: u64 = 2;
 
-/// Bytes of records that are synced together. More of them would wait for the next checkpoint and then take the processor
-/// for milliseconds.
+/// Bytes of records that are synced together. More would wait for the next checkpoint and then take the processor for
+/// milliseconds.
 const SYNC_BATCH_BYTES: u64 = 4 << 20;
 
-/// How long it waits after it found no space for a segment.
+/// How long to wait after no space was found for a segment.
 const NO_SPACE_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Logs that are asked for before the one in service is full or old begin so far apart, at least.
+/// Minimum interval between logs that are requested before the current one is full or old.
 const MIN_ROTATION_REQUEST_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How long it waits after the next log could not be made.
+/// How long to wait after the next log could not be created.
 const ROTATION_RETRY_DELAY: Duration = Duration::from_secs(60);
 
-/// How long a signer that gave no signature is left alone: while it is asked, nothing is synced.
+/// How long to wait after the signer failed: nothing is synced during a call.
 const SIGNER_RETRY_DELAY: Duration = Duration::from_secs(10);
 
-/// The thread that turns written records into evidence: reads them back, grows the tree, syncs, signs checkpoints, and
-/// has the next log made in time.
+/// The thread that turns written records into evidence: it reads them back, grows the tree, syncs, signs checkpoints, and
+/// has the next log created in time.
 pub struct LedgerThread {
     pub follower: Follower,
     pub key: SigningKey,
@@ -62,32 +62,32 @@ pub struct LedgerThread {
     pub current_log: CurrentLog,
     pub rotation: Rotation,
     pub held_checkpoint: Option<HeldCheckpoint>,
-    /// Files beside the logs that records speak of.
+    /// Files beside the logs that records refer to.
     pub unsynced_files: Option<Arc<UnsyncedFiles>>,
-    /// When the newest checkpoint was signed, in unix seconds.
+    /// When the newest checkpoint was signed, in Unix seconds.
     pub checkpoint_timestamp: Gauge,
 }
 
-/// What becomes of the log in service.
+/// The rotation of the log in service.
 pub struct Rotation {
     pub bounds: RotationBounds,
     pub handoff: Arc<LogHandoff>,
-    /// How the next log is made.
+    /// Creates the next log.
     pub next: LogFactory,
     started_at: Instant,
     state: State,
-    /// Before this moment nobody is asked to sign the end of the former log again.
+    /// Until when the signer is not called again to sign the end of the former log.
     next_signature_attempt: Instant,
-    /// When a log was last begun because somebody had asked for it.
+    /// When the last requested log was started.
     last_requested_start: Option<Instant>,
 }
 
 enum State {
-    /// Nothing to do before this moment.
+    /// Nothing to do before this time.
     Idle(Instant),
-    /// A thread of its own makes the next log, as that takes some syncs.
+    /// A thread creates the next log, because that takes several syncs.
     Creating(JoinHandle<Result<Incarnation, WalError>>),
-    /// The next log lies on the desk; its follower waits here.
+    /// The next log was offered to the data-plane thread; its follower waits here.
     Ready(Box<(Follower, ActiveLog)>),
 }
 
@@ -107,8 +107,8 @@ impl Rotation {
 }
 
 impl LedgerThread {
-    /// Runs until the log is sealed and its last checkpoint is on disk, or until it fails; a failure, also a panic,
-    /// poisons the log, and a poisoned log admits nothing. `false` when it failed.
+    /// Runs until the log is sealed and its last checkpoint is on disk; returns false if it failed. A failure or a panic
+    /// poisons the log, and a poisoned log admits nothing.
     pub fn run(mut self) -> bool {
         priority::lower_priority();
         let failed = match catch_unwind(AssertUnwindSafe(|| self.follow())) {
@@ -116,7 +116,7 @@ impl LedgerThread {
             Ok(Err(error)) => error.to_string(),
             Err(_) => "the ledger thread panicked".to_owned(),
         };
-        // The data-plane thread may already have gone over to the next log.
+        // The data-plane thread may already use the next log.
         if let State::Ready(next) = &self.rotation.state {
             next.1.watermark.poison(failed.clone());
         }
@@ -130,7 +130,7 @@ impl LedgerThread {
         let mut segment_due = checkpoint_due;
         let (mut written, mut unsynced) = (0, 0);
         loop {
-            // Read before the last look: whatever was appended before it was set is then seen.
+            // Read before the last poll, so that everything appended before it was set is seen.
             let finish = self.finished.load(Ordering::Acquire);
             self.switch_to_next_log()?;
             if finish {
@@ -177,7 +177,7 @@ impl LedgerThread {
         }
     }
 
-    /// Has the next log made when it is time, and lays it on the desk.
+    /// Has the next log created when it is due, and offers it to the data-plane thread.
     fn prepare_next_log(&mut self) {
         let state = std::mem::replace(&mut self.rotation.state, State::Idle(Instant::now()));
         self.rotation.state = match state {
@@ -208,7 +208,7 @@ impl LedgerThread {
         };
     }
 
-    /// Without another log this one goes on; one is still asked for.
+    /// Keeps the current log, and requests another one again.
     fn creation_failed(&self, error: &dyn std::fmt::Display) -> State {
         proofgate_log::warning!("cannot create the next log, continuing with this one: {error}");
         self.rotation.handoff.request_rotation();
@@ -251,8 +251,8 @@ impl LedgerThread {
         State::Ready(Box::new((log.follower, in_service)))
     }
 
-    /// Goes over to the next log once the data-plane thread has: the former one is signed to its end first, so that
-    /// nothing in the next can be durable before what came before it.
+    /// Switches to the next log after the data-plane thread has. The former log is signed to its end first, so that nothing
+    /// in the next log is durable before its predecessor.
     fn switch_to_next_log(&mut self) -> Result<(), WalError> {
         if !self.follower.watermark().sealed()
             || self.rotation.handoff.has_next()
@@ -286,7 +286,7 @@ impl LedgerThread {
         Ok(())
     }
 
-    /// Ends a next log that nobody went over to, so that it says itself that it was never used.
+    /// Seals a next log that was never used, so that the log itself records that.
     fn discard_next_log(&mut self) -> Result<(), WalError> {
         let state = std::mem::replace(&mut self.rotation.state, State::Idle(Instant::now()));
         let (mut follower, mut writer) = match state {
@@ -304,8 +304,8 @@ impl LedgerThread {
         follower.finish(&self.key).map(drop)
     }
 
-    /// Signs a checkpoint; returns after which time to do so again. Without space for it, or without a signature of a
-    /// signer that is away, the former one stays.
+    /// Signs a checkpoint; returns how long to wait until the next one. If there is no disk space for it, or the signer is
+    /// unavailable, the former checkpoint stays.
     fn sign_checkpoint(&mut self) -> Result<Duration, WalError> {
         match self.follower.sign_checkpoint(&self.key) {
             Err(error) if !self.follower.watermark().is_poisoned() && error.is_out_of_space() => {
@@ -323,8 +323,8 @@ impl LedgerThread {
         }
     }
 
-    /// Keeps a checkpoint outside the ledger, too. Where that fails, the former one goes on being held, and the next
-    /// interval tries again.
+    /// Stores a checkpoint outside the ledger as well. If that fails, the former one stays, and it is retried at the next
+    /// interval.
     fn store_held_checkpoint(&self, note: &str) {
         if let Some(held) = &self.held_checkpoint
             && let Err(error) = held.store(note)
@@ -334,7 +334,7 @@ impl LedgerThread {
     }
 }
 
-/// Tells that there is no signature; for how long not to ask for one again.
+/// Logs that the signer failed; returns how long to wait before it is called again.
 fn signer_unavailable(error: &dyn std::fmt::Display) -> Duration {
     proofgate_log::error!(
         "cannot sign the ledger: {error}; retrying in {} seconds",

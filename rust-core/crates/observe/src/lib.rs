@@ -1,8 +1,8 @@
-//! What a worker records and reports of its exchanges: records and the ledger that holds them, checkpoints, stored bodies,
-//! metrics, an access log and traces, the analysis of answers, and what tenants used of their limits.
+//! What a worker records and reports of its exchanges: the ledger, checkpoints, stored bodies, metrics, the access log and
+//! traces, the analysis of responses, and the use of tenant limits.
 //!
-//! The data-plane thread has an end of each that waits for nothing but the ledger ([`recorder`]); threads that may be slow
-//! have the others.
+//! The data-plane thread's side of each waits for nothing except the ledger ([`recorder`]); the other sides run on threads
+//! that may be slow.
 #![forbid(unsafe_code)]
 #![allow(
     missing_docs,

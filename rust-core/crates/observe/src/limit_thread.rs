@@ -1,4 +1,4 @@
-//! The thread that publishes what this worker consumed of its tenants' limits, and learns what others did.
+//! The thread that publishes this worker's consumption of tenant limits, and reads that of other workers.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,38 +21,38 @@ use tokio::sync::mpsc;
 use crate::ledger_keys::LedgerKeys;
 use crate::recorder::clock_steps::CLOCK_STEP;
 
-/// How often the files of others are looked at.
+/// How often the files of other workers are read.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Subjects that the data-plane thread takes up in one turn of its event loop.
+/// Subjects that the data-plane thread processes in one turn of its event loop.
 const SUBJECTS_PER_TURN: usize = 256;
-/// Messages that may wait in either direction.
+/// Maximum number of queued messages in each direction.
 const QUEUE_CAPACITY: usize = 4;
 
 type RemoteUsage = Vec<(SubjectName, Usage)>;
 
-/// What the data-plane thread tells.
+/// A message of the data-plane thread.
 enum LimitUpdate {
     Changes(Changes),
-    /// There are new limits: say again what others consumed.
+    /// The limits have changed: send the consumption of the other workers again.
     Resend,
-    /// The log is sealed: nothing will change any more.
+    /// The log is sealed: there are no more changes.
     Finish,
 }
 
-/// The data-plane thread's end.
+/// The data-plane thread's side.
 pub struct LimitLink {
     updates: SyncSender<LimitUpdate>,
     remote_usage: mpsc::Receiver<RemoteUsage>,
-    /// What could not be told yet.
+    /// The update that could not be sent yet.
     unsent: Option<LimitUpdate>,
-    /// Whether the thread must be asked to say everything again.
+    /// Whether the thread must be asked to send everything again.
     needs_resend: bool,
-    /// What others had consumed before the start.
+    /// The consumption of other workers before the start.
     initial_usage: RemoteUsage,
 }
 
-/// What the limits thread knows, for whoever asks the admin port. Both may wait for each other, and neither is waited for
-/// by the data-plane thread while it serves.
+/// The state of the limits thread, shared with the admin port. Both may wait for each other; the data-plane thread waits for
+/// neither while it serves.
 #[derive(Clone)]
 pub struct SharedStore(Arc<Mutex<LimitStore>>);
 
@@ -61,41 +61,41 @@ impl SharedStore {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What all workers together have consumed of the limits of tenants and namespaces, as far as it was told. Waits while
-    /// files are read or written.
+    /// Returns what all workers together have consumed of the limits of tenants and namespaces, as far as reported. Waits
+    /// while files are read or written.
     pub fn totals(&self) -> HashMap<SubjectName, Totals> {
         self.lock().totals(unix_micros())
     }
 }
 
-/// The slow end; runs as a thread.
+/// The slow side; runs as a thread.
 pub struct LimitThread {
     store: SharedStore,
     updates: Receiver<LimitUpdate>,
     remote_usage: mpsc::Sender<RemoteUsage>,
 }
 
-/// Knows models by the names that clients ask for, as records have them.
+/// Maps the model names in records, which are those that clients requested.
 pub trait ModelNames {
-    /// The name that the model has in the configuration which answers for `asked`; without one, that name itself.
+    /// Returns the configured name of the model that serves `asked`; if there is none, `asked` itself.
     fn configured_name<'n>(&'n self, asked: &'n str) -> &'n str;
 }
 
-/// Which incarnation of which gateway.
+/// Identifies a worker run of a gateway.
 pub struct WorkerRun<'p> {
     pub gateway_dir: &'p Path,
     pub shard: u32,
-    /// The first log of this life of the worker.
+    /// The first log of this worker run.
     pub incarnation: Ulid,
     pub keys: &'p LedgerKeys,
-    /// Name of the ledger.
+    /// The name of the ledger.
     pub ledger: &'p str,
-    /// Whether what is written must survive a loss of power.
+    /// Whether written files must survive a loss of power.
     pub sync: bool,
     pub models: &'p dyn ModelNames,
 }
 
-/// Reads what others consumed, and works out from their logs what predecessors consumed that crashed.
+/// Reads the consumption of other workers, and computes that of crashed predecessors from their logs.
 pub fn open(place: &WorkerRun<'_>) -> Result<(LimitThread, LimitLink), Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Ledger(format!("limits: {error}"));
     let now = unix_micros();
@@ -148,8 +148,7 @@ pub fn open(place: &WorkerRun<'_>) -> Result<(LimitThread, LimitLink), Error> {
     Ok((thread, link))
 }
 
-/// Works out what a life of a worker consumed behind its last snapshot, from its logs. Positions of records count through
-/// all of them.
+/// Computes from its logs what a worker run consumed after its last snapshot. Record positions count across all of its logs.
 fn replay(
     shard: &Shard<'_>,
     models: &dyn ModelNames,
@@ -171,7 +170,7 @@ fn replay(
         }
         None => None,
     };
-    // What the snapshot does not know yet has to be read; what it knows need not be.
+    // Records that the snapshot covers need not be read.
     if let Some((base, (size, open))) = resumed
         && base + size <= through
     {
@@ -261,13 +260,13 @@ fn apply_record(
 }
 
 impl LimitLink {
-    /// Takes up what others had consumed before the start; called once, when the limiter knows its limits.
+    /// Applies the consumption of other workers before the start; called once, when the limiter has its limits.
     pub fn apply_initial_usage(&mut self, limiter: &mut Limiter, now: u64) {
         limiter.apply_remote(&std::mem::take(&mut self.initial_usage), now);
     }
 
-    /// Tells what changed here and takes up what others consumed; called about once a second. While the thread does not
-    /// listen, changes stay in the limiter: nothing here waits.
+    /// Sends the changes here and applies the consumption of other workers; called about once a second. Never waits: while
+    /// the thread is busy, changes stay in the limiter.
     pub fn exchange_usage(&mut self, limiter: &mut Limiter, appended: u64, now: u64) {
         if self.unsent.is_none() && std::mem::take(&mut self.needs_resend) {
             self.unsent = Some(LimitUpdate::Resend);
@@ -286,7 +285,7 @@ impl LimitLink {
         limiter.sweep(SUBJECTS_PER_TURN, now);
     }
 
-    /// Tells the last changes, after the seal, and that there will be no more. Blocks until the thread listens.
+    /// Sends the last changes, after the seal, and ends the updates. Blocks until the thread receives them.
     pub fn finish(mut self, limiter: &mut Limiter, appended: u64, now: u64) {
         let mut changes = Changes::default();
         limiter.take_changes(appended, now, &mut changes);
@@ -300,7 +299,7 @@ impl LimitLink {
         }
     }
 
-    /// Whether nothing is left to tell.
+    /// Sends the pending update; returns whether none is left.
     fn flush(&mut self) -> bool {
         if let Some(told) = self.unsent.take() {
             match self.updates.try_send(told) {
@@ -311,20 +310,20 @@ impl LimitLink {
         self.unsent.is_none()
     }
 
-    /// Says that limits have changed.
+    /// Marks that limits have changed.
     pub fn notify_limits_changed(&mut self) {
         self.needs_resend = true;
     }
 }
 
 impl LimitThread {
-    /// What it knows, to be shared.
+    /// Returns its state, for sharing.
     pub fn store(&self) -> SharedStore {
         self.store.clone()
     }
 
-    /// Runs until the data plane has ended; `false` when the last state could not be written. A data plane that ended
-    /// without a seal leaves the last word to its successor, who reads the log.
+    /// Runs until the data plane has ended; returns false if the last state could not be written. If the data plane ended
+    /// without a seal, its successor computes the final state from the log.
     pub fn run(self) -> bool {
         priority::lower_priority();
         loop {
@@ -346,7 +345,7 @@ impl LimitThread {
     fn publish(&self) {
         let mut store = self.store.lock();
         let now = unix_micros();
-        // The file before stays, and the next second tries again; the log has everything anyhow.
+        // If this fails, the previous file stays and the next second retries; the log has everything anyway.
         let _ = store.write(now);
         for problem in store.poll(now) {
             proofgate_log::warning!("limits: {}: {}", problem.path.display(), problem.reason);

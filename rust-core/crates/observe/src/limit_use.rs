@@ -1,5 +1,5 @@
-//! How much of its limits each tenant has used, for whoever asks the admin port. The limits thread's store tells it, about
-//! a second late; the data-plane thread has no part in it.
+//! The use of each tenant's limits, for the admin port. It comes from the limits thread's store, about a second late; the
+//! data-plane thread is not involved.
 
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU64;
@@ -11,58 +11,58 @@ use serde::{Serialize, Serializer};
 
 use crate::tenant_shards::TenantShards;
 
-/// The tenants and namespaces that have limits, by how much of them is used.
+/// The tenants and namespaces that have limits, most used first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LimitUsageReport {
-    /// Most used first: by the limit of which the greatest part is used, then by name.
+    /// Most used first: by the limit with the highest used fraction, then by name.
     pub tenants: Vec<TenantUsage>,
-    /// Tenants with limits that are left out, because these are used more.
+    /// The number of less used tenants that are left out.
     pub more: usize,
     /// Limits that the tenants of a namespace share, most used first.
     pub namespaces: Vec<NamespaceUsage>,
-    /// Those that are left out, because these are used more.
+    /// The number of less used namespaces that are left out.
     pub more_namespaces: usize,
 }
 
-/// The limits that the tenants of one namespace share by a plan, and what is used of them.
+/// The limits that the tenants of one namespace share under a plan, and their use.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NamespaceUsage {
     /// The namespace.
     pub namespace: String,
     /// The plan.
     pub plan: String,
-    /// What is used of each limit.
+    /// The use of each limit.
     #[serde(flatten)]
     pub used: LimitUsages,
 }
 
-/// One tenant's limits and what is used of them.
+/// One tenant's limits and their use.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TenantUsage {
     /// Its name.
     pub tenant: String,
-    /// What is used of each limit.
+    /// The use of each limit.
     #[serde(flatten)]
     pub used: LimitUsages,
 }
 
-/// What is used of each limit, in the order of [`Limit::ALL`]; `None` is no limit.
+/// The use of each limit, in the order of [`Limit::ALL`]; `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LimitUsages([Option<LimitUsage>; Limit::COUNT]);
 
-/// By the fields of the worker's configuration, with null for no limit.
+/// Serialised under the fields of the worker's configuration, with null for no limit.
 impl Serialize for LimitUsages {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(Limit::ALL.iter().map(|limit| limit.kind().field).zip(&self.0))
     }
 }
 
-/// What is used of one limit; more than it is, when that became smaller or a provider counted beyond a reservation.
+/// The use of one limit. It exceeds the limit if that was reduced, or if a provider counted more than was reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct LimitUsage {
-    /// How much is used.
+    /// The amount used.
     pub used: u64,
-    /// How much may be.
+    /// The limit.
     pub limit: NonZeroU64,
 }
 
@@ -76,7 +76,7 @@ impl LimitUsages {
         }))
     }
 
-    /// The greatest part of a limit that is used.
+    /// Returns the highest used fraction of any limit.
     fn max_fraction(&self) -> f64 {
         let limits = &self.0;
         let parts = limits
@@ -87,7 +87,7 @@ impl LimitUsages {
     }
 }
 
-/// The `most` of which most is used, and how many are left out.
+/// Returns the `most` entries with the highest use, and how many are left out.
 fn most_used<N: Ord>(mut found: Vec<(N, LimitUsages)>, most: usize) -> (Vec<(N, LimitUsages)>, usize) {
     found.sort_unstable_by(|one, other| {
         let by_part = other.1.max_fraction().total_cmp(&one.1.max_fraction());
@@ -99,8 +99,7 @@ fn most_used<N: Ord>(mut found: Vec<(N, LimitUsages)>, most: usize) -> (Vec<(N, 
 }
 
 impl LimitUsageReport {
-    /// The `most` tenants, and as many namespaces, that have used most of what they may, of those in a configuration and in
-    /// its shards.
+    /// Returns the `most` tenants, and as many namespaces, with the highest use, of a configuration and its shards.
     pub fn new(
         config: &Config,
         shards: &TenantShards,

@@ -28,7 +28,7 @@ use traffic::PublishedSeries;
 pub use traffic::report::TrafficReport;
 pub use traffic::{RequestOutcome, Series, Timing, Traffic};
 
-/// The counters of one worker. Every series is resolved once, at start: counting is one atomic addition.
+/// The metrics of one worker. Fixed series are resolved once at start, so counting is one atomic addition.
 #[derive(Clone)]
 pub struct Metrics {
     registry: Arc<Registry>,
@@ -47,13 +47,13 @@ pub struct Metrics {
     pub ledger_refusals: Counter,
     pub gap_refusals: Counter,
     clock_lead: Gauge,
-    /// Back, and ahead.
+    /// Backward and forward.
     clock_steps: [Counter; 2],
     policy_blocks: Counter,
     policy_faults: Counter,
-    /// By scopes as numbers.
+    /// Indexed by [`Scope`].
     policy_flags: [Counter; Scope::ALL.len()],
-    /// By the order of verdicts.
+    /// Indexed by [`GuardVerdict`].
     guarded_calls: [Counter; 4],
     limit_refusals: Counter,
     pub waiting: Gauge,
@@ -61,7 +61,7 @@ pub struct Metrics {
     records_durable: Counter,
     records_checkpointed: Counter,
     pub records_lost: Gauge,
-    /// When the newest checkpoint was signed, in unix seconds.
+    /// When the newest checkpoint was signed, in Unix seconds.
     pub checkpoint_timestamp: Gauge,
     pub checkpoint_interval: Gauge<f64, AtomicU64>,
     pub predecessor_missing: Gauge,
@@ -76,7 +76,7 @@ pub struct Metrics {
     pub analysis: AnalysisMetrics,
     pub payloads: PayloadMetrics,
     pub scan_cache: ScanCacheMetrics,
-    /// By [`Signal`].
+    /// Indexed by [`Signal`].
     telemetry_dropped: [Counter; Signal::ALL.len()],
     pub(crate) shard_tenants: Gauge,
     pub(crate) shard_keys: Gauge,
@@ -432,17 +432,17 @@ impl Metrics {
         }
     }
 
-    /// The table of who has which part of the traffic, for the data-plane thread. It has room for `most` label sets.
+    /// Returns the data-plane thread's table of traffic series, with capacity for `most` label sets.
     pub fn traffic(&self, most: usize) -> Traffic {
         Traffic::new(most, Arc::clone(&self.traffic))
     }
 
-    /// What tenants and models have of the traffic, about a second late.
+    /// Returns the traffic of tenants and models, about a second late.
     pub fn report(&self) -> TrafficReport {
         self.traffic.report()
     }
 
-    /// Prometheus' text format.
+    /// Encodes the metrics in Prometheus' text format.
     pub fn encode(&self) -> String {
         let mut out = String::new();
         // Writing to a String cannot fail.
@@ -450,7 +450,7 @@ impl Metrics {
         out
     }
 
-    /// An attempt at a provider failed.
+    /// Counts a failed attempt at a provider.
     pub fn provider_failed(&self, provider: &str, failure: &'static str) {
         let labels = ProviderFailure {
             provider: provider.to_owned(),
@@ -459,7 +459,7 @@ impl Metrics {
         self.provider_failures.get_or_create(&labels).inc();
     }
 
-    /// A provider refused the gateway's key, or a model to it.
+    /// Counts a refusal of the gateway's key, or of a model for it, by a provider.
     pub fn provider_refused(&self, provider: &str, status: u16) {
         let labels = ProviderRefusal {
             provider: provider.to_owned(),
@@ -468,7 +468,7 @@ impl Metrics {
         self.provider_refusals.get_or_create(&labels).inc();
     }
 
-    /// The egress proxy made so many connections to a provider not.
+    /// Counts connections to a provider that the egress proxy did not make.
     pub fn proxy_failed(&self, provider: &str, failure: &'static str, count: u64) {
         let labels = ProviderFailure {
             provider: provider.to_owned(),
@@ -477,7 +477,7 @@ impl Metrics {
         self.proxy_failures.get_or_create(&labels).inc_by(count);
     }
 
-    /// Shows whether a provider is passed over, and how many connections to it are idle.
+    /// Sets whether a provider is skipped, and the number of its idle connections.
     pub fn set_provider_state(&self, provider: &str, paused: bool, idle: usize) {
         let labels = ProviderLabel {
             provider: provider.to_owned(),
@@ -487,7 +487,7 @@ impl Metrics {
         self.idle_connections.get_or_create(&labels).set(idle);
     }
 
-    /// Counts telemetry that does not arrive.
+    /// Counts lost telemetry.
     pub fn telemetry_lost(&self, signal: Signal, count: u64) {
         self.telemetry_dropped[signal as usize].inc_by(count);
     }
@@ -496,14 +496,14 @@ impl Metrics {
         self.policy_blocks.inc();
     }
 
-    /// Counts a request or an answer once for each kind of its flagged messages.
+    /// Counts a request or a response once for each scope of its flagged messages.
     pub fn policy_flagged(&self, judgement: &Judgement) {
         for scope in judgement.flagged_scopes() {
             self.policy_flags[scope as usize].inc();
         }
     }
 
-    /// Counts an answer that calls a guarded tool.
+    /// Counts a response that calls a guarded tool.
     pub fn record_guarded_call(&self, verdict: GuardVerdict) {
         self.guarded_calls[verdict as usize].inc();
     }
@@ -522,13 +522,14 @@ impl Metrics {
         }
     }
 
-    /// A request was refused. Codes are written in the source, so there are few series.
+    /// Counts a refused request. Codes are constants in the source, so there are few series.
     pub fn record_rejection(&self, status: u16, code: &'static str) {
         let labels = RejectionLabel { status, code };
         self.rejections.get_or_create(&labels).inc();
     }
 
-    /// How many records of this incarnation are written, synced, and under a signed checkpoint. They only grow.
+    /// Sets how many records of this incarnation are written, synced, and covered by a signed checkpoint. The numbers only
+    /// grow.
     pub fn set_record_counts(&self, written: u64, durable: u64, checkpointed: u64) {
         self.records_written.inner().store(written, Ordering::Relaxed);
         self.records_durable.inner().store(durable, Ordering::Relaxed);
@@ -537,30 +538,30 @@ impl Metrics {
             .store(checkpointed, Ordering::Relaxed);
     }
 
-    /// `micros`: by how much the time of records and limits is ahead of the system's clock.
+    /// Sets the clock lead. `micros`: how far the time of records and limits is ahead of the system's clock.
     pub fn set_clock_lead(&self, micros: u64) {
         let seconds = micros.div_ceil(1_000_000);
         self.clock_lead.set(i64::try_from(seconds).unwrap_or(i64::MAX));
     }
 
-    /// The system's clock was set.
+    /// Counts a step of the system's clock.
     pub fn clock_stepped(&self, is_back: bool) {
         let [back, ahead] = &self.clock_steps;
         if is_back { back } else { ahead }.inc();
     }
 
-    /// A client's connection could not be accepted.
+    /// Counts a client connection that could not be accepted.
     pub fn accept_failed(&self) {
         self.accept_failures.inc();
     }
 
-    /// Connections to providers.
+    /// Sets the number of connections to providers.
     pub fn set_open_sockets(&self, count: usize) {
         self.provider_connections
             .set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// How the descriptors of the process are shared.
+    /// Sets how the file descriptors of the process are divided.
     pub fn set_descriptor_shares(&self, shares: &DescriptorShares) {
         let all = [
             ("limit", shares.limit),

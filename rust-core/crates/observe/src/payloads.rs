@@ -1,13 +1,13 @@
-//! Payloads that tenants want stored.
+//! Storage of payloads for tenants that require it.
 //!
-//! Where a tenant does, the request's body is copied once when it is admitted, and the answer as it is relayed. The copies
-//! go through a bounded queue to a thread of its own, which seals and writes them beside the log; the end of the answer waits
-//! until that is done, because the completion says what is stored. Nobody else waits for it. Where nothing is stored, an
-//! exchange pays for one comparison, and each piece of its answer for another.
+//! The request's body is copied once when it is admitted, and the response as it is relayed. The copies go through a bounded
+//! queue to a separate thread, which seals them and writes them beside the log. The end of the response waits for that,
+//! because the completion record states what is stored; nothing else waits. If nothing is stored, an exchange costs one
+//! comparison, and each piece of its response another.
 //!
-//! What cannot be stored is not admitted, as far as that is known then: while the writer has failed, the volume is nearly
-//! full, or the copies take all memory that they may. What is found out later stands in the completion. A denied request has
-//! no completion: its record says whether its body is handed over, and the refusal waits until that is stored.
+//! An exchange that cannot be stored is not admitted, as far as that is known then: while the writer has failed, the volume
+//! is nearly full, or the copies use all of their memory. Later failures are stated in the completion record. A denied
+//! request has no completion: its record states whether its body was submitted, and the refusal waits until it is stored.
 
 mod desk;
 mod keeping;
@@ -34,7 +34,7 @@ use state::State;
 #[cfg(test)]
 mod tests;
 
-/// The data-plane thread's end, and the thread that writes beside the logs in `shard_dir`.
+/// Creates the data-plane thread's queue, and the thread that writes beside the logs in `shard_dir`.
 pub fn create_payload_queue(
     config: PayloadsConfig,
     storage: &Arc<dyn Storage>,
@@ -42,8 +42,8 @@ pub fn create_payload_queue(
     unsynced: Arc<UnsyncedFiles>,
     metrics: &PayloadMetrics,
 ) -> (PayloadQueue, PayloadThread) {
-    // Each body takes a step of the room or more until it is stored, so all there can be have a place, and one tenant's
-    // leave as much of the queue to others as of the memory. One more is for a look.
+    // Each body reserves at least one growth step until it is stored, so every possible body has a slot, and the limit of
+    // one tenant applies to the queue as to the memory. One more slot is for a space check.
     let (queue, orders) = channel(config.budget_bytes / MIN_GROWTH + 1);
     let state = Arc::new(State::default());
     let room = TenantSharedPool::new(config.budget_bytes);

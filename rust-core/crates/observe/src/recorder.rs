@@ -29,48 +29,48 @@ use log_history::{FormerLog, LastMark};
 use refusal_budget::Refusals;
 use refused_keys::RefusedKeys;
 
-/// Room in the ledger that is set aside when an exchange is admitted: its two records, framed, at their largest.
+/// Bytes reserved in the ledger when an exchange is admitted: its two records, framed, at their maximum.
 const EXCHANGE_BYTES: u64 = 5472 + ATTRIBUTION_BYTES as u64 + ADDRESS_BYTES + KEY_NAME_BYTES;
-/// Of that, what an admission says of its session, its agents and its end user, at its longest: a name of control characters,
-/// each of which JSON writes in six bytes.
+/// The part of these for the attribution of an admission, at its maximum: a name of control characters, each of which JSON
+/// writes in six bytes.
 pub(crate) const ATTRIBUTION_BYTES: usize = 1368;
-/// Of that, what it says of the address of its client, at its longest.
+/// The part of these for the client's address, at its maximum.
 const ADDRESS_BYTES: u64 = 64;
-/// Of that, what it says of the name of its key: 63 characters at most, none of which JSON escapes.
+/// The part of these for the name of the key: at most 63 characters, none of which JSON escapes.
 const KEY_NAME_BYTES: u64 = 80;
-/// Room that a record of the worker itself needs, or a refusal.
+/// Bytes reserved for a record of the worker itself, or for a refusal.
 const RECORD_BYTES: u64 = 2048;
 
-/// Room that a record of the analysis of answers needs.
+/// Bytes reserved for a record of the analysis of responses.
 const ANALYSIS_BYTES: u64 = 3584;
 
-/// How long after a write that found no space the same is written again.
+/// How long to wait before a write that found no space is retried.
 const WRITE_RETRY_DELAY: Duration = Duration::from_millis(100);
-/// How many such writes those wait for whose records they are. Behind them they are refused, and the log goes on once there
-/// is space.
+/// How many such retries the waiting exchanges are kept waiting. After that they are refused, and the log continues once
+/// there is space.
 const MAX_BLOCKING_RETRIES: u32 = 20;
 
-/// Room for the records of one exchange.
+/// A reservation for the records of one exchange.
 pub type RecordPermit = Reservation;
 
-/// The ledger refuses or cannot take records any more.
+/// The ledger accepts no more records.
 #[derive(Debug, Clone, Copy)]
 pub struct LedgerStopped;
 
 /// Why an exchange cannot be recorded, and so is not admitted.
 #[derive(Debug, Clone, Copy)]
 pub enum LedgerUnavailable {
-    /// The volume has no room now.
+    /// The volume is full.
     Full,
-    /// The ledger takes no records any more.
+    /// The ledger accepts no more records.
     Stopped,
-    /// What it says could not be stored, and its tenant wants that.
+    /// Its bodies could not be stored, and its tenant requires that.
     Payloads,
-    /// Its tenant has no shred key, and its salt would need one.
+    /// Its tenant has no shred key, which its salt needs.
     NoShredKey,
 }
 
-/// A tenant without a shred key, where every tenant has one.
+/// A tenant has no shred key although every tenant must have one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoShredKey;
 
@@ -106,22 +106,21 @@ impl From<LedgerUnavailable> for Rejection {
     }
 }
 
-/// The data-plane thread's end of the ledger.
+/// The data-plane thread's side of the ledger.
 ///
-/// Records are appended to a batch; a task of its own writes the batch once all tasks that were ready in this turn of
-/// the event loop have run, with one `pwrite`, and wakes those that wait for it.
+/// Records are appended to a batch. A separate task writes the batch with one `pwrite`, once all tasks that were ready in
+/// this turn of the event loop have run, and wakes the tasks that wait for it.
 pub struct Recorder {
     writer: RefCell<Writer>,
     watermark: RefCell<Arc<Watermark>>,
-    /// Position of the first record of the log in service. A position counts all records of this life of the worker,
-    /// whichever log they are in.
+    /// Position of the first record of the log in service. Positions count all records of this worker run, across its logs.
     base: Cell<u64>,
-    /// The logs before, oldest first.
+    /// The previous logs, oldest first.
     former_logs: RefCell<Vec<FormerLog>>,
-    /// Where the next log will lie, and what became of the former one.
+    /// Hands over the next log, and the end of the former one.
     handoff: Arc<LogHandoff>,
     open_exchanges: OpenExchangeTable,
-    /// How many admitted and denied requests of each tenant the log in service holds.
+    /// How many admitted and denied requests of each tenant are in the log in service.
     tenant_counts: RefCell<HashMap<Arc<str>, u64>>,
     last_mark: Cell<LastMark>,
     durability: Durability,
@@ -129,13 +128,13 @@ pub struct Recorder {
     batch_ready: Notify,
     /// Signalled by the ledger thread after each sync.
     synced: Arc<Notify>,
-    /// Wakes the ledger thread, for those who wait for a sync.
+    /// Wakes the ledger thread for tasks that wait for a sync.
     wake_ledger: Box<dyn Fn()>,
     wakers: RefCell<Vec<Waker>>,
     refusals: RefCell<Refusals>,
     refused_keys: RefCell<RefusedKeys>,
     stopped: Cell<bool>,
-    /// The volume has had no space for what is to be written for so long that nobody waits for it.
+    /// The volume has been full for so long that exchanges no longer wait for it.
     no_space: Cell<bool>,
     /// The configuration in force.
     config: Cell<ConfigDigests>,
@@ -176,14 +175,14 @@ impl Recorder {
         }
     }
 
-    /// Records that another configuration is in force from here on. Without room for the record it holds all the same:
-    /// every record names its configuration.
+    /// Records that another configuration is in force from here on. If there is no space for the record, the configuration
+    /// still applies: every record names its configuration.
     pub fn set_config(&self, config: ConfigDigests) {
         let previous = self.config.replace(config);
         self.append_config("reload", previous.id());
     }
 
-    /// The configuration in force.
+    /// Returns the configuration in force.
     pub fn config(&self) -> ConfigId {
         self.config.get().id()
     }
@@ -204,12 +203,12 @@ impl Recorder {
         let _ = self.append(&mut room, |seq, out| config(seq).encode_into(out));
     }
 
-    /// Records appended so far in this life of the worker.
+    /// Returns the number of records appended so far in this worker run.
     pub fn appended_count(&self) -> u64 {
         self.base.get() + self.writer.borrow().next_seq()
     }
 
-    /// Which log a record is in, and its number there.
+    /// Returns the log that holds a record, and its number there.
     pub fn locate(&self, position: u64) -> (Ulid, u64) {
         if let Some(seq) = position.checked_sub(self.base.get()) {
             return (self.writer.borrow().incarnation(), seq);
@@ -226,29 +225,29 @@ impl Recorder {
         position >= self.base.get()
     }
 
-    /// The exchanges that are open.
+    /// Returns the open exchanges.
     pub fn open(&self) -> &OpenExchangeTable {
         &self.open_exchanges
     }
 
-    /// Sets room aside for the records of one exchange.
+    /// Reserves space for the records of one exchange.
     pub fn reserve(&self) -> Result<RecordPermit, LedgerUnavailable> {
         Ok(self.writer.borrow_mut().reserve(EXCHANGE_BYTES)?)
     }
 
-    /// Sets room aside for one record more of an exchange.
+    /// Reserves space for one more record of an exchange.
     pub fn reserve_one(&self) -> Result<RecordPermit, LedgerUnavailable> {
         Ok(self.writer.borrow_mut().reserve(RECORD_BYTES)?)
     }
 
-    /// What is stored of the salt of the record that is appended next.
+    /// Returns the stored form of the salt of the record that is appended next.
     pub fn next_salt(&self) -> Result<[u8; 32], LedgerUnavailable> {
         let mut writer = self.writer.borrow_mut();
         let seq = writer.next_seq();
         Ok(writer.salt(seq)?)
     }
 
-    /// Appends a record in room that was set aside and returns its position; it is written at the end of this turn.
+    /// Appends a record in reserved space and returns its position; it is written at the end of this turn.
     pub fn append(
         &self,
         room: &mut RecordPermit,
@@ -263,8 +262,8 @@ impl Recorder {
         Ok(self.base.get() + seq)
     }
 
-    /// Appends an admission or a denied request, as [`Recorder::append`] does; `encode` also gets its number among its tenant's
-    /// in this log.
+    /// Appends an admission or a denied request, as [`Recorder::append`] does; `encode` also gets its number among its
+    /// tenant's requests in this log.
     pub fn append_numbered(
         &self,
         room: &mut RecordPermit,
@@ -278,16 +277,16 @@ impl Recorder {
         };
         *before += 1;
         let tenant_seq = *before;
-        // A number is lost only with the log: what cannot be appended stops it.
+        // A number is lost only together with the log: a failed append stops it.
         self.append(room, |seq, out| encode(seq, tenant_seq, out))
     }
 
-    /// Appends a record of what the analysis of answers found; nobody waits for it.
+    /// Appends a record of an analysis finding; no task waits for it.
     pub(crate) fn append_finding(&self, finding: &Finding) -> Result<u64, LedgerUnavailable> {
         let mut room = self.writer.borrow_mut().reserve(ANALYSIS_BYTES)?;
         let (incarnation, admission) = self.locate(finding.admission_position);
         if incarnation.is_nil() {
-            // Of so long ago that nobody knows the log any more.
+            // The log of the admission is no longer known.
             return Err(LedgerUnavailable::Full);
         }
         let elsewhere = (!self.is_current(finding.admission_position)).then(|| incarnation.to_string());
@@ -298,10 +297,10 @@ impl Recorder {
         Ok(appended)
     }
 
-    /// Waits until the record at a position is written, in the sense of the configured durability.
+    /// Waits until the record at a position is written with the configured durability.
     ///
     /// # Errors
-    /// [`LedgerStopped`] when it never will be, or not while there is no space for it.
+    /// [`LedgerStopped`] if it never will be, or while there is no space for it.
     pub async fn wait_written(&self, position: u64) -> Result<(), LedgerStopped> {
         poll_fn(|context| {
             if self.is_written(position) {
@@ -334,12 +333,12 @@ impl Recorder {
         self.wait_written(position.ok_or(LedgerStopped)?).await
     }
 
-    /// Whether no record will be taken any more.
+    /// Whether no more records are accepted.
     pub fn has_stopped(&self) -> bool {
         self.stopped.get() || self.watermark.borrow().is_poisoned()
     }
 
-    /// Writes batches as they come; runs as a task of its own.
+    /// Writes batches as they come; runs as a separate task.
     pub async fn write_batches(self: Rc<Self>) {
         loop {
             self.batch_ready.notified().await;
@@ -359,7 +358,7 @@ impl Recorder {
         }
     }
 
-    /// Wakes those who wait for a sync as the ledger thread reports them; runs as a task of its own.
+    /// Wakes the tasks that wait for a sync, when the ledger thread reports one; runs as a separate task.
     pub async fn follow_syncs(self: Rc<Self>) {
         loop {
             self.synced.notified().await;
@@ -384,7 +383,7 @@ impl Recorder {
             .seal(|seq, out| seal(seq).encode_into(out));
         sealed.map_err(|_| self.stop())?;
         if let Err(error) = self.flush() {
-            // Nobody is left who would write it later.
+            // There is no task left that would retry it.
             self.watermark.borrow().poison(error.to_string());
         }
         self.stopped.set(true);
@@ -398,7 +397,7 @@ impl Recorder {
     /// Writes the batch. A failure stops the log.
     ///
     /// # Errors
-    /// That there was no space for it, which stops nothing: the batch is to be written again.
+    /// There was no space for it, which does not stop the log: the batch must be written again.
     fn flush(&self) -> Result<(), WalError> {
         match self.writer.borrow_mut().flush() {
             Err(error) if error.is_out_of_space() => return Err(error),
@@ -429,7 +428,7 @@ impl Recorder {
     }
 }
 
-/// Has the ledger thread's syncs of a log wake those who wait for them.
+/// Has the syncs of the ledger thread for a log signal `synced`.
 fn follow_progress(writer: &Writer, synced: &Arc<Notify>) {
     let synced = Arc::clone(synced);
     writer.watermark().on_progress(move || synced.notify_one());

@@ -1,4 +1,4 @@
-//! What is known of a request that is turned away, for the record, the metrics and telemetry.
+//! What is known of a rejected request, for the record, the metrics and telemetry.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,34 +9,34 @@ use proofgate_ledger::record::PolicyNote;
 use crate::metrics::{RequestOutcome, Series};
 use crate::telemetry::ObservedExchange;
 
-/// What is known of a request that is refused.
+/// What is known of a rejected request.
 #[derive(Default)]
 pub struct RejectedRequest<'r> {
     pub tenant: Option<&'r str>,
-    /// The key, when the request had passed the limits and counts there.
+    /// The key, if the request had passed the limits and counts there.
     pub counted_key: Option<String>,
-    /// What the configuration calls the key, when the key is known and has a name.
+    /// The configured name of the key, if the key is known and has a name.
     pub key_name: Option<Arc<str>>,
-    /// The plan whose limits its tenant's namespace shares, when it counts there.
+    /// The plan whose limits the tenant's namespace shares, if the request counts there.
     pub shared_plan: Option<Arc<str>>,
     pub endpoint: Option<&'r str>,
-    /// Bytes of it that were read.
+    /// Number of bytes that were read.
     pub bytes: usize,
     pub policy: Option<PolicyNote<'r>>,
-    /// Where it counts, when its model is known.
+    /// Its metrics series, if its model is known.
     pub series: Option<Arc<Series>>,
-    /// What it counts as.
+    /// Its outcome in the metrics.
     pub outcome: RequestOutcome,
-    /// What is told of it, where somebody wants to know.
+    /// What telemetry reports of it, if enabled.
     pub observed: Option<Box<ObservedExchange>>,
-    /// Who sends it; `None` where that does not matter, because its tenant is known.
+    /// The sender; `None` if it does not matter because the tenant is known.
     pub sender: Option<ClientNetwork>,
-    /// The address that it came from, for the record where the configuration wants it there.
+    /// The client's address, if the configuration wants it in records.
     pub client_address: Option<IpAddr>,
 }
 
 impl RejectedRequest<'_> {
-    /// A request on a connection of which nothing else is known.
+    /// Creates one for a connection of which nothing else is known.
     pub fn from_peer(peer: &Peer) -> Self {
         RejectedRequest {
             sender: Some(peer.client_network()),

@@ -1,5 +1,5 @@
-//! What the ledger thread and the data-plane thread hand each other when a log ends and the next one begins while the
-//! worker serves. Neither ever waits for the other: what cannot be laid down or taken up now is at the next turn.
+//! The handoff between the ledger thread and the data-plane thread when logs rotate while the worker serves. Neither ever
+//! waits for the other: what cannot be exchanged now is exchanged in the next turn.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -16,7 +16,7 @@ pub struct RotationBounds {
     pub max_age: Duration,
 }
 
-/// A log that is ready to be gone over to.
+/// A log that is ready for service.
 pub struct ReadyLog {
     pub incarnation: Ulid,
     pub writer: Writer,
@@ -24,12 +24,12 @@ pub struct ReadyLog {
     pub config: ConfigDigests,
 }
 
-/// Where the two threads lay what the other is to take up.
+/// The exchange of logs between the two threads.
 #[derive(Default)]
 pub struct LogHandoff {
     next: Mutex<Option<ReadyLog>>,
     previous_log: Mutex<Option<PreviousLog>>,
-    /// Whether the log in service is to end before it is full or old.
+    /// Whether the log in service should end before it is full or old.
     rotation_requested: AtomicBool,
 }
 
@@ -38,42 +38,43 @@ impl LogHandoff {
         *lock(&self.next) = Some(next);
     }
 
-    /// For the data-plane thread: never waits.
+    /// Takes the next log; for the data-plane thread: never waits.
     pub(crate) fn take_next(&self) -> Option<ReadyLog> {
         try_lock(&self.next)?.take()
     }
 
-    /// Whether a log lies here that nobody has gone over to.
+    /// Whether a next log was offered and not taken.
     pub(crate) fn has_next(&self) -> bool {
         lock(&self.next).is_some()
     }
 
-    /// For the ledger thread, once the data-plane thread has ended.
+    /// Takes the next log back; for the ledger thread, once the data-plane thread has ended.
     pub fn reclaim_next(&self) -> Option<ReadyLog> {
         lock(&self.next).take()
     }
 
-    /// Asks for another log than the one in service.
+    /// Requests a rotation of the log in service.
     pub fn request_rotation(&self) {
         self.rotation_requested.store(true, Ordering::Release);
     }
 
-    /// Whether somebody has asked for another log since the last one was begun.
+    /// Whether a rotation was requested since the last log was started.
     pub(crate) fn is_rotation_requested(&self) -> bool {
         self.rotation_requested.load(Ordering::Acquire)
     }
 
-    /// Another log is begun: who asks from here on asks for one behind it. Whether somebody had asked.
+    /// Marks that a new log is being started, so that later requests ask for its successor. Returns whether one was
+    /// requested.
     pub(crate) fn start_next(&self) -> bool {
         self.rotation_requested.swap(false, Ordering::AcqRel)
     }
 
-    /// Says how the log that was gone over from ended.
+    /// Sets how the previous log ended.
     pub(crate) fn set_previous(&self, left: PreviousLog) {
         *lock(&self.previous_log) = Some(left);
     }
 
-    /// For the data-plane thread: never waits.
+    /// Takes the end of the previous log; for the data-plane thread: never waits.
     pub(crate) fn take_previous_log(&self) -> Option<PreviousLog> {
         try_lock(&self.previous_log)?.take()
     }
@@ -91,18 +92,18 @@ fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     }
 }
 
-/// The log in service, for everybody outside the two threads.
+/// The log in service, for readers outside the two threads.
 #[derive(Clone)]
 pub struct ActiveLog {
     pub origin: String,
     pub directory: std::path::PathBuf,
     pub incarnation: Ulid,
     pub watermark: Arc<Watermark>,
-    /// Records of this life of the worker in the logs before.
+    /// Number of records of this worker run in the previous logs.
     pub records_before: u64,
 }
 
-/// Which log is in service now.
+/// The log in service now, shared.
 #[derive(Clone)]
 pub struct CurrentLog(Arc<Mutex<ActiveLog>>);
 

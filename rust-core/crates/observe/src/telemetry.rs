@@ -1,9 +1,9 @@
-//! What is told of exchanges beyond the ledger and the metrics: an access log, and traces.
+//! Telemetry of exchanges beyond the ledger and the metrics: an access log, and traces.
 //!
-//! What is known of an exchange is gathered in one value ([`ObservedExchange`]), and only where somebody has asked for it: the
-//! access log is on, its trace is sampled, or its provider is told its trace. Otherwise an exchange pays for one
-//! comparison. The value never holds a prompt, an answer, a header field, a key or a token. Once the exchange has ended,
-//! the data-plane thread puts it into a bounded queue; what finds no room there is counted and dropped.
+//! The data of an exchange is collected in one value ([`ObservedExchange`]), and only if it is needed: the access log is
+//! enabled, its trace is sampled, or the trace is propagated to the provider. Otherwise an exchange costs one comparison.
+//! The value never holds a prompt, a response, a header field, a key or a token. Once the exchange has ended, the data-plane
+//! thread puts it into a bounded queue; values that do not fit are counted and dropped.
 
 mod access_log;
 mod entry;

@@ -1,4 +1,4 @@
-//! The control side's view of the tenants that come in shards: what is in service, and what was refused.
+//! The control side's view of tenant shards: what is in service, and what was refused.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,13 @@ use serde::Serialize;
 
 use crate::metrics::Metrics;
 
-/// So many keys that are left out are named.
+/// Maximum number of ignored keys that are named.
 const MAX_LISTED_KEYS: usize = 8;
 
-/// The files of one shard of tenants as they are now; a file that is not there is empty.
+/// The current files of one tenant shard; a missing file is empty.
 #[derive(Debug, Clone, Copy)]
 pub struct ShardFiles<'f> {
-    /// The shard's number, from 0 on.
+    /// The shard's number, from 0.
     pub number: usize,
     /// Lines `<digest> <tenant> <key name>[ not_after=<seconds since 1970>]`, sorted by digest.
     pub keys: &'f [u8],
@@ -23,40 +23,40 @@ pub struct ShardFiles<'f> {
     pub tenants: &'f [u8],
 }
 
-/// What has become of the shards.
+/// The state of the shards.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ShardsReport {
     /// Tenants in service.
     pub tenants: usize,
     /// Keys in service.
     pub keys: usize,
-    /// Of those that were given: what is wrong with each that stays as it was.
+    /// The given shards that were not applied, each with its error.
     pub refused: Vec<RefusedShard>,
-    /// How many keys are left out because everybody can guess them.
+    /// Number of keys that are ignored because they are well known.
     pub well_known: usize,
-    /// The first of those, by the shards' numbers.
+    /// The first of those, by shard number.
     pub first_well_known: Vec<IgnoredKey>,
 }
 
-/// A key that lets nobody in.
+/// An ignored key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IgnoredKey {
-    /// The tenant that it was to be of.
+    /// Its tenant.
     pub tenant: String,
-    /// Its name there.
+    /// The key's name.
     pub key: String,
 }
 
-/// Why a shard stays as it was; it repeats nothing of its files.
+/// Why a shard was not applied; it quotes nothing of its files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RefusedShard {
     /// Its number.
     pub shard: usize,
     /// `keys` or `tenants`.
     pub file: String,
-    /// Counts from 1; 0 when the whole file is meant.
+    /// Counts from 1; 0 means the whole file.
     pub line: usize,
-    /// What is wrong there.
+    /// The mistake.
     pub problem: String,
 }
 
@@ -80,12 +80,12 @@ impl RefusedShard {
     }
 }
 
-/// The shards in service with the configuration that they belong to.
+/// The shards in service, with the configuration that they belong to.
 #[derive(Clone)]
 pub struct TenantShards {
-    /// Of the configuration alone.
+    /// The digest of the configuration alone.
     configuration: Hash,
-    /// Whether it has shards.
+    /// Whether the configuration uses shards.
     shards_configured: bool,
     shards: Shards,
     refused_shards: BTreeSet<usize>,
@@ -101,7 +101,7 @@ impl TenantShards {
         }
     }
 
-    /// The same under another configuration; without tenants, if that has no shards.
+    /// Returns the same shards under another configuration; without tenants if that does not use shards.
     pub fn with_configuration(&self, configuration: &Hash, wanted: bool) -> Self {
         match wanted {
             true => TenantShards {
@@ -113,7 +113,7 @@ impl TenantShards {
         }
     }
 
-    /// The same with other content of some shards. One that cannot be read stays as it is.
+    /// Returns the shards with new content for some of them. A shard with an invalid file stays unchanged.
     pub fn with_files(&self, files: &[ShardFiles<'_>]) -> (Self, Vec<RefusedShard>) {
         let mut next = self.clone();
         let (mut parsed, mut refused) = (Vec::new(), Vec::new());
@@ -143,7 +143,7 @@ impl TenantShards {
         self.shards_configured
     }
 
-    /// What stands in records: the configuration's own digest, or with shards one over that and theirs.
+    /// Returns the digests for records: the configuration's own digest, or with shards a digest over that and theirs.
     pub fn digests(&self) -> ConfigDigests {
         match self.shards_configured {
             true => ConfigDigests {

@@ -1,4 +1,4 @@
-//! What stage profiling costs an exchange of 12 laps: nanoseconds, off and on.
+//! Measures stage profiling for an exchange of 12 laps: nanoseconds, off and on.
 //!
 //! `cargo run --release -p proofgate-stages --example span_cost`
 
@@ -10,7 +10,7 @@ use proofgate_stages::{Profiler, Span, Stage};
 const ROUNDS: u32 = 200_000;
 const LAPS: usize = 12;
 
-/// Nanoseconds of one call: the least and the middle of fifteen series.
+/// Returns the nanoseconds of one call: the minimum and the median of fifteen series.
 fn measure(name: &str, mut call: impl FnMut()) {
     let mut series: Vec<f64> = (0..15)
         .map(|_| {
@@ -23,7 +23,7 @@ fn measure(name: &str, mut call: impl FnMut()) {
     println!("{name:44} {:>7.1} ns, median {:>7.1} ns", series[0], series[7]);
 }
 
-/// An exchange whose caller reads no clock.
+/// An exchange whose caller does not read the clock.
 #[inline(never)]
 fn exchange(profiler: &Profiler) {
     let mut span = black_box(Span::start_now(profiler));
@@ -33,7 +33,7 @@ fn exchange(profiler: &Profiler) {
     span.finish_now(profiler);
 }
 
-/// An exchange whose caller knows the time anyhow.
+/// An exchange whose caller knows the time.
 #[inline(never)]
 fn exchange_at(profiler: &Profiler, now: Instant) {
     let mut span = black_box(Span::start(profiler, now));

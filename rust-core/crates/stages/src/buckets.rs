@@ -1,16 +1,16 @@
-//! Bounds of the histograms: two in each power of two, from 1 microsecond to 12.6 seconds, so a quantile that is read
-//! from them is at most a third off. The bounds are 1, 2, 3, 4, 6, 8, 12, 16, 24, … microseconds.
+//! Histogram bounds: two in each power of two, from 1 microsecond to 12.6 seconds, so a quantile read from them is off by at
+//! most a third. The bounds are 1, 2, 3, 4, 6, 8, 12, 16, 24, … microseconds.
 
-/// Buckets with a bound, and one for everything beyond.
+/// Number of buckets: those with a bound, and one for everything beyond.
 pub(crate) const COUNT: usize = 48;
 
-/// The bucket of a duration: the first whose bound is not below it.
+/// Returns the bucket of a duration: the first whose bound is not below it.
 pub(crate) fn index(nanoseconds: u64) -> usize {
     let microseconds = nanoseconds.div_ceil(1000);
     if microseconds < 2 {
         return 0;
     }
-    // In an octave 2^k < u <= 2^(k+1), the upper half begins behind 2^k + 2^(k-1).
+    // In an octave 2^k < u <= 2^(k+1), the upper half starts after 2^k + 2^(k-1).
     let below = microseconds - 1;
     let octave = below.ilog2();
     let upper_half = octave > 0 && below >> (octave - 1) & 1 == 1;
@@ -18,7 +18,7 @@ pub(crate) fn index(nanoseconds: u64) -> usize {
     index.min(COUNT - 1)
 }
 
-/// The greatest duration of a bucket, in microseconds; `None` for the last.
+/// Returns the maximum duration of a bucket, in microseconds; `None` for the last.
 pub(crate) fn bound_microseconds(index: usize) -> Option<u64> {
     if index >= COUNT - 1 {
         return None;

@@ -3,15 +3,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::buckets;
 
-/// A distribution of durations. Recording is two atomic additions; a reader beside it may see one before the other.
+/// A distribution of durations. Recording is two atomic additions; a concurrent reader may see only the first.
 #[derive(Debug)]
 pub(crate) struct Histogram {
     counts: [AtomicU64; buckets::COUNT],
-    /// Lasts for 584 years of summed time.
+    /// Enough for 584 years of summed time.
     sum_nanoseconds: AtomicU64,
 }
 
-/// What a histogram held at one moment.
+/// The contents of a histogram at one moment.
 pub(crate) struct DurationSnapshot {
     /// Not cumulative.
     pub(crate) counts: [u64; buckets::COUNT],

@@ -9,14 +9,14 @@ use crate::stage::{Interval, Stage};
 const ENABLED_BIT: usize = 1;
 const SCOPE_UNIT: usize = 2;
 
-/// Whether stages are measured, and what was measured. It is shared between threads in an `Arc`.
+/// The profiling switch and the histograms of all stages. It is shared between threads in an `Arc`.
 ///
-/// Measuring is on while the switch is on or at least one scope is open. Scopes are counted, so it does not matter in
-/// which order those that overlap are closed, and closing one never turns off what somebody else turned on.
+/// Profiling is on while the switch is on or at least one scope is open. Scopes are counted, so overlapping ones may be
+/// closed in any order, and closing one never turns off what another has turned on.
 #[derive(Debug)]
 pub struct Profiler {
     state: AtomicUsize,
-    /// Whether measuring was on before, so that there are series to show.
+    /// Whether profiling was ever on, so that there are series to expose.
     was_enabled: AtomicBool,
     pub(crate) stages: [Histogram; Stage::COUNT],
     pub(crate) unaccounted: Histogram,
@@ -25,7 +25,7 @@ pub struct Profiler {
 }
 
 impl Profiler {
-    /// A profiler without observations whose switch is on or off.
+    /// Creates a profiler without observations whose switch is on or off.
     pub fn new(enabled: bool) -> Self {
         Profiler {
             state: AtomicUsize::new(if enabled { ENABLED_BIT } else { 0 }),
@@ -37,7 +37,7 @@ impl Profiler {
         }
     }
 
-    /// Whether to measure what begins now.
+    /// Whether to measure an exchange that starts now.
     #[inline]
     pub fn is_enabled(&self) -> bool {
         self.state.load(Ordering::Relaxed) != 0
@@ -48,7 +48,7 @@ impl Profiler {
         self.was_enabled.load(Ordering::Relaxed)
     }
 
-    /// Sets the switch and returns what it was. Open scopes are not affected and not reported.
+    /// Sets the switch and returns its previous state. Open scopes are not affected and not reported.
     pub fn set_enabled(&self, enabled: bool) -> bool {
         let before = if enabled {
             self.was_enabled.store(true, Ordering::Relaxed);
@@ -65,7 +65,7 @@ impl Profiler {
         self.state.fetch_add(SCOPE_UNIT, Ordering::Relaxed);
     }
 
-    /// Closes a scope. Returns `false`, and changes nothing, when none is open.
+    /// Closes a scope. Returns false, and changes nothing, if none is open.
     pub fn exit(&self) -> bool {
         self.state
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |state| {
@@ -74,18 +74,18 @@ impl Profiler {
             .is_ok()
     }
 
-    /// How many scopes are open.
+    /// Returns the number of open scopes.
     pub fn open_scopes(&self) -> usize {
         self.state.load(Ordering::Relaxed) / SCOPE_UNIT
     }
 
-    /// Starts to measure an interval, if measuring is on.
+    /// Starts measuring an interval, if profiling is on.
     #[inline]
     pub fn timer(&self) -> Timer {
         Timer(self.is_enabled().then(Instant::now))
     }
 
-    /// Records an interval that was measured elsewhere, if measuring is on.
+    /// Records an interval that was measured elsewhere, if profiling is on.
     pub fn record(&self, interval: Interval, duration: Duration) {
         if self.is_enabled() {
             self.intervals[interval as usize].record(nanoseconds(duration));
@@ -93,13 +93,13 @@ impl Profiler {
     }
 }
 
-/// The beginning of an interval; empty when measuring was off at the time.
+/// The start of an interval; empty if profiling was off then.
 #[derive(Debug, Clone, Copy)]
 #[must_use = "an interval is recorded by stop()"]
 pub struct Timer(Option<Instant>);
 
 impl Timer {
-    /// Records the time since the beginning, also if measuring has been turned off meanwhile.
+    /// Records the time since the start, also if profiling was turned off meanwhile.
     #[inline]
     pub fn stop(self, profiler: &Profiler, interval: Interval) {
         if let Some(start) = self.0 {
@@ -108,7 +108,7 @@ impl Timer {
     }
 }
 
-/// A duration in nanoseconds, at most 584 years.
+/// Returns a duration in nanoseconds, at most 584 years.
 pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 use crate::profiler::{Profiler, nanoseconds};
 use crate::stage::Stage;
 
-/// So many sets of laps are kept by each thread for exchanges to come.
+/// Maximum number of unused lap sets that each thread keeps.
 const MAX_FREE_LAPS: usize = 1024;
 
 thread_local! {
@@ -14,8 +14,8 @@ thread_local! {
 
 /// The time of one exchange, in laps. Whether it is measured is decided once, at its start.
 ///
-/// Off, a span is one word that is written and tested; on, it is one word that leads to laps which are used again and
-/// again. A span that is dropped without [`Span::finish`] leaves no trace.
+/// A span is one word: while profiling is off it is only written and tested, otherwise it points to reused laps. A span that
+/// is dropped without [`Span::finish`] records nothing.
 #[derive(Debug, Default)]
 #[must_use = "an exchange is recorded by finish()"]
 pub struct Span(Option<Box<Laps>>);
@@ -25,20 +25,20 @@ struct Laps {
     start: Instant,
     /// The end of the last lap.
     last_lap_end: Instant,
-    /// Nanoseconds of each stage.
+    /// Nanoseconds spent in each stage.
     spent: [u64; Stage::COUNT],
-    /// Bit n: stage n has occurred, perhaps in no time.
+    /// Bit n: stage n has occurred, perhaps with no duration.
     occurred: u16,
 }
 
 impl Span {
-    /// Begins an exchange at a moment that the caller knows anyhow.
+    /// Starts an exchange at a time that the caller already knows.
     #[inline]
     pub fn start(profiler: &Profiler, now: Instant) -> Self {
         Span(profiler.is_enabled().then(|| Laps::new(now)))
     }
 
-    /// Begins an exchange now; the clock is read only if measuring is on.
+    /// Starts an exchange now; the clock is only read if profiling is on.
     #[inline]
     pub fn start_now(profiler: &Profiler) -> Self {
         Span(profiler.is_enabled().then(|| Laps::new(Instant::now())))
@@ -50,7 +50,7 @@ impl Span {
         self.0.is_some()
     }
 
-    /// Gives the time since the last lap to `stage`. A moment before the last lap counts as that of the last lap.
+    /// Adds the time since the last lap to `stage`. A time before the last lap counts as that of the last lap.
     #[inline]
     pub fn lap(&mut self, stage: Stage, now: Instant) {
         if let Some(laps) = &mut self.0 {
@@ -58,7 +58,7 @@ impl Span {
         }
     }
 
-    /// The same with the clock, which is read only if the exchange is measured.
+    /// Adds the time until now; the clock is only read if the exchange is measured.
     #[inline]
     pub fn lap_now(&mut self, stage: Stage) {
         if let Some(laps) = &mut self.0 {
@@ -74,13 +74,13 @@ impl Span {
         }
     }
 
-    /// Nanoseconds of a stage so far; `None` when it has not occurred or the exchange is not measured.
+    /// Returns the nanoseconds of a stage so far; `None` if it has not occurred or the exchange is not measured.
     pub fn nanoseconds(&self, stage: Stage) -> Option<u64> {
         let laps = self.0.as_ref()?;
         laps.has(stage).then(|| laps.spent[stage as usize])
     }
 
-    /// Ends the exchange and records it: every stage that occurred, what is unaccounted, and the total.
+    /// Ends the exchange and records it: every stage that occurred, the unaccounted time, and the total.
     #[inline]
     pub fn finish(mut self, profiler: &Profiler, now: Instant) {
         if let Some(laps) = &mut self.0 {
@@ -88,7 +88,7 @@ impl Span {
         }
     }
 
-    /// The same with the clock, which is read only if the exchange is measured.
+    /// Ends the exchange now; the clock is only read if the exchange is measured.
     #[inline]
     pub fn finish_now(mut self, profiler: &Profiler) {
         if let Some(laps) = &mut self.0 {
@@ -125,7 +125,7 @@ impl Laps {
 
     #[cold]
     fn recycle(self: Box<Self>) {
-        // A thread that ends keeps nothing.
+        // Fails while the thread ends; nothing is kept then.
         let _ = FREE_LAPS.try_with(|spare| {
             let mut spare = spare.borrow_mut();
             if spare.len() < MAX_FREE_LAPS {
@@ -138,7 +138,7 @@ impl Laps {
         self.occurred & 1 << stage as u16 != 0
     }
 
-    /// Moves the mark, never back, and returns by how many nanoseconds.
+    /// Advances the end of the last lap, never backwards, and returns by how many nanoseconds.
     fn advance(&mut self, now: Instant) -> u64 {
         let passed = nanoseconds(now.saturating_duration_since(self.last_lap_end));
         self.last_lap_end = self.last_lap_end.max(now);

@@ -1,16 +1,16 @@
-/// A part of an exchange. The crate's documentation says from where to where each goes.
+/// A part of an exchange. The crate's documentation says where each starts and ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Stage {
     /// Reading the head, then the JSON of the body.
     Parse,
-    /// Finding out who asks, and whether this worker owns the tenant.
+    /// Authenticating the request, and checking whether this worker owns the tenant.
     Auth,
     /// Waiting for the body and decoding it.
     Body,
     /// Reserving requests, tokens and concurrency.
     Limit,
-    /// Judging the request by the rules.
+    /// Evaluating the rules for the request.
     Policy,
     /// Appending the admission record, until it is written.
     AdmissionRecord,
@@ -26,7 +26,7 @@ pub enum Stage {
     ResponseHead,
     /// Waiting for the pieces of the response and decoding them.
     Relay,
-    /// Judging the response by the rules.
+    /// Evaluating the rules for the response.
     ResponsePolicy,
     /// Appending the completion record, until it is written.
     CompletionRecord,
@@ -56,7 +56,7 @@ impl Stage {
 
     pub(crate) const COUNT: usize = Stage::ALL.len();
 
-    /// The value of the label `stage`.
+    /// Returns the value of the label `stage`.
     pub fn as_str(self) -> &'static str {
         match self {
             Stage::Parse => "parse",
@@ -78,8 +78,8 @@ impl Stage {
     }
 }
 
-/// Something that is measured by itself, not as a part of one exchange: a beginning, or the way from one thread to
-/// another. The crate's documentation says from where to where each goes.
+/// A separately measured interval, which is not part of one exchange: a start, or the way from one thread to another. The
+/// crate's documentation says where each starts and ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Interval {
@@ -89,7 +89,7 @@ pub enum Interval {
     LedgerWake,
     /// One batch of the ledger thread.
     LedgerBatch,
-    /// From the end of a call of Rust in a thread to the coroutine of Python that waits for it.
+    /// From the end of a Rust call in a thread to the Python coroutine that waits for it.
     PythonResume,
     /// How late Python's event loop is.
     LoopLag,
@@ -107,7 +107,7 @@ impl Interval {
 
     pub(crate) const COUNT: usize = Interval::ALL.len();
 
-    /// The value of the label `stage`.
+    /// Returns the value of the label `stage`.
     pub fn as_str(self) -> &'static str {
         match self {
             Interval::Accept => "accept",

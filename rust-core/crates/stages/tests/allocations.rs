@@ -1,4 +1,4 @@
-//! Neither measuring nor leaving it allocates, but for the first exchange of a thread.
+//! Nothing is allocated, whether profiling is on or off, except for the first exchange of a thread.
 
 #![allow(unsafe_code, reason = "an allocator can only be counted by being one")]
 
@@ -19,12 +19,12 @@ thread_local! {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: as demanded of our caller.
+        // SAFETY: as required of our caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as demanded of our caller.
+        // SAFETY: as required of our caller.
         unsafe { System.dealloc(pointer, layout) }
     }
 }

@@ -1,4 +1,4 @@
-//! What Prometheus sees of the stages.
+//! The series that Prometheus reads.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -123,7 +123,7 @@ fn the_clock_can_be_left_to_the_span() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The moments may go back, as readings of different callers can.
+    /// The times may go back, as those of different callers can.
     #[test]
     fn the_stages_and_the_unaccounted_rest_add_up_to_the_total(
         laps in prop::collection::vec((prop::option::of(0..Stage::ALL.len()), 0..5_000_000_000_u64), 0..40),

@@ -1,4 +1,4 @@
-//! When measuring is on, whoever turned it on.
+//! When profiling is on, by switch or scope.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

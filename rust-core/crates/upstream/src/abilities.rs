@@ -1,17 +1,18 @@
-//! What the models of a list can do, in the words of each API. What is not known is not said.
+//! What each model in a list can do, in the terms of each API. Unknown abilities are left out.
 
 use proofgate_translate::abilities::{Capabilities, capabilities, common_efforts};
 use serde::Serialize;
 
 use crate::routes::Model;
 
-/// What is known of a model, of all of its providers together.
+/// The known abilities of a model, combined over all of its providers.
 pub struct ModelAbilities {
     pub(crate) abilities: Capabilities,
     efforts: Option<Vec<&'static str>>,
 }
 
-/// In OpenAI's list. The first three names are those of Mistral's (docs.mistral.ai, "List Models"), the last two those of GitHub's.
+/// The form in OpenAI's list. The first three names are those of Mistral (docs.mistral.ai, "List Models"), the last two
+/// those of GitHub.
 #[derive(Serialize)]
 pub struct CardCapabilities {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,7 +27,7 @@ pub struct CardCapabilities {
     reasoning_effort: Option<Vec<&'static str>>,
 }
 
-/// In Anthropic's list (anthropic-py 2.12.0, `types/model_capabilities.py`).
+/// The form in Anthropic's list (anthropic-py 2.12.0, `types/model_capabilities.py`).
 #[derive(Serialize)]
 pub(crate) struct InfoCapabilities {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,7 +45,7 @@ struct Support {
     supported: bool,
 }
 
-/// Anthropic's levels.
+/// Anthropic's effort levels.
 #[derive(Serialize)]
 struct EffortSupport {
     supported: bool,
@@ -56,7 +57,7 @@ struct EffortSupport {
 }
 
 impl ModelAbilities {
-    /// `id`: the name that a client calls it.
+    /// Looks up the abilities of `model`. `id`: the name by which a client calls it.
     pub fn for_model(model: &Model, id: &str) -> Self {
         let names: Vec<_> = model
             .targets

@@ -1,18 +1,18 @@
-//! Access tokens that a provider is sent in the place of a key: they come while the gateway runs, and pass.
+//! Access tokens that are sent to a provider instead of a key. They arrive while the gateway runs, and expire.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-/// A token, and until when it is one. It is a secret, so it has no `Debug`.
+/// An access token and its expiry. It is a secret, so it has no `Debug`.
 pub struct Token {
-    /// The line of a request's head.
+    /// The header line for a request.
     header_line: String,
     expires_at: Instant,
 }
 
 impl Token {
-    /// A token that is valid for `lifetime` from now on; `None` for what is none (RFC 6750 section 2.1), or ends in no time that
-    /// there is.
+    /// Creates a token that is valid for `lifetime` from now on. `None` if the text is not a token (RFC 6750 section 2.1) or
+    /// its expiry does not fit an `Instant`.
     pub fn new(token: &str, lifetime: Duration) -> Option<Self> {
         let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
         let until = Instant::now().checked_add(lifetime)?;
@@ -23,7 +23,7 @@ impl Token {
     }
 }
 
-/// The token of one provider, of which there may be none yet or no more.
+/// The access token of one provider; empty until one arrives.
 #[derive(Default)]
 pub struct AccessToken(RefCell<Option<Token>>);
 
@@ -32,7 +32,7 @@ impl AccessToken {
         *self.0.borrow_mut() = Some(token);
     }
 
-    /// Whether there is one that is valid at `now`.
+    /// Whether there is a token that is valid at `now`.
     pub(crate) fn is_valid(&self, now: Instant) -> bool {
         self.0
             .borrow()
@@ -40,7 +40,7 @@ impl AccessToken {
             .is_some_and(|token| now < token.expires_at)
     }
 
-    /// Appends the header line of a request.
+    /// Appends the header line to a request.
     pub fn write(&self, fields: &mut Vec<u8>) {
         if let Some(token) = &*self.0.borrow() {
             fields.extend_from_slice(token.header_line.as_bytes());

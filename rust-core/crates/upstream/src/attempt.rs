@@ -1,4 +1,4 @@
-//! One attempt: a request to one provider, as far as the head of its answer. It knows neither the client nor the ledger.
+//! One attempt: a request to one provider, up to the head of the response. It knows neither the client nor the ledger.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -19,17 +19,17 @@ use crate::delivery::{ExecutionState, PrefixLengths, deliver};
 use crate::failure::Failure;
 use crate::upstream::{Upstream, UpstreamStream};
 
-/// Up to so many bytes a copy costs less than a vectored write.
+/// Up to this many bytes, a copy costs less than a vectored write.
 const MAX_COPY_BYTES: usize = 16 * 1024;
-/// Room for one read from an upstream, in bytes.
+/// Buffer size of one read from an upstream, in bytes.
 pub const READ_BUFFER_BYTES: usize = 16 * 1024;
-/// Most bytes of an answer's head.
+/// Maximum length of a response head, in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// The body that goes upstream: with the model's name replaced where the manifest says so, and, if it is for a stream,
-/// asking for usage. Says also whether the client did not ask for that.
+/// Builds the body that goes upstream: the model's name is replaced where the manifest says so, and a streaming request asks
+/// for usage. Also returns whether the client did not ask for usage itself.
 ///
-/// `body` is what the client sent, or what the rules made of it; the value of `model` stands at `model` there.
+/// `body` is what the client sent, or what the rules made of it; `model` is the range of the value of `model` in it.
 pub fn upstream_body<'b>(
     usage: StreamUsage,
     replacement: Option<&'b [u8]>,
@@ -52,11 +52,12 @@ pub fn upstream_body<'b>(
     (UpstreamBody::new(body, [name, usage.clone()]), usage.is_some())
 }
 
-/// How far an attempt has come. It is kept outside of it, so that it is known also when nobody waits for its end.
+/// How far an attempt has come. It is stored outside the attempt, so that it is known even if the attempt is dropped before
+/// its end.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AttemptProgress {
     pub execution: ExecutionState,
-    /// The status of the answer.
+    /// The status of the response.
     pub status: Option<u16>,
 }
 
@@ -75,40 +76,40 @@ impl AttemptProgress {
 pub struct Request<'a> {
     pub upstream: &'a Upstream,
     pub template: &'a RequestTemplate,
-    /// What the path ends in.
+    /// The suffix of the path.
     pub model: &'a str,
-    /// Header lines of this request alone.
+    /// Header lines of this request only.
     pub header_lines: &'a [u8],
     pub id: &'a str,
-    /// When it is sent, in unix seconds; 0 where nobody signs it.
+    /// When it is sent, in Unix seconds; 0 if it is not signed.
     pub sent_at: u64,
     pub body: UpstreamBody<'a>,
-    /// Of a body that is still coming, how long all of it is, where that is known: `body` is what there is of it.
+    /// For a body that is still arriving: its total length, if known. `body` is the part received so far.
     pub incoming_length: Option<Option<u64>>,
 }
 
-/// Memory that all attempts share.
+/// Buffers that all attempts share.
 #[derive(Clone, Copy)]
 pub struct SharedBuffers<'a> {
-    /// Where a request is put together.
+    /// Used to assemble a request.
     pub outgoing: &'a Cell<Vec<u8>>,
-    /// Of those who wait to read.
+    /// Used by the attempts that wait to read.
     pub incoming: &'a Cell<Vec<u8>>,
 }
 
-/// An answer that has begun.
+/// A response whose head was received.
 pub struct ResponseStarted<H> {
     pub connection: UpstreamStream,
-    /// What was made of its head.
+    /// The result of `accept` for the head.
     pub head: H,
-    /// Where its body begins in what was read.
+    /// Offset of the body in the bytes that were read.
     pub body_start: usize,
 }
 
-/// Sends a request, and reads the head of the answer into `answer`; `accept` says what is made of it.
+/// Sends a request and reads the head of the response into `answer`; `accept` converts the head.
 ///
 /// # Errors
-/// Why there is no answer, or what `accept` has against it.
+/// The reason why there is no response, or the error of `accept`.
 pub async fn attempt<H>(
     request: Request<'_>,
     limits: Limits,
@@ -133,14 +134,14 @@ pub async fn attempt<H>(
         )
         .await
         {
-            // A provider that takes leave of a session has not looked at what came last: it has that once more.
+            // A provider that closes a session (GOAWAY) has not processed the last requests: this one is sent once more.
             Err(Failure::ConnectFailed) if std::mem::take(&mut again) => {}
             heard => return heard,
         }
     }
 }
 
-/// Reads the head of the answer on a connection over which a request was sent; of it `answer` has what came before.
+/// Reads the head of the response on a connection over which a request was sent; `answer` holds what has already arrived.
 pub async fn read_response_head<H>(
     mut connection: UpstreamStream,
     limits: Limits,
@@ -192,8 +193,8 @@ pub async fn read_response_head<H>(
     }
 }
 
-/// Sends a request; returns the connection on which the answer is to be read. What came of it before the request had left
-/// is in `early`.
+/// Sends a request; returns the connection on which to read the response. Bytes of the response that arrive before the
+/// request is fully sent are in `early`.
 pub async fn send(
     request: Request<'_>,
     limits: Limits,
@@ -230,7 +231,7 @@ pub async fn send(
         framing: 0,
     };
     if rest == Some(None) {
-        // The first chunk; its end stands before the next one.
+        // The first chunk; its end is written before the next one.
         head.extend_from_slice(format!("{length:x}\r\n").as_bytes());
         leading.framing = head.len() - leading.head;
     }
@@ -256,14 +257,14 @@ pub async fn send(
     delivered
 }
 
-/// Most bytes of an error's body that are read to see what it says.
+/// Maximum bytes of an error body that are read to classify it.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-/// What is kept of an answer that begins with a failure, in bytes.
+/// Bytes kept of a response that starts with a failure.
 const MAX_EXCERPT_BYTES: usize = 4096;
 
-/// Reads on until the body of an answer is whole, and returns it decoded; what was read stays in `answer`. `None` when it is too long for an
-/// error, or does not come to its end.
+/// Reads the body of a response to its end and returns it decoded; the raw bytes stay in `answer`. `None` if it is too long
+/// for an error or is incomplete.
 pub async fn read_full_body<H>(
     started: &mut ResponseStarted<H>,
     framing: ResponseFraming,
@@ -279,8 +280,8 @@ pub async fn read_full_body<H>(
     whole
 }
 
-/// Reads the body of an answer, of which the bytes stay in `answer`, until `enough` says so of what is decoded and whether that is all; or until it
-/// is longer than an error may be, or does not go on.
+/// Reads the body of a response, whose raw bytes stay in `answer`, until `enough` returns true; it gets the decoded bytes
+/// and whether they are complete. Stops also when the body is longer than an error may be, or does not continue.
 async fn read_body<H>(
     started: &mut ResponseStarted<H>,
     framing: ResponseFraming,
@@ -320,18 +321,18 @@ async fn read_body<H>(
     }
 }
 
-/// A failure with which an answer of success begins.
+/// A failure at the start of a response with a success status.
 pub struct EarlyFailure {
-    /// The status that says the same.
+    /// The equivalent status.
     pub status: u16,
-    /// Whether it says that the prompt is too long.
+    /// Whether it reports that the prompt is too long.
     pub is_too_long: bool,
-    /// The begin of what says so.
+    /// The beginning of the text that reports the failure.
     pub excerpt: Vec<u8>,
 }
 
-/// Reads an answer of success, in the dialect `spoken`, until it has begun to be one; what was read stays in `answer`. Returns the failure that it begins
-/// with instead, if it does. `framed`: whether it comes in Amazon's frames.
+/// Reads the beginning of a success response in the dialect `spoken`; the raw bytes stay in `answer`. Returns the failure if
+/// the response starts with one. `framed`: whether it arrives in Amazon's frames.
 pub async fn read_early_failure<H>(
     started: &mut ResponseStarted<H>,
     (framing, framed): (ResponseFraming, bool),
@@ -367,7 +368,7 @@ pub async fn read_early_failure<H>(
     failure
 }
 
-/// The events of Amazon's frames, as these come.
+/// The events inside Amazon's frames, decoded as they arrive.
 struct UnframedEvents {
     frames: FrameDecoder,
     /// Bytes of the body that have been read.
@@ -384,7 +385,7 @@ impl UnframedEvents {
         }
     }
 
-    /// Those whose frames are whole in a body that has come so far; `None` when they are malformed.
+    /// Returns the events whose frames are complete in the body received so far; `None` if the frames are malformed.
     fn events(&mut self, body: &[u8]) -> Option<&[u8]> {
         self.frames.push(body.get(self.bytes_read..).unwrap_or_default());
         self.bytes_read = body.len();

@@ -1,4 +1,4 @@
-//! Paths of Azure's clients: `/openai/v1/…` is `/v1/…`, and `/openai/deployments/{model}/…` names the model.
+//! Paths of Azure clients: `/openai/v1/…` is `/v1/…`, and `/openai/deployments/{model}/…` names the model.
 
 use proofgate_providers::{Dialect, Family};
 
@@ -7,15 +7,15 @@ use crate::google_path::{BodyForm, PathParams, model_name};
 const OPENAI_PREFIX: &str = "/openai";
 const DEPLOYMENTS: &str = "/deployments/";
 
-/// What is known under one path of Azure's API.
+/// A path of Azure's API.
 #[derive(Debug, PartialEq, Eq)]
 pub enum AzurePath {
-    /// Something that a provider answers, and what the path says of it.
+    /// A call that a provider answers, with the parameters from the path.
     Call(Dialect, Option<PathParams>),
     Models,
 }
 
-/// Reads a path; `None` for what is no path of Azure's API that is served. The name of the model is percent-decoded once.
+/// Parses a path; `None` if it is not a served path of Azure's API. The model name is percent-decoded once.
 pub fn parse(path: &str) -> Option<AzurePath> {
     let rest = path.strip_prefix(OPENAI_PREFIX)?;
     if matches!(rest, "/v1/models" | "/models") {

@@ -1,8 +1,8 @@
-//! A configuration in the form that a request needs: where it is answered, and beside that its [`GatewaySettings`].
+//! A configuration in the form that requests need: the routes, and beside them the [`GatewaySettings`].
 //!
-//! It is made in two steps. A [`CompiledConfig`] is everything that takes long or can fail (rules are compiled, certificates
-//! parsed), made on any thread. A [`Catalog`] is a blueprint taken into service by the data-plane thread, with the
-//! upstream connections of its predecessor where they lead to the same place.
+//! It is built in two steps. A [`CompiledConfig`] holds everything that takes long or can fail (compiling rules, parsing
+//! certificates) and can be built on any thread. A [`Catalog`] is a compiled configuration that the data-plane thread has
+//! put into service. It reuses its predecessor's upstream connections where they lead to the same place.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -35,13 +35,13 @@ use crate::terms::GatewaySettings;
 use crate::upstream::{Egress, Pool, Proxy, Route as UpstreamRoute, TlsTrust, Upstream};
 use crate::wildcard::{WILDCARD, client_name, matches_wildcard};
 
-/// A configuration, checked whole and compiled.
+/// A configuration, fully checked and compiled.
 pub struct CompiledConfig {
     upstreams: Vec<UpstreamPlan>,
     models: HashMap<String, ModelPlan>,
-    /// Those that stand for all names that begin as theirs, the longest first.
+    /// Models that match all names with a prefix, the longest prefix first.
     wildcards: Vec<(String, ModelPlan)>,
-    /// By tenant, the provider that keeps its files and batches.
+    /// The provider that keeps the files and batches of each tenant.
     object_providers: HashMap<String, ModelPlan>,
     /// Everything that does not need the data-plane thread.
     pub settings: GatewaySettings,
@@ -87,24 +87,24 @@ struct TargetPlan {
 pub struct Catalog {
     upstreams: Vec<Rc<Upstream>>,
     models: HashMap<String, Model>,
-    /// Those that stand for all names that begin as theirs, the longest first.
+    /// Models that match all names with a prefix, the longest prefix first.
     wildcards: Vec<Model>,
-    /// By tenant, where its files and batches are: what has no name among the models.
+    /// The provider that keeps each tenant's files and batches, which have no model name.
     object_providers: HashMap<String, Model>,
-    /// What every scan of the engine needs and the next one can use again. Catalogs of one engine share it; one of another
-    /// engine must not, for the automata in it would be built anew at every turn.
+    /// Scratch space that every scan of the engine needs and the next one reuses. Catalogs of one engine share it. Those of
+    /// another engine must not, because its automata would be rebuilt on each switch.
     pub scratch: Rc<RefCell<Scratch>>,
     pub settings: GatewaySettings,
-    /// Those to providers, of all catalogs of a worker.
+    /// The sockets to providers, shared by all catalogs of a worker.
     pub sockets: Rc<UpstreamSockets>,
 }
 
 impl CompiledConfig {
-    /// Checks and compiles a configuration. `in_service`: the engine of the one before, which is kept if the policy is the
-    /// same.
+    /// Checks and compiles a configuration. `in_service`: the engine of the previous configuration, which is kept if the
+    /// policy is the same.
     ///
     /// # Errors
-    /// [`Error::Config`] with the first thing that is wrong; never with a secret.
+    /// [`Error::Config`] with the first mistake; never with a secret.
     pub fn new(config: &Config, in_service: Option<&Arc<Engine>>) -> Result<Self, Error> {
         let mut places = HashMap::new();
         let mut upstreams = Vec::new();
@@ -225,7 +225,7 @@ impl CompiledConfig {
 }
 
 impl ModelNames for CompiledConfig {
-    /// As [`Catalog::route`] finds it.
+    /// As in [`Catalog::route`].
     fn configured_name<'n>(&'n self, asked: &'n str) -> &'n str {
         if self.models.contains_key(asked) {
             return asked;
@@ -237,7 +237,7 @@ impl ModelNames for CompiledConfig {
     }
 }
 
-/// The header lines that every request to a provider has.
+/// Returns the header lines of every request to a provider.
 fn header_lines(provider: &Provider) -> Result<Vec<u8>, String> {
     let mut lines = Vec::new();
     for header in &provider.headers {
@@ -249,7 +249,7 @@ fn header_lines(provider: &Provider) -> Result<Vec<u8>, String> {
     Ok(lines)
 }
 
-/// What requests to a provider carry and nobody may read in a log: its key, and the values of headers that are secret.
+/// Returns what must never be logged of requests to a provider: its key, and the values of secret headers.
 fn secrets(provider: &Provider) -> Vec<Box<str>> {
     let headers = provider.headers.iter().filter(|header| header.secret);
     let values = headers.filter_map(|header| header.value.as_deref());
@@ -261,7 +261,7 @@ fn path_style(provider: &Provider) -> Result<PathStyle, String> {
     match (provider.vertex(), provider.kind) {
         (Some(vertex), ProviderKind::VertexAi) => {
             let Vertex { project, location } = vertex;
-            // The project of an organisation's domain has a colon in its id.
+            // The ID of a project that belongs to an organisation's domain contains a colon.
             let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b':');
             let is_step = |name: &str| name.bytes().all(|byte| byte == b'.');
             if [project, location]
@@ -293,7 +293,7 @@ fn path_style(provider: &Provider) -> Result<PathStyle, String> {
     }
 }
 
-/// The providers that keep the files and batches of a tenant, each as the only target of a model without a name.
+/// Returns the providers that keep the files and batches of a tenant, each as the only target of a model without a name.
 fn object_providers(config: &Config, pricing: &Pricing<'_>) -> Result<HashMap<String, ModelPlan>, Error> {
     let mut object_providers = HashMap::new();
     for (upstream, provider) in config.providers.iter().enumerate() {
@@ -348,7 +348,7 @@ fn models(
                     target.provider
                 ))
             };
-            // In a path it would be no name, but a step.
+            // In a path these are dot segments, not names.
             if matches!(target.upstream_model, "." | "..") {
                 return Err(fail(format!(
                     "cannot be called {:?} at a provider",
@@ -385,7 +385,7 @@ fn models(
     Ok(models)
 }
 
-/// The names that a model with a wildcard stands for, as far as its first provider has a price for them.
+/// Returns the names that a wildcard model matches, as far as its first provider has a price for them.
 fn known_names(model: &ModelConfig, pricing: &Pricing<'_>) -> Vec<String> {
     let Some(target) = model.targets().next() else {
         return Vec::new();
@@ -399,8 +399,8 @@ fn known_names(model: &ModelConfig, pricing: &Pricing<'_>) -> Vec<String> {
 }
 
 impl Catalog {
-    /// Takes a blueprint into service, with what its predecessor has that is still good: connections to upstreams that
-    /// are reached the same way, and the signing keys of issuers. New connections are among `sockets`.
+    /// Puts a compiled configuration into service. It reuses what is still valid of its predecessor: connections to
+    /// upstreams that are reached the same way, and the signing keys of issuers. New connections count in `sockets`.
     pub fn new(blueprint: CompiledConfig, previous: Option<&Catalog>, sockets: &Rc<UpstreamSockets>) -> Self {
         let CompiledConfig {
             upstreams,
@@ -414,14 +414,14 @@ impl Catalog {
                 .authenticator
                 .inherit_key_sets(&previous.settings.authenticator);
         }
-        // By name, too: how a provider is, another one at the same address need not be.
+        // Matched by name too: the health of one provider does not apply to another at the same address.
         let named = |name: &str| {
             let mut upstreams = previous.iter().flat_map(|catalog| &catalog.upstreams);
             upstreams.find(|upstream| upstream.name == name)
         };
         let upstreams = upstreams.into_iter().map(|plan| {
             let before = named(&plan.name);
-            // What was made for another place is never sent to this one.
+            // A credential made for another address is never sent to this one.
             let there = before.filter(|before| before.pool.has_same_base(&plan.route));
             let token = there.and_then(|before| before.token.clone()).unwrap_or_default();
             let signed = there.and_then(|before| before.signer.as_ref());
@@ -487,18 +487,18 @@ impl Catalog {
         }
     }
 
-    /// Where `model` is answered for `tenant`; `None` both when it does not exist and when it is not for this tenant.
+    /// Returns the route of `model` for `tenant`; `None` if it does not exist or this tenant may not use it.
     pub fn route(&self, tenant: &Tenant, model: &str) -> Option<&Model> {
         let allowed = &self.settings.plan(tenant).allowed;
         self.find(model).filter(|found| allowed.allows_model(&found.name))
     }
 
-    /// Where the files and batches of `tenant` are; `None` when no provider keeps them.
+    /// Returns the provider of the files and batches of `tenant`; `None` if no provider keeps them.
     pub fn object_provider(&self, tenant: &Tenant) -> Option<&Model> {
         self.object_providers.get(&*tenant.name)
     }
 
-    /// Whether all providers of `model` are the one whose account is that of `tenant` alone.
+    /// Whether all targets of `model` use the one provider whose account belongs to `tenant` alone.
     pub fn is_dedicated_to(&self, tenant: &Tenant, model: &Model) -> bool {
         let object_provider = self.object_provider(tenant).and_then(|kept| kept.targets.first());
         object_provider.is_some_and(|object_provider| {
@@ -507,8 +507,8 @@ impl Catalog {
         })
     }
 
-    /// The models that `tenant` may use, each by what answers for it, sorted by name: in the place of one that stands for several
-    /// the names that it is known to stand for.
+    /// Returns the models that `tenant` may use, each with its route, sorted by name. A wildcard is replaced by the names
+    /// that it is known to match.
     pub(crate) fn models_of<'c>(&'c self, tenant: &Tenant) -> Vec<(&'c str, &'c Model)> {
         let allowed = &self.settings.plan(tenant).allowed;
         let models = self.models.iter().map(|(name, model)| (name.as_str(), model));
@@ -525,7 +525,7 @@ impl Catalog {
         models
     }
 
-    /// The names of the models that `tenant` may use and that stand for several, the longest first.
+    /// Returns the wildcard names that `tenant` may use, the longest first.
     pub(crate) fn wildcards_of(&self, tenant: &Tenant) -> Vec<&str> {
         let allowed = &self.settings.plan(tenant).allowed;
         let wildcards = self.wildcards.iter().map(|wildcard| &*wildcard.name);
@@ -537,7 +537,7 @@ impl Catalog {
         named.or_else(|| self.wildcards.iter().find(|wildcard| wildcard.matches(model)))
     }
 
-    /// Whether `model` is answered by `provider`.
+    /// Whether `provider` is a target of `model`.
     pub fn has_model(&self, model: &str, provider: &str) -> bool {
         let mut wildcards = self.wildcards.iter();
         let found = self.models.get(model);
@@ -546,7 +546,7 @@ impl Catalog {
         targets.any(|target| target.upstream.name == provider)
     }
 
-    /// Gives a provider the access token that it is sent from now on; whether there is one that wants it.
+    /// Sets the access token that is sent to a provider from now on; returns whether any provider uses one.
     pub fn set_token(&self, provider: &str, token: Token) -> bool {
         let mut upstreams = self.upstreams.iter();
         let found = upstreams.find(|upstream| upstream.name == provider);
@@ -559,7 +559,7 @@ impl Catalog {
         }
     }
 
-    /// Gives a provider the keys that requests to it are signed with from now on; whether there is one that takes any.
+    /// Sets the keys that sign requests to a provider from now on; returns whether any provider uses them.
     pub fn set_keys(&self, provider: &str, keys: SigningCredentials) -> bool {
         let mut upstreams = self.upstreams.iter();
         let found = upstreams.find(|upstream| upstream.name == provider);

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Catalog, CompiledConfig};
 
-/// A configuration with one literal to look for, and an upstream that is known by this key.
+/// A configuration with one literal to detect, and an upstream with this key.
 pub fn config(literal: &str, api_key: &str) -> Config {
     let config = json!({
         "ledger": {"name": "l", "directory": "/nowhere", "shard": 0, "durability": "Written",
@@ -27,7 +27,7 @@ pub fn config(literal: &str, api_key: &str) -> Config {
     serde_json::from_value(config).unwrap()
 }
 
-/// The same with models of these names.
+/// The same configuration with models of these names.
 pub fn models(mut config: Config, names: &[&str]) -> Config {
     let models = names.iter().map(|name| {
         json!({"name": name, "maxOutputTokens": 1,
@@ -114,7 +114,7 @@ fn recorded_names_come_to_the_models_that_requests_of_these_names_are_routed_to(
     ];
     let names = recorded.map(|(asked, _)| blueprint.configured_name(asked).to_owned());
     assert_eq!(names, recorded.map(|(_, name)| name));
-    // The table of open exchanges has the model's own, and files and batches have none.
+    // The table of open exchanges has the model's own name; files and batches have none.
     for kept in ["vendor/*", "vendor/large-*", "gone", "gone-*", ""] {
         assert_eq!(blueprint.configured_name(kept), kept);
     }

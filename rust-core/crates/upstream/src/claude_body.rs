@@ -1,4 +1,4 @@
-//! Bodies of Claude's clients that speak to Amazon Bedrock or Vertex AI, as requests of Anthropic's messages.
+//! Bodies of Claude clients that speak to Amazon Bedrock or Vertex AI, converted to Anthropic Messages requests.
 
 use std::rc::Rc;
 
@@ -8,8 +8,8 @@ use proofgate_translate::invoke_client::{self, to_messages_request};
 
 use crate::google_path::{BodyForm, PathParams};
 
-/// The request of Anthropic's messages that a body stands for; `None` where it is in the words of its dialect already, or is no JSON
-/// object. Betas that it names are added to `fields`.
+/// Converts a body to an Anthropic Messages request; `None` if it is one already or is not a JSON object. Betas that it
+/// names are added to `fields`.
 pub fn normalize(
     budget: &Rc<MemoryBudget>,
     in_path: Option<&PathParams>,
@@ -23,7 +23,7 @@ pub fn normalize(
         model: Some(in_path.model.as_str()).filter(|model| !model.is_empty()),
         stream: in_path.stream,
     };
-    // An escape of a character has six bytes.
+    // An escaped character takes six bytes.
     let of_path = in_path.model.len().saturating_mul(6).saturating_add(64);
     let mut message = Buffer::new(budget);
     let betas = message.write(body.len().saturating_add(of_path), |out| {

@@ -1,4 +1,5 @@
-//! Paths of Claude's clients that speak to Amazon Bedrock or Vertex AI: they name the model, and say whether the answer is streamed.
+//! Paths of Claude clients that speak to Amazon Bedrock or Vertex AI. They name the model and say whether the response is
+//! streamed.
 
 use proofgate_providers::Dialect;
 
@@ -8,15 +9,15 @@ const BEDROCK: &str = "/model/";
 const PROJECTS: &str = "/projects/";
 const PUBLISHER: &str = "/publishers/anthropic/models/";
 
-/// What is known under one of these paths: what is spoken there, and what the path says of it.
+/// The dialect of such a path and its parameters.
 pub type ClaudePath = (Dialect, PathParams);
 
-/// Whether nobody but Bedrock's clients asks for a path.
+/// Whether only Bedrock clients request this path.
 pub fn is_bedrock_path(path: &str) -> bool {
     path.starts_with(BEDROCK)
 }
 
-/// Reads a path; `None` for what is no path of theirs that is served. The name of the model is percent-decoded once.
+/// Parses a path; `None` if it is not a served path of these APIs. The model name is percent-decoded once.
 pub fn parse(path: &str) -> Option<Result<ClaudePath, PathError>> {
     if let Some(rest) = path.strip_prefix(BEDROCK) {
         let (name, method) = rest.rsplit_once('/')?;
@@ -27,7 +28,7 @@ pub fn parse(path: &str) -> Option<Result<ClaudePath, PathError>> {
         };
         return Some(messages_path(name, stream, BodyForm::Invoke));
     }
-    // Whether the base URL of a client ends with the version or not.
+    // A client's base URL may end with the version or not.
     let rest = path.strip_prefix("/v1").unwrap_or(path).strip_prefix(PROJECTS)?;
     let (place, rest) = rest.split_once(PUBLISHER)?;
     let (project, location) = place.split_once("/locations/")?;

@@ -1,4 +1,4 @@
-//! TLS towards clients.
+//! TLS for client connections.
 
 mod client_names;
 
@@ -19,18 +19,18 @@ use self::client_names::ClientNameVerifier;
 /// The name of HTTP/2 in a TLS handshake (RFC 7301).
 pub const HTTP2: &[u8] = b"h2";
 
-/// What connections of clients begin with.
+/// The TLS settings of client connections.
 #[derive(Clone)]
 pub struct ClientTls {
     pub config: Arc<ServerConfig>,
-    /// Whether those without TLS are served as well.
+    /// Whether connections without TLS are served as well.
     pub accept_plain: bool,
 }
 
-/// Prepares TLS towards clients.
+/// Prepares TLS for client connections.
 ///
 /// # Errors
-/// [`Error::Config`] when a certificate, the key or a name cannot be used; the key is not quoted.
+/// [`Error::Config`] if a certificate, the key or a name cannot be used; the key is not quoted.
 pub fn prepare(config: &Tls) -> Result<ClientTls, Error> {
     let certificates = certificates(&config.certificate_pem)
         .map_err(|()| config_error("the certificate file is not PEM"))?;
@@ -59,7 +59,7 @@ pub fn prepare(config: &Tls) -> Result<ClientTls, Error> {
     })
 }
 
-/// What clients have to show: a certificate of one of the authorities in `pem`, for one of `names` if there are any.
+/// Returns the verifier of client certificates: issued by an authority in `pem`, and for one of `names` if there are any.
 fn client_verifier(
     pem: &str,
     names: &[String],

@@ -1,4 +1,4 @@
-//! Sends a request upstream, and listens while it does.
+//! Sends a request upstream, and reads at the same time.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -15,43 +15,45 @@ use tokio::io::AsyncWrite;
 use crate::failure::{Failure, Timeout};
 use crate::upstream::{ConnectError, Upstream, UpstreamStream};
 
-/// How much of an answer is read before the request has left, in bytes.
+/// Maximum bytes of a response that are read before the request is fully sent.
 const MAX_EARLY_BYTES: usize = 16 * 1024;
 
-/// Whether the upstream can have acted on a request of which it has said nothing.
+/// Whether the upstream may have acted on a request that it has not answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ExecutionState {
-    /// Not all of it has left: of a body with a length, no upstream may act on a part (RFC 9112 section 8).
+    /// The request was not sent completely: an upstream must not act on a part of a body with a length (RFC 9112 section 8).
     #[default]
     NotExecuted,
-    /// All of it has left.
+    /// The request was sent completely.
     MaybeExecuted,
 }
 
-/// What came of sending a request.
+/// The result of sending a request.
 #[derive(Debug, PartialEq, Eq)]
 enum SendProgress {
-    /// All of it has left.
+    /// All of it was sent.
     Complete,
-    /// The upstream answers, or went away, before it had all: no more is sent, and what it said is read.
+    /// The upstream responded or closed the connection before the request was complete: sending stops, and its response is
+    /// read.
     Interrupted,
-    /// The connection took nothing of it: it had been closed when it was chosen.
+    /// The connection accepted no byte of it: it was already closed when it was chosen.
     NotStarted,
 }
 
-/// How much of the first part of a message is not its body, in bytes.
+/// How many bytes of a message's first part are not its body.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PrefixLengths {
     pub head: usize,
-    /// What stands between the head and the body, where HTTP/1.1 frames that.
+    /// The bytes between the head and the body where HTTP/1.1 frames the body.
     pub framing: usize,
 }
 
-/// Sends a message, in parts, on a connection to an upstream, and notes whether it may be acted on; returns the connection on which the answer is to be read.
-/// What came of that before the message had left is in `early`; `lent` is the memory of those who wait to read.
+/// Sends a message, in parts, on a connection to an upstream, and records whether the upstream may act on it. Returns the
+/// connection on which to read the response. Bytes of it that arrive before the message is fully sent are in `early`; `lent`
+/// is the shared read buffer.
 ///
-/// Of a connection on which others were answered before, the upstream may be about to take leave. One that takes not a
-/// byte is replaced by a new one, once; nothing else is sent twice.
+/// The upstream may be about to close a reused connection. One that accepts no byte is replaced by a new one, once; nothing
+/// else is sent twice.
 pub(crate) async fn deliver<const N: usize>(
     provider: &Upstream,
     (parts, leading): ([&[u8]; N], PrefixLengths),
@@ -101,8 +103,8 @@ async fn connect(to: &Upstream) -> Result<UpstreamStream, Failure> {
     })
 }
 
-/// Sends a piece of a message whose beginning has left; says whether it has left, too. If not, the upstream answers, or went
-/// away.
+/// Sends a piece of a message whose beginning was already sent; returns whether it was sent too. If not, the upstream
+/// responded or closed the connection.
 pub async fn send_chunk<const N: usize>(
     upstream: &mut UpstreamStream,
     parts: [&[u8]; N],
@@ -126,10 +128,10 @@ pub async fn send_chunk<const N: usize>(
     sent == SendProgress::Complete
 }
 
-/// The upstream answers, or went away.
+/// The upstream responded or closed the connection.
 pub struct UpstreamResponded;
 
-/// Waits until the upstream answers before it has all, or goes away; what it says is in `early`.
+/// Waits until the upstream responds early or closes the connection; what it sends is in `early`.
 pub async fn wait_for_early_response(
     upstream: &mut UpstreamStream,
     limits: &Limits,
@@ -153,7 +155,7 @@ pub async fn wait_for_early_response(
     .await
 }
 
-/// Sends a message, and reads what comes while it waits for room.
+/// Sends a message, and reads while the socket accepts no more.
 async fn send<const N: usize>(
     upstream: &mut UpstreamStream,
     mut message: Message<'_, N>,
@@ -166,7 +168,7 @@ async fn send<const N: usize>(
     let mut answer = EarlyResponseDetector::default();
     let sent = poll_fn(|context| {
         let sent = message.poll_send(upstream, context)?;
-        // The last byte may have arrived although TLS still waits to say that it has left.
+        // The last byte may have arrived although TLS has not yet confirmed it.
         if !message.has_remaining() {
             *execution = ExecutionState::MaybeExecuted;
         }
@@ -188,24 +190,24 @@ async fn send<const N: usize>(
     let sending = match sent {
         Ok(sending) => sending,
         Err(_) if upstream.is_undelivered_since(taken_before) => SendProgress::NotStarted,
-        // An upstream that closes before it has read everything may have said why.
+        // An upstream that closes before it has read everything may have sent the reason.
         Err(_) => SendProgress::Interrupted,
     };
     if sending == SendProgress::NotStarted {
-        // TLS may have taken it, and nobody from there.
+        // TLS may have accepted the bytes without passing them on.
         *execution = ExecutionState::NotExecuted;
     }
     sending
 }
 
-/// What is left of a message.
+/// The unsent rest of a message.
 #[derive(Clone, Copy)]
 struct Message<'m, const N: usize> {
     parts: [&'m [u8]; N],
 }
 
 impl<'m, const N: usize> Message<'m, N> {
-    /// Begins the request on a connection; returns what is to be sent there then.
+    /// Starts the request on a connection; returns what is left to send there.
     fn start(mut self, leading: PrefixLengths, upstream: &mut UpstreamStream) -> io::Result<Self> {
         if let Some(first) = self.parts.first_mut() {
             let (head, _) = first.split_at_checked(leading.head).unwrap_or((first, b""));
@@ -220,12 +222,12 @@ impl<'m, const N: usize> Message<'m, N> {
         self.parts.iter().any(|part| !part.is_empty())
     }
 
-    /// Whether more is left than is sent together.
+    /// Whether more is left than is sent in one turn.
     fn is_long(&self) -> bool {
         self.parts.iter().any(|part| part.len() > SLICE_BYTES)
     }
 
-    /// Hands it to the connection, and that to the network.
+    /// Writes it to the connection and flushes it to the network.
     fn poll_send(
         &mut self,
         upstream: &mut UpstreamStream,
@@ -234,7 +236,7 @@ impl<'m, const N: usize> Message<'m, N> {
         let mut sent = 0;
         while self.has_remaining() {
             if sent >= SLICE_BYTES {
-                // Everybody else first.
+                // Yield to other tasks first.
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
@@ -261,14 +263,14 @@ impl<'m, const N: usize> Message<'m, N> {
     }
 }
 
-/// Looks for an answer that ends the sending: any but an interim one and one that says that all is well, for which an
-/// upstream may still need the rest (RFC 9112 section 9.5).
+/// Detects a response that ends the sending: any except an interim response, or a success, for which an upstream may still
+/// need the rest (RFC 9112 section 9.5).
 #[derive(Default)]
 struct EarlyResponseDetector {
     scanner: HeadScanner,
-    /// Where the head begins that is being read.
+    /// Offset of the head that is being read.
     head_start: usize,
-    /// Whether all is well.
+    /// Whether a success status was received.
     accepted: bool,
 }
 
@@ -279,7 +281,7 @@ impl EarlyResponseDetector {
             let length = match self.scanner.scan(rest, limits) {
                 Ok(Some(length)) => length,
                 Ok(None) => return false,
-                // Whoever reads it says what is wrong with it.
+                // The reader of the response reports the error.
                 Err(_) => return true,
             };
             match parse_response(&rest[..length], Method::Post, limits) {

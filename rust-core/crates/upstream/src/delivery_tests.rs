@@ -21,14 +21,14 @@ const LIMITS: Limits = Limits {
     body_bytes: 1 << 20,
 };
 
-/// A connection and its other end.
+/// A connection and its peer.
 async fn connected() -> (UpstreamStream, TcpStream) {
     let (upstream, listener) = upstream().await;
     let (connection, accepted) = tokio::join!(upstream.pool.connect("upstream"), listener.accept());
     (connection.unwrap(), accepted.unwrap().0)
 }
 
-/// An upstream without a connection, and where it listens.
+/// An upstream without a connection, and its listener.
 async fn upstream() -> (Upstream, TcpListener) {
     upstream_over("http", TlsTrust::default()).await
 }
@@ -71,7 +71,7 @@ async fn upstream_over(scheme: &str, trust: TlsTrust) -> (Upstream, TcpListener)
     (upstream, listener)
 }
 
-/// What comes of sending `body` on a connection, whether it may have been acted on, and what was said to it.
+/// Returns the result of sending `body` on a connection, whether it may have been acted on, and the early response.
 async fn sent(upstream: &mut UpstreamStream, body: &[u8]) -> (SendProgress, ExecutionState, Vec<u8>) {
     let (mut executed, mut early) = (ExecutionState::NotExecuted, Vec::new());
     let message = Message {
@@ -82,7 +82,7 @@ async fn sent(upstream: &mut UpstreamStream, body: &[u8]) -> (SendProgress, Exec
     (sending, executed, early)
 }
 
-/// More than any two sockets hold.
+/// A body larger than two socket buffers.
 fn long() -> Vec<u8> {
     vec![b'x'; 32 << 20]
 }
@@ -147,7 +147,7 @@ async fn what_tls_was_given_and_no_connection_took_has_begun_nothing() {
         let mut connection = connection.unwrap();
         peer.get_ref().0.set_zero_linger().unwrap();
         drop(peer);
-        // The first poll hands nothing to the socket, as when that has no room.
+        // The first poll writes nothing to the socket, as if it were full.
         while coop::has_budget_remaining() {
             coop::consume_budget().await;
         }
@@ -256,7 +256,7 @@ async fn an_answer_amid_a_request_ends_its_sending_unless_it_may_need_the_rest()
             let reads = tokio::task::spawn_local(async move {
                 peer.write_all(answer.as_bytes()).await.unwrap();
                 if stops {
-                    // Nothing is read: the sending ends all the same.
+                    // Nothing is read: the sending ends nevertheless.
                     let _ = heard.await;
                 } else {
                     tokio::io::copy(&mut peer.take(5 + (32 << 20)), &mut tokio::io::sink())

@@ -1,4 +1,4 @@
-//! The most that a call can use, which is reserved in its tenant's limits.
+//! The maximum that a call can use, which is reserved from its tenant's limits.
 
 use proofgate_limits::Demand;
 use proofgate_providers::ParsedRequest;
@@ -6,21 +6,21 @@ use proofgate_providers::ParsedRequest;
 use crate::pricing::{Offer, PricedFeatures, TokenBounds, Unpriced, max_cost, max_response_tokens};
 use crate::routes::Model;
 
-/// The most that a call can use.
+/// The maximum that a call can use.
 pub struct MaxDemand<'m> {
-    /// The tokens of its prompt, about, as many for each answer as it may have, and what it costs at most at the dearest of its
-    /// providers.
+    /// The estimated tokens of its prompt, the maximum tokens of all of its responses, and its maximum cost at the most
+    /// expensive of its providers.
     pub demand: Demand<'m>,
-    /// What bounds the tokens that it pays for, at any of them.
+    /// The bounds of its billed tokens, over all providers.
     pub bounds: TokenBounds,
-    /// The first thing whose price is not known.
+    /// The first item whose price is not known.
     pub unpriced: Option<Unpriced>,
 }
 
-/// The most that a call can use, at the prices that hold at `now` (unix microseconds).
+/// Returns the maximum that a call can use, at the prices in force at `now` (Unix microseconds).
 ///
-/// Money is reserved by bounds, not by estimates: a prompt has at most a token for every byte, and an answer as many as the
-/// request or its model allows.
+/// Money is reserved by bounds, not by estimates: a prompt has at most one token per byte, and a response at most as many as
+/// the request or its model allows.
 pub fn max_demand<'m>(
     call: &ParsedRequest<'_>,
     asked: &PricedFeatures,
@@ -50,7 +50,7 @@ pub fn max_demand<'m>(
     }
 }
 
-/// The tokens that a call may come to.
+/// Returns the tokens that a call may use in total.
 pub fn max_tokens(call: &ParsedRequest<'_>, model: &Model) -> u64 {
     if !call.dialect.consumes_tokens() {
         return 0;
@@ -59,7 +59,7 @@ pub fn max_tokens(call: &ParsedRequest<'_>, model: &Model) -> u64 {
     prompt.saturating_add(response_token_bound(call, model))
 }
 
-/// The most tokens that the answers of a call can have.
+/// Returns the maximum tokens of all responses to a call.
 pub fn response_token_bound(call: &ParsedRequest<'_>, model: &Model) -> u64 {
     max_response_tokens(call, model.max_output_tokens)
 }

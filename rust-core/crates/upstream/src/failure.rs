@@ -1,4 +1,4 @@
-//! Why an exchange that was admitted did not come to its end.
+//! Why an admitted exchange did not complete.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use tokio::time::Instant;
 
 use crate::upstream::Verdict;
 
-/// What a client that left before its answer began is recorded with; nobody receives it.
+/// The recorded status when a client left before its response started; it is never sent.
 pub const CLIENT_CLOSED_REQUEST: u16 = 499;
 
-/// How long a provider is left alone that turns requests away and does not say for how long.
+/// How long to pause a provider that rejects requests without a `Retry-After`.
 const DEFAULT_BACKOFF: Duration = Duration::from_secs(1);
 
-/// Why an answer was aborted.
+/// Why a response was aborted.
 pub enum AbortReason {
     Upstream(Failure),
     Client,
@@ -25,53 +25,53 @@ pub enum AbortReason {
     Policy(Rejection),
 }
 
-/// Why a request did not reach its upstream, or no answer came back.
+/// Why a request did not reach its upstream, or no response came back.
 #[derive(Debug, Clone, Copy)]
 pub enum Failure {
-    /// No connection to the upstream came about, or it took not a byte.
+    /// No connection to the upstream could be made, or it accepted no byte.
     ConnectFailed,
-    /// The gateway has nothing to connect with.
+    /// The gateway lacks a resource to connect with.
     OutOfResources(ResourceShortage),
-    /// The upstream broke the connection, or spoke something else than HTTP.
+    /// The upstream broke the connection, or did not speak HTTP.
     Unreachable,
-    /// The upstream did not connect or answer in time.
+    /// The upstream did not connect or respond in time.
     TimedOut(Timeout),
-    /// The upstream ended a stream before its good end.
+    /// The upstream ended a stream before it was complete.
     TruncatedStream,
-    /// The upstream's answer is not what its dialect says, so it cannot be put into the client's.
+    /// The upstream's response does not follow its dialect, so it cannot be translated into the client's.
     Untranslatable,
-    /// The upstream said in a stream that it failed; the client has been told in its words.
+    /// The upstream reported a failure within a stream; the client received it in the upstream's words.
     Reported,
     /// The upstream does not accept the gateway's key.
     Unauthorized,
-    /// The upstream turned the request away, and so it is to be sent elsewhere.
+    /// The upstream rejected the request in a way that allows a fallback.
     Declined {
         status: u16,
         reason: Reason,
-        /// Seconds that it wants to be left alone.
+        /// Seconds for which it asks not to be called.
         retry_after: Option<u32>,
     },
     /// The provider has no `/responses`.
     ResponsesUnsupported,
-    /// The worker stops and may not wait any longer.
+    /// The worker is shutting down and may wait no longer.
     Draining,
 }
 
-/// Which time ran out.
+/// Which timeout expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timeout {
-    /// For a connection, TLS included.
+    /// Of connecting, TLS included.
     Connect,
-    /// For the head of the answer, from the begin of the attempt.
+    /// Of the response head, from the start of the attempt.
     FirstByte,
-    /// Between the bytes of the answer.
+    /// Between two reads of the response.
     Idle,
-    /// Of the exchange.
+    /// Of the whole exchange.
     Exchange,
 }
 
 impl Timeout {
-    /// Its code, and what the client is told.
+    /// Returns its code and the message for the client.
     fn code_and_message(self) -> (&'static str, &'static str) {
         match self {
             Timeout::Connect => (
@@ -95,10 +95,10 @@ impl Timeout {
 }
 
 impl Failure {
-    /// Whether it may send a request on of which this had been sent.
+    /// Returns the fallback reason, if a request that was sent as far as `sent` may go to another provider.
     pub fn fallback_reason(self, sent: SendOutcome) -> Option<Reason> {
         match (self, sent) {
-            // Another provider has another address, and ports of its own.
+            // Another provider has another address, and so its own ports.
             (Failure::OutOfResources(ResourceShortage::Ports), _) => Some(Reason::Unreachable),
             (Failure::ConnectFailed, _) | (Failure::Unreachable | Failure::TimedOut(_), SendOutcome::No) => {
                 Some(Reason::Unreachable)
@@ -111,16 +111,16 @@ impl Failure {
         }
     }
 
-    /// That `timeout` ran out, or before it the time of the exchange, which ends at `until`.
+    /// Returns the failure for `timeout`, or for the exchange timeout if the exchange ends at `until` first.
     pub fn timed_out(timeout: Timeout, until: Option<Instant>) -> Failure {
         let is_over = until.is_some_and(|until| until <= Instant::now());
         Failure::TimedOut(if is_over { Timeout::Exchange } else { timeout })
     }
 
-    /// What it says of the health of the provider and its model.
+    /// Returns what it means for the health of the provider and its model.
     pub fn verdict(self, sent: SendOutcome) -> Verdict {
         match (self, self.fallback_reason(sent)) {
-            // It was not asked.
+            // It was not contacted.
             (Failure::OutOfResources(_), _) => Verdict::Inconclusive,
             (
                 Failure::Declined {

@@ -1,31 +1,31 @@
-//! Paths of Google's API: they name the model, and say whether the answer is to be a stream.
+//! Paths of Google's API: they name the model, and say whether the response is streamed.
 
 use proofgate_base::rejection::Rejection;
 use proofgate_providers::Dialect;
 
-/// What the path of a call says that its body does not.
+/// The parameters of a call that its path contains and its body does not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathParams {
     pub model: String,
-    /// Whether the answer is to be a stream of events; `None` where the body says that, and names the model as well.
+    /// Whether the response is a stream of events; `None` where the body says so, and names the model as well.
     pub stream: Option<bool>,
     pub form: BodyForm,
 }
 
-/// What a body is written in, where that is nearly what its dialect is: by the API that its client speaks to.
+/// How a body differs from its dialect, depending on the API that the client speaks to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BodyForm {
-    /// As the dialect has it.
+    /// The dialect itself.
     #[default]
     Native,
-    /// Anthropic's messages, as Amazon Bedrock's InvokeModel takes and gives them.
+    /// Anthropic Messages in the form of Amazon Bedrock's InvokeModel.
     Invoke,
-    /// The same as Vertex AI's rawPredict takes them.
+    /// Anthropic Messages in the form of Vertex AI's rawPredict.
     RawPredict,
 }
 
 impl BodyForm {
-    /// The path at which clients reach it, as records name it, where that is not the dialect's.
+    /// Returns the path that clients call, as records name it, where it differs from the dialect's own.
     pub fn path(self, dialect: Dialect) -> &'static str {
         match (self, dialect) {
             (BodyForm::Native, _) => dialect.path(),
@@ -40,41 +40,41 @@ impl BodyForm {
     }
 }
 
-/// Why a path is refused, or the query behind it.
+/// Why a path or its query is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathError {
-    /// A key in the query.
+    /// The query contains a key.
     KeyInQuery,
-    /// A query that is not served.
+    /// The query is not supported.
     UnsupportedQuery,
-    /// A stream is asked for as one JSON array.
+    /// A stream is requested as one JSON array.
     JsonArrayStream,
-    /// No name of a model stands where it should.
+    /// The path has no valid model name where one is required.
     InvalidModel,
 }
 
-/// What is known under one path of Google's API.
+/// A path of Google's API.
 #[derive(Debug, PartialEq, Eq)]
 pub enum GooglePath {
     Call(Dialect, PathParams),
     Models,
-    /// One model by name, or a method of it that is not served.
+    /// One model by name, or an unsupported method of it.
     Model(String),
 }
 
-/// The version that older clients and most documentation name, under which nothing else is served.
+/// The version used by older clients and most documentation; nothing else is served under it.
 const BETA: &str = "/v1beta/";
-/// The version that google-genai names from release 3 on; the other dialects share it.
+/// The version used by google-genai from release 3 on; the other dialects share it.
 const STABLE: &str = "/v1/";
 
-/// Whether nobody but Google's clients asks for a path.
+/// Whether only Google clients request this path.
 pub fn is_google_only(path: &str) -> bool {
     path.starts_with(BETA)
 }
 
-/// Reads a path and its query; `None` for what is no path of Google's API that is served.
+/// Parses a path and its query; `None` if it is not a served path of Google's API.
 ///
-/// The name of the model is percent-decoded once.
+/// The model name is percent-decoded once.
 pub fn parse(path: &str, query: Option<&str>) -> Result<Option<GooglePath>, PathError> {
     let is_beta = is_google_only(path);
     let version = if is_beta { BETA } else { STABLE };
@@ -109,7 +109,7 @@ pub fn parse(path: &str, query: Option<&str>) -> Result<Option<GooglePath>, Path
         )));
     }
     if !is_beta {
-        // What else there is under this version is read by the names of OpenAI's API.
+        // Other paths under this version belong to OpenAI's API.
         let has_key = check_query(query, &[]) == Err(PathError::KeyInQuery);
         return if has_key {
             Err(PathError::KeyInQuery)
@@ -139,7 +139,7 @@ fn method_of(name: &str) -> Option<(Dialect, bool)> {
     }
 }
 
-/// A query may have these parameters alone.
+/// Checks that a query has only these parameters.
 fn check_query(query: Option<&str>, known: &[&str]) -> Result<(), PathError> {
     let mut parameters = query
         .unwrap_or_default()
@@ -161,7 +161,7 @@ fn check_query(query: Option<&str>, known: &[&str]) -> Result<(), PathError> {
     }
 }
 
-/// The name of a model as a path has it; `None` for what no model is called, such as `..`.
+/// Parses a model name from a path; `None` for invalid names such as `..`.
 pub(crate) fn model_name(escaped: &str) -> Option<String> {
     let name = String::from_utf8(percent_decode(escaped)).ok()?;
     let is_segment = |segment: &str| !matches!(segment, "" | "." | "..");
@@ -169,7 +169,8 @@ pub(crate) fn model_name(escaped: &str) -> Option<String> {
     is_name.then_some(name)
 }
 
-/// Names of models hold slashes and colons, which clients write either way. What is no escape stands for itself.
+/// Percent-decodes a model name. Names contain slashes and colons, which clients write either way. An invalid escape is kept
+/// as it is.
 pub fn percent_decode(name: &str) -> Vec<u8> {
     let bytes = name.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());

@@ -1,5 +1,4 @@
-//! Providers: who answers for a model, under which terms and at which price, how a request is put for that, and the
-//! connections that it goes over.
+//! Providers: the routes, terms and prices of a model, how a request is prepared, and the connections to upstreams.
 //!
 //! [`catalog`] is a configuration in service; [`attempt`] sends one request to one provider, once.
 #![forbid(unsafe_code)]

@@ -1,8 +1,8 @@
-//! The models that a tenant may use, as `GET /v1/models` and `GET /v1beta/models` answer.
+//! The models that a tenant may use, as returned by `GET /v1/models` and `GET /v1beta/models`.
 //!
-//! Each list is one page. Of a model that stands for several, the names that have a price are listed; a field of the answer's head
-//! names it as well, where no client takes it for a model. What a model takes and gives is told where a price says it, and what it can
-//! do where the table of models does, in the fields in which clients look for it.
+//! Each list is one page. For a wildcard, the matching names that have a price are listed; the wildcard itself is in a
+//! response header, where no client takes it for a model. A model's input and output limits are included if its price states
+//! them, and its abilities if the table of models does, in the fields that clients read.
 
 use proofgate_auth::Tenant;
 use proofgate_base::rejection::Rejection;
@@ -14,7 +14,7 @@ use crate::abilities::{CardCapabilities, InfoCapabilities, ModelAbilities};
 use crate::catalog::Catalog;
 use crate::routes::Model;
 
-/// The list as OpenAI's API has it.
+/// The list in the form of OpenAI's API.
 #[derive(Serialize)]
 struct ModelList<'m> {
     object: &'static str,
@@ -27,21 +27,21 @@ struct ModelCard<'m> {
     object: &'static str,
     created: u64,
     owned_by: &'m str,
-    /// As OpenRouter's list names it.
+    /// The field name in OpenRouter's list.
     #[serde(skip_serializing_if = "Option::is_none")]
     context_length: Option<u64>,
-    /// The same, as Groq's names it.
+    /// The same, under the field name in Groq's list.
     #[serde(skip_serializing_if = "Option::is_none")]
     context_window: Option<u64>,
-    /// As Groq's names it.
+    /// The field name in Groq's list.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u64>,
-    /// As Mistral's names it.
+    /// The field name in Mistral's list.
     #[serde(skip_serializing_if = "Option::is_none")]
     capabilities: Option<CardCapabilities>,
 }
 
-/// The list as Anthropic's API has it, in one page.
+/// The list in the form of Anthropic's API, in one page.
 #[derive(Serialize)]
 struct ModelPage<'m> {
     data: Vec<ModelInfo<'m>>,
@@ -62,7 +62,7 @@ struct ModelInfo<'m> {
     capabilities: Option<InfoCapabilities>,
 }
 
-/// The list as Google's API has it, in one page.
+/// The list in the form of Google's API, in one page.
 #[derive(Serialize)]
 struct GoogleModelList<'m> {
     models: Vec<GoogleModel<'m>>,
@@ -73,7 +73,7 @@ struct GoogleModelList<'m> {
 struct GoogleModel<'m> {
     name: String,
     display_name: &'m str,
-    /// What can be asked of it in this dialect: nothing, where its provider speaks another one.
+    /// The methods that it supports in this dialect; none if its provider speaks another dialect.
     supported_generation_methods: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     input_token_limit: Option<u64>,
@@ -83,18 +83,18 @@ struct GoogleModel<'m> {
     thinking: Option<bool>,
 }
 
-/// A model by the name that a client calls it.
+/// A model under the name by which a client calls it.
 struct ListedModel<'m> {
     id: &'m str,
     model: &'m Model,
-    /// The most tokens of a prompt and of an answer that all of its providers take, where their prices say so.
+    /// The maximum tokens of a prompt and of a response that all of its providers accept, if their prices state them.
     max_input_tokens: Option<u64>,
     max_output_tokens: Option<u64>,
     known: ModelAbilities,
 }
 
 impl<'m> ListedModel<'m> {
-    /// `now`: in unix microseconds.
+    /// `now`: in Unix microseconds.
     fn new(id: &'m str, model: &'m Model, now: u64) -> Self {
         let prices = || {
             let targets = model.targets.iter();
@@ -155,18 +155,18 @@ impl<'m> ListedModel<'m> {
     }
 }
 
-/// The least of some numbers, where all are known.
+/// Returns the minimum of some numbers, if all are known.
 fn min_if_all_known(mut numbers: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     let first = numbers.next()??;
     numbers.try_fold(first, |least, next| Some(least.min(next?)))
 }
 
-/// The list of the models that a tenant may use at `now` (unix microseconds). Those that stand for several are named in a header
-/// line, in `extra`.
+/// Returns the list of models that a tenant may use at `now` (Unix microseconds). Wildcards are named in a header line that
+/// is added to `extra`.
 pub fn list(catalog: &Catalog, tenant: &Tenant, family: Family, now: u64, extra: &mut Vec<u8>) -> Vec<u8> {
     let wildcards = catalog.wildcards_of(tenant);
     if !wildcards.is_empty() {
-        // A name that no field can hold is left out with the others.
+        // If a name cannot be written in a header field, the whole line is left out.
         let _ = encode::write_header(extra, "x-proofgate-wildcards", wildcards.join(", ").as_bytes());
     }
     let models = catalog.models_of(tenant);
@@ -193,7 +193,7 @@ pub fn list(catalog: &Catalog, tenant: &Tenant, family: Family, now: u64, extra:
     json.unwrap_or_default()
 }
 
-/// One model, if the tenant may use it.
+/// Returns one model, if the tenant may use it.
 pub fn get(
     catalog: &Catalog,
     tenant: &Tenant,
@@ -201,7 +201,7 @@ pub fn get(
     family: Family,
     now: u64,
 ) -> Result<Vec<u8>, Rejection> {
-    // Also one that a wildcard stands for.
+    // Also a name that a wildcard matches.
     let found = catalog
         .route(tenant, name)
         .filter(|model| model.prefix().is_none() || *model.name != *name);

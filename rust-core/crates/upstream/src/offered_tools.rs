@@ -1,19 +1,19 @@
-//! Tools that a provider runs itself, as a request offers them: how often they may be called, and what that costs.
+//! Provider-run tools that a request offers: how often they may be called, and what that costs.
 
 use proofgate_config::HostedTools;
 use proofgate_ledger::record::Usage;
 use proofgate_prices::Price;
 use proofgate_providers::{CallLimit, HostedTool, ParsedRequest};
 
-/// Rounds after which Anthropic stops by itself, whatever its tools are ("Handling stop reasons", `pause_turn`).
+/// Rounds after which Anthropic stops, whatever the tools are ("Handling stop reasons", `pause_turn`).
 const MAX_ROUNDS: u64 = 10;
 
-/// How a plan bounds what tools cost that a provider runs.
+/// How a plan bounds the cost of provider-run tools.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolCallBounds {
-    /// Calls of a request, or of one of its tools, that names no bound.
+    /// Maximum calls for a request, or for one of its tools, that sets no bound.
     pub max_calls: u64,
-    /// Tokens that a call is expected to bring at most; `None` for as many as the model takes.
+    /// Maximum tokens that a call is expected to add; `None` means as many as the model accepts.
     pub tokens_per_call: Option<u64>,
 }
 
@@ -26,19 +26,19 @@ impl From<&HostedTools> for ToolCallBounds {
     }
 }
 
-/// The tools of a request that its tenant may use and its provider runs.
+/// The provider-run tools of a request that its tenant may use.
 #[derive(Debug)]
 pub struct OfferedTools {
-    /// With the most calls of each.
+    /// Each with its maximum number of calls.
     tools: Vec<(HostedTool, u64)>,
     bound: CallLimit,
-    /// The most calls of all together.
+    /// Maximum number of calls of all tools together.
     max_calls: u64,
     tokens_per_call: Option<u64>,
 }
 
 impl OfferedTools {
-    /// `None` where there are none. `allowed`: the names of those that its tenant may use.
+    /// `None` if there are none. `allowed`: the names of the tools that the tenant may use.
     pub fn from_call(call: &ParsedRequest<'_>, allowed: &[String], terms: ToolCallBounds) -> Option<Self> {
         if !call.dialect.consumes_tokens() {
             return None;
@@ -49,7 +49,7 @@ impl OfferedTools {
             CallLimit::PerTool if tool.has_max_uses() => tool.max_calls.unwrap_or(terms.max_calls),
             CallLimit::PerTool => terms.max_calls.max(MAX_ROUNDS),
             CallLimit::PerRequest => call.tools.max_calls.unwrap_or(terms.max_calls),
-            // Nothing in the request bounds them: their prices are those of an answer.
+            // Nothing in the request bounds them: their prices are per response.
             CallLimit::Unsupported => answers,
         };
         let allowed = call.tools.hosted.iter().filter(|tool| tool.is_allowed(allowed));
@@ -67,7 +67,7 @@ impl OfferedTools {
         })
     }
 
-    /// The most calls of all together, and the field of the request that bounds them, where there is one.
+    /// Returns the maximum number of calls of all tools together, and the request field that bounds them, if there is one.
     pub fn bound(&self) -> (u64, Option<&'static str>) {
         let field = match self.bound {
             CallLimit::PerTool => Some("max_uses"),
@@ -77,7 +77,7 @@ impl OfferedTools {
         (self.max_calls, field)
     }
 
-    /// The kind of the first one that has no price here.
+    /// Returns the kind of the first tool that has no price in `price`.
     pub fn unpriced(&self, price: &Price) -> Option<&str> {
         let mut tools = self.tools.iter().map(|(tool, _)| tool);
         tools
@@ -85,12 +85,12 @@ impl OfferedTools {
             .map(|tool| &*tool.kind)
     }
 
-    /// The most that their calls can cost, in picodollars.
+    /// Returns the maximum cost of all calls, in picodollars.
     pub fn max_cost(&self, price: &Price) -> u128 {
         self.max_cost_where(price, |_| true)
     }
 
-    /// The same of some of them.
+    /// Returns the maximum cost of the calls of some tools, in picodollars.
     fn max_cost_where(&self, price: &Price, is_counted: impl Fn(&HostedTool) -> bool) -> u128 {
         let tools = self.tools.iter().filter(|(tool, _)| is_counted(tool));
         let costs = tools
@@ -101,8 +101,8 @@ impl OfferedTools {
         }
     }
 
-    /// What their calls cost by what an answer tells of them, in picodollars. `is_bounded`: whether a budget in money counts
-    /// them: then those of which nothing is told count as often as they may be called.
+    /// Returns the cost of the calls that a response reports, in picodollars. `is_bounded`: whether a money budget counts
+    /// them; if so, unreported calls count as often as they may be made.
     pub fn cost(&self, price: &Price, usage: &Usage, is_bounded: bool) -> u128 {
         if is_bounded && usage.partial {
             return self.max_cost(price);
@@ -127,8 +127,8 @@ impl OfferedTools {
         told.saturating_add(self.max_cost_where(price, is_untold))
     }
 
-    /// The most tokens that the prompts of all rounds can have, where the request's own has at most `own` and its model takes
-    /// `most` (`None`: not known). What a call brings stands in the prompt of every round after it.
+    /// Returns the maximum prompt tokens of all rounds, where the request's own prompt has at most `own` and its model
+    /// accepts `most` (`None`: not known). The result of a call is in the prompt of every later round.
     pub fn max_prompt_tokens(&self, own: u64, most: Option<u64>) -> u64 {
         let rounds = self.max_calls.saturating_add(1);
         let window = most.map_or(u64::MAX, |most| most.saturating_mul(rounds));
@@ -145,12 +145,12 @@ impl OfferedTools {
     }
 }
 
-/// Picodollars for one call, where it has a price.
+/// Returns the price of one call in picodollars, if it has one.
 fn price_per_call(tool: &HostedTool, price: &Price) -> Option<u64> {
     price.tool_price(&tool.kind, tool.kind_without_date())
 }
 
-/// What answers tell of calls.
+/// How a response reports calls of a tool.
 #[derive(Clone, Copy, PartialEq)]
 enum ToolUsageCounter {
     Search,
@@ -158,7 +158,7 @@ enum ToolUsageCounter {
 }
 
 impl ToolUsageCounter {
-    /// In which count the calls of a tool are.
+    /// Returns the counter that covers a tool's calls.
     fn for_tool(tool: &HostedTool) -> Option<Self> {
         match tool.kind_without_date() {
             "web_search" | "web_search_preview" => Some(ToolUsageCounter::Search),
@@ -167,7 +167,7 @@ impl ToolUsageCounter {
         }
     }
 
-    /// How many an answer tells. A message that is counted and names none had none.
+    /// Returns how many calls a response reports. A counted response that names none had none.
     fn calls(self, usage: &Usage, bound: CallLimit) -> Option<u64> {
         let told = match self {
             ToolUsageCounter::Search => usage.web_search_requests,

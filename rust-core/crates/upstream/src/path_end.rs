@@ -1,4 +1,4 @@
-//! What the paths of requests to a provider end in, where that is more than the path of a dialect.
+//! The ends of request paths at a provider, where they differ from the path of the dialect.
 
 use std::borrow::Cow;
 
@@ -10,16 +10,18 @@ use proofgate_translate::anthropic_raw_predict::supports_messages;
 
 /// How a provider's paths name models.
 pub enum PathStyle {
-    /// As the dialect has it: not at all, or with the method of Google's or Amazon's API. How an ARN stands there.
+    /// As in the dialect: not at all, or with the method of Google's or Amazon's API. [`ArnInPath`] says how an ARN is
+    /// written.
     Dialect(ArnInPath),
-    /// As Azure's deployments, with a version of the API as the query behind all of them.
+    /// As in Azure's deployments, with an API version as the query of every path.
     Deployment { query: String },
-    /// As Vertex AI's, below a project's location and the publisher of the model.
+    /// As in Vertex AI, below a project's location and the model's publisher.
     Publisher { location: String },
 }
 
 impl PathStyle {
-    /// Where the paths of a dialect begin below the provider's base; `None` for one that it does not have.
+    /// Returns the prefix of a dialect's paths below the provider's base URL; `None` if the provider does not have the
+    /// dialect.
     pub fn prefix(&self, dialect: Dialect) -> Option<Cow<'static, str>> {
         match (self, dialect) {
             (PathStyle::Dialect(_), _) => Some(dialect.upstream_path().into()),
@@ -39,7 +41,7 @@ impl PathStyle {
         }
     }
 
-    /// Whether a client that speaks a dialect which the provider has is passed through to a model there, with its body as it is.
+    /// Whether a client of a dialect that the provider supports is passed through to a model, with its body unchanged.
     pub(crate) fn passes_through(&self, dialect: Dialect, model: &str) -> bool {
         match (self, dialect) {
             (PathStyle::Publisher { .. }, Dialect::CountTokens) => supports_messages(model),
@@ -51,7 +53,7 @@ impl PathStyle {
         }
     }
 
-    /// What follows for a model, percent-encoded, with its query; empty where nothing does.
+    /// Returns the rest of the path for a model, percent-encoded, with its query; empty if there is none.
     pub fn suffix_for(&self, dialect: Dialect, model: &str, stream: bool) -> String {
         match (self, dialect) {
             (PathStyle::Deployment { query }, dialect) if dialect.uses_responses_format() => query.clone(),
@@ -75,7 +77,7 @@ impl PathStyle {
                 let method = if stream { "streamRawPredict" } else { "rawPredict" };
                 format!("/{}:{method}", model_segment(model))
             }
-            // The model stands in the body (`AnthropicVertex` of Anthropic's client).
+            // The model is in the body (`AnthropicVertex` of Anthropic's client).
             (PathStyle::Publisher { .. }, Dialect::CountTokens) => "/count-tokens:rawPredict".into(),
             (PathStyle::Dialect(_) | PathStyle::Publisher { .. }, _) => {
                 dialect.upstream_model_path(model, stream)
@@ -84,7 +86,7 @@ impl PathStyle {
     }
 }
 
-/// A model of Bedrock's in a path.
+/// Writes a Bedrock model ID for a path.
 fn bedrock_model(model: &str, arn: ArnInPath) -> String {
     match arn {
         ArnInPath::Literal if model.starts_with("arn:") => {

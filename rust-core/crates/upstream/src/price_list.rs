@@ -1,4 +1,4 @@
-//! The prices that hold for the models of a configuration, listed for people.
+//! The current prices of a configuration's models, listed for people.
 
 use std::collections::BTreeMap;
 
@@ -23,26 +23,26 @@ struct ProviderQuery {
     base_url: String,
 }
 
-/// The price of one model; amounts are picodollars for a token, and for a request.
+/// The price of one model; amounts are in picodollars per token and per request.
 #[derive(Serialize)]
 struct PriceListEntry<'a> {
     model: &'a str,
     provider: &'a str,
     upstream_model: &'a str,
     price: Option<ListedPrice>,
-    /// Unix seconds at which another price holds.
+    /// Unix seconds at which the next price takes effect.
     next_change: Option<u64>,
 }
 
 #[derive(Serialize)]
 struct ListedPrice {
-    /// Unix seconds since when it holds.
+    /// Unix seconds since when it has been in effect.
     effective_from: u64,
     default: bool,
     #[serde(flatten)]
     rates: ListedRates,
     per_request: u64,
-    /// Picodollars for a call, by the kind of the tool.
+    /// Picodollars per call, by the kind of tool.
     tools: BTreeMap<String, u64>,
     above: Vec<ListedBand>,
     tiers: BTreeMap<String, ListedTier>,
@@ -123,11 +123,12 @@ impl From<&EffectivePrice> for ListedPrice {
     }
 }
 
-/// The prices that hold at a time (unix microseconds), as a JSON list, one for each model at each of its providers. `asked`: the sections `prices`,
-/// `providers` and `models` of a configuration, as JSON; of providers, names and base URLs are enough.
+/// Returns the prices at a time (Unix microseconds) as a JSON list, one entry for each model at each of its providers.
+/// `asked`: the sections `prices`, `providers` and `models` of a configuration, as JSON; for providers, names and base URLs
+/// are enough.
 ///
 /// # Errors
-/// [`Error::Config`] with the first thing that is wrong.
+/// [`Error::Config`] with the first mistake.
 pub fn prices_at(asked: &str, now: u64) -> Result<String, Error> {
     let refuse = |error: serde_json::Error| Error::Config(format!("prices: {error}"));
     let asked: PriceQuery = serde_json::from_str(asked).map_err(refuse)?;

@@ -1,4 +1,4 @@
-//! What the models of a configuration cost.
+//! Prices of the models of a configuration.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,16 +13,16 @@ use proofgate_providers::{BaseUrl, ParsedRequest, RequestedTier, ServiceTier};
 use crate::offered_tools::OfferedTools;
 use crate::wildcard::WILDCARD;
 
-/// The prices of a configuration, and where its providers are.
+/// The prices of a configuration, and the hosts of its providers.
 pub(crate) struct Pricing<'c> {
     table: Arc<PriceTable>,
-    /// Hosts by the names of the providers.
+    /// Hosts by provider name.
     hosts: HashMap<&'c str, String>,
 }
 
 impl<'c> Pricing<'c> {
     /// # Errors
-    /// [`Error::Config`] with the first price or base URL that is wrong.
+    /// [`Error::Config`] with the first invalid price or base URL.
     pub fn new(config: &'c Config) -> Result<Self, Error> {
         let providers = config.providers.iter();
         Self::from_entries(
@@ -48,19 +48,19 @@ impl<'c> Pricing<'c> {
         })
     }
 
-    /// The prices of a model at its provider.
+    /// Returns the price schedule of a model at its provider.
     pub fn schedule(&self, provider: &str, upstream_model: &str) -> Schedule {
         let host = self.hosts.get(provider).map_or("", String::as_str);
         self.table.schedule(Seller { provider, host }, upstream_model)
     }
 
-    /// The names of models that a provider is known to have a price for.
+    /// Returns the names of the models that have a price at a provider.
     pub fn models<'p>(&'p self, provider: &'p str) -> impl Iterator<Item = &'p str> {
         let host = self.hosts.get(provider).map_or("", String::as_str);
         self.table.models(Seller { provider, host })
     }
 
-    /// The same, also for what a wildcard comes to.
+    /// Returns the prices of a model at its provider; a wildcard is resolved later.
     pub fn prices(&self, provider: &str, upstream_model: &str) -> Prices {
         if upstream_model.contains(WILDCARD) {
             return Prices::ByName {
@@ -73,10 +73,10 @@ impl<'c> Pricing<'c> {
     }
 }
 
-/// What a model costs at a provider.
+/// The prices of a model at a provider.
 pub enum Prices {
     Fixed(Schedule),
-    /// By the name that a wildcard comes to.
+    /// By the name that a wildcard resolves to.
     ByName {
         table: Arc<PriceTable>,
         provider: String,
@@ -85,7 +85,7 @@ pub enum Prices {
 }
 
 impl Prices {
-    /// The price of `model`, as the provider calls it, that holds at `now` (unix microseconds).
+    /// Returns the price of `model`, as the provider calls it, at `now` (Unix microseconds).
     pub fn at(&self, model: &str, now: u64) -> Option<Arc<Price>> {
         match self {
             Prices::Fixed(schedule) => schedule.at(now).map(|held| Arc::clone(&held.price)),
@@ -101,29 +101,29 @@ impl Prices {
     }
 }
 
-// What limits book at most of one exchange is what one can cost at most: so a replay books what was charged.
+// Limits book at most the maximum cost of one exchange, so a replay counts what was charged.
 const _: () = assert!(proofgate_limits::MAX_COST == proofgate_prices::MAX_COST);
 
-/// What of a request has no price.
+/// The part of a request that has no price.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unpriced {
     /// The model, at one of its providers.
     Model,
-    /// The tier of service that is asked for.
+    /// The requested service tier.
     Tier,
-    /// A tool of this kind, which a provider runs itself.
+    /// A provider-run tool of this kind.
     Tool(Box<str>),
 }
 
-/// What one of a model's providers asks for.
+/// The price of one of a model's providers.
 pub struct Offer {
     pub price: Option<Arc<Price>>,
-    /// Whether the tools reach it that it would run.
+    /// Whether tools that the provider would run reach it.
     pub receives_tools: bool,
 }
 
-/// What a call costs at most at the dearest of its providers, who offer this, and what bounds its tokens.
-/// `max_output_tokens`: what its model sets aside for an answer without a maximum.
+/// Returns the maximum cost of a call at the most expensive of the providers in `offers`, and the bounds of its tokens.
+/// `max_output_tokens`: what its model reserves for a response without a maximum.
 pub fn max_cost(
     call: &ParsedRequest<'_>,
     requested: &PricedFeatures,
@@ -152,14 +152,15 @@ pub fn max_cost(
     Ok((dearest, widest))
 }
 
-/// The most tokens that a prompt and its answers can have.
+/// The maximum tokens of a prompt and of its responses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenBounds {
     pub prompt: u64,
     pub responses: u64,
 }
 
-/// The bounds of a call at a provider. `max_output_tokens`: what its model sets aside for an answer without a maximum.
+/// Returns the token bounds of a call at a provider. `max_output_tokens`: what its model reserves for a response without a
+/// maximum.
 fn token_bounds(
     call: &ParsedRequest<'_>,
     tools: Option<&OfferedTools>,
@@ -174,18 +175,18 @@ fn token_bounds(
     }
 }
 
-/// What a request asks for that has a price of its own.
+/// The features of a request that have their own price.
 #[derive(Clone, Debug, Default)]
 pub struct PricedFeatures {
-    /// The tier of service; `None` for the standard one.
+    /// The service tier; `None` for the standard one.
     tier: Option<ServiceTier>,
-    /// Whether a cache is to keep what is written for longer than five minutes.
+    /// Whether a cache keeps written tokens for longer than five minutes.
     pub has_extended_cache: bool,
     /// The tools that its provider may run.
     pub tools: Option<Arc<OfferedTools>>,
 }
 
-/// Stands for tiers of which a request asks for several: no price has that name.
+/// Represents several different tiers in one request: no price has this name.
 const AMBIGUOUS_TIER: &str = "unclear?";
 
 impl PricedFeatures {
@@ -202,7 +203,7 @@ impl PricedFeatures {
         }
     }
 
-    /// The same at a provider that the tools it would run reach, or not.
+    /// Returns the same features without the tools if they do not reach the provider.
     pub fn for_provider(&self, gets_tools: bool) -> Cow<'_, Self> {
         match gets_tools || self.tools.is_none() {
             true => Cow::Borrowed(self),
@@ -217,7 +218,7 @@ impl PricedFeatures {
         self.tier.as_ref().map(ServiceTier::as_str)
     }
 
-    /// The most that it can cost, in nanodollars; `None` when its tier has no price.
+    /// Returns the maximum cost in nanodollars; `None` if its tier has no price.
     pub fn max_cost(&self, price: &Price, bounds: TokenBounds) -> Option<u64> {
         price.max_cost(prices::MaxUsage {
             prompt: bounds.prompt,
@@ -228,7 +229,7 @@ impl PricedFeatures {
         })
     }
 
-    /// What a usage costs, in nanodollars. `is_bounded`: whether a budget in money counts it.
+    /// Returns the cost of a usage in nanodollars. `is_bounded`: whether a money budget counts it.
     pub fn cost(&self, price: &Price, usage: &Usage, is_bounded: bool) -> u64 {
         let served = match &usage.service_tier {
             None => ServedTier::Unreported,
@@ -241,7 +242,7 @@ impl PricedFeatures {
     }
 }
 
-/// The most tokens that the answers of a call can have, where one without a maximum has `most`.
+/// Returns the maximum tokens of all responses to a call, where a response without a maximum has `most`.
 pub(crate) fn max_response_tokens(call: &ParsedRequest<'_>, most: u64) -> u64 {
     if !call.dialect.consumes_tokens() || !call.dialect.generates_output() {
         return 0;
@@ -250,7 +251,7 @@ pub(crate) fn max_response_tokens(call: &ParsedRequest<'_>, most: u64) -> u64 {
     call.max_tokens.unwrap_or(most).saturating_mul(answers)
 }
 
-/// What was used, as prices count it.
+/// Converts a usage to the units of prices.
 fn tokens(usage: &Usage) -> Tokens {
     Tokens {
         prompt: usage.prompt_tokens,

@@ -1,7 +1,7 @@
-//! What providers say when they refuse the gateway's key, or a model to it: for the gateway's operator alone.
+//! Error messages of providers that refuse the gateway's key, or a model for it; for the gateway's operator only.
 //!
-//! The same answer (401, 403) stands for a key that is wrong and for a model that is not enabled, and only its words tell which.
-//! They may quote the key, so clients do not get them.
+//! The same status (401, 403) is used for a wrong key and for a model that is not enabled, and only the message tells them
+//! apart. It may quote the key, so clients do not get it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,19 +10,19 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// How often the same is logged.
+/// How often the same refusal is logged.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
-/// Models of one provider that are told apart, at most: clients choose names behind a wildcard.
+/// Maximum number of models tracked for one provider: clients choose names behind a wildcard.
 const MAX_MODELS: usize = 64;
-/// Most characters of a provider's words in the log.
+/// Maximum characters of a provider's message in the log.
 const MAX_MESSAGE_CHARS: usize = 500;
 
-/// When refusals of a provider were logged, by its names of models.
+/// When refusals of a provider were last logged, by the provider's model names.
 #[derive(Default)]
 pub(crate) struct RefusalLog(RefCell<HashMap<Box<str>, Instant>>);
 
 impl RefusalLog {
-    /// Whether one is to be logged; that it is counts then.
+    /// Whether a refusal should be logged; if so, it counts as logged.
     pub(crate) fn should_log(&self, model: &str, now: Instant) -> bool {
         let mut logged = self.0.borrow_mut();
         logged.retain(|_, at| now.saturating_duration_since(*at) < LOG_INTERVAL);
@@ -34,7 +34,7 @@ impl RefusalLog {
     }
 }
 
-/// The words of an error, without what looks like a key, and without `secrets`.
+/// Returns the message of an error, without anything that looks like a key, and without `secrets`.
 pub(crate) fn redacted_error(kind: Option<&str>, body: &[u8], secrets: &[Box<str>]) -> String {
     let mut said = error_message(body).unwrap_or_else(|| String::from_utf8_lossy(body).into_owned());
     if let Some(kind) = kind {
@@ -54,7 +54,7 @@ pub(crate) fn redacted_error(kind: Option<&str>, body: &[u8], secrets: &[Box<str
     }
 }
 
-/// The message of an error in the forms of OpenAI, Anthropic, Google (`error.message`) and Amazon (`message`).
+/// Reads the message of an error in the forms of OpenAI, Anthropic, Google (`error.message`) and Amazon (`message`).
 fn error_message(body: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Document<'d> {
@@ -77,15 +77,16 @@ fn error_message(body: &[u8]) -> Option<String> {
     of_error.or(document.message)
 }
 
-/// What stands for a key.
+/// Replaces a key.
 const MASK: &str = "[masked]";
 
-/// How keys begin: OpenAI's and Anthropic's, xAI's, Groq's, Hugging Face's, Google's keys and access tokens, Amazon's, and JWT.
+/// Prefixes of keys: OpenAI's and Anthropic's, xAI's, Groq's, Hugging Face's, Google's keys and access tokens, Amazon's, and
+/// JWT.
 const KEY_PREFIXES: [&str; 12] = [
     "sk-", "sk_", "pk-", "rk-", "xai-", "gsk_", "hf_", "AIza", "ya29.", "AKIA", "ASIA", "eyJ",
 ];
 
-/// The same text on one line, with a mask for each word that looks like a key.
+/// Returns the text on one line, with a mask for each word that looks like a key.
 fn mask(text: &str) -> String {
     let is_in_word = |c: char| c.is_ascii_alphanumeric() || "-_.+/~:*".contains(c);
     let mut masked = String::with_capacity(text.len());
@@ -104,8 +105,8 @@ fn mask(text: &str) -> String {
     masked
 }
 
-/// Whether a word has the form of a key: a known begin, asterisks in it, or a long run of what is no language. Names of models
-/// and their ARNs have none.
+/// Whether a word looks like a key: a known prefix, asterisks in it, or a long run that is not natural language. Model names
+/// and ARNs do not match.
 fn looks_like_a_key(word: &str) -> bool {
     let is_known = |part: &str| part.len() > 6 && KEY_PREFIXES.iter().any(|begin| part.starts_with(begin));
     let is_random = |part: &str, least: usize| {
@@ -119,7 +120,7 @@ fn looks_like_a_key(word: &str) -> bool {
             && has(u8::is_ascii_uppercase)
             && has(u8::is_ascii_lowercase)
     };
-    // The end of a sentence, too.
+    // Also strips the end of a sentence.
     let word = word.trim_matches(['.', ':', '/', '~']);
     let mut hex = word.bytes().filter(|byte| *byte != b'-');
     word.contains("**")

@@ -1,4 +1,4 @@
-//! The models that clients name, and the providers that answer for each.
+//! The models that clients name, and the providers of each.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -19,53 +19,53 @@ use crate::translation::{ResponseTranslator, TranslationPath};
 use crate::upstream::Upstream;
 use crate::wildcard::{WILDCARD, matches_wildcard};
 
-/// Most targets of one model.
+/// Maximum number of targets of one model.
 pub(crate) const MAX_TARGETS: usize = 16;
 
-/// A model as clients name it.
+/// A model under the name that clients use.
 pub struct Model {
-    /// Its name; with the [`WILDCARD`] at its end it is that of all models whose names begin so.
+    /// Its name; a [`WILDCARD`] at the end matches all models whose names start with the rest.
     pub name: Arc<str>,
-    /// Where it is answered: at least one, at most [`MAX_TARGETS`].
+    /// The providers that serve it: at least one, at most [`MAX_TARGETS`].
     pub targets: Vec<Target>,
-    /// What sends a request on to the next of them.
+    /// Which failures send a request to the next target.
     pub fallback_reasons: Reasons,
-    /// Tokens set aside for an answer whose request names no maximum.
+    /// Tokens reserved for a response whose request sets no maximum.
     pub max_output_tokens: u64,
-    /// Names that it stands for, as far as they are known, where it stands for several.
+    /// For a wildcard: the matching names, as far as they are known.
     pub known_names: Vec<String>,
 }
 
-/// A provider that answers for a model.
+/// A provider that serves a model.
 pub struct Target {
     pub upstream: Rc<Upstream>,
-    /// The model's name there; the [`WILDCARD`] in it is what the model's stands for.
+    /// The provider's name for the model; its [`WILDCARD`] is what the model's wildcard matched.
     upstream_model: String,
-    /// The JSON string that replaces the model's name, when it has another one upstream that is always the same.
+    /// The JSON string that replaces the model's name, if the upstream name differs and is constant.
     replacement_name: Option<Vec<u8>>,
-    /// Its share of the requests; of 0 it gets those that failed elsewhere.
+    /// Its weight; a target of weight 0 only gets requests that failed at others.
     weight: u32,
     prices: Prices,
-    /// What it is ahead or behind of its share.
+    /// The current weight of smooth weighted round-robin.
     credit: Cell<i64>,
 }
 
-/// What a target calls the model that a client asks for.
+/// A target's name for the model that a client requests.
 pub struct UpstreamModelName<'m> {
     pub model: Cow<'m, str>,
-    /// The JSON string that replaces the model's name in the request, where that is another one.
+    /// The JSON string that replaces the model's name in the request, if it differs.
     pub replacement_name: Option<Cow<'m, [u8]>>,
 }
 
-/// How a target is spoken to.
+/// The protocol of a target.
 #[derive(Clone, Copy)]
 pub struct TargetProtocol<'m> {
     pub template: &'m RequestTemplate,
-    /// What lies between the client and the provider, if they do not speak the same.
+    /// The translation between the client's and the provider's dialects, if they differ.
     pub translation: Option<TranslationPath>,
 }
 
-/// Some of a model's targets.
+/// A subset of a model's targets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TargetSet(u32);
 
@@ -101,12 +101,13 @@ impl Target {
         }
     }
 
-    /// What the model that it calls `model` costs there at `now` (unix microseconds); `None` when that is not known.
+    /// Returns the price of the model that the provider calls `model` at `now` (Unix microseconds); `None` if it is not
+    /// known.
     pub fn price(&self, model: &str, now: u64) -> Option<Arc<Price>> {
         self.prices.at(model, now)
     }
 
-    /// What it calls the model that a client asks for by the name `asked`, where `model` is its own.
+    /// Returns the provider's name for a model that a client requests as `asked`, where `model` is the configured one.
     pub fn model_name_for(&self, model: &Model, asked: &str) -> UpstreamModelName<'_> {
         let parts = self.upstream_model.split_once(WILDCARD);
         let rest = model.prefix().and_then(|prefix| asked.strip_prefix(prefix));
@@ -117,7 +118,7 @@ impl Target {
             };
         };
         let named = [before, rest, after].concat();
-        // A name without anything to escape: see `Model::matches`.
+        // A name without characters to escape: see `Model::matches`.
         let replacement = (named != asked).then(|| Cow::Owned(format!("\"{named}\"").into_bytes()));
         UpstreamModelName {
             model: Cow::Owned(named),
@@ -125,7 +126,7 @@ impl Target {
         }
     }
 
-    /// How a request in a dialect is put to it, if it ever can be.
+    /// Returns the protocol for a request in a dialect, if the target can ever serve it.
     fn find_protocol(&self, dialect: Dialect) -> Option<TargetProtocol<'_>> {
         let upstream = &*self.upstream;
         let (model, at) = (&*self.upstream_model, &upstream.path_style);
@@ -144,10 +145,10 @@ impl Target {
         })
     }
 
-    /// How a request in a dialect is put to it.
+    /// Returns the protocol for a request in a dialect.
     ///
     /// # Errors
-    /// Why it cannot be, now or at all.
+    /// The reason why the target cannot serve it now, or ever.
     pub fn available_protocol(
         &self,
         dialect: Dialect,
@@ -172,7 +173,7 @@ impl Target {
         Ok(way)
     }
 
-    /// Whether the tools reach it that providers run for a client of a dialect.
+    /// Whether provider-run tools reach this target from a client of a dialect.
     pub fn receives_hosted_tools(&self, dialect: Dialect) -> bool {
         let way = self.find_protocol(dialect);
         way.is_some_and(|way| {
@@ -181,8 +182,9 @@ impl Target {
         })
     }
 
-    /// What lies between a client and this provider, for a request whose body is known: some of OpenAI's models take it by
-    /// Responses alone, and its custom tools are functions elsewhere. `pairs`: what [`Self::available_protocol`] found. `model`: what the provider calls it.
+    /// Returns the translation between a client and this provider for a request whose body is known: some OpenAI models
+    /// accept it only as Responses, and its custom tools are functions at other providers. `pairs`: what
+    /// [`Self::available_protocol`] found. `model`: the provider's name for the model.
     pub fn translation_for(
         &self,
         pairs: Option<TranslationPath>,
@@ -203,7 +205,7 @@ impl Target {
             })
     }
 
-    /// The head of a request that goes there in the way of `template`, or as it was translated.
+    /// Returns the request head for `template`, or for the translated request.
     pub fn template_for<'m>(
         &'m self,
         template: &'m RequestTemplate,
@@ -217,27 +219,28 @@ impl Target {
 }
 
 impl Model {
-    /// What all names begin with that it stands for, where it stands for several.
+    /// Returns the prefix of the names that a wildcard matches; `None` for a plain name.
     pub(crate) fn prefix(&self) -> Option<&str> {
         self.name.strip_suffix(WILDCARD)
     }
 
-    /// Whether it stands for a model of this name, which is not its own.
+    /// Whether this wildcard matches a name.
     pub fn matches(&self, asked: &str) -> bool {
         matches_wildcard(&self.name, asked)
     }
 
-    /// Whether any of its targets has words for a request in a dialect, now or at another time.
+    /// Whether any of its targets supports a request in a dialect, now or at another time.
     pub fn supports(&self, dialect: Dialect) -> bool {
         self.targets
             .iter()
             .any(|target| target.find_protocol(dialect).is_some())
     }
 
-    /// Where a request in a dialect for the model `asked` goes first, and how; and whose shares it was that decided.
+    /// Returns the first target for a request in a dialect for the model `asked`, its protocol, and the targets between
+    /// which the weights decided.
     ///
     /// # Errors
-    /// Why it can go nowhere: the reason of the target that is nearest to taking it.
+    /// The reason why no target can serve it: that of the target that is nearest to serving it.
     pub fn first_target(
         &self,
         dialect: Dialect,
@@ -259,12 +262,12 @@ impl Model {
             .targets
             .iter()
             .filter_map(|target| target.available_protocol(dialect, now).err());
-        // What passes first: 503 before 400, and of several the one that is over soonest.
+        // The most temporary refusal: 503 before 400, and among equals the one that ends soonest.
         let nearest = refusals.max_by_key(|refusal| (refusal.status, Reverse(refusal.retry_after())));
         Err(nearest.unwrap_or(Rejection::UNKNOWN_MODEL))
     }
 
-    /// Where a request that was tried elsewhere goes next.
+    /// Returns the next target for a request that failed at others.
     pub fn next_target(
         &self,
         dialect: Dialect,
@@ -305,7 +308,7 @@ impl Model {
             .or_else(|| self.pick_weighted(serves))
     }
 
-    /// By their shares those that have one: smooth weighted round-robin, as nginx has it. Else the first of the others.
+    /// Picks by smooth weighted round-robin, as in nginx, among targets with a weight; otherwise the first of the others.
     fn pick_weighted(&self, fits: impl Fn(usize, &Target) -> bool) -> Option<(usize, TargetSet)> {
         let (mut total, mut among) = (0, TargetSet::default());
         let mut best: Option<(usize, &Target)> = None;
@@ -331,8 +334,8 @@ impl Model {
             .map(|(place, _)| (place, among))
     }
 
-    /// Takes back what a request moved that was to go to the target in a place and was turned away before: else whoever is
-    /// refused would choose where others go.
+    /// Undoes the weight change for a request that was rejected before it was sent to its target; otherwise rejected clients
+    /// could influence where others go.
     pub fn undo_pick(&self, place: usize, among: TargetSet) {
         let mut total = 0;
         for (other, target) in self.targets.iter().enumerate() {

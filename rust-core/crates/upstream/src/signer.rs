@@ -10,25 +10,25 @@ use proofgate_providers::sigv4::{BodyHash, Credentials, RequestHead, SigningKey}
 use proofgate_providers::{CONTENT_TYPE, RequestTemplate, UpstreamBody};
 use proofgate_wire::encode;
 
-/// The name that Bedrock's runtime is signed for.
+/// The service name in signatures for Bedrock's runtime.
 const SERVICE: &str = "bedrock";
 
-/// Whose signature requests carry, and until when it is accepted. It holds secrets, so it has no `Debug`.
+/// The credentials that sign requests, and their expiry. They are secret, so there is no `Debug`.
 pub struct SigningCredentials {
     access_key_id: String,
     secret_access_key: String,
     session_token: Option<String>,
-    /// `None` for keys that have no end.
+    /// `None` for keys that do not expire.
     expires_at: Option<Instant>,
-    /// Of the day on which they signed last.
+    /// The derived key of the day of the last signature.
     daily_key: Option<SigningKey>,
 }
 
 impl SigningCredentials {
-    /// Keys of a configuration, which have no end.
+    /// Creates credentials from the keys of a configuration, which do not expire.
     ///
     /// # Errors
-    /// What is wrong with them; never a part of them.
+    /// A description of the mistake; never a part of a key.
     pub fn new(keys: &AwsKeys) -> Result<Self, String> {
         let AwsKeys {
             access_key_id,
@@ -51,7 +51,7 @@ impl SigningCredentials {
         })
     }
 
-    /// The same keys, as long as they are valid: `lifetime` from now on; `None` for an end in no time that there is.
+    /// Returns the same keys with an expiry `lifetime` from now; `None` if the expiry does not fit an `Instant`.
     pub fn with_lifetime(self, lifetime: Duration) -> Option<Self> {
         let until = Some(Instant::now().checked_add(lifetime)?);
         Some(SigningCredentials {
@@ -70,10 +70,10 @@ fn require_ascii_graphic(name: &str, value: Option<&str>) -> Result<(), String> 
     }
 }
 
-/// What a configuration says of signatures to one provider.
+/// The configuration of signatures for one provider.
 pub struct SignerPlan {
     region: String,
-    /// `None` where keys are issued while the worker runs.
+    /// `None` if keys are issued while the worker runs.
     keys: Option<SigningCredentials>,
 }
 
@@ -81,7 +81,7 @@ impl SignerPlan {
     /// Checks a configuration.
     ///
     /// # Errors
-    /// What is wrong with it; never a part of a key.
+    /// A description of the mistake; never a part of a key.
     pub fn new(aws: Aws<'_>) -> Result<Self, String> {
         require_ascii_graphic("region", Some(aws.region))?;
         Ok(SignerPlan {
@@ -94,13 +94,13 @@ impl SignerPlan {
 /// Signs each request to one provider. It holds secrets, so it has no `Debug`.
 pub struct Signer {
     region: String,
-    /// Of which there may be none yet. A reload shares those that were issued.
+    /// Empty until keys are issued. A reload keeps those that were issued.
     keys: Rc<RefCell<Option<SigningCredentials>>>,
     has_issued_keys: bool,
 }
 
 impl Signer {
-    /// Takes a plan into service, with the keys that were issued before to the signer that it replaces.
+    /// Puts a plan into service, with the keys that were issued to the signer that it replaces.
     pub fn from_plan(plan: SignerPlan, before: Option<&Signer>) -> Self {
         let SignerPlan { region, keys } = plan;
         let is_issued = keys.is_none();
@@ -112,7 +112,7 @@ impl Signer {
         }
     }
 
-    /// Replaces the keys; whether it takes any that are issued.
+    /// Replaces the keys; returns false if the signer does not use issued keys.
     pub fn set_keys(&self, keys: SigningCredentials) -> bool {
         if self.has_issued_keys {
             *self.keys.borrow_mut() = Some(keys);
@@ -127,7 +127,7 @@ impl Signer {
             .is_some_and(|keys| keys.expires_at.is_none_or(|until| now < until))
     }
 
-    /// Appends the header lines that sign a request to `template` whose path ends in `model`. `at`: Unix seconds.
+    /// Appends the header lines that sign a request for `template` whose path ends in `model`. `at`: Unix seconds.
     pub async fn sign(
         &self,
         template: &RequestTemplate,
@@ -148,7 +148,7 @@ impl Signer {
             with_body_hash: false,
         };
         let mut keys = self.keys.borrow_mut();
-        // Nothing is sent while there are none; those that ended meanwhile are refused by the provider.
+        // Nothing is sent while there are no keys; keys that expired meanwhile are refused by the provider.
         let Some(keys) = keys.as_mut() else { return };
         let credentials = Credentials {
             access_key_id: &keys.access_key_id,
@@ -169,14 +169,14 @@ impl Signer {
             ("x-amz-security-token", keys.session_token.as_deref()),
         ] {
             if let Some(value) = value {
-                // Every part was looked at when it was taken into service.
+                // Every part was checked when it was put into service.
                 let _ = encode::write_header(fields, name, value.as_bytes());
             }
         }
     }
 }
 
-/// The digest of a body as it is sent. Between the pieces of a long one everybody else is served.
+/// Returns the digest of a body as it is sent. Yields to other tasks between the pieces of a long body.
 async fn sha256(body: &UpstreamBody<'_>) -> [u8; 32] {
     let mut digest = BodyHash::default();
     let is_long = body.length() > SLICE_BYTES;

@@ -1,6 +1,6 @@
-//! Paths of OpenAI's files and batches: what a provider keeps.
+//! Paths of OpenAI's files and batches, the objects that a provider stores.
 //!
-//! What goes upstream is put together of what was read here, so an id or a query that could be something else there is refused.
+//! The upstream path is built from the parsed parts, so an ID or a query that could mean something else there is refused.
 
 use proofgate_base::rejection::Rejection;
 use proofgate_providers::{StorageOperation, is_object_id};
@@ -10,13 +10,13 @@ use proofgate_wire::Method;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredObjectRequest {
     pub stored: StorageOperation,
-    /// Of the object that it names.
+    /// The ID of the object.
     id: Box<str>,
-    /// With its question mark; empty without one.
+    /// With its question mark; empty if there is no query.
     query: Box<str>,
 }
 
-/// What is known under a path.
+/// The result of parsing a path.
 #[derive(Debug, PartialEq, Eq)]
 pub enum StoredPath {
     Call(Box<StoredObjectRequest>),
@@ -25,32 +25,32 @@ pub enum StoredPath {
     Refused(StoredPathError),
 }
 
-/// Why an id, or the query behind a path, is refused.
+/// Why an ID, or the query of a path, is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoredPathError {
-    /// What stands for an id is none.
+    /// The ID is not valid.
     InvalidId,
-    /// A parameter that is not served here.
+    /// A parameter that is not supported.
     UnknownParameter(Box<str>),
-    /// A value that a parameter cannot have.
+    /// A parameter with an invalid value.
     InvalidValue(&'static str, &'static str),
 }
 
 impl StoredObjectRequest {
-    /// What its path upstream ends in, with its query.
+    /// Returns the end of its path upstream, with its query.
     pub fn path_suffix(&self) -> String {
         let mut end = self.stored.path_suffix(&self.id);
         end.push_str(&self.query);
         end
     }
 
-    /// The method and the path with the object's id, as records name them.
+    /// Returns the method and the path with the object's ID, as records name them.
     pub fn record_name(&self) -> String {
         self.stored.name().replace("{id}", &self.id)
     }
 }
 
-/// Reads a path, its query and the method; `None` for what is no path of files or batches.
+/// Parses a path, its query and the method; `None` if it is not a path of files or batches.
 pub fn parse(path: &str, query: Option<&str>, method: Method) -> Option<StoredPath> {
     let path = path
         .strip_prefix("/openai")
@@ -125,7 +125,7 @@ pub fn parse(path: &str, query: Option<&str>, method: Method) -> Option<StoredPa
     })
 }
 
-/// The parameters that a query may have, and what their values must be.
+/// The supported query parameters, and what their values must be.
 const PARAMETERS: [(&str, &str); 4] = [
     ("after", "an id: 1 to 128 letters, digits, - and _"),
     ("limit", "a number from 1 to 10000"),
@@ -133,7 +133,7 @@ const PARAMETERS: [(&str, &str); 4] = [
     ("purpose", "1 to 64 lowercase letters, - and _"),
 ];
 
-/// Checks a query: each parameter once, and nothing that has to be decoded.
+/// Checks a query: each parameter at most once, and nothing that has to be decoded.
 fn check_query(stored: StorageOperation, query: &str) -> Result<(), StoredPathError> {
     let mut seen = [false; PARAMETERS.len()];
     let served = match stored {
@@ -172,7 +172,7 @@ fn is_limit(value: &str) -> bool {
     digits && value.parse().is_ok_and(|limit| (1..=10_000_u32).contains(&limit))
 }
 
-/// Whether a text can say what a file is for.
+/// Whether a text can be the purpose of a file.
 pub fn is_purpose(value: &str) -> bool {
     let is_of_words = |byte: u8| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_');
     (1..=64).contains(&value.len()) && value.bytes().all(is_of_words)

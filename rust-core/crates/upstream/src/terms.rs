@@ -1,4 +1,4 @@
-//! What a configuration says of requests, apart from where they go: who may ask for what, how much, and under which rules.
+//! The settings of requests apart from their routes: access, limits and rules.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -22,79 +22,79 @@ use crate::client_tls::{self, ClientTls};
 use crate::offered_tools::ToolCallBounds;
 use crate::tool_policy::ToolPolicy;
 
-/// What holds for requests, apart from where they go.
+/// The settings of requests apart from their routes.
 pub struct GatewaySettings {
     pub authenticator: Authenticator,
-    /// One for each tenant of the configuration, in their order, and then those that have names.
+    /// One for each tenant of the configuration, in their order, followed by the named plans.
     plans: Vec<TenantPlan>,
-    /// The one of the configuration before, if the policy has not changed.
+    /// The engine of the previous configuration, if the policy has not changed.
     pub engine: Arc<Engine>,
     pub cors: Option<Cors>,
     pub tls: Option<ClientTls>,
-    /// What the load balancer is known by; `None` where clients connect themselves.
+    /// The key of the load balancer; `None` if clients connect directly.
     pub routing_key: Option<RoutingKey>,
     pub limits: Limits,
-    /// The same for a head alone: whether its body may be as long as it says, depends on what it is for.
+    /// The limits for a head alone: the maximum of its body depends on the endpoint.
     pub head_limits: Limits,
-    /// Most bytes of a form with files.
+    /// Maximum bytes of a form with files.
     pub max_upload_bytes: u64,
-    /// Most label sets of tenants in the metrics.
+    /// Maximum number of tenant label sets in the metrics.
     pub max_label_sets: usize,
-    /// Most bytes of request bodies in memory, of all connections together.
+    /// Maximum bytes of request bodies in memory, for all connections together.
     pub max_buffered_bytes: u64,
-    /// Bytes of these for what was found in messages that were scanned.
+    /// Bytes of these for the cache of scan results.
     pub(crate) max_scan_cache_bytes: u64,
     pub timeouts: Timeouts,
-    /// What records say of persons.
+    /// Which personal data records contain.
     pub personal_data: PersonalData,
-    /// What is told of exchanges beyond the metrics.
+    /// What the access log and traces report of exchanges.
     pub telemetry: Settings,
-    /// Of the configuration, without the shards of tenants.
+    /// The digest of the configuration, without the tenant shards.
     pub digest: Hash,
-    /// The keys of tenants that lie off the ledger's volume; `None` where salts are stored whole.
+    /// The shred keys of tenants, stored off the ledger's volume; `None` if salts are stored whole.
     pub shred_keys: Option<Arc<ShredKeys>>,
 }
 
-/// The part of the memory for bodies that keeps what was found in messages: 4 MiB of 192 MiB.
+/// The fraction of the memory for bodies that the cache of scan results gets: 4 MiB of 192 MiB.
 const SCAN_CACHE_FRACTION: u64 = 48;
-/// Most bytes of it: more than 39,000 messages.
+/// Maximum bytes of that cache: more than 39,000 messages.
 const MAX_SCAN_CACHE_BYTES: u64 = 4 << 20;
 
 /// What a tenant may call, how much it may use, and under which rules.
 pub struct TenantPlan {
     pub allowed: AllowList,
     pub quotas: Arc<Quotas>,
-    /// Features of Anthropic's API that it may not use, by the names of their betas.
+    /// Features of Anthropic's API that it may not use, by their beta names.
     pub denied_betas: Vec<String>,
-    /// Tools that the model may not call after a flagged text of a tool; `None` where it may call all.
+    /// Tools that the model may not call after a tool text was flagged; `None` if it may call all.
     pub tool_policy: Option<ToolPolicy>,
-    /// How often tools may be called that a provider runs itself.
+    /// How often provider-run tools may be called.
     pub tool_calls: ToolCallBounds,
-    /// How long a request waits that fits once others have given back what they reserved.
+    /// How long a request may wait for other requests to release their reservations.
     pub max_wait: Duration,
     pub profile: Profile,
-    /// What is asked beyond the rules, in this order.
+    /// The external policies evaluated after the rules, in this order.
     pub hooks: Box<[Arc<Hook>]>,
-    /// Bytes of a body that is stored, at most; `None` where none is.
+    /// Maximum bytes of a stored body; `None` if bodies are not stored.
     pub max_payload_bytes: Option<usize>,
 }
 
 impl GatewaySettings {
-    /// Bytes of memory for bodies and held answers.
+    /// Returns the bytes of memory for bodies and held responses.
     pub fn body_memory_bytes(&self) -> u64 {
         self.max_buffered_bytes - self.max_scan_cache_bytes
     }
 
-    /// Bytes of memory for what was found in messages that were scanned.
+    /// Returns the bytes of memory for the cache of scan results.
     pub fn scan_cache_bytes(&self) -> usize {
         usize::try_from(self.max_scan_cache_bytes).unwrap_or(usize::MAX)
     }
 
-    /// Checks and compiles them. `in_service`: the engine of the configuration before, which is kept if the policy is the
-    /// same.
+    /// Checks and compiles the settings. `in_service`: the engine of the previous configuration, which is kept if the policy
+    /// is the same.
     ///
     /// # Errors
-    /// [`Error::Config`] with the first thing that is wrong.
+    /// [`Error::Config`] with the first mistake.
     pub fn new(config: &Config, in_service: Option<&Arc<Engine>>) -> Result<Self, Error> {
         let refuse = |error: &dyn std::fmt::Display| Error::Config(error.to_string());
         let nothing = PolicyConfig::default();
@@ -185,7 +185,7 @@ impl GatewaySettings {
         })
     }
 
-    /// The key that the salts of a tenant's new exchanges need; `None` where they need none.
+    /// Returns the key that the salts of a tenant's new exchanges need; `None` if they need none.
     ///
     /// # Errors
     /// [`NoShredKey`]: none of its exchanges may be admitted.
@@ -196,12 +196,12 @@ impl GatewaySettings {
         }
     }
 
-    /// The plan of a tenant that this authenticator found.
+    /// Returns the plan of a tenant that this authenticator found.
     pub fn plan(&self, tenant: &Tenant) -> &TenantPlan {
         &self.plans[tenant.plan]
     }
 
-    /// The limits of everybody who may ask.
+    /// Returns the limits of all tenants.
     pub fn all_limits(&self, shards: &Shards) -> Vec<TenantLimits> {
         let configured = self.authenticator.tenants().iter().map(|tenant| TenantLimits {
             name: Arc::clone(&tenant.name),
@@ -213,7 +213,7 @@ impl GatewaySettings {
             .collect()
     }
 
-    /// The limits of a tenant of a shard; `None` when there is no such plan.
+    /// Returns the limits of a tenant of a shard; `None` if its plan does not exist.
     pub fn limits_of(&self, tenant: &ShardedTenant) -> Option<TenantLimits> {
         let plan = self.authenticator.plan(&tenant.plan)?;
         Some(TenantLimits {
@@ -223,7 +223,7 @@ impl GatewaySettings {
     }
 }
 
-/// The keys of tenants, and one for each tenant of the configuration.
+/// Reads the shred keys of tenants and checks that each tenant of the configuration has one.
 fn shred_keys(config: &Config) -> Result<Option<Arc<ShredKeys>>, Error> {
     let Some(directory) = &config.ledger.shred_keys_directory else {
         return Ok(None);
@@ -243,7 +243,7 @@ fn shred_keys(config: &Config) -> Result<Option<Arc<ShredKeys>>, Error> {
     }
 }
 
-/// Bytes of memory for what was found in messages, out of those for bodies.
+/// Returns the bytes of memory for the cache of scan results, out of those for bodies.
 fn scan_cache_bytes(buffered: u64, engine: &Engine) -> u64 {
     match engine.is_empty() {
         true => 0,
@@ -257,7 +257,7 @@ fn profile(engine: &Engine, kind: &str, name: &str, policy: Option<&TenantPolicy
         .map_err(|error| Error::Config(format!("{kind} {name:?}: {error}")))
 }
 
-/// Bytes of a body that a tenant or plan has stored, at most, where that can be; `mode`: its own.
+/// Returns the maximum bytes of a stored body of a tenant or plan, if its bodies are stored; `mode`: its own setting.
 fn max_payload_bytes(
     config: &Config,
     kind: &str,
@@ -288,7 +288,7 @@ fn max_payload_bytes(
     Ok(Some(bytes))
 }
 
-/// The indices of the plans that have names: they stand behind those of the tenants.
+/// Returns the indices of the named plans, which follow those of the tenants.
 fn named_plans(config: &Config) -> Result<HashMap<String, usize>, Error> {
     let mut plans = HashMap::new();
     for (place, plan) in config.plans.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! A client and a provider that do not speak the same dialect.
+//! Translation between a client and a provider that speak different dialects.
 //!
-//! What no single pair lies between is said in chat completions on its way: the client's side of it is translated to them, and they
-//! to the provider's. Nothing is lost there that either side could have said to the other: what a provider thought goes through
-//! them as `reasoning_details`.
+//! Where no single pair translates directly, chat completions are the intermediate form: the client's side is translated to
+//! chat completions, and these to the provider's dialect. Nothing is lost that both sides can express: a provider's
+//! reasoning passes through as `reasoning_details`.
 
 mod hop;
 mod names;
@@ -16,27 +16,28 @@ use proofgate_translate::{
 use hop::Hop;
 use pair::DialectPair;
 
-/// What lies between a client and a provider.
+/// The translation between a client and a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TranslationPath {
-    /// The one that the client speaks to.
+    /// The pair on the client's side.
     client_side: DialectPair,
-    /// The one that speaks to the provider, where the first one writes chat completions for it.
+    /// The pair on the provider's side, if the first pair writes chat completions.
     provider_side: Option<DialectPair>,
 }
 
 impl TranslationPath {
-    /// What lies between a client and a provider that knows the model as `model`; `None` when nothing can.
+    /// Returns the translation between a client and a provider that knows the model as `model`; `None` if there is none.
     pub(crate) fn between(client: Dialect, provider: Family, model: &str) -> Option<TranslationPath> {
         TranslationPath::find(client, |client| DialectPair::between(client, provider, model))
     }
 
-    /// The same of a model on Vertex AI, whose publisher says what is spoken there.
+    /// Returns the translation for a model on Vertex AI, whose publisher determines the dialect.
     pub(crate) fn for_publisher(client: Dialect, model: &str) -> Option<TranslationPath> {
         TranslationPath::find(client, |client| DialectPair::for_publisher(client, model))
     }
 
-    /// The pair of the client's dialect that `pair` finds, or that of chat completions behind one to them.
+    /// Returns the pair that `pair` finds for the client's dialect, or otherwise a pair to chat completions followed by the
+    /// one for those.
     fn find(client: Dialect, pair: impl Fn(Dialect) -> Option<DialectPair>) -> Option<TranslationPath> {
         if let Some(near) = pair(client) {
             return Some(TranslationPath {
@@ -51,8 +52,8 @@ impl TranslationPath {
         })
     }
 
-    /// What lies between a client and OpenAI's Responses, where a request has to go there that comes in another dialect. Names of
-    /// models with a slash are those of other houses, which take such requests as they are.
+    /// Returns the translation to OpenAI's Responses for a request in another dialect that requires them. Model names with a
+    /// slash belong to other vendors, which accept such requests unchanged.
     pub(crate) fn through_responses(client: Dialect, model: &str, body: &[u8]) -> Option<TranslationPath> {
         let (near, far) = match client {
             Dialect::Chat => (DialectPair::OpenAiResponses, None),
@@ -66,7 +67,8 @@ impl TranslationPath {
         })
     }
 
-    /// The same for a request of chat completions with custom tools, where a provider that has functions alone is spoken to.
+    /// Adds the conversion of custom tools to functions, for a chat completions request to a provider that only has
+    /// functions.
     pub(crate) fn with_functions(self) -> TranslationPath {
         match self {
             TranslationPath {
@@ -88,12 +90,12 @@ impl TranslationPath {
         self.provider_side.unwrap_or(self.client_side)
     }
 
-    /// Whether the provider is told in the body which of Anthropic's betas are used, and not in the head.
+    /// Whether Anthropic's betas are sent to the provider in the body instead of the head.
     pub fn has_betas_in_body(self) -> bool {
         self.provider_side.is_none() && self.client_side.has_betas_in_body()
     }
 
-    /// Whether tools pass that the provider runs: the request is one of its own dialect then.
+    /// Whether provider-run tools are passed through: the request is in the provider's own dialect then.
     pub(crate) fn preserves_hosted_tools(self) -> bool {
         self.provider_side.is_none()
             && matches!(
@@ -102,12 +104,12 @@ impl TranslationPath {
             )
     }
 
-    /// What the provider speaks.
+    /// Returns the dialect of the provider.
     pub fn upstream_dialect(self) -> Dialect {
         self.last_pair().upstream_dialect()
     }
 
-    /// How many bytes a request may have at the provider at most, whose body has `length`, and on its way there.
+    /// Returns the maximum bytes of the translated request and its intermediate form, for a body of `length` bytes.
     pub fn max_request_bytes(self, length: usize, model: &str) -> usize {
         let near = self.client_side.max_request_bytes(length, model);
         match self.provider_side {
@@ -116,8 +118,8 @@ impl TranslationPath {
         }
     }
 
-    /// Writes what the provider is sent for a model that the client calls `asked_for`. `betas`: those of Anthropic's that the client
-    /// uses and may use.
+    /// Writes the request for the provider, for a model that the client calls `asked_for`. `betas`: Anthropic's betas that
+    /// the client uses and may use.
     pub fn write_request(
         self,
         body: &[u8],
@@ -152,7 +154,7 @@ impl TranslationPath {
     }
 }
 
-/// What the way back has to know of a request that was said in another dialect.
+/// What the translation of the response needs to know of the translated request.
 pub struct ResponseContext {
     path: TranslationPath,
     client_side: RequestContext,
@@ -160,28 +162,28 @@ pub struct ResponseContext {
 }
 
 impl ResponseContext {
-    /// The names of the fields that the request lost, as the client calls them.
+    /// Returns the names of the dropped fields, as the client calls them.
     pub fn dropped_fields(&self) -> &[&'static str] {
         &self.client_side.dropped
     }
 }
 
-/// The way back of one exchange.
+/// Translates the response of one exchange.
 pub struct ResponseTranslator {
     client_side: Hop,
     provider_side: Option<ProviderSide>,
 }
 
-/// The way back between the provider and chat completions.
+/// Translates the response from the provider's dialect to chat completions.
 struct ProviderSide {
     hop: Hop,
-    /// Events of chat completions that an event of the provider's became.
+    /// The chat completions events that one event of the provider became.
     events: Vec<u8>,
 }
 
 impl ResponseTranslator {
-    /// `model`: as the client calls it; `created`: when the answer was made, in unix seconds; `prompt_tokens`: about how many
-    /// tokens the prompt has.
+    /// `model`: as the client calls it; `created`: when the response was created, in Unix seconds; `prompt_tokens`: the
+    /// estimated number of prompt tokens.
     pub fn new(way: ResponseContext, model: &str, created: u64, prompt_tokens: u64) -> Self {
         let ResponseContext {
             path: pairs,
@@ -208,29 +210,29 @@ impl ResponseTranslator {
             .map_or(&self.client_side, |far| &far.hop)
     }
 
-    /// What the provider speaks.
+    /// Returns the dialect of the provider.
     pub fn upstream_dialect(&self) -> Dialect {
         self.last_hop().upstream_dialect()
     }
 
-    /// Whether the client wants a stream.
+    /// Whether the client requested a stream.
     pub fn is_streamed(&self) -> bool {
         self.client_side.is_streamed()
     }
 
-    /// The names of the fields that the request lost.
+    /// Returns the names of the fields that were dropped from the request.
     pub fn dropped_fields(&self) -> &[&'static str] {
         self.client_side.dropped_fields()
     }
 
-    /// Header lines of the request.
+    /// Returns the header lines of the request.
     pub fn header_lines(&self) -> &'static [u8] {
         self.last_hop().header_lines()
     }
 
-    /// Of how many bytes a whole answer of `length` is at most, with all that it becomes on its way.
+    /// Returns the maximum bytes of a translated response of `length` bytes, with all intermediate forms.
     pub fn max_response_bytes(&self, length: usize) -> usize {
-        // What a hop writes may be longer by its escapes.
+        // A hop may write more because of escapes.
         let near = length.saturating_mul(3);
         match self.provider_side {
             Some(_) => near.saturating_mul(3),
@@ -238,7 +240,7 @@ impl ResponseTranslator {
         }
     }
 
-    /// Writes a whole answer of success.
+    /// Writes a whole success response.
     pub fn write_response(&self, body: &[u8], out: &mut Vec<u8>) -> Result<(), ResponseError> {
         let Some(far) = &self.provider_side else {
             return self.client_side.write_response(body, out);
@@ -248,7 +250,7 @@ impl ResponseTranslator {
         self.client_side.write_response(&between, out)
     }
 
-    /// Writes what the provider says of a failure. `kind`: how a field of the answer's head names it.
+    /// Writes a failure response of the provider. `kind`: the error type in the response head.
     pub fn write_error(&self, status: u16, kind: Option<&str>, body: &[u8], out: &mut Vec<u8>) {
         let Some(far) = &self.provider_side else {
             return self.client_side.write_error(status, kind, body, out);
@@ -258,12 +260,12 @@ impl ResponseTranslator {
         self.client_side.write_error(status, None, &between, out);
     }
 
-    /// For how many seconds the provider wants no further request, where it says so in an error's body and not in a header.
+    /// Returns the retry delay in seconds, if the provider sends it in an error body instead of a header.
     pub fn retry_after(&self, body: &[u8]) -> Option<u64> {
         self.last_hop().retry_after(body)
     }
 
-    /// Takes an event of a stream and writes those that the client gets for it.
+    /// Translates an event of a stream and writes the resulting events for the client.
     pub fn translate_event(
         &mut self,
         event: &[u8],
@@ -277,13 +279,13 @@ impl ResponseTranslator {
         forward_events(&mut self.client_side, &far.events, step, out)
     }
 
-    /// Whether events of a stream are the client's already.
+    /// Whether stream events are already in the client's dialect.
     pub fn passes_events_through(&self) -> bool {
         self.provider_side.is_none() && self.client_side.passes_events_through()
     }
 
-    /// The body of the provider's stream has ended well: writes the client's end, if the stream has told why it finished. Returns
-    /// whether it has; some providers leave out the mark that follows.
+    /// Handles the regular end of the provider's stream: writes the client's end if the stream stated why it finished.
+    /// Returns whether it did; some providers leave out the end marker.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<bool, ResponseError> {
         let Some(far) = &mut self.provider_side else {
             return self.client_side.finish(out);
@@ -299,7 +301,7 @@ impl ResponseTranslator {
     }
 }
 
-/// Tells the client whole events of chat completions, after which their stream is as far as `step`.
+/// Translates whole chat completions events for the client. The client's stream must then have the status `step`.
 fn forward_events(
     near: &mut Hop,
     mut events: &[u8],

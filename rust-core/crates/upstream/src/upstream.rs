@@ -1,4 +1,4 @@
-//! Providers, and the connections that lead there.
+//! Providers, and the connections to them.
 
 mod connect;
 mod egress;
@@ -36,64 +36,64 @@ use crate::path_end::PathStyle;
 use crate::refusals::redacted_error;
 use crate::signer::Signer;
 
-/// A provider at run time: how to speak to it, and the connections that lead there.
+/// A provider at run time: how to call it, and the connections to it.
 pub struct Upstream {
     pub name: String,
-    /// Whose conventions it follows.
+    /// The API family that it follows.
     pub family: Family,
-    /// The heads of requests in each dialect that it speaks.
+    /// The request heads for each dialect that it supports.
     pub(crate) templates: Vec<(Dialect, RequestTemplate)>,
-    /// What signs requests to it, where that is done.
+    /// Signs requests to it, if it requires signatures.
     pub signer: Option<Signer>,
-    /// What requests to it present in the place of a key, where that is one.
+    /// The access token that is sent instead of a key, if it uses one.
     pub token: Option<Rc<AccessToken>>,
-    /// What the paths of requests to it end in.
+    /// The form of its request paths.
     pub path_style: PathStyle,
     /// Values of `anthropic-beta` that clients may send to it.
     pub betas: Option<Vec<String>>,
-    /// What becomes of fields that its dialect has no counterpart for.
+    /// How fields without a counterpart in its dialect are handled.
     pub untranslatable: UntranslatableFieldPolicy,
-    /// Nothing may be sent: the key that it wants is not there.
+    /// The required key is missing, so nothing may be sent.
     pub is_key_missing: bool,
     pub stream_usage: StreamUsage,
-    /// Requests that may be under way there at a time.
+    /// Maximum number of concurrent requests.
     pub max_concurrency: Option<u32>,
-    /// Idle connections that are to be there.
+    /// Minimum number of idle connections.
     pub min_idle: usize,
-    /// What may be asked of it in a minute.
+    /// Its rate limits per minute.
     pub rate: RateLimits,
-    /// How long an attempt may take as far as the head of its answer, connecting included.
+    /// Timeout of an attempt up to the response head, connecting included.
     pub first_byte_timeout: Duration,
-    /// How long an answer may be silent.
+    /// Timeout between two reads of a response.
     pub idle_timeout: Duration,
-    /// The key that requests to it present, and headers that are secret, so that they are never logged.
+    /// The key and the secret headers of its requests, so that they are never logged.
     pub(crate) secrets: Vec<Box<str>>,
-    /// Fields that are set in every JSON body that it is sent.
+    /// Fields that are set in every JSON body sent to it.
     pub set_fields: SetFields,
     pub pool: Rc<Pool>,
 }
 
 impl Upstream {
-    /// Whether nothing may be sent there now: the key, certificate or token that it wants is not there, or has ended.
+    /// Whether nothing may be sent now because the required key, certificate or token is missing or has expired.
     pub(crate) fn lacks_key(&self, now: Instant) -> bool {
         self.is_key_missing
             || self.token.as_ref().is_some_and(|token| !token.is_valid(now))
             || self.signer.as_ref().is_some_and(|signer| !signer.is_valid(now))
     }
 
-    /// Whether as many requests are under way there as may be.
+    /// Whether the limit of concurrent requests is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.max_concurrency
             .is_some_and(|most| self.pool.health.in_flight() >= most)
     }
 
-    /// How long no request may be sent there, by what it allows in a minute; `None` when one may be.
+    /// Returns how long its rate limits forbid a request; `None` if one may be sent now.
     pub fn rate_limit_delay(&self, now: Instant) -> Option<Duration> {
         self.pool.health.rate_limit_delay(self.rate, now)
     }
 
-    /// Counts a request for `model`, as the provider calls it, that may come to `tokens` as under way there, until what is
-    /// returned is dropped. `is_whole`: whether all of it is there.
+    /// Counts a request for `model`, as the provider calls it, that may use up to `tokens`, as in flight until the returned
+    /// permit is dropped. `is_whole`: whether the request is complete.
     pub fn start_request(
         &self,
         now: Instant,
@@ -107,8 +107,8 @@ impl Upstream {
             .start_request(now, model, self.rate, tokens, is_whole)
     }
 
-    /// Counts an answer by which this provider refuses the gateway's key or a model, and logs its words: once a minute for each
-    /// model. `kind`: how a field of the answer's head names the error.
+    /// Counts a response in which this provider refuses the gateway's key or a model, and logs its message: once a minute
+    /// for each model. `kind`: the error type in the response head.
     pub fn report_refusal(
         &self,
         metrics: &Metrics,
@@ -125,7 +125,7 @@ impl Upstream {
         }
     }
 
-    /// The head of requests in a dialect; `None` when the provider does not speak it.
+    /// Returns the request head for a dialect; `None` if the provider does not support it.
     pub fn template(&self, dialect: Dialect) -> Option<&RequestTemplate> {
         let mut templates = self.templates.iter();
         templates

@@ -1,4 +1,4 @@
-//! What a typical head costs: nanoseconds to find its end, to parse it, and to write one.
+//! Measures a typical head: nanoseconds to find its end, to parse it, and to write one.
 //!
 //! `cargo run --release -p proofgate-wire --example head_cost`
 #![allow(clippy::unwrap_used, reason = "a measurement may fail")]
@@ -21,7 +21,7 @@ Content-Length: 1024\r\n\r\n";
 
 const ROUNDS: u32 = 200_000;
 
-/// Nanoseconds of one call: the best of seven series, which leaves out what else the machine did.
+/// Returns the nanoseconds of one call: the best of seven series, to exclude other load on the machine.
 fn measure(name: &str, mut call: impl FnMut()) {
     let series = (0..7).map(|_| {
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! Where the bytes of a body are in a stream of reads (RFC 9112 sections 6 and 7).
+//! Finds the bytes of a body in a stream of reads (RFC 9112 sections 6 and 7).
 
 use crate::limits::Limits;
 use crate::protocol_error::ProtocolError;
@@ -7,10 +7,10 @@ use crate::response::ResponseFraming;
 use crate::trailers::Trailers;
 use std::ops::Range;
 
-/// More digits than 64 bits need are refused, even when they are zeros.
+/// More digits than 64 bits need are refused, even if they are zeros.
 const CHUNK_SIZE_DIGITS: u8 = 16;
 
-/// A body decoder for one message. It copies nothing: it says which bytes of the input are body.
+/// A body decoder for one message. It copies nothing: it returns which bytes of the input are body.
 #[derive(Debug, Clone)]
 pub struct BodyDecoder {
     state: State,
@@ -33,10 +33,10 @@ enum State {
     Refused(ProtocolError),
 }
 
-/// What one call of [`BodyDecoder::decode`] found.
+/// The result of one call of [`BodyDecoder::decode`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Bytes of the input that are dealt with; the next call starts after them.
+    /// Number of processed input bytes; the next call starts after them.
     pub consumed: usize,
     /// The part of the input that is body; may be empty.
     pub data: Range<usize>,
@@ -45,7 +45,7 @@ pub struct Step {
 }
 
 impl BodyDecoder {
-    /// A decoder for a request body of at most [`BatchLimits::body_bytes`].
+    /// Creates a decoder for a request body of at most [`Limits::body_bytes`].
     #[must_use]
     pub fn for_request(framing: RequestFraming, limits: &Limits) -> Self {
         let state = match framing {
@@ -63,7 +63,7 @@ impl BodyDecoder {
         }
     }
 
-    /// A decoder for a response body of any length; its trailers have the default [`Limits`].
+    /// Creates a decoder for a response body of any length; its trailers have the default [`Limits`].
     #[must_use]
     pub fn for_response(framing: ResponseFraming) -> Self {
         let state = match framing {
@@ -79,8 +79,7 @@ impl BodyDecoder {
         }
     }
 
-    /// Whether the body is complete. A body that ends with the connection never is, see
-    /// [`BodyDecoder::end_of_input`].
+    /// Whether the body is complete. A body that ends with the connection never is; see [`BodyDecoder::end_of_input`].
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.state == State::Done
@@ -88,12 +87,12 @@ impl BodyDecoder {
 
     /// Finds the next run of body bytes in `input`, which starts where the last step ended.
     ///
-    /// Call it again with the rest of the input until it is done or the input is used up: every call with a
-    /// non-empty input consumes something or is done.
+    /// Call it again with the rest of the input until it is done or the input is used up: every call with non-empty input
+    /// consumes something or is done.
     ///
     /// # Errors
-    /// The [`ProtocolError`] of the rule that the framing breaks; [`ProtocolError::BodyTooLarge`] as soon as a chunk size
-    /// announces more than is allowed. The same refusal again on every later call.
+    /// The [`ProtocolError`] of the broken framing rule; [`ProtocolError::BodyTooLarge`] as soon as a chunk size announces
+    /// more than is allowed. Later calls return the same error.
     pub fn decode(&mut self, input: &[u8]) -> Result<Step, ProtocolError> {
         let mut at = 0;
         loop {
@@ -155,10 +154,10 @@ impl BodyDecoder {
         }
     }
 
-    /// Says that the connection ended: a body that ends with it is then complete.
+    /// Marks the end of the connection, which completes a body that ends with it.
     ///
     /// # Errors
-    /// [`ProtocolError::TruncatedBody`] when the framing says that there is more.
+    /// [`ProtocolError::TruncatedBody`] if the framing announces more.
     pub fn end_of_input(&mut self) -> Result<(), ProtocolError> {
         match self.state {
             State::Done | State::UntilClose => {
@@ -173,7 +172,7 @@ impl BodyDecoder {
         }
     }
 
-    /// The state after a byte that is not body.
+    /// Returns the state after a byte that is not body.
     fn framing_byte(&mut self, byte: u8) -> Result<State, ProtocolError> {
         match (self.state, byte) {
             (State::ChunkSize { size, digits }, _) if byte.is_ascii_hexdigit() => {
@@ -211,7 +210,7 @@ impl BodyDecoder {
     }
 }
 
-/// The run of at most `left` bytes of `input` that starts at `at`, and how many are left after it.
+/// Returns the run of at most `left` bytes of `input` that starts at `at`, and how many are left after it.
 fn take_run(at: usize, input: &[u8], left: u64) -> (Range<usize>, u64) {
     let available = input.len() - at;
     let taken = usize::try_from(left).map_or(available, |left| left.min(available));

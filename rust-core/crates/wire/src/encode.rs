@@ -1,7 +1,7 @@
 //! Writes heads and chunk framing into a caller's buffer.
 //!
-//! What is written obeys the rules that are demanded of what is read: a part that would break a line is
-//! refused with the [`ProtocolError`] of the rule it breaks, and nothing of it is written.
+//! Written messages obey the same rules as parsed ones: a part that would break a line is refused with the [`ProtocolError`]
+//! of the rule it breaks, and nothing of it is written.
 
 use crate::protocol_error::ProtocolError;
 use crate::syntax::{has_control, is_token};
@@ -46,8 +46,8 @@ pub fn write_chunk(out: &mut Vec<u8>, data: &[u8]) {
 /// Appends a request line (RFC 9112 section 3).
 ///
 /// # Errors
-/// [`ProtocolError::InvalidMethod`] when the method is not a token, [`ProtocolError::InvalidTarget`] when the target is
-/// empty or holds what [`crate::parse_request`] refuses in one.
+/// [`ProtocolError::InvalidMethod`] if the method is not a token, [`ProtocolError::InvalidTarget`] if the target is empty or
+/// contains what [`crate::parse_request`] refuses.
 pub fn write_request_line(out: &mut Vec<u8>, method: &str, target: &str) -> Result<(), ProtocolError> {
     if !is_token(method.as_bytes()) {
         return Err(ProtocolError::InvalidMethod);
@@ -80,8 +80,8 @@ pub fn write_status_line(out: &mut Vec<u8>, status: u16) -> Result<(), ProtocolE
 /// Appends a header line.
 ///
 /// # Errors
-/// [`ProtocolError::InvalidHeaderName`] when the name is not a token; [`ProtocolError::InvalidHeaderValue`] when the
-/// value holds CR, LF, NUL or another control byte but HTAB.
+/// [`ProtocolError::InvalidHeaderName`] if the name is not a token; [`ProtocolError::InvalidHeaderValue`] if the value
+/// contains CR, LF, NUL or another control byte except HTAB.
 pub fn write_header(out: &mut Vec<u8>, name: &str, value: &[u8]) -> Result<(), ProtocolError> {
     if !is_token(name.as_bytes()) {
         return Err(ProtocolError::InvalidHeaderName);
@@ -104,7 +104,7 @@ pub fn write_content_length(out: &mut Vec<u8>, length: u64) {
     out.extend_from_slice(CRLF);
 }
 
-/// Appends the line that says that the body is chunked.
+/// Appends the header line for a chunked body.
 pub fn write_chunked(out: &mut Vec<u8>) {
     out.extend_from_slice(b"transfer-encoding: chunked\r\n");
 }
@@ -112,7 +112,7 @@ pub fn write_chunked(out: &mut Vec<u8>) {
 /// Appends a whole request head: the request line, the fields in order, and the empty line.
 ///
 /// # Errors
-/// As [`write_request_line`] and [`write_header`]; `out` is then as it was.
+/// As [`write_request_line`] and [`write_header`]; `out` is unchanged then.
 pub fn write_request_head<'h>(
     out: &mut Vec<u8>,
     method: &str,
@@ -127,7 +127,7 @@ pub fn write_request_head<'h>(
 /// Appends a whole response head: the status line, the fields in order, and the empty line.
 ///
 /// # Errors
-/// As [`write_status_line`] and [`write_header`]; `out` is then as it was.
+/// As [`write_status_line`] and [`write_header`]; `out` is unchanged then.
 pub fn write_response_head<'h>(
     out: &mut Vec<u8>,
     status: u16,
@@ -153,7 +153,7 @@ fn write_decimal(out: &mut Vec<u8>, number: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Reason phrases (RFC 9110 section 15); empty for a status that this gateway does not itself send.
+/// Returns the reason phrase (RFC 9110 section 15); empty for a status that this gateway does not send itself.
 fn reason(status: u16) -> &'static str {
     match status {
         100 => "Continue",

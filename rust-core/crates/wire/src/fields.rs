@@ -1,4 +1,4 @@
-//! What the header fields say about framing and the connection, gathered in one pass.
+//! The framing and connection fields of a head, collected in one pass.
 
 use crate::headers::{is_protected, normalize_name_byte};
 use crate::key_fields::ApiKeyHeaders;
@@ -6,8 +6,8 @@ use crate::protocol_error::ProtocolError;
 use crate::syntax::{is_token, trim_ows};
 use httparse::Header;
 
-/// The framing and connection fields of a head, each checked on its own. What the combination means depends
-/// on the kind of message and is decided by its parser.
+/// The framing and connection fields of a head, each checked separately. The meaning of their combination depends on the
+/// kind of message and is decided by its parser.
 #[derive(Debug, Default)]
 pub(crate) struct Fields<'b> {
     pub(crate) host: Option<&'b [u8]>,
@@ -22,14 +22,14 @@ pub(crate) struct Fields<'b> {
     content_type: Option<()>,
 }
 
-/// What the Upgrade fields offer (RFC 9110 section 7.8), the most demanding where there are several.
+/// The protocol that the Upgrade fields offer (RFC 9110 section 7.8); the most demanding one if there are several.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Upgrade {
     #[default]
     None,
-    /// What a server may ignore, such as `h2c`.
+    /// An offer that a server may ignore, such as `h2c`.
     Offered,
-    /// A request that means nothing without the other protocol (RFC 6455 section 4.1).
+    /// A request that is useless without the other protocol (RFC 6455 section 4.1).
     WebSocket,
 }
 
@@ -46,7 +46,7 @@ impl Upgrade {
     }
 }
 
-/// What the Expect fields ask for.
+/// The expectation in the Expect fields.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expectation {
     #[default]
@@ -56,7 +56,7 @@ pub(crate) enum Expectation {
 }
 
 impl<'b> Fields<'b> {
-    /// Reads all of `headers`; the first offending field decides.
+    /// Reads all of `headers`; returns the error of the first invalid field.
     pub(crate) fn from_headers(headers: &[Header<'b>]) -> Result<Self, ProtocolError> {
         let mut fields = Self::default();
         for header in headers {
@@ -122,7 +122,7 @@ impl<'b> Fields<'b> {
         Ok(())
     }
 
-    /// The options of one Connection field (RFC 9110 section 7.6.1). Empty list elements are allowed.
+    /// Reads the options of one Connection field (RFC 9110 section 7.6.1). Empty list elements are allowed.
     fn add_connection(&mut self, value: &[u8]) -> Result<(), ProtocolError> {
         for option in value
             .split(|&byte| byte == b',')
@@ -149,7 +149,7 @@ fn set_once<T>(place: &mut Option<T>, value: T) -> Result<(), ProtocolError> {
     }
 }
 
-/// `1*DIGIT` (RFC 9110 section 8.6) without leading zeros, below 2^64.
+/// Parses `1*DIGIT` (RFC 9110 section 8.6) without leading zeros, below 2^64.
 fn parse_content_length(value: &[u8]) -> Option<u64> {
     match value {
         [] => None,
@@ -161,8 +161,8 @@ fn parse_content_length(value: &[u8]) -> Option<u64> {
     }
 }
 
-/// Whether a server that reads other punctuation as `-` would take the name for a protected one (CGI's `HTTP_`
-/// variables fold `_`, some servers fold all of it).
+/// Whether a server that reads other punctuation as `-` would mistake the name for a protected one (CGI's `HTTP_` variables
+/// fold `_`, some servers fold all of it).
 fn imitates_protected(name: &str) -> bool {
     let mut folded = [0_u8; crate::headers::MAX_KNOWN_NAME_BYTES];
     for (place, byte) in folded.iter_mut().zip(name.bytes()) {

@@ -6,20 +6,20 @@ use httparse::{EMPTY_HEADER, Header};
 use std::fmt;
 use std::mem::MaybeUninit;
 
-/// Fields of an ordinary head: for as many nothing is allocated.
+/// Number of fields of an ordinary head, which are stored without allocation.
 const INLINE_FIELDS: usize = 16;
 
-/// The header fields of a head, in order (RFC 9110 section 5). Names keep their case; values are without
-/// surrounding whitespace and hold no control byte but HTAB, but may hold bytes above 0x7f.
+/// The header fields of a head, in order (RFC 9110 section 5). Names keep their case. Values have no surrounding whitespace
+/// and no control byte except HTAB, but may contain bytes above 0x7f.
 #[derive(Clone)]
 pub struct Headers<'b> {
     few: [Header<'b>; INLINE_FIELDS],
     few_len: usize,
-    /// All of them, when `few` has no room for them.
+    /// All fields, if they do not fit into `few`.
     many: Vec<Header<'b>>,
 }
 
-/// Where the parser puts fields.
+/// The slots that the parser fills with fields.
 pub(crate) struct HeaderSlots<'b>([MaybeUninit<Header<'b>>; MAX_HEADERS]);
 
 impl<'b> HeaderSlots<'b> {
@@ -27,7 +27,7 @@ impl<'b> HeaderSlots<'b> {
         Self([const { MaybeUninit::uninit() }; MAX_HEADERS])
     }
 
-    /// Those that a head with these limits may fill.
+    /// Returns the slots that a head with these limits may fill.
     pub(crate) fn limited(&mut self, limits: &Limits) -> &mut [MaybeUninit<Header<'b>>] {
         &mut self.0[..limits.headers.min(MAX_HEADERS)]
     }
@@ -58,12 +58,12 @@ impl<'b> Headers<'b> {
         }
     }
 
-    /// The fields as name and value.
+    /// Iterates over the fields as name and value.
     pub fn iter(&self) -> impl Iterator<Item = (&'b str, &'b [u8])> + '_ {
         self.fields().iter().map(|field| (field.name, field.value))
     }
 
-    /// The value of the first field of this name, in any case.
+    /// Returns the value of the first field of this name, ignoring case.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&'b [u8]> {
         self.iter()
@@ -71,20 +71,20 @@ impl<'b> Headers<'b> {
             .map(|(_, value)| value)
     }
 
-    /// How many fields there are.
+    /// Returns the number of fields.
     #[must_use]
     pub fn len(&self) -> usize {
         self.fields().len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no fields.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fields().is_empty()
     }
 
-    /// Whether a field of this name ends at this connection: by definition, or because Connection names it
-    /// (RFC 9110 section 7.6.1).
+    /// Whether a field of this name ends at this connection: by definition, or because Connection names it (RFC 9110 section
+    /// 7.6.1).
     #[must_use]
     pub fn is_hop_by_hop(&self, name: &str) -> bool {
         is_hop_by_hop(name)
@@ -97,7 +97,7 @@ impl<'b> Headers<'b> {
 }
 
 impl fmt::Debug for Headers<'_> {
-    /// Names only: values hold secrets.
+    /// Shows only names: values contain secrets.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_list()
@@ -106,8 +106,7 @@ impl fmt::Debug for Headers<'_> {
     }
 }
 
-/// Whether a field of this name, in any case, is for one connection only and never forwarded (RFC 9110
-/// section 7.6.1).
+/// Whether a field of this name, ignoring case, is for one connection only and never forwarded (RFC 9110 section 7.6.1).
 #[must_use]
 pub fn is_hop_by_hop(name: &str) -> bool {
     const HOP_BY_HOP: [&str; 11] = [
@@ -126,8 +125,8 @@ pub fn is_hop_by_hop(name: &str) -> bool {
     HOP_BY_HOP.iter().any(|field| field.eq_ignore_ascii_case(name))
 }
 
-/// Whether a field of this name, in any case, decides where a message ends, who sent it or what it means.
-/// Connection must not name it, and its name must not be imitated with other punctuation.
+/// Whether a field of this name, ignoring case, decides where a message ends, who sent it or what it means. Connection must
+/// not name it, and its name must not be imitated with other punctuation.
 pub(crate) fn is_protected(name: &[u8]) -> bool {
     const PROTECTED: [&str; 13] = [
         "api-key",
@@ -154,11 +153,10 @@ pub(crate) fn is_protected(name: &[u8]) -> bool {
         })
 }
 
-/// A byte of a field name as the loosest reader sees it: all punctuation is `-`.
+/// Normalizes a byte of a field name as the most lenient parser does: all punctuation becomes `-`.
 pub(crate) fn normalize_name_byte(byte: u8) -> u8 {
     if byte.is_ascii_alphanumeric() { byte } else { b'-' }
 }
 
-/// The longest name that [`is_protected`] and [`is_hop_by_hop`] need to see, and one byte more to tell it from a
-/// longer one.
+/// The maximum length of a name for [`is_protected`] and [`is_hop_by_hop`], plus one byte to detect longer names.
 pub(crate) const MAX_KNOWN_NAME_BYTES: usize = 26;

@@ -2,22 +2,22 @@
 
 use std::fmt;
 
-/// The values of the fields in which a client can send its key, as received; each field is there at most once. Whether
-/// one holds a key is not looked at.
+/// The values of the fields in which a client can send its key, as received; each field occurs at most once. Whether a value
+/// is a key is not checked.
 #[derive(Clone, Copy, Default)]
 pub struct ApiKeyHeaders<'b> {
-    /// Of Authorization (RFC 9110 section 11.6.2).
+    /// The value of Authorization (RFC 9110 section 11.6.2).
     pub authorization: Option<&'b [u8]>,
-    /// Of X-Api-Key, which older Anthropic clients send.
+    /// The value of X-Api-Key, which older Anthropic clients send.
     pub x_api_key: Option<&'b [u8]>,
-    /// Of Api-Key, which Azure OpenAI clients send.
+    /// The value of Api-Key, which Azure OpenAI clients send.
     pub api_key: Option<&'b [u8]>,
-    /// Of X-Goog-Api-Key, which Google's clients send.
+    /// The value of X-Goog-Api-Key, which Google's clients send.
     pub x_goog_api_key: Option<&'b [u8]>,
 }
 
 impl fmt::Debug for ApiKeyHeaders<'_> {
-    /// Says which are there: values are secrets.
+    /// Shows which fields are present: values are secrets.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("KeyFields")

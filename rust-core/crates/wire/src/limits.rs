@@ -1,20 +1,18 @@
-//! How large a message may be.
+//! Size limits of messages.
 
-/// The most header fields that a head can have, whatever [`BatchLimits::headers`] says: they are kept on the
-/// stack.
+/// The maximum number of header fields of a head, whatever [`Limits::headers`] is: they are kept on the stack.
 pub const MAX_HEADERS: usize = 128;
 
-/// How large the parts of a message may be. The check is made as soon as the excess is known.
+/// Size limits of the parts of a message. Each is checked as soon as it is known to be exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a head, from the first byte of the start line to its final CRLF CRLF, and of a trailer
-    /// section.
+    /// Bytes of a head, from the first byte of the start line to its final CRLF CRLF, and of a trailer section.
     pub head_bytes: usize,
     /// Bytes of a request target.
     pub target_bytes: usize,
     /// Header fields in a head, and in a trailer section; values above [`MAX_HEADERS`] mean [`MAX_HEADERS`].
     pub headers: usize,
-    /// Bytes of a request body, chunk framing not counted.
+    /// Bytes of a request body, without chunk framing.
     pub body_bytes: u64,
 }
 

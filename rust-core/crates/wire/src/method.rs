@@ -38,7 +38,7 @@ impl Method {
         }
     }
 
-    /// The method's name; `None` for [`Method::Other`].
+    /// Returns the method's name; `None` for [`Method::Other`].
     #[must_use]
     pub fn as_str(self) -> Option<&'static str> {
         Some(match self {
@@ -54,9 +54,8 @@ impl Method {
         })
     }
 
-    /// Whether a request with this method is refused when it carries a body: RFC 9110 forbids one on TRACE
-    /// and gives one on GET and HEAD no meaning (sections 9.3.1, 9.3.2 and 9.3.8), so parsers disagree about
-    /// it.
+    /// Whether a request with this method is refused if it has a body: RFC 9110 forbids one for TRACE and defines no meaning
+    /// for GET and HEAD (sections 9.3.1, 9.3.2 and 9.3.8), so parsers disagree about it.
     pub(crate) fn refuses_body(self) -> bool {
         matches!(self, Self::Get | Self::Head | Self::Trace)
     }

@@ -2,30 +2,29 @@
 
 use thiserror::Error;
 
-/// A rule that a message broke. Final: answer [`ProtocolError::status`], close, and read no further byte of the
+/// A rule that a message broke. It is final: respond with [`ProtocolError::status`], close, and read no further byte of the
 /// connection.
 ///
-/// The `Display` text is for people and quotes nothing of the message; [`ProtocolError::code`] is stable, for
-/// machines.
+/// The `Display` text is for people and quotes nothing of the message; [`ProtocolError::code`] is stable, for machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
-    /// The head exceeds [`crate::BatchLimits::head_bytes`].
+    /// The head exceeds [`crate::Limits::head_bytes`].
     #[error("the message head is larger than this gateway accepts")]
     HeadTooLarge,
-    /// More header fields than [`crate::BatchLimits::headers`].
+    /// The head has more header fields than [`crate::Limits::headers`].
     #[error("the message has more header fields than this gateway accepts")]
     TooManyHeaders,
-    /// The request target exceeds [`crate::BatchLimits::target_bytes`].
+    /// The request target exceeds [`crate::Limits::target_bytes`].
     #[error("the request target is longer than this gateway accepts")]
     TargetTooLong,
-    /// The body exceeds [`crate::BatchLimits::body_bytes`], by its declared or by its counted length.
+    /// The body exceeds [`crate::Limits::body_bytes`], by its declared or by its counted length.
     #[error("the request body is larger than this gateway accepts")]
     BodyTooLarge,
-    /// Expect asks for something other than `100-continue`, or is given twice (RFC 9110 section 10.1.1).
+    /// Expect contains something other than `100-continue`, or occurs twice (RFC 9110 section 10.1.1).
     #[error("the only expectation that this gateway supports is 100-continue")]
     UnknownExpectation,
-    /// An empty line stands before the start line (RFC 9112 section 2.2 lets a server skip it; we do not).
+    /// There is an empty line before the start line (RFC 9112 section 2.2 lets a server skip it; we do not).
     #[error("an empty line precedes the start line")]
     LeadingEmptyLine,
     /// LF without CR (RFC 9112 section 2.2).
@@ -37,7 +36,7 @@ pub enum ProtocolError {
     /// NUL, another control byte, or DEL; only HTAB is allowed, in values (RFC 9110 section 5.5).
     #[error("the message head contains a control byte")]
     ControlByte,
-    /// The bytes given are not exactly one complete head.
+    /// The input is not exactly one complete head.
     #[error("the message head is incomplete")]
     IncompleteHead,
     /// The start line is not three parts separated by single spaces (RFC 9112 sections 3 and 4).
@@ -49,8 +48,8 @@ pub enum ProtocolError {
     /// CONNECT: this gateway opens no tunnels.
     #[error("CONNECT is not supported")]
     ConnectMethod,
-    /// An Upgrade field that asks for a WebSocket, without which its request says nothing. Every other offer is ignored
-    /// (RFC 9110 section 7.8).
+    /// An Upgrade field requests a WebSocket, without which the request is useless. Every other offer is ignored (RFC 9110
+    /// section 7.8).
     #[error(
         "this gateway does not support WebSocket; send the request by POST, and read its answer as server-sent events"
     )]
@@ -58,8 +57,8 @@ pub enum ProtocolError {
     /// The version is not exactly `HTTP/1.1`.
     #[error("the only version that this gateway accepts on this connection is HTTP/1.1")]
     UnsupportedVersion,
-    /// The target holds a byte that no URL holds unescaped, or a malformed or NUL escape (RFC 9112 section
-    /// 3.2, RFC 3986 section 3).
+    /// The target contains a byte that must be escaped in a URL, or a malformed or NUL escape (RFC 9112 section 3.2, RFC
+    /// 3986 section 3).
     #[error("the request target contains a byte or an escape that is not allowed there")]
     InvalidTarget,
     /// The target is in authority or asterisk form, or in absolute form with a scheme other than http or
@@ -81,21 +80,21 @@ pub enum ProtocolError {
     /// A field name is empty or not a token (RFC 9110 section 5.1).
     #[error("a header name is not a token")]
     InvalidHeaderName,
-    /// Whitespace stands between a field name and its colon (RFC 9112 section 5.1).
+    /// There is whitespace between a field name and its colon (RFC 9112 section 5.1).
     #[error("there is whitespace between a header name and its colon")]
     SpaceBeforeColon,
     /// A line starts with whitespace: obsolete line folding (RFC 9112 section 5.2).
     #[error("a header line is folded or starts with whitespace")]
     FoldedHeader,
-    /// A field value holds a byte that is not allowed there (RFC 9110 section 5.5), or a framing field a tab:
-    /// RFC 9110 section 5.6.3 allows tabs around a value, but some parsers take them for a part of it.
+    /// A field value contains a byte that is not allowed there (RFC 9110 section 5.5), or a framing field contains a tab:
+    /// RFC 9110 section 5.6.3 allows tabs around a value, but some parsers treat them as a part of it.
     #[error("a header value contains a byte that is not allowed there")]
     InvalidHeaderValue,
-    /// A field name is that of a framing or security field with other punctuation for `-`; some servers read
-    /// the two as one.
+    /// A field name is that of a framing or security field with other punctuation instead of `-`; some servers treat the two
+    /// as one.
     #[error("a header name differs from a framing or security header only in punctuation")]
     ImitatedHeader,
-    /// A field that decides who asks or what the body is, is given more than once (RFC 9110 section 5.3).
+    /// A field that determines the sender or the kind of body occurs more than once (RFC 9110 section 5.3).
     #[error("a header that may be given only once is repeated")]
     DuplicateHeader,
     /// Both Content-Length and Transfer-Encoding (RFC 9112 section 6.3, rule 3).
@@ -113,8 +112,8 @@ pub enum ProtocolError {
     /// GET, HEAD or TRACE with a body; or a 1xx or 204 response with one (RFC 9112 section 6.3, rule 1).
     #[error("this message must not have a body")]
     UnexpectedBody,
-    /// A Connection option is not a token (RFC 9110 section 7.6.1), or a request has `close` beside
-    /// `keep-alive`: RFC 9112 section 9.3 lets `close` win, for some parsers the last one does.
+    /// A Connection option is not a token (RFC 9110 section 7.6.1), or a request has both `close` and `keep-alive`: by RFC
+    /// 9112 section 9.3 `close` wins, but in some parsers the last one does.
     #[error("the Connection header is malformed or contradicts itself")]
     InvalidConnection,
     /// Connection names a framing or security field, which would make an intermediary remove it.
@@ -136,7 +135,7 @@ pub enum ProtocolError {
     /// obey them even there.
     #[error("the trailer has a field that is not allowed in a trailer")]
     ForbiddenTrailer,
-    /// The trailer section exceeds [`crate::BatchLimits::head_bytes`] or [`crate::BatchLimits::headers`].
+    /// The trailer section exceeds [`crate::Limits::head_bytes`] or [`crate::Limits::headers`].
     #[error("the trailer section is larger than this gateway accepts")]
     TrailersTooLarge,
     /// The connection ended before the body did (RFC 9112 section 8).
@@ -148,13 +147,13 @@ pub enum ProtocolError {
     /// 101 Switching Protocols: this gateway never asks for an upgrade.
     #[error("the server switched protocols without being asked")]
     UnexpectedUpgrade,
-    /// The connection does not start with a PROXY v2 header where one is demanded.
+    /// The connection does not start with a PROXY v2 header where one is required.
     #[error("the connection does not start with a valid PROXY protocol header")]
     InvalidProxyHeader,
 }
 
 impl ProtocolError {
-    /// The status to answer a refused request with. A refused *response* is answered 502, whatever this says.
+    /// Returns the response status for a refused request. For a refused *response* the status is always 502.
     #[must_use]
     pub fn status(&self) -> u16 {
         match self {
@@ -162,13 +161,13 @@ impl ProtocolError {
             Self::TargetTooLong => 414,
             Self::BodyTooLarge => 413,
             Self::UnknownExpectation => 417,
-            // Codex falls back to POST at once where it reads this, and tries again for seconds at every other.
+            // Codex falls back to POST at once on this status; on any other it retries for seconds.
             Self::WebSocketRequested => 426,
             _ => 400,
         }
     }
 
-    /// The stable machine code.
+    /// Returns the stable machine code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

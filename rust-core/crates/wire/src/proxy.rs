@@ -1,15 +1,14 @@
-//! The PROXY protocol, version 2: what the load balancer says about a connection before the client's first
-//! byte.
+//! The PROXY protocol, version 2: the load balancer's header before the client's first byte.
 //!
-//! Source: the PROXY protocol specification of HAProxy, sections 2.2 and 2.2.1 to 2.2.5. Only a peer that is
-//! known to be the load balancer may be believed.
+//! Source: the PROXY protocol specification of HAProxy, sections 2.2 and 2.2.1 to 2.2.5. The header must only be trusted
+//! from a peer that is known to be the load balancer.
 
 use crate::protocol_error::ProtocolError;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 const FIXED_HEADER_BYTES: usize = 16;
-/// The largest header believed; HAProxy's own are a few hundred bytes.
+/// Maximum length of a header; HAProxy's own are a few hundred bytes.
 const MAX_HEADER_BYTES: usize = 2048;
 /// Version and command.
 const LOCAL: u8 = 0x20;
@@ -24,24 +23,23 @@ const TLV_UNIQUE_ID: u8 = 0x05;
 /// A PROXY header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxyHeader<'b> {
-    /// Its bytes; the client's first byte follows.
+    /// Its length in bytes; the client's first byte follows.
     pub length: usize,
     /// The client's address; `None` for the load balancer's own connections (health checks) and for other
     /// families.
     pub client: Option<SocketAddr>,
-    /// The value of the unique-id TLV; empty when there is none, or the connection is the load balancer's own.
-    /// The load balancer writes the tenant there that it chose the worker for.
+    /// The value of the unique-id TLV; empty if there is none, or for the load balancer's own connections. The load balancer
+    /// writes the tenant there for which it chose the worker.
     pub unique_id: &'b [u8],
 }
 
-/// Parses the PROXY header at the start of `buf`, which is everything received so far. `None`: more bytes are
+/// Parses the PROXY header at the start of `buf`, which is everything received so far. `None` means that more bytes are
 /// needed.
 ///
 /// # Errors
-/// [`ProtocolError::InvalidProxyHeader`] when the bytes are not, or can no longer become, such a header: another
-/// signature, version or command, a family other than TCP, a UNIX stream or none, more than 2 KiB, or a TLV that
-/// does not fit or gives the unique id twice. Of a LOCAL header only the length is read, as the specification
-/// demands.
+/// [`ProtocolError::InvalidProxyHeader`] if the bytes are not, or cannot become, such a header: another signature, version
+/// or command, a family other than TCP, a UNIX stream or none, more than 2 KiB, or a TLV that does not fit or contains the
+/// unique ID twice. For a LOCAL header only the length is read, as the specification requires.
 pub fn parse_proxy_header(buf: &[u8]) -> Result<Option<ProxyHeader<'_>>, ProtocolError> {
     let seen = buf.len().min(SIGNATURE.len());
     if buf[..seen] != SIGNATURE[..seen] {
@@ -81,7 +79,7 @@ pub fn parse_proxy_header(buf: &[u8]) -> Result<Option<ProxyHeader<'_>>, Protoco
     }))
 }
 
-/// The source of a TCP address block.
+/// Returns the source of a TCP address block.
 fn parse_source(addresses: &[u8]) -> Option<SocketAddr> {
     let (ip, port): (IpAddr, &[u8]) = match addresses.len() {
         12 => (

@@ -1,4 +1,4 @@
-//! Request heads (RFC 9112 section 3) and where their bodies end (section 6.3).
+//! Request heads (RFC 9112 section 3) and the ends of their bodies (section 6.3).
 
 use crate::authority::Authority;
 use crate::fields::{Expectation, Fields, Upgrade};
@@ -17,14 +17,14 @@ pub struct RequestHead<'b> {
     pub method: Method,
     /// The method's text, as received.
     pub method_text: &'b str,
-    /// Path and query. A target in absolute form has lost its scheme and authority, which equal
+    /// Path and query. For a target in absolute form, scheme and authority are removed; the authority equals
     /// [`RequestHead::host`].
     pub target: &'b str,
     /// The one Host value, as received.
     pub host: &'b str,
     /// All header fields, as received.
     pub headers: Headers<'b>,
-    /// Those of them in which a key can stand.
+    /// The header fields that can hold a key.
     pub keys: ApiKeyHeaders<'b>,
     /// Where the body ends.
     pub framing: RequestFraming,
@@ -50,9 +50,8 @@ pub enum RequestFraming {
 /// `head` is exactly the bytes that [`crate::HeadScanner::scan`] delimited. The result borrows from it.
 ///
 /// # Errors
-/// The [`ProtocolError`] of a rule that the head breaks. When it breaks several, syntax comes before framing,
-/// framing before the target, and the answers other than 400 that depend on a valid head (417, 413) come
-/// last.
+/// The [`ProtocolError`] of a rule that the head breaks. If it breaks several, syntax comes before framing, framing before
+/// the target, and statuses other than 400 that depend on a valid head (417, 413) come last.
 pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<'b>, ProtocolError> {
     check_lines(head, limits)?;
     let mut places = HeaderSlots::new();
@@ -104,14 +103,14 @@ pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<
         headers: Headers::new(parsed.headers),
         keys: fields.keys,
         framing,
-        // Some parsers take what follows a request without a body for the other protocol already (llhttp).
+        // Some parsers treat what follows a request without a body as the other protocol already (llhttp).
         keep_alive: !fields.close && (fields.upgrade == Upgrade::None || framing != RequestFraming::Empty),
         expect_continue: fields.expectation == Expectation::Continue && framing != RequestFraming::Empty,
     })
 }
 
-/// What `httparse` would forgive and others would not: bare LF, empty lines before the start line, and tabs in
-/// framing fields.
+/// Refuses what `httparse` accepts and other parsers do not: bare LF, empty lines before the start line, and tabs in framing
+/// fields.
 pub(crate) fn check_lines(head: &[u8], limits: &Limits) -> Result<(), ProtocolError> {
     if head.len() > limits.head_bytes {
         return Err(ProtocolError::HeadTooLarge);
@@ -143,7 +142,8 @@ fn is_framing_field_with_tab(line: &[u8]) -> bool {
             .any(|field| name.eq_ignore_ascii_case(field.as_bytes()))
 }
 
-/// The rule behind an error of `httparse`, which says neither where nor quite what. Only for refused heads.
+/// Returns the rule behind an error of `httparse`, which contains neither the position nor the exact cause. Only used for
+/// refused heads.
 pub(crate) fn classify_error(
     head: &[u8],
     error: httparse::Error,

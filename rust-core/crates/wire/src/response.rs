@@ -1,4 +1,4 @@
-//! Response heads (RFC 9112 section 4) and where their bodies end (section 6.3).
+//! Response heads (RFC 9112 section 4) and the ends of their bodies (section 6.3).
 
 use crate::fields::Fields;
 use crate::headers::{HeaderSlots, Headers};
@@ -33,15 +33,14 @@ pub enum ResponseFraming {
     UntilClose,
 }
 
-/// Parses a response head, with the strictness of [`crate::parse_request`].
+/// Parses a response head, as strictly as [`crate::parse_request`].
 ///
-/// `head` is exactly the bytes that [`crate::HeadScanner::scan`] delimited; `request_method` is that of the
-/// request it answers. An interim response (1xx) is reported with [`ResponseFraming::Empty`]: the final
-/// response follows it. A `Content-Length: 0` on 204 is tolerated. `limits.body_bytes` and
-/// `limits.target_bytes` play no part.
+/// `head` is exactly the bytes that [`crate::HeadScanner::scan`] delimited; `request_method` is the method of the request.
+/// An interim response (1xx) is reported with [`ResponseFraming::Empty`]: the final response follows it.
+/// A `Content-Length: 0` on 204 is tolerated. `limits.body_bytes` and `limits.target_bytes` are not used.
 ///
 /// # Errors
-/// The [`ProtocolError`] of a rule that the head breaks; the client is then answered 502. HTTP/1.0 is refused too.
+/// The [`ProtocolError`] of a rule that the head breaks; the client then gets a 502. HTTP/1.0 is refused too.
 pub fn parse_response<'b>(
     head: &'b [u8],
     request_method: Method,

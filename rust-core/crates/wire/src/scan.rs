@@ -5,9 +5,9 @@ use crate::protocol_error::ProtocolError;
 use crate::syntax::{has_control, is_control};
 use memchr::memchr;
 
-/// An incremental search for the end of a head (RFC 9112 section 2.1): every byte is looked at once, however
-/// the bytes are split into reads. It refuses what can be refused without knowing a field: an empty line
-/// before the start line, bare LF, bare CR, control bytes, and a head that is too large.
+/// An incremental search for the end of a head (RFC 9112 section 2.1): every byte is read once, however the bytes are split
+/// into reads. It refuses what can be refused without parsing fields: an empty line before the start line, bare LF, bare CR,
+/// control bytes, and a head that is too large.
 #[derive(Debug, Clone, Default)]
 pub struct HeadScanner {
     position: usize,
@@ -27,26 +27,25 @@ enum State {
 }
 
 impl HeadScanner {
-    /// A scanner at the start of a head.
+    /// Creates a scanner at the start of a head.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Forgets the head: the next scan starts a new one.
+    /// Resets the scanner: the next scan starts a new head.
     pub fn reset(&mut self) {
         *self = Self::default();
     }
 
-    /// Looks at the bytes of `buf` that it has not seen yet.
+    /// Scans the bytes of `buf` that it has not seen yet.
     ///
-    /// `buf` is everything unread, the head starts at its first byte, and it grows between calls without
-    /// changing. Returns the length of the head in bytes, final CRLF CRLF included, or `None` when more bytes
-    /// are needed.
+    /// `buf` is everything unread, the head starts at its first byte, and it grows between calls without changing. Returns
+    /// the length of the head in bytes, including the final CRLF CRLF, or `None` if more bytes are needed.
     ///
     /// # Errors
-    /// The first offending byte in the order of the stream decides. [`ProtocolError::TargetTooLong`] when not even
-    /// the start line ends within [`BatchLimits::head_bytes`], [`ProtocolError::HeadTooLarge`] when the head does not.
+    /// The error of the first invalid byte in the stream. [`ProtocolError::TargetTooLong`] if not even the start line ends
+    /// within [`Limits::head_bytes`], [`ProtocolError::HeadTooLarge`] if the head does not.
     pub fn scan(&mut self, buf: &[u8], limits: &Limits) -> Result<Option<usize>, ProtocolError> {
         let window = &buf[..buf.len().min(limits.head_bytes)];
         while let Some(rest @ [first, ..]) = window.get(self.position..) {
@@ -99,7 +98,7 @@ impl HeadScanner {
     }
 }
 
-/// Refuses the first control byte of a piece of a line.
+/// Refuses the first control byte of a part of a line.
 fn check_text(text: &[u8]) -> Result<(), ProtocolError> {
     if !has_control(text) {
         return Ok(());

@@ -1,6 +1,6 @@
-//! The byte classes of RFC 9110 section 5.6 that more than one file needs.
+//! The byte classes of RFC 9110 section 5.6 that several files use.
 
-/// A `tchar` (RFC 9110 section 5.6.2).
+/// Whether a byte is a `tchar` (RFC 9110 section 5.6.2).
 pub(crate) fn is_tchar(byte: u8) -> bool {
     TCHAR[usize::from(byte)]
 }
@@ -20,12 +20,12 @@ const TCHAR: [bool; 256] = {
     table
 };
 
-/// A non-empty run of `tchar`.
+/// Whether a text is a non-empty run of `tchar`.
 pub(crate) fn is_token(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().fold(true, |all, &byte| all & is_tchar(byte))
 }
 
-/// A byte that no head may hold outside a line end: every control byte but HTAB.
+/// Whether no head may contain a byte outside a line end: every control byte except HTAB.
 pub(crate) fn is_control(byte: u8) -> bool {
     (byte < 0x20 && byte != b'\t') || byte == 0x7f
 }
@@ -35,7 +35,7 @@ pub(crate) fn has_control(text: &[u8]) -> bool {
     text.iter().fold(false, |found, &byte| found | is_control(byte))
 }
 
-/// `value` without surrounding OWS, which is spaces and tabs (RFC 9110 section 5.6.3).
+/// Returns `value` without surrounding OWS, which is spaces and tabs (RFC 9110 section 5.6.3).
 pub(crate) fn trim_ows(mut value: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = value {
         value = rest;

@@ -6,13 +6,12 @@ use crate::method::Method;
 use crate::protocol_error::ProtocolError;
 use memchr::{memchr, memchr_iter};
 
-/// The origin form of `target`, a slice of it: path and query.
+/// Returns the origin form of `target`, a slice of it: path and query.
 ///
-/// Origin form passes as it is. Absolute form passes when its scheme is http or https and its authority is
-/// the Host header's (letters compared without case, a missing port read as the scheme's default on both
-/// sides), and loses its scheme and authority. An absolute target with an empty path is `/`, unless it has a
-/// query or the method is OPTIONS: then its origin form is not a slice of it, and it is refused. Authority
-/// and asterisk form are refused.
+/// Origin form is returned unchanged. Absolute form is accepted if its scheme is http or https and its authority is that of
+/// the Host header (ignoring the case of letters; a missing port means the scheme's default on both sides). Its scheme and
+/// authority are removed. An absolute target with an empty path becomes `/`. If it has a query or the method is OPTIONS, its
+/// origin form would not be a slice of it, and it is refused. Authority and asterisk form are refused.
 pub(crate) fn origin_form<'b>(
     target: &'b str,
     method: Method,
@@ -48,12 +47,12 @@ pub(crate) fn origin_form<'b>(
     }
 }
 
-/// Whether every byte of a target may stand there, and every escape is one.
+/// Whether every byte of a target is allowed at its position, and every escape is valid.
 ///
-/// Of the printable bytes that RFC 3986 forbids, only those are let through that the URL Standard leaves
-/// unescaped (sections 1.3, "path percent-encode set" and "query percent-encode set"), because browsers and
-/// their kin send them; so `"`, `<`, `>`, `#` and, in a path, `\`, `^`, `` ` ``, `{` and `}` are refused. An
-/// escape is two hexadecimal digits and not NUL.
+/// Of the printable bytes that RFC 3986 forbids, only those are accepted that the URL Standard leaves unescaped (sections
+/// 1.3, "path percent-encode set" and "query percent-encode set"), because browsers and similar clients send them. So `"`,
+/// `<`, `>`, `#` and, in a path, `\`, `^`, `` ` ``, `{` and `}` are refused. An escape is two hexadecimal digits and not
+/// NUL.
 pub(crate) fn is_valid(target: &[u8]) -> bool {
     let (path, query) = target.split_at(memchr(b'?', target).unwrap_or(target.len()));
     let all = |part: &[u8], class: u8| {
@@ -72,7 +71,7 @@ pub(crate) fn is_valid(target: &[u8]) -> bool {
 const IN_PATH: u8 = 1;
 const IN_QUERY: u8 = 2;
 
-/// The parts of a target that each byte may stand in.
+/// The parts of a target in which each byte is allowed.
 const BYTE_CLASSES: [u8; 256] = {
     let mut table = [0; 256];
     let mut byte = 0x21;

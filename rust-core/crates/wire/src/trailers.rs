@@ -5,7 +5,7 @@ use crate::limits::{Limits, MAX_HEADERS};
 use crate::protocol_error::ProtocolError;
 use crate::syntax::{is_control, is_tchar};
 
-/// Reads a trailer section byte by byte.
+/// Parses a trailer section byte by byte.
 #[derive(Debug, Clone)]
 pub(crate) struct Trailers {
     state: State,
@@ -35,7 +35,7 @@ impl Trailers {
         }
     }
 
-    /// Takes one byte; `true` when it ends the section.
+    /// Adds one byte; returns true if it ends the section.
     pub(crate) fn push(&mut self, byte: u8) -> Result<bool, ProtocolError> {
         self.bytes_left = self
             .bytes_left
@@ -69,13 +69,13 @@ impl Trailers {
         Ok(false)
     }
 
-    /// Whether the field would change the framing, the connection or who asks (RFC 9110 section 6.5.1).
+    /// Whether the field would change the framing, the connection or the sender (RFC 9110 section 6.5.1).
     fn is_forbidden(&self) -> bool {
         let name = &self.name[..self.name_length];
         is_protected(name) || std::str::from_utf8(name).is_ok_and(is_hop_by_hop)
     }
 
-    /// Keeps as much of the name as it takes to recognise a forbidden one, or one that imitates it.
+    /// Keeps as much of the name as is needed to recognise a forbidden one, or one that imitates it.
     fn push_name_byte(&mut self, byte: u8) {
         if let Some(place) = self.name.get_mut(self.name_length) {
             *place = normalize_name_byte(byte);

@@ -1,4 +1,4 @@
-//! What is written can be read by the same rules.
+//! Written messages can be read by the same rules.
 
 use proofgate_wire::{Limits, ProtocolError, ResponseFraming, encode, is_hop_by_hop, parse_response};
 

@@ -1,4 +1,4 @@
-//! Properties that hold for every input, not only for the cases someone thought of.
+//! Properties that hold for every input.
 
 mod support;
 

@@ -2,8 +2,7 @@
 
 use proofgate_wire::{ProtocolError, ProxyHeader, parse_proxy_header};
 
-/// The form that HAProxy sends: a TCP connection from 192.0.2.7:40000 with the unique id `acme`; a request
-/// follows.
+/// The form that HAProxy sends: a TCP connection from 192.0.2.7:40000 with the unique ID `acme`; a request follows.
 const FROM_HAPROXY: &[u8] =
     b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x13\xc0\0\x02\x07\x7f\0\0\x01\x9c\x40\x1f\x90\x05\0\x04acmeGET";
 

@@ -1,4 +1,4 @@
-//! What a response head says about its body, and which ones are refused.
+//! The framing of response heads, and which ones are refused.
 
 use proofgate_wire::{Limits, Method, ProtocolError, ResponseFraming, ResponseHead, parse_response};
 

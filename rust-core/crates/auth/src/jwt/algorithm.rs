@@ -1,7 +1,7 @@
 use jsonwebtoken::Algorithm;
 use serde::Deserialize;
 
-/// The signature algorithms that are accepted. All are asymmetric: with a shared secret, whoever can verify can forge.
+/// The accepted signature algorithms. All are asymmetric: with a shared secret, anyone who can verify can also forge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 pub enum SigningAlgorithm {
     /// RSASSA-PKCS1-v1_5 with SHA-256, keys of 2048 bits and more (RFC 7518 section 3.3).
@@ -10,7 +10,7 @@ pub enum SigningAlgorithm {
     /// ECDSA on P-256 with SHA-256 (RFC 7518 section 3.4).
     #[serde(rename = "ES256")]
     Es256,
-    /// Ed25519 (RFC 8037 section 3.1), which RFC 9864 also calls by that name.
+    /// Ed25519 (RFC 8037 section 3.1), which RFC 9864 names `Ed25519`.
     #[serde(rename = "EdDSA", alias = "Ed25519")]
     EdDsa,
 }

@@ -5,26 +5,26 @@ use crate::Credential;
 use crate::digest::digests_equal;
 use crate::shards::TenantName;
 
-/// How many tokens can have one slot in common.
+/// Number of tokens that can share a slot.
 const WAYS: usize = 4;
-/// A power of two.
+/// Number of slots; a power of two.
 const SETS: usize = 1024;
 
-/// A token that was verified.
+/// A verified token.
 #[derive(Debug, Clone)]
 pub(super) struct VerifiedToken {
     /// SHA-256 of the token.
     pub(super) token: [u8; 32],
-    /// The seconds since 1970 in which it is valid: a clock that is set back can come to before their beginning.
+    /// The Unix seconds in which it is valid. The start matters because a clock that is set back may be before it.
     pub(super) valid_seconds: Range<u64>,
     pub(super) issuer: usize,
-    /// Of the key set that it was verified with.
+    /// The generation of the key set that verified it.
     pub(super) generation: u64,
-    /// Whom it is about; `None` in an entry that was never used.
+    /// The token's subject; `None` in an unused entry.
     pub(super) subject: Option<Subject>,
 }
 
-/// The tenant that a token names, which may be gone by now, and what tells its subject from others.
+/// The tenant that a token names, which may have been removed since, and the credential of its subject.
 #[derive(Debug, Clone)]
 pub(crate) struct Subject {
     pub(crate) tenant: TenantName,
@@ -39,11 +39,11 @@ const EMPTY: VerifiedToken = VerifiedToken {
     subject: None,
 };
 
-/// The last tokens that were verified, in a fixed table of 4096 entries (500 KB). Only genuine tokens get in, so
-/// nobody without a signing key can push others out.
+/// The most recently verified tokens, in a fixed table of 4096 entries (500 KB). Only valid tokens are inserted, so nobody
+/// without a signing key can evict others.
 pub(super) struct TokenCache {
     entries: Box<[[VerifiedToken; WAYS]]>,
-    /// The way to overwrite when all of a slot are in use.
+    /// The way to overwrite if all ways of a slot are in use.
     next: usize,
 }
 
@@ -55,7 +55,7 @@ impl TokenCache {
         }
     }
 
-    /// Whom a token is about, if its entry still counts.
+    /// Returns a token's subject, if its entry is live.
     pub(super) fn get(&self, token: &[u8; 32], is_live: impl Fn(&VerifiedToken) -> bool) -> Option<Subject> {
         self.entries[slot(token)]
             .iter()
@@ -63,7 +63,7 @@ impl TokenCache {
             .and_then(|entry| entry.subject.clone())
     }
 
-    /// Remembers a token, in place of one that no longer counts if there is one.
+    /// Inserts a token; it replaces an entry that is not live, if there is one.
     pub(super) fn insert(&mut self, verified: VerifiedToken, is_live: impl Fn(&VerifiedToken) -> bool) {
         let ways = &mut self.entries[slot(&verified.token)];
         let way = ways.iter().position(|entry| !is_live(entry)).unwrap_or(self.next);
@@ -72,7 +72,7 @@ impl TokenCache {
     }
 }
 
-/// Without the entries: they are many and tell nothing.
+/// Omits the entries, which are many and not informative.
 impl fmt::Debug for TokenCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cache").finish_non_exhaustive()

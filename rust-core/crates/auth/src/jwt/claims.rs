@@ -8,7 +8,7 @@ use super::Issuer;
 use super::token::parse_object;
 use crate::AuthError;
 
-/// The registered claims that are looked at (RFC 7519 section 4.1). Repeated ones are refused by serde.
+/// The registered claims that are checked (RFC 7519 section 4.1). Repeated ones are refused by serde.
 #[derive(Deserialize)]
 pub(super) struct Claims {
     pub(super) iss: Option<String>,
@@ -26,18 +26,20 @@ enum Audience {
 }
 
 impl Claims {
+    /// Parses the claims of a payload.
+    ///
     /// # Errors
-    /// [`AuthError::InvalidClaims`] when the payload is not a JSON object or a claim has the wrong type.
+    /// [`AuthError::InvalidClaims`] if the payload is not a JSON object or a claim has the wrong type.
     pub(super) fn parse(payload: &[u8]) -> Result<Self, AuthError> {
         parse_object(payload).ok_or(AuthError::InvalidClaims)
     }
 
-    /// Checks for whom and for when the token is, and returns the seconds in which it is valid. When it was issued (`iat`)
-    /// decides nothing (RFC 7519 section 4.1.6).
+    /// Checks the audience and the validity period, and returns the seconds in which the token is valid. The time of issue
+    /// (`iat`) is not used (RFC 7519 section 4.1.6).
     ///
     /// # Errors
-    /// [`AuthError::WrongAudience`], [`AuthError::ExpiredToken`], [`AuthError::TokenNotYetValid`]; [`AuthError::InvalidClaims`]
-    /// without `aud` or `exp`.
+    /// [`AuthError::WrongAudience`], [`AuthError::ExpiredToken`], [`AuthError::TokenNotYetValid`];
+    /// [`AuthError::InvalidClaims`] without `aud` or `exp`.
     pub(super) fn check(&self, issuer: &Issuer, now_unix_seconds: u64) -> Result<Range<u64>, AuthError> {
         let audiences = match self.aud.as_ref().ok_or(AuthError::InvalidClaims)? {
             Audience::One(audience) => std::slice::from_ref(audience),
@@ -64,7 +66,7 @@ impl Claims {
     }
 }
 
-/// Seconds since 1970, a fraction cut off (RFC 7519 section 2). What is before 1970 counts as 0.
+/// Unix seconds without the fraction (RFC 7519 section 2). Times before 1970 count as 0.
 #[derive(Clone, Copy)]
 struct NumericDate(u64);
 
@@ -94,7 +96,7 @@ impl<'de> Deserialize<'de> for NumericDate {
     }
 }
 
-/// The value of a claim that is a string. `None` when it is missing, repeated or of another type.
+/// Returns the value of a string claim. `None` if it is missing, repeated or of another type.
 pub(super) fn text_claim(payload: &[u8], name: &str) -> Option<String> {
     let mut deserializer = serde_json::Deserializer::from_slice(payload);
     TextClaim(name).deserialize(&mut deserializer).ok().flatten()

@@ -3,7 +3,7 @@ use serde::Deserialize;
 use super::SigningAlgorithm;
 use crate::Error;
 
-/// Whose tokens are accepted, and what they must say.
+/// An issuer whose tokens are accepted, and what they must contain.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Issuer {
@@ -15,13 +15,15 @@ pub struct Issuer {
     pub algorithms: Vec<SigningAlgorithm>,
     /// The claim that holds the tenant's name.
     pub tenant_claim: String,
-    /// How far clocks may differ, in seconds: added to `exp`, taken from `nbf`.
+    /// The tolerated clock difference, in seconds: added to `exp`, subtracted from `nbf`.
     pub leeway_seconds: u64,
 }
 
 impl Issuer {
+    /// Checks that the settings are complete.
+    ///
     /// # Errors
-    /// [`Error::IncompleteIssuer`] when any part is empty: an empty list must not mean "anything".
+    /// [`Error::IncompleteIssuer`] if any setting is empty: an empty list must not mean "anything".
     pub(super) fn check(&self) -> Result<(), Error> {
         let parts = [
             (self.issuer.is_empty(), "name"),

@@ -37,20 +37,20 @@ struct PublicKey {
 /// Why a key set has no key for a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyLookupError {
-    /// A newer key set may have it.
+    /// The key is missing; a newer key set may have it.
     Missing,
-    /// Several keys fit a token that names none.
+    /// The token names no key, and several keys fit.
     Ambiguous,
     /// The key that the token names is for another algorithm.
     WrongAlgorithm,
 }
 
 impl KeySet {
-    /// Reads a JWK Set; returns it with the number of keys that were left out.
+    /// Parses a JWK Set; returns it with the number of keys that were left out.
     ///
-    /// Left out are keys of another type than RSA, P-256 and Ed25519, keys that are not for signatures, RSA keys of
-    /// fewer than 2048 bits, keys that give away their private part, and the second key of one name and algorithm.
-    /// A set of no usable key is one that refuses every token.
+    /// Left out are keys of other types than RSA, P-256 and Ed25519, keys that are not for signatures, RSA keys of fewer
+    /// than 2048 bits, keys that contain their private part, and repeated keys of the same name and algorithm. A set without
+    /// a usable key refuses every token.
     ///
     /// # Errors
     /// [`Error::MalformedKeySet`]; [`Error::KeySetTooLarge`] beyond 256 KiB or 64 keys.
@@ -93,12 +93,12 @@ impl KeySet {
         ))
     }
 
-    /// How many keys are usable.
+    /// Returns the number of usable keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether no key is usable.
+    /// Whether there is no usable key.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
@@ -108,11 +108,12 @@ impl KeySet {
         self.source == other.source
     }
 
-    /// Checks the signature of a token with the key that its header asks for. What the header says only selects among
-    /// keys of this set; the algorithm is the key's own.
+    /// Verifies the signature of a token with the key that its header names. The header only selects among the keys of this
+    /// set; the algorithm is the key's own.
     ///
     /// # Errors
-    /// `Err(NoKey)` when there is none; `Ok(Err(_))` with [`AuthError::InvalidSignature`] when it does not fit.
+    /// A [`KeyLookupError`] if there is no such key; `Ok(Err(_))` with [`AuthError::InvalidSignature`] if the signature is
+    /// wrong.
     pub(super) fn verify(&self, token: &CompactToken<'_>) -> Result<Result<(), AuthError>, KeyLookupError> {
         let algorithm = token.header.algorithm;
         let key = match token.header.key_id.as_deref() {
@@ -143,7 +144,7 @@ impl KeySet {
     }
 }
 
-/// The members of a JWK that matter for verifying (RFC 7517 section 4, RFC 7518 section 6, RFC 8037 section 2).
+/// The members of a JWK that are needed for verification (RFC 7517 section 4, RFC 7518 section 6, RFC 8037 section 2).
 #[derive(Deserialize)]
 struct Jwk {
     kty: String,
@@ -214,7 +215,7 @@ impl PublicKey {
     }
 }
 
-/// An RSA key whose exponent cannot make a signature of its own message: odd, and at least 3.
+/// Parses an RSA key. Its exponent must be odd and at least 3; with 1, a message would be its own signature.
 fn parse_rsa(jwk: &Jwk) -> Option<(SigningAlgorithm, DecodingKey, usize)> {
     let modulus = URL_SAFE_NO_PAD.decode(jwk.n.as_deref()?).ok()?;
     let exponent = URL_SAFE_NO_PAD.decode(jwk.e.as_deref()?).ok()?;
@@ -232,7 +233,7 @@ fn without_leading_zeros(bytes: &[u8]) -> &[u8] {
     &bytes[zeros..]
 }
 
-/// A coordinate of P-256 or a public key of Ed25519: 32 bytes, never shortened (RFC 7518 section 6.2.1.2).
+/// Parses a P-256 coordinate or an Ed25519 public key: 32 bytes, never shortened (RFC 7518 section 6.2.1.2).
 fn parse_coordinate(text: &str) -> Option<[u8; 32]> {
     URL_SAFE_NO_PAD.decode(text).ok()?.try_into().ok()
 }

@@ -11,11 +11,11 @@ pub(crate) fn has_three_parts(token: &[u8]) -> bool {
     token.iter().filter(|byte| **byte == b'.').count() == 2
 }
 
-/// A JWS in compact serialisation, taken apart. Nothing of it is to be believed yet.
+/// A parsed JWS in compact serialisation, not yet verified.
 pub(super) struct CompactToken<'t> {
-    /// What the signature is over: header, dot, payload, as they came.
+    /// The signed bytes: header, dot and payload, as received.
     pub(super) signing_input: &'t [u8],
-    /// In base64url.
+    /// The signature, in base64url.
     pub(super) signature: &'t str,
     pub(super) header: Header,
     /// The claims, as JSON.
@@ -23,10 +23,10 @@ pub(super) struct CompactToken<'t> {
 }
 
 impl<'t> CompactToken<'t> {
-    /// Takes a token apart and reads its header.
+    /// Splits a token and parses its header.
     ///
     /// # Errors
-    /// [`AuthError::MalformedToken`]; [`AuthError::UnsupportedAlgorithm`] for `none`, `HS256` and any other that is never
+    /// [`AuthError::MalformedToken`]; [`AuthError::UnsupportedAlgorithm`] for `none`, `HS256` and all others that are never
     /// accepted.
     pub(super) fn parse(token: &'t [u8]) -> Result<Self, AuthError> {
         let text = std::str::from_utf8(token).map_err(|_| AuthError::MalformedToken)?;
@@ -42,20 +42,20 @@ impl<'t> CompactToken<'t> {
     }
 }
 
-/// Base64url without padding, with zeros in the unused bits, so that every value has one spelling.
+/// Decodes base64url without padding; unused bits must be zero, so that every value has one encoding.
 fn decode_base64url(part: &str) -> Result<Vec<u8>, AuthError> {
     URL_SAFE_NO_PAD
         .decode(part)
         .map_err(|_| AuthError::MalformedToken)
 }
 
-/// What the header says of the signature. Keys inside a token (`jwk`, `jku`, `x5c`) are never looked at.
+/// The signature parameters of the header. Keys inside a token (`jwk`, `jku`, `x5c`) are ignored.
 pub(super) struct Header {
     pub(super) algorithm: SigningAlgorithm,
     pub(super) key_id: Option<String>,
 }
 
-/// Repeated parameters are refused here by serde (RFC 7515 section 4).
+/// The header as JSON. Repeated parameters are refused by serde (RFC 7515 section 4).
 #[derive(Deserialize)]
 struct Parameters {
     alg: String,
@@ -71,7 +71,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error>
 impl Header {
     fn parse(json: &[u8]) -> Result<Self, AuthError> {
         let parameters: Parameters = parse_object(json).ok_or(AuthError::MalformedToken)?;
-        // No extension is understood here, and one that is critical must be (RFC 7515 section 4.1.11).
+        // No extensions are supported, so critical ones are refused (RFC 7515 section 4.1.11).
         if parameters.crit {
             return Err(AuthError::MalformedToken);
         }
@@ -82,7 +82,7 @@ impl Header {
     }
 }
 
-/// Reads a JSON object; serde alone would also take an array of the fields' values.
+/// Parses a JSON object; serde alone would also accept an array of the fields' values.
 pub(super) fn parse_object<'j, T: Deserialize<'j>>(json: &'j [u8]) -> Option<T> {
     json.trim_ascii_start()
         .starts_with(b"{")

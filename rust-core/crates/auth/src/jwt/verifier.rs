@@ -8,7 +8,7 @@ use super::{Issuer, KeySet, RequestedKeySets};
 use crate::shards::TenantName;
 use crate::{AuthError, Credential, Error};
 
-/// Verifies tokens of the configured issuers and remembers the genuine ones.
+/// Verifies tokens of the configured issuers and caches the valid ones.
 #[derive(Debug)]
 pub(crate) struct JwtVerifier {
     issuers: Vec<Issuer>,
@@ -26,7 +26,7 @@ struct State {
 #[derive(Debug, Clone, Default)]
 struct CurrentKeySet {
     keys: Option<KeySet>,
-    /// Counts replacements.
+    /// Incremented by each replacement.
     generation: u64,
 }
 
@@ -55,18 +55,18 @@ impl JwtVerifier {
         })
     }
 
-    /// Whom a token is about, if one with this SHA-256 was verified before and still counts.
+    /// Returns the subject of a token with this SHA-256, if it was verified before and its entry is live.
     pub(crate) fn cached_subject(&self, digest: &[u8; 32], now_unix_seconds: u64) -> Option<Subject> {
         let state = self.state.borrow();
         let is_live = |entry: &VerifiedToken| is_live(&state.key_sets, entry, now_unix_seconds);
         state.cache.get(digest, is_live)
     }
 
-    /// Whom a token is about. `digest` is the token's SHA-256; a genuine token of a tenant that there is, is remembered by
-    /// it.
+    /// Verifies a token and returns its subject. `digest` is the token's SHA-256, under which a valid token of an existing
+    /// tenant is cached.
     ///
-    /// The order is that of cost. Only the tenant is looked up after the signature, although it is cheap: otherwise
-    /// forged tokens could be used to ask which tenants exist.
+    /// Cheap checks come first. Only the tenant is looked up after the signature, although it is cheap: otherwise forged
+    /// tokens could be used to find out which tenants exist.
     pub(crate) fn verify(
         &self,
         token: &[u8],

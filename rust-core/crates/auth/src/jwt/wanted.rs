@@ -3,8 +3,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Issuer;
 
-/// Issuers of which a token named a key that is not in their key set. The hot path marks them with one store; whoever
-/// fetches key sets looks at them from another thread and decides how often.
+/// Issuers whose key set lacks a key that a token named. The hot path marks them with one store; another thread reads the
+/// marks, fetches key sets and decides how often.
 #[derive(Debug, Clone, Default)]
 pub struct RequestedKeySets {
     issuers: Arc<[KeySetRequest]>,
@@ -31,7 +31,7 @@ impl RequestedKeySets {
         self.issuers[issuer].requested.store(true, Ordering::Relaxed);
     }
 
-    /// The issuers that were marked since the last call.
+    /// Returns the issuers that were marked since the last call.
     pub fn take(&self) -> Vec<String> {
         self.issuers
             .iter()

@@ -1,30 +1,30 @@
 use crate::api_key::KeyHash;
 
-/// The longest line, in bytes: a digest, a tenant's name of 63 + 1 + 253 bytes, a key's name, an end.
+/// Maximum length of a line, in bytes: a digest, a tenant's name of 63 + 1 + 253 bytes, a key's name, an expiry.
 pub(super) const MAX_LINE_BYTES: usize = 512;
-/// The longest name of a namespace, a key or a plan.
+/// Maximum length of the name of a namespace, a key or a plan.
 const MAX_LABEL_BYTES: usize = 63;
-/// The longest name of a Kubernetes object.
+/// Maximum length of the name of a Kubernetes object.
 const MAX_NAME_BYTES: usize = 253;
 
 /// What is wrong with a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
-    /// It is not of the form that all lines of the file have.
+    /// It does not have the form of a line.
     #[error("it is malformed")]
     Malformed,
-    /// It stands behind one that it should stand before, or there twice.
+    /// It is not in order after the previous line, or is repeated.
     #[error("it does not sort after the line before it")]
     NotSorted,
-    /// There is more than is read.
+    /// It exceeds a limit.
     #[error("a limit is exceeded: 1 MiB, 16384 lines, or 512 bytes in a line")]
     TooLong,
-    /// The file stops in the middle of a line.
+    /// The file ends in the middle of a line.
     #[error("the file does not end with a line feed")]
     Unterminated,
 }
 
-/// A line of the file of keys.
+/// A parsed line of the file of keys.
 pub(super) struct KeyLine<'l> {
     pub(super) hash: KeyHash,
     pub(super) expires_at: Option<u64>,
@@ -32,7 +32,7 @@ pub(super) struct KeyLine<'l> {
     pub(super) name: &'l str,
 }
 
-/// `<digest> <tenant> <key name>[ not_after=<seconds since 1970>]`, with one blank between two of them.
+/// Parses `<digest> <tenant> <key name>[ not_after=<seconds since 1970>]`, separated by single spaces.
 pub(super) fn parse_key_line(line: &str) -> Result<KeyLine<'_>, LineError> {
     let mut words = line.split(' ');
     let mut next = || words.next().ok_or(LineError::Malformed);
@@ -56,7 +56,7 @@ pub(super) fn parse_key_line(line: &str) -> Result<KeyLine<'_>, LineError> {
     })
 }
 
-/// `<tenant> <plan>`.
+/// Parses `<tenant> <plan>`.
 pub(super) fn parse_tenant_line(line: &str) -> Result<(&str, &str), LineError> {
     let (tenant, plan) = line.split_once(' ').ok_or(LineError::Malformed)?;
     if is_tenant(tenant) && is_plan(plan) {
@@ -66,7 +66,7 @@ pub(super) fn parse_tenant_line(line: &str) -> Result<(&str, &str), LineError> {
     }
 }
 
-/// `<namespace>/<name>`: no tenant of a configuration has a slash in its name, so none is taken for another.
+/// Whether a text is `<namespace>/<name>`. Names of configured tenants have no slash, so the two cannot be confused.
 fn is_tenant(text: &str) -> bool {
     text.split_once('/').is_some_and(|(namespace, name)| {
         is_label(namespace) && name.len() <= MAX_NAME_BYTES && name.split('.').all(is_dns_label)
@@ -77,13 +77,13 @@ fn is_label(text: &str) -> bool {
     text.len() <= MAX_LABEL_BYTES && is_dns_label(text)
 }
 
-/// Lower-case letters, digits and inner hyphens.
+/// Whether a text consists of lower-case letters, digits and inner hyphens.
 fn is_dns_label(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !text.is_empty() && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
 }
 
-/// A plan's name, as a configuration may give one.
+/// Whether a text is a plan's name that a configuration may contain.
 fn is_plan(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     text.len() <= MAX_LABEL_BYTES
@@ -94,7 +94,7 @@ fn is_plan(text: &str) -> bool {
             .is_some_and(|first| first.is_ascii_alphanumeric())
 }
 
-/// A number from 1 on as it is written without a sign or a zero before it; it has 19 digits at most.
+/// Parses a number from 1, without a sign or leading zeros, of at most 19 digits.
 fn parse_unix_seconds(digits: &str) -> Option<u64> {
     let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
     if is_plain && digits.len() <= 19 {

@@ -11,9 +11,9 @@ use crate::api_key::KeyHash;
 use crate::key_index::{IndexedKey, KeyIndex};
 use crate::well_known_keys::is_well_known;
 
-/// The longest file that is read: as much as a Secret can hold.
+/// Maximum length of a file: as much as a Secret can hold.
 const MAX_FILE_BYTES: usize = 1 << 20;
-/// The most lines of a file.
+/// Maximum number of lines of a file.
 const MAX_LINES: usize = 1 << 14;
 
 /// A tenant of a shard.
@@ -21,11 +21,11 @@ const MAX_LINES: usize = 1 << 14;
 pub struct ShardedTenant {
     /// `<namespace>/<name>`.
     pub name: Arc<str>,
-    /// The name of its plan, which the configuration may not have.
+    /// The name of its plan; the configuration may not have it.
     pub plan: Arc<str>,
 }
 
-/// Where the name of a key's tenant stands in the text of all of them, with the key's own behind it, and the tenant's place.
+/// The range of a tenant's name in the text of all names, followed by the key's name, and the hash prefix of the tenant.
 #[derive(Debug, Clone, Copy)]
 struct Owner {
     start: u32,
@@ -34,7 +34,7 @@ struct Owner {
     hash_prefix: u64,
 }
 
-/// Whose a key is, and what it is called.
+/// The owner and the name of a key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OwnedKey<'s> {
     pub(super) tenant: &'s str,
@@ -42,7 +42,7 @@ pub(super) struct OwnedKey<'s> {
     pub(super) key_name: &'s str,
 }
 
-/// A key that lets nobody in, because everybody can guess it: whose it was to be, and by what name.
+/// A key that is refused because it is well known, with its tenant and name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WellKnownKey {
     /// `<namespace>/<name>` of the tenant.
@@ -51,24 +51,24 @@ pub struct WellKnownKey {
     pub name: Box<str>,
 }
 
-/// One part of the keys and of the tenants; built from two files, never changed. A key's tenant is, as a rule, another
-/// shard's.
+/// A shard of the keys and the tenants; built from two files, then immutable. The tenant of a key is usually in another
+/// shard.
 #[derive(Debug, Default)]
 pub struct Shard {
     keys: KeyIndex<Owner>,
-    /// The names of the keys' tenants, each with the key's own behind it, without anything between.
+    /// The names of the keys' tenants, each directly followed by the key's name.
     names: Box<str>,
-    /// The places of `tenants`, ascending.
+    /// The hash prefixes of `tenants`, ascending.
     tenant_prefixes: Box<[u64]>,
     tenants: Box<[ShardedTenant]>,
     well_known_keys: Box<[WellKnownKey]>,
     digest: [u8; 32],
 }
 
-/// Which of a shard's files.
+/// One of a shard's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShardFile {
-    /// Digests of keys, and whose they are.
+    /// Key digests and their owners.
     Keys,
     /// Tenants and their plans.
     Tenants,
@@ -83,21 +83,20 @@ impl fmt::Display for ShardFile {
     }
 }
 
-/// Why a shard's files are not taken; it repeats nothing of them.
+/// Why a shard's files are refused; it quotes nothing of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of {file}: {problem}")]
 pub struct ShardError {
     /// The file.
     pub file: ShardFile,
-    /// Counts from 1; 0 when the whole file is meant.
+    /// Counts from 1; 0 means the whole file.
     pub line: usize,
-    /// What is wrong.
+    /// The mistake.
     pub problem: LineError,
 }
 
 impl Shard {
-    /// Reads a shard. Every line has to be well-formed, and behind the one before in order. A key that everybody can
-    /// guess is left out.
+    /// Parses a shard. Every line must be well-formed and in order. Well-known keys are left out.
     ///
     /// # Errors
     /// [`ShardError`] with the first bad line.
@@ -187,22 +186,22 @@ impl Shard {
         Ok(())
     }
 
-    /// SHA-256 of its files; zeros when both are empty.
+    /// Returns the SHA-256 of its files; zeros if both are empty.
     pub fn digest(&self) -> &[u8; 32] {
         &self.digest
     }
 
-    /// Number of its keys.
+    /// Returns the number of its keys.
     pub fn key_count(&self) -> usize {
         self.keys.len()
     }
 
-    /// Its tenants.
+    /// Returns its tenants.
     pub fn tenants(&self) -> &[ShardedTenant] {
         &self.tenants
     }
 
-    /// Keys that were left out.
+    /// Returns the keys that were left out.
     pub fn well_known(&self) -> &[WellKnownKey] {
         &self.well_known_keys
     }
@@ -211,7 +210,7 @@ impl Shard {
         self.keys.prefixes()
     }
 
-    /// The beginnings of the SHA-256 of its tenants' names, ascending.
+    /// Returns the hash prefixes of its tenants' names, ascending.
     pub(super) fn places(&self) -> &[u64] {
         &self.tenant_prefixes
     }
@@ -244,7 +243,7 @@ impl Shard {
     }
 }
 
-/// Gives every line of a file, without its end, to `read`. The last one ends with a line feed as all do.
+/// Passes every line of a file, without its line feed, to `read`. The last line must end with a line feed, too.
 fn for_each_line(
     file: ShardFile,
     text: &[u8],

@@ -1,4 +1,4 @@
-//! How a tenant is found by its name.
+//! Look-up of tenants by name.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::key_index::prefix;
 
-/// A tenant's name and the beginning of its SHA-256, by which it is found.
+/// A tenant's name and its SHA-256 prefix, which is used for the look-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TenantName {
     pub(crate) text: Arc<str>,
@@ -23,7 +23,7 @@ impl TenantName {
     }
 }
 
-/// The first eight bytes of the SHA-256 of a tenant's name.
+/// Returns the first eight bytes of the SHA-256 of a tenant's name.
 pub(super) fn hash_prefix_of(name: &str) -> u64 {
     prefix(&Sha256::digest(name).into())
 }

@@ -116,7 +116,7 @@ pub fn claims() -> Value {
     json!({ "iss": ISSUER, "aud": AUDIENCE, "exp": EXPIRES, "sub": "alice", "tenant": "acme" })
 }
 
-/// The usual claims with some replaced; `null` takes one out.
+/// The usual claims with some replaced; `null` removes one.
 pub fn claims_with(changes: Value) -> Value {
     let mut claims = claims();
     let members = claims.as_object_mut().unwrap();
@@ -125,7 +125,7 @@ pub fn claims_with(changes: Value) -> Value {
     claims
 }
 
-/// A genuine ES256 token with these claims.
+/// A valid ES256 token with these claims.
 pub fn token(claims: &Value) -> String {
     sign("es256", &header("es256").to_string(), &claims.to_string())
 }
@@ -135,7 +135,7 @@ pub fn authorization(value: &[u8]) -> ApiKeyHeaders<'_> {
     with(KeyField::Authorization, value, ApiKeyHeaders::default())
 }
 
-/// These fields with one more, or with another value of it.
+/// Returns the fields with one added or replaced.
 pub fn with<'h>(field: KeyField, value: &'h [u8], mut fields: ApiKeyHeaders<'h>) -> ApiKeyHeaders<'h> {
     let place = match field {
         KeyField::Authorization => &mut fields.authorization,
@@ -147,7 +147,7 @@ pub fn with<'h>(field: KeyField, value: &'h [u8], mut fields: ApiKeyHeaders<'h>)
     fields
 }
 
-/// Every field in which a key can stand.
+/// Every field that can hold a key.
 pub const FIELDS: [KeyField; 4] = [
     KeyField::Authorization,
     KeyField::XApiKey,

@@ -6,11 +6,11 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-/// What a client's bytes come through.
+/// The transport of a client.
 pub enum ClientStream {
     /// Plain TCP.
     Plain(TcpStream),
-    /// TLS that ends here.
+    /// TLS that is terminated here.
     Tls(Box<TlsStream<TcpStream>>),
     /// One stream of an HTTP/2 connection, as HTTP/1.1.
     Http2(DuplexStream),

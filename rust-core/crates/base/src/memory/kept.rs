@@ -1,18 +1,18 @@
-//! Large buffers that are done with and wait for the next body.
+//! Unused large buffers, kept for the next bodies.
 
 use std::cell::{Cell, RefCell};
 
-/// From so many bytes on a buffer is kept: the system maps a block of this size by itself (`proofgate.allocator`), and
-/// gives each of its pages when it is first written to. A smaller one comes out of a heap that keeps its pages.
+/// Minimum size of a buffer that is kept: the allocator maps a block of this size separately (`proofgate.allocator`), and
+/// the system allocates each page at the first write. Smaller blocks come from a heap that keeps its pages.
 pub(super) const MIN_RETAINED_SIZE: usize = 256 * 1024;
-/// Larger ones go back to the system.
+/// Maximum size of a buffer that is kept; larger ones are returned to the system.
 const MAX_RETAINED_SIZE: usize = 1024 * 1024;
-/// Bytes of all that are kept: as many as a processor's cache may hold.
+/// Maximum bytes of all kept buffers: about the size of a processor cache.
 const MAX_RETAINED_BYTES: u64 = 8 * 1024 * 1024;
-/// Capacities are multiples of it, so that a body that is a little longer than the one before has room in its buffer.
+/// Capacities are multiples of it, so that a slightly longer body still fits.
 const CAPACITY_UNIT: usize = 64 * 1024;
 
-/// Buffers that nobody uses, the last one to be used last.
+/// Unused buffers, the most recently used last.
 #[derive(Default)]
 pub(super) struct BufferCache {
     buffers: RefCell<Vec<Vec<u8>>>,
@@ -20,7 +20,7 @@ pub(super) struct BufferCache {
 }
 
 impl BufferCache {
-    /// The memory that was used last among that which has at least `needed` bytes, and no more than twice as many.
+    /// Takes the most recently used buffer with a capacity of at least `needed` bytes and at most twice as many.
     pub(super) fn take(&self, needed: usize) -> Option<Vec<u8>> {
         let mut buffers = self.buffers.borrow_mut();
         let fits = |buffer: &Vec<u8>| (needed..=needed.saturating_mul(2)).contains(&buffer.capacity());
@@ -30,7 +30,7 @@ impl BufferCache {
         Some(buffer)
     }
 
-    /// Keeps memory, where no more than `room` bytes are to be kept. What was used longest ago makes room for it.
+    /// Keeps a buffer, so that no more than `room` bytes are kept. The least recently used ones are freed.
     pub(super) fn insert(&self, mut memory: Vec<u8>, room: u64) {
         let bytes = memory.capacity() as u64;
         let most = room.min(MAX_RETAINED_BYTES);
@@ -43,7 +43,7 @@ impl BufferCache {
         self.buffers.borrow_mut().push(memory);
     }
 
-    /// Gives memory back to the system until no more than `most` bytes are kept.
+    /// Frees buffers until no more than `most` bytes are kept.
     pub(super) fn shrink_to(&self, most: u64) {
         if self.bytes.get() <= most {
             return;
@@ -60,13 +60,13 @@ impl BufferCache {
 
 #[cfg(test)]
 impl BufferCache {
-    /// Bytes that are kept.
+    /// Returns the bytes of all kept buffers.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.get()
     }
 }
 
-/// Of a buffer that will be kept a capacity from `bytes` on that fits what comes next, too.
+/// Rounds the capacity of a buffer that will be kept up from `bytes`, so that the next body fits, too.
 pub(super) fn round_up_capacity(bytes: usize) -> usize {
     match (MIN_RETAINED_SIZE..=MAX_RETAINED_SIZE).contains(&bytes) {
         true => bytes.next_multiple_of(CAPACITY_UNIT),

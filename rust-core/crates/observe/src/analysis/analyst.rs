@@ -1,4 +1,4 @@
-//! The thread that analyses answers.
+//! The thread that analyses responses.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -13,10 +13,10 @@ use super::findings::{Finding, thousandths};
 use super::tap::CompletedResponse;
 use crate::metrics::{AnalysisLoss, AnalysisMetrics};
 
-/// How long answers gather before they are analysed: so often at most is the thread woken.
+/// How long responses are collected before they are analysed, and so how often the thread is woken at most.
 const BATCH_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Reads the answers that it is handed and keeps nothing of them but numbers.
+/// Analyses the responses that it receives and keeps only numbers.
 pub struct Analyser {
     responses: Receiver<CompletedResponse>,
     findings: Sender<Finding>,
@@ -39,19 +39,19 @@ impl Analyser {
         }
     }
 
-    /// Analyses what comes until the data-plane thread has ended.
+    /// Analyses responses until the data-plane thread has ended.
     pub fn run(self) {
         self.run_with(Self::analyse);
     }
 
-    /// The same with `analyse` for each answer. One over which it panics is counted as lost; the others go on.
+    /// Runs with `analyse` for each response. A response whose analysis panics is counted as lost; the others are analysed.
     pub(super) fn run_with(mut self, mut analyse: impl FnMut(&mut Self, &CompletedResponse)) {
         set_lowest_priority();
         while let Some(first) = self.responses.blocking_recv() {
             thread::park_timeout(BATCH_INTERVAL);
             let mut next = Some(first);
             while let Some(answered) = next {
-                // What the monitor holds are sums: one that is cut short is a number that is off, and no more.
+                // The monitor holds sums: an interrupted one is an inaccurate number and nothing worse.
                 if catch_unwind(AssertUnwindSafe(|| analyse(&mut self, &answered))).is_err() {
                     self.metrics.record_dropped(AnalysisLoss::Panic);
                 }

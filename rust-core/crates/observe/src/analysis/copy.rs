@@ -1,11 +1,11 @@
-//! A copy of an answer.
+//! A copy of a response.
 
 use std::sync::Arc;
 
 use proofgate_analysis::ResponseDialect;
 use proofgate_base::bounded_copy::{BoundedCopy, CopyPool};
 
-/// A copy of an answer as its client gets it, as far as there is room.
+/// A copy of a response as its client receives it, as far as memory permits.
 pub struct ResponseCopy {
     copy: BoundedCopy,
     pub(super) dialect: ResponseDialect,
@@ -23,17 +23,17 @@ impl ResponseCopy {
         self.copy.bytes()
     }
 
-    /// Whether more came than what may be copied.
+    /// Whether the response is longer than the maximum of a copy.
     pub(super) fn is_truncated(&self) -> bool {
         self.copy.is_truncated
     }
 
-    /// Whether there was no room for it.
+    /// Whether there was no memory for it.
     pub(super) fn is_dropped(&self) -> bool {
         self.copy.is_dropped
     }
 
-    /// Adds what the client gets.
+    /// Appends bytes that the client receives.
     pub fn append(&mut self, bytes: &[u8]) {
         self.copy.append(bytes);
     }

@@ -1,4 +1,4 @@
-//! What the analysis found, on its way into the ledger.
+//! Findings of the analysis, before they are recorded in the ledger.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use proofgate_ledger::LedgerError;
 use proofgate_ledger::record::{AnalysedFeature, AnalysedResponse, AnalysedWindow, Analysis, ConfigId};
 use tokio::sync::mpsc::Receiver;
 
-/// Where findings come from.
+/// The receiver of findings.
 pub type FindingReceiver = Receiver<Finding>;
 
-/// What was found with one exchange.
+/// The findings for one exchange.
 pub struct Finding {
     pub(super) id: RequestId,
     /// Position of the admission record.
@@ -25,7 +25,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Appends its record to `out`. `incarnation` admitted the exchange, if that is another than the log's.
+    /// Appends its record to `out`. `incarnation`: that of the admission record, if it is in another log.
     ///
     /// # Errors
     /// As [`Analysis::encode_into`].
@@ -78,7 +78,7 @@ fn analysed_feature(test: &FeatureTest) -> AnalysedFeature<'static> {
     }
 }
 
-/// A number in thousandths; what is none, or below 0, is 0.
+/// Converts a number to thousandths; NaN and negative numbers become 0.
 pub(super) fn thousandths(number: f64) -> u64 {
     (number * 1000.0).round() as u64
 }

@@ -1,4 +1,4 @@
-//! Findings become records.
+//! Records findings in the ledger.
 
 use std::rc::Rc;
 
@@ -6,7 +6,8 @@ use super::findings::FindingReceiver;
 use crate::metrics::{AnalysisLoss, AnalysisMetrics};
 use crate::recorder::Recorder;
 
-/// Records findings as they come; runs as a task of its own. What the ledger has no room for is counted and dropped.
+/// Records findings as they arrive; runs as a separate task. Findings that the ledger has no capacity for are counted and
+/// dropped.
 pub async fn record_findings(
     recorder: Rc<Recorder>,
     metrics: AnalysisMetrics,
@@ -17,6 +18,6 @@ pub async fn record_findings(
             metrics.record_dropped(AnalysisLoss::Record);
         }
     }
-    // Without its thread nothing more is found, and traffic goes on.
+    // Without its thread there are no more findings, and traffic continues.
     std::future::pending().await
 }

@@ -1,4 +1,4 @@
-//! The data-plane thread's end.
+//! The data-plane thread's side of the analysis.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use tokio::sync::mpsc::Sender;
 use super::copy::ResponseCopy;
 use crate::metrics::{AnalysisLoss, AnalysisMetrics};
 
-/// Chooses which answers are analysed, and hands them over.
+/// Selects the responses to analyse, and submits them.
 pub struct Tap {
     queue: Sender<CompletedResponse>,
-    /// Places in the queue.
+    /// Slots in the queue.
     queue_slots: TenantSharedPool,
-    /// Bytes of copies.
+    /// Memory for copies, in bytes.
     copy_memory: TenantSharedPool,
     metrics: AnalysisMetrics,
     sample_rate: f64,
@@ -28,13 +28,13 @@ pub struct Tap {
     max_response_bytes: usize,
 }
 
-/// An answer that its client has.
+/// A response that was sent to its client.
 pub(super) struct CompletedResponse {
     pub(super) copy: ResponseCopy,
     _slot: CopyPermit,
     /// Whether it is a stream of events.
     pub(super) is_event_stream: bool,
-    /// Tokens of it, as the provider counted them.
+    /// Its number of tokens, as the provider counted them.
     pub(super) tokens: Option<u64>,
     pub(super) id: RequestId,
     /// Position of the admission record.
@@ -43,7 +43,7 @@ pub(super) struct CompletedResponse {
     pub(super) model: Arc<str>,
 }
 
-/// Whose answer it is.
+/// The exchange of a response.
 pub struct AnalysisContext {
     pub id: RequestId,
     /// Position of the admission record.
@@ -70,7 +70,7 @@ impl Tap {
         }
     }
 
-    /// Begins the copy of an answer, if it is one to be analysed.
+    /// Starts the copy of a response, if it is selected for analysis.
     pub fn start_copy(
         &self,
         random: &Random,
@@ -90,14 +90,14 @@ impl Tap {
         Some(Box::new(self.new_copy(tenant, dialect)))
     }
 
-    /// An empty copy. A tenant takes at most half of all memory, or one answer of the largest.
+    /// Returns an empty copy. A tenant may use at most half of all memory, or one response of maximum size.
     pub(super) fn new_copy(&self, tenant: &Arc<str>, dialect: Readable) -> ResponseCopy {
         let room = self.copy_memory.tenant_pool(tenant, self.max_response_bytes);
         ResponseCopy::new(dialect, self.max_response_bytes, room)
     }
 
-    /// Hands an answer over that its client has. Waits for nothing: what finds no room is counted. A tenant takes at most half
-    /// of the places in the queue.
+    /// Submits a response that was sent to its client. Never waits: responses that do not fit are counted. A tenant may use
+    /// at most half of the slots in the queue.
     pub fn submit(&self, copy: ResponseCopy, events: bool, tokens: Option<u64>, of: AnalysisContext) {
         if copy.is_dropped() {
             self.metrics.record_dropped(AnalysisLoss::Memory);
@@ -123,7 +123,7 @@ impl Tap {
     }
 }
 
-/// The dialects whose answers are text.
+/// Returns the dialects whose responses are text.
 fn readable_dialect(dialect: Dialect) -> Option<Readable> {
     match dialect {
         Dialect::Chat => Some(Readable::Chat),

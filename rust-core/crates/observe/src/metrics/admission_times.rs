@@ -1,4 +1,4 @@
-//! What the gateway adds to a request before a provider is asked.
+//! The time that the gateway adds to a request before a provider is called.
 
 use std::fmt;
 
@@ -8,18 +8,18 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 use proofgate_base::single_writer::{FINE_BUCKETS, Histogram};
 
-/// From the end of a request's body to its written admission. The data-plane thread alone adds to it.
+/// From the end of a request's body to its written admission. Only the data-plane thread adds to it.
 #[derive(Debug, Default)]
 pub struct AdmissionTimes(Histogram<FINE_BUCKETS>);
 
 impl AdmissionTimes {
-    /// Notes how long an admitted request took.
+    /// Records how long the admission of a request took.
     pub fn record(&self, microseconds: u64) {
         self.0.observe(microseconds);
     }
 }
 
-/// Exposes it; the registry adds its prefix to the name.
+/// Exposes the histogram; the registry adds its prefix to the name.
 impl Collector for AdmissionTimes {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let admission = encoder.encode_descriptor(

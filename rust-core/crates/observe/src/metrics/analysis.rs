@@ -1,4 +1,4 @@
-//! What the analysis of answers counts.
+//! Metrics of the analysis of responses.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -10,16 +10,16 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use proofgate_analysis::{Feature, ResponseFlag, WindowReport};
 
-/// Why an answer was not analysed, or a finding not recorded.
+/// Why a response was not analysed, or a finding not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnalysisLoss {
-    /// No memory for its copy.
+    /// There was no memory for its copy.
     Memory,
-    /// The analysis was behind.
+    /// The analysis queue was full.
     Queue,
-    /// The ledger had no room for a finding.
+    /// The ledger had no capacity for a finding.
     Record,
-    /// The analysis of the answer panicked.
+    /// The analysis of the response panicked.
     Panic,
 }
 
@@ -55,7 +55,7 @@ struct MeasureLabel {
     measure: &'static str,
 }
 
-/// The counters. Series of a tenant and a model are there as long as the pair is followed.
+/// The counters. Series of a tenant and a model exist while the pair is tracked.
 #[derive(Clone)]
 pub struct AnalysisMetrics {
     responses: Counter,
@@ -64,7 +64,7 @@ pub struct AnalysisMetrics {
     windows: Counter,
     pairs: Gauge,
     evicted: Counter,
-    /// By [`AnalysisLoss`].
+    /// Indexed by [`AnalysisLoss`].
     lost: [Counter; AnalysisLoss::ALL.len()],
     findings: Family<FindingLabel, Counter>,
     measures: Family<MeasureLabel, Gauge<f64, AtomicU64>>,
@@ -183,7 +183,7 @@ impl AnalysisMetrics {
         }
     }
 
-    /// The pair is followed from now on: what is found of it is counted from 0, so that the first finding is an increase.
+    /// Starts tracking a pair. Its findings are counted from 0, so that the first one is an increase.
     pub fn track(&self, tenant: &Arc<str>, model: &Arc<str>) {
         for finding in finding_names() {
             drop(
@@ -193,7 +193,7 @@ impl AnalysisMetrics {
         }
     }
 
-    /// The pair is not followed any more.
+    /// Stops tracking a pair.
     pub fn untrack(&self, tenant: &Arc<str>, model: &Arc<str>) {
         self.evicted.inc();
         for measure in MEASURES {
@@ -205,7 +205,7 @@ impl AnalysisMetrics {
     }
 }
 
-/// All that can be found, of windows and of answers.
+/// Returns the names of all findings, of windows and of responses.
 fn finding_names() -> impl Iterator<Item = &'static str> {
     let features = Feature::ALL.map(Feature::as_str).into_iter();
     features.chain([ResponseFlag::Repetition, ResponseFlag::Loop].map(ResponseFlag::as_str))

@@ -1,4 +1,4 @@
-//! What is counted of stored payloads.
+//! Metrics of stored payloads.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -12,7 +12,7 @@ struct ReasonLabel {
     reason: &'static str,
 }
 
-/// The counters of what is stored.
+/// The counters of stored payloads.
 #[derive(Clone)]
 pub struct PayloadMetrics {
     stored_bytes: Counter,
@@ -82,7 +82,7 @@ impl PayloadMetrics {
         self.refusals.inc();
     }
 
-    /// Counts what a completion says of a body.
+    /// Counts the outcome of a body in a completion record.
     pub fn record_outcome(&self, kept: PayloadOutcome) {
         let reason = NOT_STORED.iter().position(|reason| *reason == kept);
         if let Some(reason) = reason {

@@ -1,4 +1,4 @@
-//! What is counted of runs of texts that were scanned before.
+//! Metrics of the cache of scanned texts.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -12,7 +12,7 @@ struct ResultLabel {
     result: &'static str,
 }
 
-/// The counters of what is known.
+/// The counters of the cache.
 #[derive(Clone)]
 pub struct ScanCacheMetrics {
     /// Hits and misses.
@@ -58,7 +58,7 @@ impl ScanCacheMetrics {
         metrics
     }
 
-    /// Counts what has come of requests since the last call.
+    /// Counts the hits and misses of requests since the last call.
     pub fn count(&self, known: &mut ScanCache) {
         let counts = known.take_counts();
         if counts == ScanCacheCounts::default() {
@@ -74,7 +74,7 @@ impl ScanCacheMetrics {
         self.record_memory(known);
     }
 
-    /// Shows the memory that is taken.
+    /// Sets the memory that the cache uses.
     pub fn record_memory(&self, known: &ScanCache) {
         self.memory_bytes
             .set(i64::try_from(known.memory_bytes()).unwrap_or(i64::MAX));

@@ -1,6 +1,6 @@
 //! Kinds of telemetry.
 
-/// What is lost where a queue is full, or its end fails.
+/// A kind of telemetry, which is lost if a queue is full or its receiver fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     AccessLog,

@@ -1,11 +1,11 @@
-//! What each tenant has of the traffic, and how long each model takes.
+//! The traffic of each tenant, and the latency of each model.
 //!
-//! The data-plane thread owns the table ([`Traffic`]) and adds to its series. A request looks its series up once, by
-//! names; nothing is allocated for it unless it is the first of its label set. Once a second the table is shown to
-//! whoever reads metrics ([`PublishedSeries`]), if there are series that are not shown yet; neither side ever waits for the other.
+//! The data-plane thread owns the table ([`Traffic`]) and adds to its series. A request looks its series up once, by name;
+//! it allocates nothing unless it is the first of its label set. Once a second new series are published to the readers of
+//! metrics ([`PublishedSeries`]); neither side ever waits for the other.
 //!
-//! There are as many label sets of tenants as are configured, at most. What comes when all are taken counts under the
-//! tenant [`OTHER`], with its model and provider, so that sums over a model are whole.
+//! The number of tenant label sets is limited by the configuration. Requests beyond the limit count under the tenant
+//! [`OTHER`], with their model and provider, so that sums over a model are complete.
 
 mod exposition;
 pub(super) mod report;
@@ -18,20 +18,20 @@ use proofgate_base::single_writer::{Counter, FINE_BUCKETS, Histogram};
 use proofgate_ledger::record::{Outcome, Usage};
 use proofgate_limits::MAX_TOKENS;
 
-/// Stands for all tenants that have no series of their own. No name of a tenant has a bracket.
+/// Represents all tenants without their own series. Tenant names contain no parentheses.
 const OTHER: &str = "(other)";
 
 /// How a request ended, for the label `outcome`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RequestOutcome {
-    /// The whole answer was relayed.
+    /// The whole response was relayed.
     Complete,
-    /// It was not admitted: a limit, a mistake in it, a model that is not there, no room.
+    /// It was not admitted: a limit, an invalid request, an unknown model, or no capacity.
     #[default]
     Refused,
-    /// The policy denied it, or the answer to it.
+    /// The policy denied the request or its response.
     Denied,
-    /// Its client went away.
+    /// The client disconnected.
     ClientDisconnect,
     /// It was admitted, and the provider or the gateway failed.
     Failed,
@@ -81,13 +81,13 @@ pub struct Series {
     requests: [Counter; RequestOutcome::ALL.len()],
     prompt_tokens: Counter,
     completion_tokens: Counter,
-    /// Nanodollars.
+    /// In nanodollars.
     cost: Counter,
-    /// None where no model is known.
+    /// `None` if no model is known.
     latency: Option<Arc<Latency>>,
 }
 
-/// Nanodollars that are shown as dollars.
+/// Nanodollars, exposed as dollars.
 struct Dollars<'c>(&'c Counter);
 
 /// The series of one model and provider.
@@ -95,7 +95,7 @@ struct Dollars<'c>(&'c Counter);
 struct Latency {
     model: Box<str>,
     provider: Box<str>,
-    /// By whether the answer was to be a stream.
+    /// Indexed by whether a stream was requested.
     kinds: [Durations; 2],
 }
 
@@ -105,10 +105,10 @@ struct Durations {
     first_byte: Histogram<FINE_BUCKETS>,
 }
 
-/// How long an exchange took, or its answer to begin.
+/// How long an exchange took, or its response took to start.
 #[derive(Debug, Clone, Copy)]
 pub struct Timing {
-    /// Whether the answer was to be a stream.
+    /// Whether a stream was requested.
     pub is_stream: bool,
     pub microseconds: u64,
 }
@@ -125,7 +125,7 @@ impl Series {
         self.requests[outcome as usize].add(1);
     }
 
-    /// Counts an exchange that has ended, what its provider says that it used, and the nanodollars that it costs.
+    /// Counts an exchange that has ended, the usage that its provider reports, and its cost in nanodollars.
     pub fn record_finished(&self, outcome: Outcome, usage: Option<Usage>, cost: Option<u64>, took: Timing) {
         self.requests[RequestOutcome::from(outcome) as usize].add(1);
         if let Some(usage) = usage {
@@ -139,7 +139,7 @@ impl Series {
         }
     }
 
-    /// Notes how long a provider's answer took to begin.
+    /// Records how long a provider's response took to start.
     pub fn record_first_byte(&self, took: Timing) {
         if let Some(latency) = &self.latency {
             latency.kind(took.is_stream).first_byte.observe(took.microseconds);
@@ -150,20 +150,20 @@ impl Series {
 /// The data-plane thread's table of all series.
 #[derive(Debug)]
 pub struct Traffic {
-    /// Most label sets of tenants.
+    /// Maximum number of tenant label sets.
     max_tenant_series: Cell<usize>,
     table: RefCell<Table>,
     published: Arc<PublishedSeries>,
-    /// Whether the table has changed since it was shown.
+    /// Whether the table has changed since it was published.
     changed: Cell<bool>,
 }
 
 #[derive(Debug, Default)]
 struct Table {
     tenants: HashMap<Box<str>, ByModel<Series>>,
-    /// Series in `tenants`.
+    /// Number of series in `tenants`.
     count: usize,
-    /// What no label set was left for.
+    /// Series of requests beyond the maximum.
     overflow: ByModel<Series>,
     latencies: ByModel<Latency>,
 }
@@ -171,7 +171,7 @@ struct Table {
 /// Few models have had more than one provider.
 type ByModel<T> = HashMap<Box<str>, Vec<Arc<T>>>;
 
-/// The series that can be read, by any thread.
+/// The series, readable by any thread.
 #[derive(Debug, Default)]
 pub struct PublishedSeries(Mutex<SeriesSnapshot>);
 
@@ -182,7 +182,7 @@ struct SeriesSnapshot {
 }
 
 impl Traffic {
-    /// An empty table, for `most` label sets of tenants, which is shown in `shown`.
+    /// Creates an empty table for `most` tenant label sets, which is published in `shown`.
     pub fn new(most: usize, shown: Arc<PublishedSeries>) -> Self {
         Traffic {
             max_tenant_series: Cell::new(most),
@@ -192,8 +192,8 @@ impl Traffic {
         }
     }
 
-    /// The series in which a tenant's request counts. `route`: its model and provider, once they are known. All names
-    /// are those of the configuration, never what a client made up.
+    /// Returns the series of a tenant's request. `route`: its model and provider, once they are known. All names come from
+    /// the configuration, never from a client.
     pub fn series(&self, tenant: &str, route: Option<(&str, &str)>) -> Arc<Series> {
         let (model, provider) = route.unwrap_or_default();
         let found = self
@@ -207,7 +207,7 @@ impl Traffic {
         })
     }
 
-    /// Another configuration holds: the counts of what is still configured stay, the others go.
+    /// Applies another configuration: keeps the counts of what is still configured, and removes the others.
     pub fn reconfigure(
         &self,
         most: usize,
@@ -232,7 +232,7 @@ impl Traffic {
         self.changed.set(true);
     }
 
-    /// Shows what has been added; while somebody is just reading, at a later call.
+    /// Publishes new series. If a reader holds the lock, a later call does.
     pub fn publish(&self) {
         if !self.changed.get() {
             return;
@@ -248,7 +248,7 @@ impl Traffic {
 }
 
 impl Table {
-    /// The series in which a request of this label set counts, if it is there.
+    /// Returns the series of this label set, if it exists.
     fn find(&self, most: usize, tenant: &str, model: &str, provider: &str) -> Option<Arc<Series>> {
         let in_models = |models: &ByModel<Series>| {
             let of_model = models.get(model)?;

@@ -18,7 +18,7 @@ fn table(most: usize) -> (Traffic, Registry) {
     (Traffic::new(most, shown), registry)
 }
 
-/// The values of the series whose lines begin so, each with what follows that.
+/// Returns the values of the series whose lines start with `beginning`, each with the rest of its line.
 fn told(traffic: &Traffic, registry: &Registry, beginning: &str) -> Vec<String> {
     traffic.publish();
     let mut exposition = String::new();

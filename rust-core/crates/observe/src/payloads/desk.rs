@@ -1,4 +1,4 @@
-//! The data-plane thread's end.
+//! The data-plane thread's side of payload storage.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::state::State;
 use crate::metrics::PayloadMetrics;
 use crate::recorder::LedgerUnavailable;
 
-/// Where bodies that are to be stored are handed over.
+/// The queue of bodies to be stored.
 pub struct PayloadQueue {
     queue: Sender<PayloadCommand>,
     memory: TenantSharedPool,
@@ -34,10 +34,10 @@ impl PayloadQueue {
         }
     }
 
-    /// What a tenant may take of the memory: half of it, or `least` bytes.
+    /// Returns a tenant's share of the memory: half of it, or `least` bytes.
     ///
     /// # Errors
-    /// [`LedgerUnavailable`] when nothing can be stored.
+    /// [`LedgerUnavailable`] if nothing can be stored.
     pub(super) fn memory_for(
         &self,
         tenant: &Arc<str>,
@@ -47,14 +47,14 @@ impl PayloadQueue {
         Ok(self.memory.tenant_pool(tenant, least))
     }
 
-    /// Counts an exchange that is not admitted, because it could not be stored.
+    /// Counts an exchange that is not admitted because it could not be stored.
     pub(super) fn record_refused(&self) {
         self.metrics.record_refused();
     }
 
-    /// Hands a body over. The queue has a place for each that takes the least of the room.
+    /// Submits a body. The queue has a slot for every body that reserves the minimum of memory.
     pub(super) fn submit(&self, body: Body) {
-        // Where the thread has ended, the sender hears it when its other end is dropped.
+        // If the thread has ended, the receiver of the outcome learns it when the sender is dropped.
         let _ = self.queue.try_send(PayloadCommand::Store(body));
     }
 
@@ -62,9 +62,9 @@ impl PayloadQueue {
         self.metrics.record_outcome(kept);
     }
 
-    /// Has the room on the volume looked at, and shows what waits. Called once a second.
+    /// Requests a check of the volume's free space, and updates the gauges. Called once a second.
     pub fn request_space_check(&self) {
-        // One at a time: bodies need the other places.
+        // One at a time: bodies need the other slots.
         if self.state.should_queue_check() {
             let _ = self.queue.try_send(PayloadCommand::CheckSpace);
         }

@@ -1,4 +1,4 @@
-//! What is to be stored of one exchange, while it is open.
+//! The bodies of one exchange that are to be stored.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,33 +14,33 @@ use super::desk::PayloadQueue;
 use super::order::{Body, BodyContext};
 use crate::recorder::LedgerUnavailable;
 
-/// How long the end of an answer waits until its bodies are stored; what is not stored then counts as failed.
+/// How long the end of a response waits until its bodies are stored; bodies that are not stored by then count as failed.
 const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A request's body when it is admitted.
 pub enum AdmittedBody<'a> {
     Complete(&'a [u8]),
-    /// More of it is still coming.
+    /// The rest of it is still arriving.
     Partial,
 }
 
-/// A body that is being stored.
+/// A body on its way to storage.
 enum PendingBody {
-    /// It was not handed over yet.
+    /// A copy that was not submitted yet.
     Copied(BoundedCopy),
-    /// The writer tells what becomes of it.
+    /// The writer will send the outcome.
     Submitted(oneshot::Receiver<PayloadOutcome>),
-    /// That is known.
+    /// The outcome is known.
     Finished(PayloadOutcome),
 }
 
 impl PendingBody {
-    /// Hands it over, if it is a whole copy.
+    /// Submits the body, if the copy is complete.
     fn submit(mut self, of: BodyContext, desk: &PayloadQueue) -> Self {
         if let PendingBody::Copied(copy) = &mut self
             && !copy.is_truncated
         {
-            // Also of an empty one: the queue has no place for what takes nothing.
+            // Also for an empty body: without a reservation it would have no slot in the queue.
             copy.reserve_minimum();
         }
         match self {
@@ -65,7 +65,7 @@ impl PendingBody {
         }
     }
 
-    /// What is known of it now, when nobody waits for it any more.
+    /// Returns the outcome known now, without waiting; `otherwise` if there is none.
     fn outcome_or(self, otherwise: PayloadOutcome) -> PayloadOutcome {
         match self {
             PendingBody::Finished(kept) => kept,
@@ -77,22 +77,22 @@ impl PendingBody {
     }
 }
 
-/// What is to be stored of an exchange.
+/// The bodies of an exchange that are to be stored.
 pub struct ExchangeBodies {
     request: PendingBody,
     response: PendingBody,
-    /// From its admission on.
+    /// Set at admission.
     key: Option<PayloadKey>,
-    /// Whether the writer was waited for in vain.
+    /// Whether waiting for the writer timed out.
     timed_out: bool,
 }
 
 impl ExchangeBodies {
-    /// Copies a request of a tenant that is to be admitted, and begins a copy of its answer, each of at most `most` bytes. A
-    /// tenant takes at most half of all memory, or two bodies of this length, so that it leaves space to the others.
+    /// Copies the request of an exchange that is to be admitted, and starts a copy of its response, each of at most `most`
+    /// bytes. A tenant may use at most half of all memory, or two bodies of this length, so that memory is left for others.
     ///
     /// # Errors
-    /// [`LedgerUnavailable`] when it could not be stored: it is not to be admitted then.
+    /// [`LedgerUnavailable`] if it could not be stored: it must not be admitted then.
     pub fn start(
         desk: &PayloadQueue,
         tenant: &Arc<str>,
@@ -127,7 +127,7 @@ impl ExchangeBodies {
                 }
             }
         };
-        // Its answer needs space, too, as far as can be known.
+        // The response needs memory, too; its size is only known up to the maximum.
         if !room.has_capacity(most.max(MIN_GROWTH)) {
             return Err(LedgerUnavailable::Payloads);
         }
@@ -146,7 +146,7 @@ impl ExchangeBodies {
         }
     }
 
-    /// Hands its request over: it was admitted by this record, and its bodies have this key.
+    /// Submits the request after its admission by the record `seq`; `key` seals both bodies.
     pub fn submit_request(&mut self, desk: &PayloadQueue, (incarnation, seq): (Ulid, u64), key: PayloadKey) {
         let of = BodyContext {
             incarnation,
@@ -159,7 +159,7 @@ impl ExchangeBodies {
         self.request = request.submit(of, desk);
     }
 
-    /// Adds bytes to the answer as the client gets it.
+    /// Appends bytes to the response as the client receives it.
     pub fn append_response(&mut self, bytes: &[u8]) {
         if let PendingBody::Copied(copy) = &mut self.response {
             copy.append(bytes);
@@ -169,7 +169,8 @@ impl ExchangeBodies {
         }
     }
 
-    /// Hands its answer over, and waits until both bodies are stored or it is known why not. `place`: of its admission.
+    /// Submits the response, and waits until both bodies are stored or have failed. `incarnation` and `seq` identify the
+    /// admission.
     pub async fn finish(&mut self, desk: &PayloadQueue, (incarnation, seq): (Ulid, u64)) {
         let Some(key) = self.key.take() else { return };
         let of = BodyContext {
@@ -188,7 +189,7 @@ impl ExchangeBodies {
         self.timed_out = tokio::time::timeout(STORE_TIMEOUT, settled).await.is_err();
     }
 
-    /// What its completion says.
+    /// Returns the outcomes for the completion record.
     pub fn into_payloads(self, desk: &PayloadQueue) -> Payloads {
         let otherwise = match self.timed_out {
             true => PayloadOutcome::Failed,
@@ -208,8 +209,8 @@ impl ExchangeBodies {
 pub struct DeniedBody(PendingBody);
 
 impl DeniedBody {
-    /// Copies a body of at most `most` bytes, if there is memory: without it the request is denied all the same. A tenant takes
-    /// no more of the memory than for exchanges.
+    /// Copies a body of at most `most` bytes, if there is memory: the request is denied in any case. The memory limit of a
+    /// tenant is the same as for exchanges.
     pub fn copy(desk: Option<&PayloadQueue>, tenant: &Arc<str>, most: usize, body: AdmittedBody<'_>) -> Self {
         let room = match desk.map(|desk| desk.memory_for(tenant, most.saturating_mul(2))) {
             Some(Ok(room)) => room,
@@ -233,7 +234,7 @@ impl DeniedBody {
         })
     }
 
-    /// What its record says.
+    /// Returns the outcome for its record.
     #[must_use]
     pub fn outcome(&self) -> PayloadOutcome {
         match self.0 {
@@ -242,7 +243,7 @@ impl DeniedBody {
         }
     }
 
-    /// Hands it over: this record is of it, and it has this key.
+    /// Submits the body of the record `seq`; `key` seals it.
     pub fn submit(&mut self, desk: &PayloadQueue, (incarnation, seq): (Ulid, u64), key: PayloadKey) {
         let of = BodyContext {
             incarnation,
@@ -254,7 +255,7 @@ impl DeniedBody {
         self.0 = body.submit(of, desk);
     }
 
-    /// Waits until it is stored, or it is known why not; counts and returns that.
+    /// Waits until it is stored or has failed; counts and returns the outcome.
     pub async fn wait_until_stored(&mut self, desk: &PayloadQueue) -> PayloadOutcome {
         let late = tokio::time::timeout(STORE_TIMEOUT, self.0.wait()).await.is_err();
         let kept = match (late, &self.0) {

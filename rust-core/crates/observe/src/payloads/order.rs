@@ -1,4 +1,4 @@
-//! What the data-plane thread has the writing thread do.
+//! Commands of the data-plane thread to the payload thread.
 
 use proofgate_base::bounded_copy::BoundedCopy;
 use proofgate_evidence::payloads::PayloadField;
@@ -7,7 +7,7 @@ use proofgate_payloads::PayloadKey;
 use proofgate_wal::Ulid;
 use tokio::sync::oneshot;
 
-/// Which body it is, and what it is sealed with.
+/// Identifies a body, and contains the key that seals it.
 pub(super) struct BodyContext {
     pub(super) incarnation: Ulid,
     pub(super) seq: u64,
@@ -23,9 +23,9 @@ pub(super) struct Body {
     pub(super) done: oneshot::Sender<PayloadOutcome>,
 }
 
-/// What the thread is to do.
+/// A command to the payload thread.
 pub(super) enum PayloadCommand {
     Store(Body),
-    /// Look how much space the volume has.
+    /// Checks the free space of the volume.
     CheckSpace,
 }

@@ -1,4 +1,4 @@
-//! Whether bodies can be stored, as both threads see it.
+//! The state of payload storage, shared by both threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
@@ -8,7 +8,7 @@ use crate::recorder::LedgerUnavailable;
 #[derive(Default)]
 pub(super) struct State {
     current: AtomicU8,
-    /// Whether a look at the volume waits in the queue.
+    /// Whether a space check is queued.
     check_queued: AtomicBool,
 }
 
@@ -28,7 +28,7 @@ impl State {
             .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// Nothing is stored any more in this life of the worker.
+    /// Stops storage for the rest of this worker run.
     pub(super) fn fail(&self) {
         self.current.store(FAILED, Ordering::Release);
     }
@@ -37,12 +37,12 @@ impl State {
         self.current.load(Ordering::Acquire) == FAILED
     }
 
-    /// Whether no look waits in the queue: then one may be put there.
+    /// Whether a space check should be queued, because none is; marks it as queued.
     pub(super) fn should_queue_check(&self) -> bool {
         !self.check_queued.swap(true, Ordering::AcqRel)
     }
 
-    /// A look was taken out of the queue.
+    /// Marks that the space check was taken from the queue.
     pub(super) fn check_dequeued(&self) {
         self.check_queued.store(false, Ordering::Release);
     }

@@ -23,12 +23,12 @@ use crate::metrics::Metrics;
 use crate::recorder::LedgerUnavailable;
 
 const BUDGET: usize = 1 << 20;
-/// As in a cluster.
+/// The size used in a cluster.
 const LARGE_BUDGET: usize = 16 << 20;
 const MOST: usize = 100_000;
 const PLACE: (Ulid, u64) = (Ulid::nil(), 7);
 
-/// A desk whose thread writes to a simulated disk.
+/// A queue whose thread writes to a simulated disk.
 struct Bench {
     disk: SimulatedDisk,
     desk: PayloadQueue,
@@ -44,7 +44,7 @@ impl Bench {
         bench
     }
 
-    /// One whose thread does nothing until it is started.
+    /// Creates one whose thread waits until it is started.
     fn idle(budget_bytes: usize) -> Self {
         let disk = SimulatedDisk::new();
         for dir in ["/0", "/0/00000000000000000000000000"] {
@@ -97,7 +97,7 @@ impl Bench {
         keeping.submit_request(&self.desk, PLACE, key);
     }
 
-    /// Exchanges of a tenant whose answers are as long as may be, as many as there is room for.
+    /// Returns as many exchanges of a tenant as fit, with responses of maximum length.
     fn fill(&self, tenant: &str) -> Vec<ExchangeBodies> {
         let begun = std::iter::from_fn(|| {
             let mut keeping = self.begin_of(tenant, AdmittedBody::Complete(b"question")).ok()?;
@@ -107,7 +107,7 @@ impl Bench {
         begun.take(100).collect()
     }
 
-    /// What is said of an exchange that goes to its end.
+    /// Returns the outcomes of an exchange that completes.
     fn end(&self, mut keeping: ExchangeBodies) -> (PayloadOutcome, PayloadOutcome) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -116,7 +116,7 @@ impl Bench {
         self.dropped(keeping)
     }
 
-    /// What is said of one that nobody takes to its end.
+    /// Returns the outcomes of one that is dropped.
     fn dropped(&self, keeping: ExchangeBodies) -> (PayloadOutcome, PayloadOutcome) {
         let stated = keeping.into_payloads(&self.desk);
         (stated.request, stated.response)
@@ -138,7 +138,7 @@ impl Bench {
         )
     }
 
-    /// What becomes of the body of a denied request.
+    /// Returns the outcome of the body of a denied request.
     fn deny(&self, mut body: DeniedBody) -> PayloadOutcome {
         let key = PayloadKey::new(&ShredKey::new([1; 32]), &[2; 32]);
         body.submit(&self.desk, PLACE, key);
@@ -148,7 +148,7 @@ impl Bench {
         runtime.unwrap().block_on(body.wait_until_stored(&self.desk))
     }
 
-    /// Lets the thread come to its end, and gives back the disk.
+    /// Ends the thread, and returns the disk.
     fn close(self) -> SimulatedDisk {
         drop(self.desk);
         self.thread.join().unwrap();

@@ -14,12 +14,12 @@ use super::order::{Body, PayloadCommand};
 use super::state::State;
 use crate::metrics::PayloadMetrics;
 
-/// Stores bodies until nobody has any.
+/// Stores bodies until all senders are gone.
 pub struct PayloadThread {
     pub(super) writer: PayloadWriter,
     pub(super) storage: Arc<dyn Storage>,
     pub(super) shard_dir: PathBuf,
-    /// Bytes that the volume must have free: as much as may be on its way there.
+    /// Minimum free bytes of the volume: the maximum that may be on its way there.
     pub(super) min_free_bytes: u64,
     pub(super) commands: mpsc::Receiver<PayloadCommand>,
     pub(super) state: Arc<State>,
@@ -27,7 +27,7 @@ pub struct PayloadThread {
 }
 
 impl PayloadThread {
-    /// Runs until the data plane has ended. A failure, also a panic, ends the storing and nothing else.
+    /// Runs until the data plane has ended. A failure or a panic only ends storage.
     pub fn run(mut self) {
         priority::lower_priority();
         self.check_space();
@@ -91,13 +91,13 @@ impl PayloadThread {
             .storage
             .open_dir(&self.shard_dir)
             .and_then(|dir| dir.free_bytes());
-        // What cannot be looked at shows when it is written.
+        // If the check fails, a full volume is detected when writing.
         if let Ok(free) = free {
             self.state.set_full(free < self.min_free_bytes);
         }
     }
 
-    /// Nothing is written any more: what the disk holds behind a failed write is not known.
+    /// Stops all writes: after a failed write the contents of the disk are unknown.
     fn fail(&self, error: &PayloadError) {
         proofgate_log::error!("payload storage has stopped: {error}");
         self.state.fail();

@@ -1,4 +1,4 @@
-//! The change from one log to the next while the worker serves, and what is noted for a successor.
+//! Log rotation while the worker serves, and resume points for a successor.
 
 use std::time::{Duration, Instant};
 
@@ -10,15 +10,15 @@ use super::log_history::{FormerLog, LastMark};
 use super::{LedgerStopped, RECORD_BYTES, Recorder, follow_progress};
 use crate::rotation::ReadyLog;
 
-/// How many records, or how long, lie between two marks where a successor may take up the log.
+/// Maximum number of records, and maximum time, between two resume points for a successor.
 const MARK_RECORD_INTERVAL: u64 = 1 << 16;
 const MARK_INTERVAL: Duration = Duration::from_secs(10);
-/// How often it is looked whether the end of the former log is known, while only that is waited for.
+/// How often to check for the end of the former log, while waiting only for it.
 const SETTLE_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 impl Recorder {
-    /// What is done about the log once a second: tells how the one before ended, goes over to the next one if it is
-    /// there, and marks now and then where a successor may take it up.
+    /// Maintains the log, once a second: records how the previous one ended, switches to the next one if it is available,
+    /// and marks resume points for a successor.
     pub fn maintain(&self) {
         if self.stopped.get() {
             return;
@@ -32,7 +32,7 @@ impl Recorder {
         self.mark_open_exchanges();
     }
 
-    /// Waits until the log says how the one before it ended, which the ledger thread finds out, at most `patience`.
+    /// Waits at most `patience` until the log records how the previous one ended, which the ledger thread determines.
     pub async fn wait_for_previous_end(&self, patience: Duration) {
         let told = async {
             while !self.has_reported_previous() && !self.has_stopped() {
@@ -40,7 +40,7 @@ impl Recorder {
                 tokio::time::sleep(SETTLE_POLL_INTERVAL).await;
             }
         };
-        // What is not told now is found out by the successor.
+        // If it is not recorded now, the successor determines it.
         let _ = tokio::time::timeout(patience, told).await;
     }
 
@@ -57,11 +57,11 @@ impl Recorder {
         }
     }
 
-    /// The last record of the log in service is a seal that names the next log; whatever follows is in that one. Room
-    /// that was set aside counts there from now on.
+    /// Seals the log in service with a record that names the next log, and switches to that. Existing reservations apply to
+    /// the next log from now on.
     fn switch_to_next_log(&self, mut next: ReadyLog) {
         if self.seal_current_log(&mut next).is_err() {
-            // Too much is set aside for the room that the next log has, or there is no space: at the next second, perhaps.
+            // The next log has too little capacity for the reservations, or the volume is full: retry in a second.
             self.handoff.offer_next(next);
             return;
         }
@@ -88,7 +88,7 @@ impl Recorder {
 
     fn seal_current_log(&self, next: &mut ReadyLog) -> Result<(), LedgerStopped> {
         let mut writer = self.writer.borrow_mut();
-        // Without space for what is to be written, the next second is as good.
+        // If the volume is full, retry in a second.
         writer.flush().map_err(|error| match error.is_out_of_space() {
             true => LedgerStopped,
             false => self.stop(),
@@ -106,13 +106,13 @@ impl Recorder {
         let sealed = writer.seal(|seq, out| seal(seq).encode_into(out));
         sealed.map_err(|_| self.stop())?;
         writer.flush().map_err(|error| {
-            // Behind its seal a log takes nothing, and nobody would write it later.
+            // After its seal a log accepts nothing, and no task would retry the write.
             self.watermark.borrow().poison(error.to_string());
             self.stop()
         })
     }
 
-    /// Records how the log before ended.
+    /// Records how the previous log ended.
     fn record_previous_end(&self, left: PreviousLog) {
         let Ok(mut room) = self.writer.borrow_mut().reserve(RECORD_BYTES) else {
             self.handoff.set_previous(left);
@@ -135,7 +135,7 @@ impl Recorder {
         }
     }
 
-    /// Notes which exchanges are open behind the records so far, so that a successor need not read those.
+    /// Records which exchanges are open after the records so far, so that a successor need not read these.
     fn mark_open_exchanges(&self) {
         let (marked, position) = (self.last_mark.get(), self.appended_count());
         let due = position >= marked.position + MARK_RECORD_INTERVAL

@@ -1,19 +1,19 @@
-//! Steps of the system's clock, so that whoever reads the times of records knows where they jump.
+//! Steps of the system's clock, recorded so that readers of record times know where they jump.
 
 use proofgate_base::clock::ClockStep;
 use proofgate_ledger::record::Gap;
 
 use super::{RECORD_BYTES, Recorder};
 
-/// Why there is a gap: it is in the times of records, and none is missing.
+/// The reason of a gap in record times, without a missing record.
 pub(crate) const CLOCK_STEP: &str = "clock_step";
 
 impl Recorder {
-    /// Records that the system's clock was set: what stands behind this record has times of the new one. Without room for it
-    /// the step is counted and logged alone.
+    /// Records that the system's clock was set: records after this one have times of the new clock. If there is no space for
+    /// the record, the step is only counted and logged.
     ///
-    /// Where the clock had been wrong, another log is asked for: exchanges are looked for in the log that had begun at the
-    /// time in their id.
+    /// If the clock had been wrong, a log rotation is requested: exchanges are looked up in the log that had started by the
+    /// time in their ID.
     pub fn mark_step(&self, step: ClockStep) {
         if step.moves_limit_time_back {
             self.handoff.request_rotation();

@@ -1,20 +1,20 @@
-//! What is remembered of the logs that the worker has written in this life.
+//! The logs that the worker has written in this run.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use proofgate_wal::{Ulid, Watermark};
 
-/// A log of this life of the worker that is not in service any more.
+/// A log of this worker run that is no longer in service.
 pub(super) struct FormerLog {
     pub(super) base: u64,
     pub(super) incarnation: Ulid,
     pub(super) watermark: Arc<Watermark>,
-    /// Whether the log that followed it records its end.
+    /// Whether the next log records its end.
     pub(super) end_recorded: bool,
 }
 
-/// Where the log was last marked.
+/// The last resume point in the log.
 #[derive(Clone, Copy)]
 pub(super) struct LastMark {
     pub(super) position: u64,

@@ -1,4 +1,4 @@
-//! How many refusals are recorded one by one in a second, and which are missing.
+//! Limits how many refusals per second get their own record, and counts the others.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -7,20 +7,20 @@ use proofgate_base::routing::ClientNetwork;
 
 use crate::rejected_request::RejectedRequest;
 
-/// Refusals of one sender without a tenant that are recorded one by one in each second.
+/// Maximum number of individually recorded refusals per second, for one sender without a tenant.
 const MAX_PER_SENDER: u32 = 100;
-/// Those of all such senders together.
+/// The same for all such senders together.
 const MAX_ALL_SENDERS: u32 = 500;
-/// Those of one tenant that the rules have not judged.
+/// The same for one tenant, except for refusals by the rules.
 const MAX_PER_TENANT: u32 = 200;
-/// Senders that are counted apart in each second; beyond them `MAX_ALL_SENDERS` is reached in any case.
+/// Maximum number of senders counted separately per second; with more, `MAX_ALL_SENDERS` is reached in any case.
 const MAX_SENDERS: usize = MAX_ALL_SENDERS as usize;
-/// Pairs of a tenant and a code whose missing refusals are counted apart until they are recorded.
+/// Maximum number of pairs of tenant and code whose unrecorded refusals are counted separately.
 const MAX_UNRECORDED_GROUPS: usize = 256;
-/// Stands for codes beyond them.
+/// Represents the codes beyond that maximum.
 const OTHER_CODES: &str = "others";
 
-/// What became of the refusals of the current second.
+/// The refusals of the current second.
 pub(super) struct Refusals {
     second: Instant,
     sender_total: u32,
@@ -29,7 +29,7 @@ pub(super) struct Refusals {
     pub(super) unrecorded: HashMap<RefusalGroup, UnrecordedRefusals>,
 }
 
-/// What is counted as one.
+/// Refusals that are counted together.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct RefusalGroup {
     pub(super) tenant: Option<Box<str>>,
@@ -55,7 +55,7 @@ impl Refusals {
         }
     }
 
-    /// Whether a refusal may have a record of its own; it counts as one that has.
+    /// Whether a refusal may have its own record; if so, it counts as recorded.
     pub(super) fn allows(&mut self, refused: &RejectedRequest<'_>) -> bool {
         match (refused.tenant, refused.sender) {
             (Some(_), _) if refused.policy.is_some() => true,
@@ -119,7 +119,7 @@ impl Refusals {
     }
 }
 
-/// Counts one more, unless there were `most`.
+/// Counts one more, unless `most` is reached.
 fn try_count(recorded: &mut u32, most: u32) -> bool {
     let is_within = *recorded < most;
     *recorded += u32::from(is_within);

@@ -1,9 +1,9 @@
-//! Refusals: recorded one by one within a budget, counted beyond it.
+//! Refusals: recorded individually within a budget, and counted beyond it.
 //!
-//! A flood must not fill the volume at its sender's will, and it must not keep what somebody else does out of the log.
-//! So every sender without a tenant has a budget of his own, and so has every tenant; what the rules have judged has none
-//! besides its tenant's limits, as an exchange that they let through has none. A denied request is recorded as an admission
-//! is, with a number of its tenant's.
+//! A flood must not let its sender fill the volume, nor keep the refusals of others out of the log. So every sender without
+//! a tenant has its own budget, and so has every tenant. Refusals by the rules are only limited by their tenant's limits, as
+//! are the exchanges that the rules allow. A denied request is recorded like an admission, with a number among its tenant's
+//! requests.
 
 use std::time::Instant;
 
@@ -15,12 +15,12 @@ use super::refusal_budget::{RefusalGroup, UnrecordedRefusals};
 use super::{ADDRESS_BYTES, KEY_NAME_BYTES, RECORD_BYTES, Recorder};
 use crate::rejected_request::RejectedRequest;
 
-/// Why a refusal is counted, not recorded.
+/// Why a refusal is counted instead of recorded.
 const FLOOD: &str = "refusal_flood";
 const FULL: &str = "ledger_full";
 
 impl Recorder {
-    /// Records a refusal, or counts it when there are too many or no room.
+    /// Records a refusal, or counts it if there are too many or there is no space.
     pub fn reject(
         &self,
         now: u64,
@@ -63,14 +63,14 @@ impl Recorder {
             .ok()
     }
 
-    /// Counts a denied request that has no record, because the ledger has no space for it.
+    /// Counts a denied request that has no record, because there is no space for it.
     pub fn count_unrecorded_denial(&self, now: u64, tenant: &str, rejection: &Rejection) {
         let mut refusals = self.refusals.borrow_mut();
         refusals.count_unrecorded(now, Some(tenant), rejection.code, FULL);
     }
 
-    /// Starts a new second of refusals, and records what the last one missed; returns how many. The worker's log gets the
-    /// addresses of refused keys.
+    /// Starts a new second of refusals, and records the counts of the unrecorded ones; returns how many. Writes the
+    /// addresses of refused keys to the worker's log.
     pub fn start_second(&self) -> u64 {
         if let Some(line) = self.refused_keys.borrow_mut().take_line() {
             proofgate_log::warning!("{line}");
@@ -86,7 +86,7 @@ impl Recorder {
         recorded
     }
 
-    /// Says in a record how many refusals have none; says whether there was room for it.
+    /// Records a number of unrecorded refusals; returns whether there was space for it.
     fn record_unrecorded(&self, what: &RefusalGroup, missed: UnrecordedRefusals) -> bool {
         let Ok(mut room) = self.writer.borrow_mut().reserve(RECORD_BYTES) else {
             return false;

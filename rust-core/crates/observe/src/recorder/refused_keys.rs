@@ -1,11 +1,11 @@
-//! Addresses of requests whose key is refused: one line of the worker's log a second, so that a flood costs no more.
+//! Addresses of requests whose key is refused: one line per second in the worker's log, so that a flood costs no more.
 
 use std::collections::HashMap;
 
 use proofgate_base::routing::ClientNetwork;
 use proofgate_ledger::pluralize;
 
-/// Addresses that a line names; the others are counted.
+/// Maximum number of addresses in a line; the others are counted.
 const MAX_LISTED_ADDRESSES: usize = 8;
 
 /// The requests of the current second whose key was refused.
@@ -24,7 +24,7 @@ impl RefusedKeys {
         }
     }
 
-    /// The line about them; `None` if there was none. Forgets them.
+    /// Returns the log line about them and clears them; `None` if there was none.
     pub(super) fn take_line(&mut self) -> Option<String> {
         if self.by_sender.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! The access log: a line of JSON for each exchange that has ended, on standard output.
+//! The access log: one JSON line on standard output for each exchange that has ended.
 
 use std::io::Write;
 use std::thread;
@@ -8,12 +8,12 @@ use super::outlet::AccessLogReceiver;
 use crate::metrics::{Metrics, Signal};
 use proofgate_base::priority::lower_priority;
 
-/// How long lines gather before they are written: so often at most is its thread woken.
+/// How long lines are collected before they are written, and so how often the thread is woken at most.
 const BATCH_INTERVAL: Duration = Duration::from_millis(50);
-/// Lines that are written together, at most.
+/// Maximum number of lines that are written together.
 const MAX_BATCH_LINES: usize = 256;
 
-/// The thread that writes it. A reader of standard output that is slow, or gone, costs lines and nothing else.
+/// The thread that writes the access log. A slow or absent reader of standard output only costs lines.
 pub struct AccessLog<W> {
     pub lines: AccessLogReceiver,
     pub metrics: Metrics,
@@ -21,7 +21,7 @@ pub struct AccessLog<W> {
 }
 
 impl<W: Write> AccessLog<W> {
-    /// Writes what comes until the data-plane thread has ended.
+    /// Writes lines until the data-plane thread has ended.
     pub fn run(mut self) {
         lower_priority();
         let mut text = Vec::new();
@@ -33,7 +33,7 @@ impl<W: Write> AccessLog<W> {
                 let mut count = 0;
                 let others = std::iter::from_fn(|| self.lines.try_recv().ok());
                 for exchange in std::iter::once(first).chain(others).take(MAX_BATCH_LINES) {
-                    // Strings and numbers always serialise, and memory takes what is written to it.
+                    // Strings and numbers always serialise, and writing to memory cannot fail.
                     let _ = serde_json::to_writer(&mut text, &*exchange);
                     text.push(b'\n');
                     count += 1;

@@ -1,31 +1,31 @@
-//! One exchange, as the access log and traces have it.
+//! One exchange, as in the access log and traces.
 
 use std::sync::Arc;
 
 use proofgate_ledger::record::{Attribution, Usage};
 use serde::{Serialize, Serializer};
 
-/// One exchange, or a request that was refused, as the access log shows it and traces are made of it. Times are in
-/// microseconds; names come from outside, so they are cut, and only JSON escapes them.
+/// One exchange, or a refused request, as in the access log and in traces. Times are in microseconds. Names come from
+/// outside, so they are truncated; only JSON escapes them.
 #[derive(Debug, Default, Serialize)]
 pub struct Exchange {
-    /// When its head was complete, since 1970.
+    /// When its head was complete, in microseconds since 1970.
     pub(super) ts: u64,
     pub(super) id: String,
     #[serde(serialize_with = "as_text")]
     pub(super) tenant: Arc<str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) endpoint: Option<&'static str>,
-    /// As the client named it.
+    /// The name that the client requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) model: Option<String>,
     pub(super) stream: bool,
-    /// Where it was sent last.
+    /// The last provider that it was sent to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) provider: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) upstream_model: Option<String>,
-    /// 499: its client left before an answer began.
+    /// 499: the client disconnected before a response started.
     pub(super) status: u16,
     pub(super) outcome: &'static str,
     /// A machine code.
@@ -36,7 +36,7 @@ pub struct Exchange {
     /// From its head until it was first sent to a provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) sent_us: Option<u64>,
-    /// From its head to the first byte of a provider's answer that may go to the client.
+    /// From its head to the first byte of a provider's response that may go to the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) first_byte_us: Option<u64>,
     pub(super) request_bytes: u64,
@@ -45,14 +45,14 @@ pub struct Exchange {
     pub(super) usage: Option<Usage>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cost_nanodollars: Option<u64>,
-    /// Whom it is for, as its client says.
+    /// The attribution by its client.
     #[serde(flatten)]
     pub(super) attribution: Option<Attribution<'static>>,
     #[serde(flatten)]
     pub(super) spans: Option<Spans>,
 }
 
-/// Ids of W3C's Trace Context, in hex.
+/// IDs of W3C's Trace Context, in hex.
 #[derive(Debug, Serialize)]
 pub(super) struct Spans {
     pub(super) trace_id: String,

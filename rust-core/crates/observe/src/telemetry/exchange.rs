@@ -1,4 +1,4 @@
-//! What is gathered of an exchange while it is under way.
+//! Telemetry of an exchange in progress.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use super::outlet::{TelemetryInterest, TelemetryOutlet};
 use super::trace_context::Trace;
 use crate::metrics::RequestOutcome;
 
-/// Of a longer name the beginning is told, in bytes.
+/// Maximum length of a reported name, in bytes; longer names are truncated.
 const MAX_NAME_BYTES: usize = 128;
 
-/// An exchange under way of which something will be told.
+/// An exchange in progress that telemetry reports or whose trace is propagated.
 pub struct ObservedExchange {
     exchange: Exchange,
     trace: Option<Trace>,
@@ -28,7 +28,7 @@ pub struct ObservedExchange {
     access_log: AccessLogMode,
 }
 
-/// What the head of a request says.
+/// What is known when the head of a request was read.
 pub struct ObservedRequest<'a> {
     pub headers: &'a Headers<'a>,
     /// When it was complete.
@@ -50,7 +50,7 @@ pub struct FinishedExchange {
 }
 
 impl ObservedExchange {
-    /// Begins to observe a request, if somebody wants to know of it.
+    /// Starts observing a request, if telemetry needs it.
     pub fn start(
         clock: &Clock,
         random: &Random,
@@ -81,7 +81,7 @@ impl ObservedExchange {
         }))
     }
 
-    /// Whether it may be told, and not only passed on to a provider.
+    /// Whether the exchange itself may be reported, and not only its trace propagated.
     fn is_reportable(&self) -> bool {
         self.access_log != AccessLogMode::None || self.is_sampled()
     }
@@ -90,7 +90,7 @@ impl ObservedExchange {
         self.trace.as_ref().is_some_and(|trace| trace.sampled)
     }
 
-    /// Notes what the body asks for.
+    /// Sets what the body requests.
     pub fn set_request(&mut self, model: &str, stream: bool) {
         if self.is_reportable() {
             self.exchange.model = Some(truncate_name(model));
@@ -98,53 +98,53 @@ impl ObservedExchange {
         }
     }
 
-    /// Notes where it is about to be sent.
+    /// Sets the provider to which it is about to be sent.
     pub fn set_provider(&mut self, provider: &str, upstream_model: &str) {
         if self.is_reportable() {
             self.exchange.provider = Some(truncate_name(provider));
-            // Files and batches have none.
+            // Files and batches have no model.
             self.exchange.upstream_model =
                 (!upstream_model.is_empty()).then(|| truncate_name(upstream_model));
         }
     }
 
-    /// Notes whom it is for, as it is recorded.
+    /// Sets its attribution, as it is recorded.
     pub fn set_attribution(&mut self, recorded: &Attribution<'_>) {
         if self.is_reportable() {
             let owned = |id: &Option<Cow<'_, str>>| id.as_deref().map(|id| Cow::Owned(id.to_owned()));
             self.exchange.attribution = Some(Attribution {
                 session: owned(&recorded.session),
                 end_user: recorded.end_user,
-                // A name stays in the ledger, whose readers are known.
+                // Names stay in the ledger, whose readers are known.
                 end_user_name: None,
                 agent: owned(&recorded.agent),
                 parent_agent: owned(&recorded.parent_agent),
-                // The spans name it.
+                // The spans contain it.
                 trace_id: None,
             });
         }
     }
 
-    /// Notes that it leaves for a provider; `started` is when its head was complete.
+    /// Sets the time when it is sent to a provider; `started` is when its head was complete.
     pub fn mark_sent(&mut self, started: Instant) {
         if self.exchange.sent_us.is_none() && self.is_reportable() {
             self.exchange.sent_us = Some(micros(started.elapsed()));
         }
     }
 
-    /// Notes that the answer begins.
+    /// Sets the time when the response starts.
     pub fn mark_first_byte(&mut self, microseconds: u64) {
         self.exchange.first_byte_us = Some(microseconds);
     }
 
-    /// The header lines that tell its provider of its trace.
+    /// Writes the header lines that propagate its trace to the provider.
     pub fn write_trace(&self, lines: &mut Vec<u8>) {
         if let Some(trace) = self.trace.as_ref().filter(|_| self.propagates) {
             trace.write(lines);
         }
     }
 
-    /// Tells of an exchange that has ended.
+    /// Reports an exchange that has ended.
     pub fn report_finished(
         mut self: Box<Self>,
         outlet: &TelemetryOutlet,
@@ -169,7 +169,7 @@ impl ObservedExchange {
         self.report(outlet, id);
     }
 
-    /// Tells of a request that was refused at `now`, unix microseconds.
+    /// Reports a request that was refused at `now` (Unix microseconds).
     pub fn report_refused(
         mut self: Box<Self>,
         outlet: &TelemetryOutlet,
@@ -214,7 +214,7 @@ impl ObservedExchange {
     }
 }
 
-/// The beginning of a name.
+/// Truncates a name.
 fn truncate_name(name: &str) -> String {
     let mut ends = (0..=MAX_NAME_BYTES.min(name.len())).rev();
     let end = ends.find(|&end| name.is_char_boundary(end)).unwrap_or(0);

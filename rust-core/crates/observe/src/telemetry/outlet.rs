@@ -1,4 +1,4 @@
-//! The queues between the data-plane thread and those who tell.
+//! The queues between the data-plane thread and the exporters.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,30 +8,30 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use super::entry::Exchange;
 use crate::metrics::{Metrics, Signal};
 
-/// Exchanges that may wait in each queue: at 1 KiB for each, at most, 4 MiB.
+/// Maximum number of exchanges in each queue: 4 MiB at up to 1 KiB each.
 const QUEUE_CAPACITY: usize = 4096;
 
-/// Who wants to know of an exchange.
+/// Which exporters want an exchange.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TelemetryInterest {
     pub(super) access_log: bool,
     pub(super) traces: bool,
 }
 
-/// The data-plane thread's end.
+/// The data-plane thread's side.
 pub struct TelemetryOutlet {
     metrics: Metrics,
     access_log: Sender<Arc<Exchange>>,
     traces: Sender<Arc<Exchange>>,
 }
 
-/// The other end of the access log's queue.
+/// The receiver of the access log's queue.
 pub(super) type AccessLogReceiver = Receiver<Arc<Exchange>>;
 
-/// The exporter's end of the traces' queue: exchanges whose traces are sampled.
+/// The exporter's side of the traces' queue: exchanges whose traces are sampled.
 pub struct ExchangeQueue(Mutex<Receiver<Arc<Exchange>>>);
 
-/// A pair of queues, and their other ends.
+/// Creates a pair of queues.
 pub fn telemetry_queues(metrics: Metrics) -> (TelemetryOutlet, AccessLogReceiver, ExchangeQueue) {
     telemetry_queues_with_capacity(QUEUE_CAPACITY, metrics)
 }
@@ -63,9 +63,9 @@ impl TelemetryOutlet {
 }
 
 impl ExchangeQueue {
-    /// The exchanges that are there, at most `most`, each as a JSON object. Waits for none. `None` when there will never be one again.
+    /// Takes up to `most` exchanges from the queue, each as a JSON object, without waiting. `None` if there will be no more.
     pub fn take_batch(&self, most: usize) -> Option<Vec<String>> {
-        // Between threads of the exporter alone: whoever puts exchanges in takes no lock.
+        // Contended only by threads of the exporter: senders take no lock.
         let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut taken = Vec::new();
         while taken.len() < most {

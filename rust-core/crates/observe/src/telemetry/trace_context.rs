@@ -1,4 +1,4 @@
-//! The trace that a request belongs to, as W3C's Trace Context says it (<https://www.w3.org/TR/trace-context/>).
+//! The trace of a request, as in W3C's Trace Context (<https://www.w3.org/TR/trace-context/>).
 
 use proofgate_config::Traces;
 use proofgate_wire::{Headers, encode};
@@ -6,14 +6,14 @@ use rand::RngCore;
 
 use super::trace_state;
 
-/// The flag that says that the sender may have recorded the trace.
+/// The flag by which the sender states that it may have recorded the trace.
 const SAMPLED_FLAG: u8 = 1;
-/// The flag that says that the id of the trace is random (Level 2).
+/// The flag by which the sender states that the trace ID is random (Level 2).
 const RANDOM_FLAG: u8 = 2;
-/// Length of what version 00 says, in bytes.
+/// Length of the fields of version 00, in bytes.
 const VERSION_00_LEN: usize = 55;
 
-/// What a `traceparent` says.
+/// A parsed `traceparent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TraceParent {
     trace_id: u128,
@@ -22,8 +22,8 @@ pub(super) struct TraceParent {
 }
 
 impl TraceParent {
-    /// Reads the value of the field; `None` when it is not as section 3.2 wants it. Of a version that is not known, what
-    /// 00 says is read, too.
+    /// Parses the value of the field; `None` if it does not follow section 3.2. For an unknown version, the fields of
+    /// version 00 are read.
     fn parse(value: &[u8]) -> Option<Self> {
         let version = parse_hex(value.get(..2)?)?;
         let (head, rest) = value.split_at_checked(VERSION_00_LEN)?;
@@ -42,12 +42,12 @@ impl TraceParent {
     }
 }
 
-/// The id of the trace that the value of a `traceparent` names.
+/// Returns the trace ID in the value of a `traceparent`.
 pub(crate) fn parse_trace_id(value: &[u8]) -> Option<[u8; 16]> {
     TraceParent::parse(value).map(|parent| parent.trace_id.to_be_bytes())
 }
 
-/// A number in digits of lower case alone, of which there are 32 at most.
+/// Parses up to 32 lowercase hexadecimal digits.
 fn parse_hex(digits: &[u8]) -> Option<u128> {
     digits.iter().try_fold(0, |number, digit| {
         let value = match digit {
@@ -59,30 +59,29 @@ fn parse_hex(digits: &[u8]) -> Option<u128> {
     })
 }
 
-/// The trace of one exchange: its own two spans, and what its client said of it.
+/// The trace of one exchange: its own two spans, and the client's trace context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Trace {
     pub(super) trace_id: u128,
-    /// The client's span; 0 where the trace begins here.
+    /// The client's span; 0 if the trace starts here.
     pub(super) parent_span: u64,
     /// The span of the exchange.
     pub(super) server_span: u64,
-    /// The span of what the provider does.
+    /// The span of the call to the provider.
     pub(super) client_span: u64,
     pub(super) sampled: bool,
-    /// Whether its sender says that the id is random.
+    /// Whether the sender states that the ID is random.
     is_random: bool,
     state: Option<Box<[u8]>>,
 }
 
 impl Trace {
-    /// The trace that the head of a request names, or a new one. A trace that is there already is sampled where its sender
-    /// sampled it.
+    /// Returns the trace of the request head, or a new one. An existing trace is sampled if its sender sampled it.
     pub(super) fn start(headers: &Headers<'_>, settings: Traces, random: &mut impl RngCore) -> Self {
         let mut fields = headers.iter();
         let mut named = |name| fields.find(|(field, _)| field.eq_ignore_ascii_case(name));
         let first = named("traceparent");
-        // Of two nobody knows which one holds.
+        // If there are two, it is unknown which is valid.
         let parent = match first {
             Some((_, value)) if named("traceparent").is_none() => TraceParent::parse(value),
             _ => None,
@@ -118,11 +117,11 @@ impl Trace {
         }
     }
 
-    /// The header lines that tell a provider.
+    /// Writes the header lines for the provider.
     pub(super) fn write(&self, lines: &mut Vec<u8>) {
         let flags = (u8::from(self.sampled) * SAMPLED_FLAG) | (u8::from(self.is_random) * RANDOM_FLAG);
         let value = format!("00-{:032x}-{:016x}-{flags:02x}", self.trace_id, self.client_span);
-        // Digits can be written, and what was read as the value of a field.
+        // Hex digits, and a value that was read from a field, can always be written.
         let _ = encode::write_header(lines, "traceparent", value.as_bytes());
         if let Some(state) = &self.state {
             let _ = encode::write_header(lines, "tracestate", state);

@@ -14,7 +14,7 @@ fn parse(value: &str) -> Option<TraceParent> {
     TraceParent::parse(value.as_bytes())
 }
 
-/// The trace of a request with these header lines, of traces that begin here a share of `ratio` is sampled.
+/// Returns the trace of a request with these header lines; `ratio` is the fraction of new traces that are sampled.
 fn begun(lines: &str, ratio: f64) -> Trace {
     let config = TelemetryConfig {
         traces: Some(TracesConfig {
@@ -60,7 +60,7 @@ fn of_a_later_version_what_version_00_says_is_read() {
     }
 }
 
-/// Of W3C's own tests (trace-context/test/test.py), those of `traceparent`.
+/// The `traceparent` cases of W3C's own tests (trace-context/test/test.py).
 #[test]
 fn a_malformed_parent_is_ignored() {
     for value in [

@@ -1,14 +1,13 @@
-//! What others keep in a trace, of which we only know whether it is well-formed (section 3.3 of W3C's Trace Context).
+//! The `tracestate` of other vendors, which is only checked for its syntax (section 3.3 of W3C's Trace Context).
 
 use proofgate_wire::Headers;
 
-/// A longer one is not passed on, in bytes.
+/// Maximum length in bytes; a longer one is not propagated.
 const MAX_BYTES: usize = 512;
-/// Most members of its list.
+/// Maximum number of list members.
 const MAX_MEMBERS: usize = 32;
 
-/// The `tracestate` of a head as it came, several fields of it joined to one; `None` where there is none, or one that is
-/// not as it should be.
+/// Returns the `tracestate` of a head unchanged, with several fields joined; `None` if there is none, or it is invalid.
 pub(super) fn from_headers(headers: &Headers<'_>) -> Option<Box<[u8]>> {
     let mut state = Vec::new();
     for (name, value) in headers.iter() {
@@ -52,7 +51,7 @@ fn is_key(key: &[u8]) -> bool {
 }
 
 fn is_value(value: &[u8]) -> bool {
-    // The list has been parted at commas, and blanks at the end are no part of it.
+    // The list was split at commas, and trailing spaces are not part of a value.
     (1..=256).contains(&value.len())
         && value
             .iter()

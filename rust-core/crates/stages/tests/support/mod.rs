@@ -1,4 +1,4 @@
-//! Reads observations back from what Prometheus would see.
+//! Reads observations from the exposed series.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -9,7 +9,7 @@ use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use proofgate_stages::Profiler;
 
-/// The exposition of a registry that holds the profiler alone.
+/// Returns the exposition of a registry that holds only the profiler.
 pub fn exposition(profiler: &Arc<Profiler>) -> String {
     let mut registry = Registry::with_prefix("proofgate");
     registry.register_collector(Box::new(Arc::clone(profiler)));
@@ -18,14 +18,14 @@ pub fn exposition(profiler: &Arc<Profiler>) -> String {
     out
 }
 
-/// What was observed of one stage.
+/// The observations of one stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Observed {
     pub count: u64,
     pub nanoseconds: u64,
 }
 
-/// What was observed of every stage that has series.
+/// Returns the observations of every stage that has series.
 pub fn observed(profiler: &Arc<Profiler>) -> HashMap<String, Observed> {
     let mut stages: HashMap<String, Observed> = HashMap::new();
     for line in exposition(profiler).lines() {
@@ -48,12 +48,12 @@ fn sample(line: &str) -> Option<(&str, &str, f64)> {
     Some((name, stage, value.parse().unwrap()))
 }
 
-/// How often a stage was observed.
+/// Returns the number of observations of a stage.
 pub fn count(profiler: &Arc<Profiler>, stage: &str) -> u64 {
     observed(profiler)[stage].count
 }
 
-/// The nanoseconds of a stage together.
+/// Returns the total nanoseconds of a stage.
 pub fn sum(profiler: &Arc<Profiler>, stage: &str) -> u64 {
     observed(profiler)[stage].nanoseconds
 }

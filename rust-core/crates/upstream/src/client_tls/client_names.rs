@@ -8,7 +8,7 @@ use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, 
 
 use rustls::client::danger::HandshakeSignatureValid;
 
-/// Clients by name: an authority may issue certificates to others as well.
+/// Verifies client certificates by name, because an authority may issue certificates to others as well.
 #[derive(Debug)]
 pub(super) struct ClientNameVerifier {
     inner: Arc<dyn ClientCertVerifier>,
@@ -16,10 +16,10 @@ pub(super) struct ClientNameVerifier {
 }
 
 impl ClientNameVerifier {
-    /// Of whom `issued` accepts, those whose certificate has one of `names` (RFC 6125 section 6.4).
+    /// Accepts certificates that `issued` accepts and that have one of `names` (RFC 6125 section 6.4).
     ///
     /// # Errors
-    /// The name that is none.
+    /// The first name that is not valid.
     pub(super) fn new(issued: Arc<dyn ClientCertVerifier>, names: &[String]) -> Result<Self, String> {
         let names = names
             .iter()

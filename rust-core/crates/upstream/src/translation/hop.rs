@@ -1,4 +1,4 @@
-//! An answer in its provider's dialect, as it is said in another one.
+//! Translates a response from its provider's dialect to another one.
 
 use proofgate_providers::{Dialect, EXCEPTION_PREFIX, event_parts};
 use proofgate_translate::openai_gemini::embeddings;
@@ -10,16 +10,16 @@ use proofgate_translate::{
 
 use super::pair::DialectPair;
 
-/// The version of Anthropic's API that translated requests are written in: it still knows sampling fields.
+/// The version of Anthropic's API for translated requests: it still supports sampling fields.
 const ANTHROPIC_VERSION: &[u8] = b"anthropic-version: 2023-06-01\r\n";
 
-/// The way back over one pair.
+/// The response translation of one pair.
 pub(super) struct Hop {
     pair: DialectPair,
     request_info: RequestContext,
-    /// When the answer was made, in unix seconds.
+    /// When the response was created, in Unix seconds.
     created: u64,
-    /// Tokens of the prompt, about.
+    /// The estimated number of prompt tokens.
     prompt_tokens: u64,
     stream: Option<Stream>,
 }
@@ -47,22 +47,22 @@ impl Hop {
         }
     }
 
-    /// What the provider speaks.
+    /// Returns the dialect of the provider.
     pub(super) fn upstream_dialect(&self) -> Dialect {
         self.pair.upstream_dialect()
     }
 
-    /// Whether the client wants a stream.
+    /// Whether the client requested a stream.
     pub(super) fn is_streamed(&self) -> bool {
         self.request_info.stream
     }
 
-    /// The names of the fields that the request lost.
+    /// Returns the names of the fields that were dropped from the request.
     pub(super) fn dropped_fields(&self) -> &[&'static str] {
         &self.request_info.dropped
     }
 
-    /// Header lines of the request.
+    /// Returns the header lines of the request.
     pub(super) fn header_lines(&self) -> &'static [u8] {
         match self.pair {
             DialectPair::OpenAiAnthropic => ANTHROPIC_VERSION,
@@ -70,7 +70,7 @@ impl Hop {
         }
     }
 
-    /// Writes a whole answer of success.
+    /// Writes a whole success response.
     pub(super) fn write_response(&self, body: &[u8], out: &mut Vec<u8>) -> Result<(), ResponseError> {
         match self.pair {
             DialectPair::OpenAiAnthropic | DialectPair::OpenAiRawPredict => {
@@ -110,7 +110,7 @@ impl Hop {
         .map(|_usage| ())
     }
 
-    /// Writes what the provider says of a failure. `kind`: how a field of the answer's head names it.
+    /// Writes a failure response of the provider. `kind`: the error type in the response head.
     pub(super) fn write_error(&self, status: u16, kind: Option<&str>, body: &[u8], out: &mut Vec<u8>) {
         match self.pair {
             DialectPair::OpenAiAnthropic | DialectPair::OpenAiRawPredict => {
@@ -131,7 +131,7 @@ impl Hop {
         }
     }
 
-    /// For how many seconds the provider wants no further request, where it says so in an error's body and not in a header.
+    /// Returns the retry delay in seconds, if the provider sends it in an error body instead of a header.
     pub(super) fn retry_after(&self, body: &[u8]) -> Option<u64> {
         match self.pair {
             DialectPair::OpenAiGemini | DialectPair::OpenAiGeminiEmbeddings => {
@@ -141,7 +141,7 @@ impl Hop {
         }
     }
 
-    /// Takes an event of a stream and writes those that the client gets for it.
+    /// Translates an event of a stream and writes the resulting events for the client.
     pub(super) fn translate_event(
         &mut self,
         event: &[u8],
@@ -149,7 +149,7 @@ impl Hop {
     ) -> Result<StreamStatus, ResponseError> {
         let (name, data) = event_parts(event);
         if data.is_empty() {
-            // A comment, or a name alone: what keeps the connection busy.
+            // A comment, or only an event name, which keeps the connection busy.
             return Ok(StreamStatus::InProgress);
         }
         let (pair, asked) = (self.pair, &self.request_info);
@@ -206,7 +206,7 @@ impl Hop {
         }
     }
 
-    /// Whether events of a stream are the client's already.
+    /// Whether stream events are already in the client's dialect.
     pub(super) fn passes_events_through(&self) -> bool {
         matches!(
             self.pair,
@@ -214,8 +214,8 @@ impl Hop {
         )
     }
 
-    /// The body of the provider's stream has ended well: writes the client's end, if the stream has told why it finished. Returns
-    /// whether it has; some providers leave out the mark that follows.
+    /// Handles the regular end of the provider's stream: writes the client's end if the stream stated why it finished.
+    /// Returns whether it did; some providers leave out the end marker.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) -> Result<bool, ResponseError> {
         match &mut self.stream {
             Some(Stream::OpenAiGemini(stream)) => Ok(stream.finish(out)? == StreamStatus::Finished),

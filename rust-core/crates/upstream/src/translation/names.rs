@@ -1,4 +1,4 @@
-//! What fields of chat completions are called by a client that does not speak them.
+//! Field names of chat completions in the client's dialect.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use proofgate_translate::UntranslatableRequest;
 
 use super::pair::DialectPair;
 
-/// Names in chat completions, and those in Anthropic's messages for the same.
+/// Field names of chat completions, and their equivalents in Anthropic Messages.
 const MESSAGES: &[(&str, &str)] = &[
     ("max_completion_tokens", "max_tokens"),
     ("max_tokens", "max_tokens"),
@@ -24,7 +24,7 @@ const MESSAGES: &[(&str, &str)] = &[
     ("user", "metadata.user_id"),
 ];
 
-/// Names in chat completions, and those in OpenAI's Responses for the same.
+/// Field names of chat completions, and their equivalents in OpenAI's Responses.
 const RESPONSES: &[(&str, &str)] = &[
     ("max_completion_tokens", "max_output_tokens"),
     ("max_tokens", "max_output_tokens"),
@@ -49,21 +49,21 @@ fn field_names(near: DialectPair) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// The client's name for a field of chat completions, by the name that its path begins with. Places within it are not the
-/// client's, so they are not told.
+/// Returns the client's name for a chat completions field, by the first name of its path. The rest of the path does not
+/// exist in the client's request, so it is left out.
 fn client_field_name(near: DialectPair, field: &str) -> Option<&'static str> {
     let first = field.split(['.', '[']).next().unwrap_or_default();
     let mut known = field_names(near).iter();
     known.find(|(chat, _)| *chat == first).map(|(_, own)| *own)
 }
 
-/// A refusal on the far side, as the client can read it.
+/// Converts a refusal on the provider's side to the client's field names.
 pub(super) fn client_refusal(near: DialectPair, refused: UntranslatableRequest) -> UntranslatableRequest {
     let param = client_field_name(near, &refused.param).map_or(refused.param, Cow::Borrowed);
     UntranslatableRequest { param, ..refused }
 }
 
-/// Adds what the far side lost.
+/// Adds the fields that were dropped on the provider's side.
 pub(super) fn add_dropped(near: DialectPair, lost: &[&'static str], dropped: &mut Vec<&'static str>) {
     for field in lost {
         let own = client_field_name(near, field).unwrap_or(field);

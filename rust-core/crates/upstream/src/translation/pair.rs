@@ -1,4 +1,4 @@
-//! Two dialects between which one module translates.
+//! Pairs of dialects, each translated by one module.
 
 use proofgate_providers::{Dialect, Family};
 use proofgate_translate::openai_gemini::embeddings;
@@ -8,39 +8,39 @@ use proofgate_translate::{
     openai_responses, responses_openai,
 };
 
-/// Who speaks what.
+/// A client's dialect and a provider's dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DialectPair {
-    /// A client of chat completions, and Anthropic's messages.
+    /// Chat completions to Anthropic Messages.
     OpenAiAnthropic,
-    /// A client of Anthropic's messages, and chat completions.
+    /// Anthropic Messages to chat completions.
     AnthropicOpenAi,
-    /// A client of chat completions, and Google's Gemini.
+    /// Chat completions to Google's Gemini.
     OpenAiGemini,
-    /// A client of OpenAI's embeddings, and Google's.
+    /// OpenAI's embeddings to Google's.
     OpenAiGeminiEmbeddings,
-    /// A client of Google's embeddings: the body names the model besides the path.
+    /// Google's embeddings to Google's: the body names the model as well as the path.
     GeminiEmbeddings,
-    /// A client of chat completions, and Amazon Bedrock's Converse.
+    /// Chat completions to Amazon Bedrock's Converse.
     OpenAiConverse,
-    /// A client of Anthropic's messages, and a Claude model that Amazon Bedrock invokes.
+    /// Anthropic Messages to a Claude model invoked on Amazon Bedrock.
     AnthropicInvoke,
-    /// A client that counts tokens of Anthropic's messages, and Amazon Bedrock's CountTokens.
+    /// Token counting of Anthropic Messages to Amazon Bedrock's CountTokens.
     AnthropicInvokeTokens,
-    /// A client of Anthropic's messages, and a Claude model on Vertex AI.
+    /// Anthropic Messages to a Claude model on Vertex AI.
     AnthropicRawPredict,
-    /// A client of chat completions, and a Claude model on Vertex AI.
+    /// Chat completions to a Claude model on Vertex AI.
     OpenAiRawPredict,
-    /// A client of chat completions, and OpenAI's Responses.
+    /// Chat completions to OpenAI's Responses.
     OpenAiResponses,
-    /// A client of chat completions with custom tools, and the same with functions alone, for another pair to go on with.
+    /// Chat completions with custom tools to chat completions with functions only, as input of another pair.
     ChatFunctions,
-    /// A client of OpenAI's Responses, and chat completions, for another pair to go on with or for a provider that has nothing else.
+    /// OpenAI's Responses to chat completions, as input of another pair or for a provider that supports nothing else.
     ResponsesOpenAi,
 }
 
 impl DialectPair {
-    /// The pair of a client and a provider that knows the model as `model`, if there is one.
+    /// Returns the pair of a client and a provider that knows the model as `model`, if there is one.
     pub(super) fn between(client: Dialect, provider: Family, model: &str) -> Option<DialectPair> {
         match (client, provider) {
             (Dialect::Chat, Family::Anthropic) => Some(DialectPair::OpenAiAnthropic),
@@ -60,7 +60,7 @@ impl DialectPair {
         }
     }
 
-    /// The same of a model on Vertex AI, whose publisher says what is spoken there.
+    /// Returns the pair for a model on Vertex AI, whose publisher determines the dialect.
     pub(super) fn for_publisher(client: Dialect, model: &str) -> Option<DialectPair> {
         match (client, anthropic_raw_predict::supports_messages(model)) {
             (Dialect::Messages, true) => Some(DialectPair::AnthropicRawPredict),
@@ -70,7 +70,7 @@ impl DialectPair {
         }
     }
 
-    /// Whether the provider is told in the body which of Anthropic's betas are used, and not in the head.
+    /// Whether Anthropic's betas are sent to the provider in the body instead of the head.
     pub(super) fn has_betas_in_body(self) -> bool {
         matches!(
             self,
@@ -80,7 +80,7 @@ impl DialectPair {
         )
     }
 
-    /// What the provider speaks.
+    /// Returns the dialect of the provider.
     pub(super) fn upstream_dialect(self) -> Dialect {
         match self {
             DialectPair::OpenAiAnthropic
@@ -98,23 +98,24 @@ impl DialectPair {
         }
     }
 
-    /// How many bytes a request may have at the provider at most, whose body has `length`: a text may become longer by what is
-    /// escaped anew, a message by what frames it, and each of some texts by the name of the model.
+    /// Returns the maximum bytes of the translated request for a body of `length` bytes: escaping may lengthen a text,
+    /// framing a message, and the model's name each text of a batch.
     pub(super) fn max_request_bytes(self, length: usize, model: &str) -> usize {
         let most = length.saturating_mul(2).saturating_add(4096);
         match self {
             DialectPair::OpenAiGeminiEmbeddings | DialectPair::GeminiEmbeddings => {
-                // The shortest of them take three bytes.
+                // The shortest texts take three bytes.
                 let texts = embeddings::MAX_TEXTS.min(length / 3 + 1);
                 most.saturating_add(texts.saturating_mul(model.len().saturating_add(128)))
             }
-            // The shortest custom tools are a seventh of their functions.
+            // The shortest custom tool is a seventh of its function.
             DialectPair::ChatFunctions => most.saturating_mul(4),
             _ => most,
         }
     }
 
-    /// Writes what the provider is sent for a model that the client calls `asked_for`. `betas`: those of Anthropic's that the client uses and may use.
+    /// Writes the request for the provider, for a model that the client calls `asked_for`. `betas`: Anthropic's betas that
+    /// the client uses and may use.
     pub(super) fn write_request(
         self,
         body: &[u8],
@@ -142,7 +143,7 @@ impl DialectPair {
         }
     }
 
-    /// The pair that says what a client says in chat completions.
+    /// Returns the pair that translates a client's dialect to chat completions.
     pub(super) fn to_chat(client: Dialect) -> Option<DialectPair> {
         match client {
             Dialect::Messages => Some(DialectPair::AnthropicOpenAi),
@@ -151,7 +152,7 @@ impl DialectPair {
         }
     }
 
-    /// Writes the chat request that `far` goes on with.
+    /// Writes the chat request that is the input of `far`.
     pub(super) fn write_chat_request(
         self,
         far: DialectPair,

@@ -1,4 +1,4 @@
-//! Connecting to a provider: TCP to it, or a tunnel through a forward proxy, then TLS and the HTTP that it chooses.
+//! Connecting to a provider: TCP or a tunnel through a forward proxy, then TLS and the negotiated HTTP version.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use super::tcp::connect_to;
 use super::tunnel::{ProxyFailure, Tunnels};
 use super::wire::{Socket, Wire};
 
-/// How often one provider's failures are reported.
+/// How often the failures of one provider are logged.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Why no connection was made.
@@ -21,14 +21,14 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 pub enum ConnectError {
     Failed,
     TimedOut,
-    /// The provider was not asked: the process has nothing to reach it with.
+    /// The provider was not contacted, because the process lacks a resource.
     OutOfResources(ResourceShortage),
 }
 
 impl Pool {
-    /// A new connection; of HTTP/2 a stream of a session, which is a new one where none has room.
+    /// Makes a new connection. For HTTP/2 it is a stream of a session, which is new if no session has capacity.
     pub async fn connect(&self, provider: &str) -> Result<UpstreamStream, ConnectError> {
-        // In a box: this future is moved with every request, and connecting is rare and large.
+        // Boxed, because this future is moved with every request, and connecting is rare and large.
         let connecting = Box::pin(self.try_to_connect());
         match tokio::time::timeout(self.route.connect_timeout, connecting).await {
             Ok(Ok(stream)) => Ok(stream),
@@ -48,12 +48,12 @@ impl Pool {
         }
     }
 
-    /// Failures of the forward proxy since the last call, by their kind; none without a proxy.
+    /// Returns the failures of the forward proxy since the last call, by kind; none without a proxy.
     pub fn take_proxy_failures(&self) -> impl Iterator<Item = (ProxyFailure, u64)> + '_ {
         self.tunnels.iter().flat_map(Tunnels::take_failures)
     }
 
-    /// Says on standard error why the provider cannot be reached, at most once a second.
+    /// Logs to standard error why the provider cannot be reached, at most once a second.
     fn report(&self, provider: &str, reason: &str) {
         let now = Instant::now();
         if self
@@ -77,7 +77,7 @@ impl Pool {
         }
     }
 
-    /// Connects, and speaks what the provider chooses.
+    /// Connects, and uses the protocol that the provider chooses.
     async fn establish(&self, sessions: &Sessions) -> io::Result<UpstreamStream> {
         let wire = self.connect_wire().await?;
         let is_http2 = wire.has_negotiated(http2::ALPN).unwrap_or(true);

@@ -1,24 +1,24 @@
-//! Which addresses providers may be reached at.
+//! The addresses at which providers may be reached.
 //!
-//! It is the address that a connection is made to that is looked at, after names are resolved: a name that leads elsewhere
-//! the next time (DNS rebinding) leads nowhere.
+//! The check applies to the address of the connection, after name resolution: a name that resolves differently the next time
+//! (DNS rebinding) gains nothing.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use ipnet::IpNet;
 
-/// What may be reached.
+/// The addresses that may be reached.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Egress {
-    /// These alone; `None` means everything that is not [the machine's own](is_of_the_machine).
+    /// Only these ranges; `None` means everything that is not [forbidden](is_forbidden_address).
     allowed: Option<Vec<IpNet>>,
 }
 
 impl Egress {
-    /// Reads ranges such as `10.0.0.0/8`.
+    /// Parses ranges such as `10.0.0.0/8`.
     ///
     /// # Errors
-    /// The range that is none.
+    /// The text that is not a range.
     pub fn new(allowed: Option<&[String]>) -> Result<Self, String> {
         let range = |text: &String| {
             text.parse()
@@ -30,12 +30,12 @@ impl Egress {
         })
     }
 
-    /// Whether ranges are given, which alone may be reached.
+    /// Whether only configured ranges may be reached.
     pub(super) fn has_ranges(&self) -> bool {
         self.allowed.is_some()
     }
 
-    /// Those of `addresses` that may be reached.
+    /// Returns the `addresses` that may be reached.
     pub(super) fn filter_allowed(&self, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
         let admitted = addresses.iter().filter(|address| self.allows(address.ip()));
         admitted.copied().collect()
@@ -50,19 +50,19 @@ impl Egress {
     }
 }
 
-/// Addresses of services that clouds offer to whatever runs on their machines, credentials of the machine among them.
+/// Addresses of cloud services for the machines that run there, which include the machine's credentials.
 const METADATA: [IpAddr; 9] = [
-    // Amazon, beside 169.254.169.254, and its pods in EKS, beside 169.254.170.23.
+    // Amazon (as 169.254.169.254), and its pods in EKS (as 169.254.170.23).
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23)),
-    // Google, beside 169.254.169.254.
+    // Google (as 169.254.169.254).
     IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
-    // Scaleway, beside 169.254.42.42.
+    // Scaleway (as 169.254.42.42).
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42)),
-    // Oracle, beside 169.254.169.254, and in its first cloud.
+    // Oracle (as 169.254.169.254), and its first cloud.
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe)),
     IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
-    // Akamai, beside 169.254.169.254.
+    // Akamai (as 169.254.169.254).
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xa9fe, 0xa9fe, 0, 0, 0, 0, 1)),
     // Alibaba.
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
@@ -70,7 +70,7 @@ const METADATA: [IpAddr; 9] = [
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
 ];
 
-/// Names that clouds give to the metadata of the machine, for whoever cannot resolve them.
+/// Names of cloud metadata services, for processes that cannot resolve them.
 const METADATA_NAMES: [&str; 4] = [
     "metadata.google.internal",
     "metadata.goog",
@@ -78,13 +78,13 @@ const METADATA_NAMES: [&str; 4] = [
     "instance-data.ec2.internal",
 ];
 
-/// Whether a name is that of the machine's metadata, and so no provider's.
+/// Whether a name is that of a metadata service, and so not of a provider.
 pub(super) fn is_metadata_name(host: &str) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host);
     METADATA_NAMES.iter().any(|name| name.eq_ignore_ascii_case(host))
 }
 
-/// Whether no provider can be at an address: that of the machine's metadata, or one that is nobody's.
+/// Whether no provider can have an address: it is a metadata service, link-local, unspecified, multicast or broadcast.
 fn is_forbidden_address(address: IpAddr) -> bool {
     if METADATA.contains(&address) {
         return true;
@@ -100,8 +100,8 @@ fn is_forbidden_address(address: IpAddr) -> bool {
     }
 }
 
-/// The IPv4 address that a translator on the way makes of an IPv6 address: NAT64 (RFC 6052, also with the prefix of RFC 8215),
-/// 6to4 (RFC 3056); or that it has been written for (IPv4-compatible, RFC 4291 section 2.5.5.1).
+/// Returns the IPv4 address embedded in an IPv6 address: NAT64 (RFC 6052, also with the prefix of RFC 8215), 6to4 (RFC
+/// 3056), or IPv4-compatible (RFC 4291 section 2.5.5.1).
 fn embedded_ipv4(v6: Ipv6Addr) -> Option<Ipv4Addr> {
     let octets = v6.octets();
     let part =

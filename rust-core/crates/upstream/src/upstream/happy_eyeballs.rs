@@ -1,4 +1,4 @@
-//! Connecting to whichever address of a host answers first (RFC 8305).
+//! Connects to the first address of a host that responds (RFC 8305).
 
 use std::future::Future;
 use std::io;
@@ -8,16 +8,16 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// How long an attempt is given before the next address is tried beside it (RFC 8305 section 8).
+/// How long an attempt runs before the next address is tried in parallel (RFC 8305 section 8).
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
-/// Addresses that are tried at most; a host with more is a cluster's, and they are alike.
+/// Maximum number of addresses that are tried; a host with more is a cluster of equivalent addresses.
 const MAX_ATTEMPTS: usize = 16;
 
-/// Connects to one of `addresses`: the next one is tried when those before have failed, or have not answered for a while.
-/// Whoever calls bounds the whole.
+/// Connects to one of `addresses`: the next one is tried when the previous ones failed or have not responded for a while.
+/// The caller limits the total time.
 ///
 /// # Errors
-/// That of the attempt that failed last, when all have.
+/// The error of the last failed attempt, if all failed.
 pub(super) async fn connect<C, F, T>(addresses: &[SocketAddr], connect: C) -> io::Result<T>
 where
     C: Fn(SocketAddr) -> F,
@@ -44,8 +44,8 @@ where
     }
 }
 
-/// The addresses in the order in which they are tried: the resolver's, but families take turns, so that one that leads
-/// nowhere costs one delay (RFC 8305 section 4).
+/// Returns the addresses in the order in which they are tried: the resolver's order with alternating families, so that an
+/// unreachable family costs one delay (RFC 8305 section 4).
 fn interleave(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
     let first_is_ipv6 = addresses.first().is_some_and(SocketAddr::is_ipv6);
     let (mut first, mut second): (Vec<SocketAddr>, Vec<SocketAddr>) = addresses
@@ -88,8 +88,8 @@ mod tests {
         assert!(interleave(&[]).is_empty());
     }
 
-    /// Connects to addresses of which some are silent, some refuse and others answer; says to which it came, after how
-    /// many milliseconds, and how many were tried.
+    /// Connects to addresses of which some are silent, some refuse and others accept; returns the connected address, the
+    /// milliseconds it took, and the number of attempts.
     async fn race(
         addresses: &[SocketAddr],
         silent: &[usize],

@@ -1,12 +1,12 @@
-//! Whether a provider is worth asking for a model, by the outcomes of earlier requests.
+//! The health of a provider and its models, from the outcomes of earlier requests.
 //!
-//! Providers limit and overload each model by itself, so what one says of a request (429, `Retry-After`, 503, silence) holds for
-//! the model that was asked for, as the provider names it. Only where no connection comes about, or the provider takes not
-//! all of a request, no model can be reached: that holds for the whole provider.
+//! Providers limit and overload each model separately, so their response to a request (429, `Retry-After`, 503, a timeout)
+//! applies to the requested model, under the provider's name for it. Only a failure to connect or to send the whole request
+//! affects all models, and so the provider.
 //!
-//! After [`condition::FAILURE_THRESHOLD`] attempts in a row that failed, requests go to another target for a while, wherever their model has one;
-//! then one request is let through as a probe, and the next one if nothing is heard of that soon. A model that has no other
-//! target is sent to its provider all the same: nothing would be gained by failing for it.
+//! After [`condition::FAILURE_THRESHOLD`] consecutive failures, requests go to another target for a while, if their model
+//! has one. Then one request is let through as a probe, and the next one if that has no result soon. A model without another
+//! target is still sent to its provider: failing at once would gain nothing.
 
 mod condition;
 
@@ -22,37 +22,37 @@ use proofgate_ledger::record::SendOutcome;
 use self::condition::{CircuitBreaker, Probe};
 use super::rate::{RateLimiter, RateReservation};
 
-/// Requests for each of which one may be sent again to the same provider, and what is saved up of that at most.
+/// Requests that earn one retry at the same provider, and the maximum of requests saved up for retries.
 const REQUESTS_PER_RETRY: u32 = 10;
 const MAX_SAVED_RETRIES: u32 = 10 * REQUESTS_PER_RETRY;
-/// Models of one provider whose failures are remembered, at most: behind a wildcard, clients choose the names.
+/// Maximum number of models of one provider whose failures are tracked: behind a wildcard, clients choose the names.
 const MAX_MODELS: usize = 1024;
 
-/// What the outcome of an attempt says of its provider and the model there.
+/// What the outcome of an attempt means for its provider and the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The model answers.
+    /// The model responds.
     Healthy,
-    /// The provider could not be reached, or took not all of the request.
+    /// The provider could not be reached, or did not accept the whole request.
     Unreachable,
-    /// The model does not answer, or the provider says that it cannot.
+    /// The model does not respond, or the provider reports that it cannot.
     Failed,
-    /// The model is to be left alone for so long.
+    /// The model must not be called for this time.
     Busy(Duration),
-    /// Nothing follows from it.
+    /// It means nothing for the health.
     Inconclusive,
 }
 
 /// The health of a provider.
 pub struct Health {
-    /// Whether it can be reached.
+    /// Whether the provider can be reached.
     connectivity: Rc<CircuitBreaker>,
-    /// Those of its models that are not well, by the names that it has for them; at most [`MAX_MODELS`].
+    /// Its unhealthy models, by the provider's names; at most [`MAX_MODELS`].
     models: RefCell<HashMap<Box<str>, Rc<CircuitBreaker>>>,
     in_flight: Cell<u32>,
-    /// What is left for sending again.
+    /// Saved-up retries, in units of requests.
     saved_retries: Cell<u32>,
-    /// What it was asked of late.
+    /// Its recent rate of requests and tokens.
     rate: RateLimiter,
 }
 
@@ -69,13 +69,13 @@ impl Default for Health {
 }
 
 impl Health {
-    /// Whether the provider is to be asked, apart from what is known of a model.
+    /// Whether the provider may be called, regardless of the model.
     pub(crate) fn is_reachable(&self, now: Instant) -> bool {
         self.connectivity.is_available(now)
     }
 
-    /// Whether a request for the model that `name` returns, if it could go to another target, should come here. The name is
-    /// asked for only while some model is not well.
+    /// Whether a request for the model that `name` returns should go here even if it could go to another target. `name` is
+    /// called only while some model is unhealthy.
     pub(crate) fn is_available<'n>(&self, name: impl FnOnce() -> Cow<'n, str>, now: Instant) -> bool {
         self.is_reachable(now) && {
             let models = self.models.borrow();
@@ -83,24 +83,24 @@ impl Health {
         }
     }
 
-    /// Whether it, or one of its models, is passed over.
+    /// Whether the provider, or one of its models, is currently skipped.
     pub fn is_skipped(&self, now: Instant) -> bool {
         let models = self.models.borrow();
         !self.is_reachable(now) || models.values().any(|model| !model.is_available(now))
     }
 
-    /// Requests that are under way there.
+    /// Returns the number of requests in flight.
     pub fn in_flight(&self) -> u32 {
         self.in_flight.get()
     }
 
-    /// How long no request may be sent there within `limits`; `None` when one may be.
+    /// Returns how long `limits` forbid a request; `None` if one may be sent now.
     pub(super) fn rate_limit_delay(&self, limits: RateLimits, now: Instant) -> Option<Duration> {
         self.rate.delay(limits, now)
     }
 
-    /// Counts a request for `model` that may come to `tokens` as under way, until what is returned is dropped. `mark_complete`:
-    /// whether all of it is there; for one that its client still sends nobody waits.
+    /// Counts a request for `model` that may use up to `tokens` as in flight, until the returned permit is dropped.
+    /// `is_whole`: whether the request is complete; no other request waits for a probe that its client is still sending.
     pub(super) fn start_request(
         self: &Rc<Self>,
         now: Instant,
@@ -125,13 +125,13 @@ impl Health {
         attending
     }
 
-    /// Whether a request may be sent here once more; that it is counts then.
+    /// Takes one retry at this provider, if one is saved up.
     pub fn take_retry(&self) -> bool {
         let left = self.saved_retries.get().checked_sub(REQUESTS_PER_RETRY);
         left.map(|left| self.saved_retries.set(left)).is_some()
     }
 
-    /// The condition of a model that is not well; `None` of one that is.
+    /// Returns the breaker of an unhealthy model; `None` for a healthy one.
     fn breaker_for(&self, model: &str) -> Option<Rc<CircuitBreaker>> {
         let models = self.models.borrow();
         match models.is_empty() {
@@ -140,14 +140,14 @@ impl Health {
         }
     }
 
-    /// The condition of a model of which something bad is to be remembered.
+    /// Returns the breaker of a model whose failure is to be tracked, and creates it if necessary.
     fn breaker_or_insert(&self, model: &str) -> Rc<CircuitBreaker> {
         if let Some(known) = self.breaker_for(model) {
             return known;
         }
         let mut models = self.models.borrow_mut();
         if models.len() >= MAX_MODELS {
-            // One without a pause has least to lose, else the one whose pause ends first.
+            // Evicts a breaker without a pause, which loses least, otherwise the one whose pause ends first.
             let first = models.iter().min_by_key(|(_, model)| model.paused_until());
             if let Some(name) = first.map(|(name, _)| name.clone()) {
                 models.remove(&name);
@@ -156,7 +156,7 @@ impl Health {
         Rc::clone(models.entry(model.into()).or_default())
     }
 
-    /// A request for `model` that began at `began` was answered.
+    /// Records that a request for `model` that started at `began` got a response.
     fn record_success(&self, model: &str, began: Instant) {
         let is_over = self
             .breaker_for(model)
@@ -167,18 +167,18 @@ impl Health {
     }
 }
 
-/// A request that is under way at a provider.
+/// A request in flight at a provider.
 pub struct InFlightPermit {
     health: Rc<Health>,
     started_at: Instant,
-    /// What it was let through to show: whether the provider is well again, and the model.
+    /// The probes that it carries: for the provider and for the model.
     probes: [Option<Probe>; 2],
-    /// What it took of the provider's limits, until that is settled.
+    /// What it reserved of the provider's rate limits, until it is settled.
     reservation: Option<RateReservation>,
 }
 
 impl InFlightPermit {
-    /// Takes note of its outcome; `model` is what it was sent for, as at its begin.
+    /// Records its outcome; `model` is the same as at its start.
     pub fn record_verdict(&mut self, verdict: Verdict, model: &str, now: Instant) {
         let [probed_reach, probed_model] = self.probes.each_mut().map(|probe| probe.take().is_some());
         let (health, began) = (&*self.health, self.started_at);
@@ -202,14 +202,14 @@ impl InFlightPermit {
         }
     }
 
-    /// All of it is there: from now on others wait for it, if it was let through as a probe.
+    /// Marks the request as complete: from now on others wait for it if it is a probe.
     pub fn mark_complete(&mut self, now: Instant) {
         for probe in self.probes.iter_mut().flatten() {
             probe.mark_complete(now);
         }
     }
 
-    /// Its end: how far it came, and the tokens that it used, where they are known.
+    /// Settles its reservation: how far it was sent, and the tokens that it used, if known.
     pub fn settle(mut self, sent: SendOutcome, used: Option<u64>) {
         if let Some(taken) = self.reservation.take() {
             self.health.rate.settle(taken, sent, used);
@@ -222,7 +222,7 @@ impl Drop for InFlightPermit {
         self.health
             .in_flight
             .set(self.health.in_flight.get().saturating_sub(1));
-        // It was turned away before anything of it was sent.
+        // It was rejected before anything was sent.
         if let Some(taken) = self.reservation.take() {
             self.health.rate.settle(taken, SendOutcome::No, Some(0));
         }

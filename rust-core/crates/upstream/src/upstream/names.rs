@@ -1,8 +1,8 @@
 //! The addresses of one host.
 //!
-//! Names are resolved by the system (`getaddrinfo`), because it alone knows `/etc/hosts`, the search domains and `ndots`
-//! of a pod as everything else in the pod does. It blocks, cannot be cancelled and tells no time to live. So it runs on
-//! threads of its own, which nothing waits for when the worker ends, and what it found is believed for a short while.
+//! Names are resolved by the system (`getaddrinfo`), because only it applies `/etc/hosts`, the search domains and `ndots` of
+//! a pod as other processes in the pod do. It blocks, cannot be cancelled and returns no time to live. So it runs on its own
+//! threads, which shutdown does not wait for, and its results are valid for a short time.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -17,21 +17,22 @@ use proofgate_base::priority;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-/// From what age on addresses are looked up anew, ahead of need, by the next connection that uses them.
+/// The age from which addresses are refreshed in the background by the next connection that uses them.
 const REFRESH_AFTER: Duration = Duration::from_secs(5);
-/// From what age on addresses are not used any more.
+/// The maximum age of addresses that are used.
 const MAX_AGE: Duration = Duration::from_secs(30);
-/// How long a name is not looked up again after that has failed.
+/// How long a name is not looked up again after a failure.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Look-ups under way at a time in one process, and those that may wait. One for each provider is all there ever is.
+/// Threads for concurrent look-ups in one process, and the length of their queue. There is at most one look-up for each
+/// provider.
 const RESOLVER_THREADS: usize = 4;
 const MAX_QUEUED: usize = 64;
 
-/// What a system's resolver does: all addresses of a host.
+/// Returns all addresses of a host, like the system's resolver.
 pub(super) type LookupFn = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
 
-/// A look-up that a resolver thread is asked for.
+/// A request to a resolver thread.
 struct LookupRequest {
     host: String,
     port: u16,
@@ -45,21 +46,21 @@ pub(super) struct Resolver {
 }
 
 impl Resolver {
-    /// The one of this process.
+    /// Returns the resolver of this process.
     pub(super) fn system() -> Self {
         static SYSTEM: LazyLock<Resolver> =
             LazyLock::new(|| Resolver::start(|host, port| Ok((host, port).to_socket_addrs()?.collect())));
         SYSTEM.clone()
     }
 
-    /// Starts threads of which nobody awaits the end: they end when nobody can ask them any more.
+    /// Starts detached threads: they end when no handle to them is left.
     pub(super) fn start(look_up: LookupFn) -> Self {
         let (questions, asked) = sync_channel(MAX_QUEUED);
         let asked = Arc::new(Mutex::new(asked));
         for _ in 0..RESOLVER_THREADS {
             let asked = Arc::clone(&asked);
             let thread = thread::Builder::new().name("names".into());
-            // Without any thread every question is refused, because nobody listens.
+            // If no thread starts, every look-up fails, because nothing receives it.
             let _ = thread.spawn(move || serve_lookups(&asked, look_up));
         }
         Resolver { requests: questions }
@@ -77,24 +78,24 @@ fn serve_lookups(asked: &Mutex<Receiver<LookupRequest>>, look_up: LookupFn) {
     }
 }
 
-/// A host, and what is known of its addresses.
+/// A host, and the known results of its look-ups.
 pub(super) struct HostAddresses {
     host: String,
     port: u16,
     resolver: Resolver,
     lookup: RefCell<Lookup>,
-    /// Whether a look-up is under way.
+    /// Whether a look-up is in progress.
     is_resolving: Cell<bool>,
     resolved: Notify,
 }
 
 enum Lookup {
     Unresolved,
-    /// Since when.
+    /// The addresses, and when they were found.
     Addresses(Rc<[SocketAddr]>, Instant),
-    /// Why there are none, and since when.
+    /// Why there are none, and when the look-up failed.
     Failure(io::ErrorKind, String, Instant),
-    /// It is an address itself.
+    /// The host is an IP address.
     Literal(Rc<[SocketAddr]>),
 }
 
@@ -114,10 +115,10 @@ impl HostAddresses {
         })
     }
 
-    /// The host's addresses, at once where they are known.
+    /// Returns the host's addresses, immediately if they are known.
     ///
     /// # Errors
-    /// What the system's resolver says.
+    /// The error of the system's resolver.
     pub(super) async fn addresses(self: &Rc<Self>) -> io::Result<Rc<[SocketAddr]>> {
         loop {
             let answered = self.resolved.notified();
@@ -138,7 +139,7 @@ impl HostAddresses {
         }
     }
 
-    /// No connection could be made to any of the addresses: they are not used again unless they are new.
+    /// Discards the addresses, because no connection to any of them could be made, unless they are new.
     pub(super) fn invalidate(&self) {
         let mut known = self.lookup.borrow_mut();
         if matches!(&*known, Lookup::Addresses(_, since) if since.elapsed() >= RETRY_DELAY) {
@@ -146,7 +147,7 @@ impl HostAddresses {
         }
     }
 
-    /// Looks the name up, unless that is under way.
+    /// Looks the name up, unless a look-up is in progress.
     fn resolve(self: &Rc<Self>) {
         if self.is_resolving.replace(true) {
             return;
@@ -175,7 +176,7 @@ impl HostAddresses {
         let mut known = self.lookup.borrow_mut();
         match found {
             Ok(addresses) if !addresses.is_empty() => *known = Lookup::Addresses(addresses.into(), now),
-            // What is known may be used until it is too old: a name server that fails does not end what works.
+            // Known addresses are used until they are too old: a failing name server does not interrupt service.
             _ if matches!(&*known, Lookup::Addresses(_, since) if since.elapsed() < MAX_AGE) => {}
             Ok(_) => *known = Lookup::Failure(io::ErrorKind::NotFound, "it has no address".into(), now),
             Err(error) => *known = Lookup::Failure(error.kind(), error.to_string(), now),

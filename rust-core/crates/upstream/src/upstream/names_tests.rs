@@ -13,7 +13,7 @@ fn loopback(port: u16) -> Vec<SocketAddr> {
     vec![(Ipv4Addr::LOCALHOST, port).into()]
 }
 
-/// A resolver that the test plays itself.
+/// A resolver that the test controls.
 struct Played {
     names: Rc<HostAddresses>,
     asked: Receiver<LookupRequest>,
@@ -28,7 +28,7 @@ impl Played {
         }
     }
 
-    /// The addresses when the resolver, if it is asked, says `found`; and how often it was asked.
+    /// Returns the addresses if the resolver, when called, returns `found`; and how often it was called.
     async fn look_up(&self, found: io::Result<Vec<SocketAddr>>) -> (io::Result<Vec<SocketAddr>>, usize) {
         let names = Rc::clone(&self.names);
         let wanted = tokio::task::spawn_local(async move { names.addresses().await });
@@ -41,7 +41,7 @@ impl Played {
             let _ = question.reply.send(found.take().unwrap_or_else(again));
         }
         let wanted = wanted.await.unwrap().map(|addresses| addresses.to_vec());
-        // What came late is learnt by a task of its own.
+        // A late result is stored by a separate task.
         for _ in 0..4 {
             yield_now().await;
         }
@@ -167,7 +167,7 @@ async fn the_system_knows_this_machine() {
 static ASKED: AtomicUsize = AtomicUsize::new(0);
 static OPEN: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
 
-/// A name server that does not answer until the test is over.
+/// A name server that does not respond until the test is over.
 fn hang(_: &str, _: u16) -> io::Result<Vec<SocketAddr>> {
     ASKED.fetch_add(1, Ordering::SeqCst);
     let open = OPEN.0.lock().unwrap();

@@ -1,4 +1,4 @@
-//! The connections that lead to one provider, and how it is reached.
+//! The connections to one provider, and how it is reached.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -17,9 +17,9 @@ use super::tls::{Tls, TlsTrust};
 use super::tunnel::{Proxy, Tunnels};
 use crate::refusals::RefusalLog;
 
-/// Idle connections kept for each provider.
+/// Maximum number of idle connections kept for each provider.
 const MAX_IDLE: usize = 1024;
-/// How long they may idle, unless the provider's configuration sets it.
+/// How long they may be idle, unless the provider's configuration sets it.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 /// How a provider is reached.
@@ -30,17 +30,17 @@ pub struct Route {
     pub(super) tls: Option<Tls>,
     pub(super) connect_timeout: Duration,
     pub(super) egress: Egress,
-    /// `None` where connections are made to the provider itself.
+    /// `None` if connections are direct.
     proxy: Option<Proxy>,
-    /// How long a connection may idle.
+    /// How long a connection may be idle.
     keep_alive: Duration,
 }
 
 impl Route {
-    /// Prepares the route to a base URL, through `proxy` where there is one.
+    /// Prepares the route to a base URL, through `proxy` if there is one.
     ///
     /// # Errors
-    /// What TLS has against `trust`; never with a key.
+    /// A TLS mistake in `trust`; never with a key.
     pub fn new(
         base: BaseUrl,
         trust: TlsTrust,
@@ -62,7 +62,7 @@ impl Route {
         })
     }
 
-    /// The same, with connections that may idle for so long.
+    /// Returns the route with this idle timeout, or the default if it is `None`.
     #[must_use]
     pub(crate) fn with_keep_alive(self, keep_alive: Option<Duration>) -> Self {
         let keep_alive = keep_alive.unwrap_or(KEEP_ALIVE);
@@ -70,26 +70,26 @@ impl Route {
     }
 }
 
-/// Connections to one place, and those of them that wait for the next request.
+/// The connections over one route, and the idle ones among them.
 pub struct Pool {
     pub(super) route: Route,
-    /// How the provider is; it outlives a configuration, as the connections do.
+    /// The health of the provider; it outlives a configuration, as the connections do.
     pub health: Rc<Health>,
     pub(super) host_addresses: Rc<HostAddresses>,
     pub(super) tunnels: Option<Tunnels>,
     pub(super) sockets: Rc<UpstreamSockets>,
     pub(super) idle: RefCell<Vec<IdleConnection>>,
-    /// Those of HTTP/2, where that may be spoken.
+    /// The HTTP/2 sessions, if HTTP/2 may be used.
     pub(super) sessions: Option<Sessions>,
     pub(super) warm_up: WarmUp,
-    /// How long a connection may idle.
+    /// How long a connection may be idle.
     keep_alive: Cell<Duration>,
-    /// Whether another way has taken its place: no connection is kept any more.
+    /// Whether another route has replaced it: connections are not kept any more.
     pub(super) is_retired: Cell<bool>,
-    /// When [`Pool::close_expired`] was called last: near enough to know how long a connection has idled.
+    /// When [`Pool::close_expired`] was last called: exact enough to know how long a connection has been idle.
     last_sweep: Cell<Instant>,
     pub(super) last_report: Cell<Option<Instant>>,
-    /// When it refused a key or a model.
+    /// When the provider refused a key or a model.
     pub(crate) refusal_log: RefusalLog,
 }
 
@@ -98,7 +98,7 @@ pub(super) struct IdleConnection {
     idle_since: Instant,
 }
 
-/// Connections that are being made for nobody.
+/// Connections that are made ahead of need.
 #[derive(Default)]
 pub(super) struct WarmUp {
     pub(super) in_progress: Cell<usize>,
@@ -108,7 +108,7 @@ pub(super) struct WarmUp {
 
 impl Pool {
     pub fn new(route: Route, sockets: &Rc<UpstreamSockets>) -> Self {
-        // Without TLS nobody chooses.
+        // Without TLS there is no protocol negotiation.
         let may_be_http2 = match route.http {
             Http::Http1 => false,
             Http::Auto => route.base.tls,
@@ -131,9 +131,9 @@ impl Pool {
         }
     }
 
-    /// The connections of a provider that is reached over `route` from now on: those that it has, where they lead there,
-    /// else new ones, and those that it has end with the requests that they carry. Where only the way has changed, the
-    /// provider is as it was.
+    /// Returns the connections of a provider that is reached over `route` from now on: the existing ones if the route is the
+    /// same, otherwise new ones. Replaced connections end when their requests do. The health is kept if only the way to the
+    /// same base URL has changed.
     pub fn reuse_or_new(before: Option<&Rc<Self>>, route: Route, sockets: &Rc<UpstreamSockets>) -> Rc<Self> {
         let Some(before) = before else {
             return Pool::new(route, sockets).into_shared();
@@ -155,7 +155,7 @@ impl Pool {
         pool.into_shared()
     }
 
-    /// Shares it, also with what closes idle connections when sockets are short.
+    /// Shares the pool, and registers it to have idle connections closed when sockets run out.
     fn into_shared(self) -> Rc<Self> {
         let pool = Rc::new(self);
         let weak: Weak<Self> = Rc::downgrade(&pool);
@@ -163,12 +163,12 @@ impl Pool {
         pool
     }
 
-    /// Whether it leads to the place that `route` leads to, whatever the way.
+    /// Whether it has the same base URL as `route`, regardless of proxy and trust.
     pub(crate) fn has_same_base(&self, route: &Route) -> bool {
         self.route.base == route.base
     }
 
-    /// Whether its connections lead where those of `route` would, over the same trust.
+    /// Whether its connections are equivalent to those over `route`, with the same trust.
     pub(crate) fn has_same_route(&self, route: &Route) -> bool {
         let Route {
             base,
@@ -188,8 +188,7 @@ impl Pool {
             && *proxy == route.proxy
     }
 
-    /// A connection on which others have been answered, if one of them can serve again; of HTTP/2 a stream of one that is
-    /// there.
+    /// Returns an idle connection that can be reused, or for HTTP/2 a stream of an existing session.
     pub fn take_idle(&self) -> Option<UpstreamStream> {
         if let Some(sessions) = &self.sessions
             && let Some(stream) = sessions.acquire_stream()
@@ -205,7 +204,7 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection whose last exchange ended cleanly, unless its request had not left whole.
+    /// Keeps a connection whose last exchange ended cleanly, unless its request was not sent completely.
     pub fn put_back(&self, stream: UpstreamStream) {
         let Some(stream) = stream.into_reusable() else {
             return;
@@ -219,13 +218,13 @@ impl Pool {
         }
     }
 
-    /// Connections that wait for a request; every session of HTTP/2 does.
+    /// Returns the number of idle connections, including every HTTP/2 session.
     pub fn idle_count(&self) -> usize {
         let sessions = self.sessions.as_ref().map_or(0, Sessions::count);
         self.idle.borrow().len() + sessions
     }
 
-    /// Closes connections that have idled too long; to be called once a second.
+    /// Closes connections that have been idle for too long; called once a second.
     pub fn close_expired(&self, now: Instant) {
         let keep_alive = self.keep_alive.get();
         self.last_sweep.set(now);

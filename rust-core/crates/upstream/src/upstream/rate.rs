@@ -1,7 +1,7 @@
-//! How much a provider may be asked in a minute, by what it allows whoever pays for the gateway's key.
+//! Limits the requests and tokens per minute to what a provider allows for the gateway's key.
 //!
-//! Two token buckets that fill steadily, kept as the time at which they are full (the generic cell rate algorithm): one
-//! comparison and one addition for a request, with the time that the request has already.
+//! Two token buckets that refill steadily, stored as the time at which they are full (the generic cell rate algorithm): one
+//! comparison and one addition per request, with the time that the request has already.
 
 use std::cell::Cell;
 use std::num::NonZeroU64;
@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 use proofgate_config::RateLimits;
 use proofgate_ledger::record::SendOutcome;
 
-/// What a full bucket holds: as much as flows in so long. Azure counts over ten seconds, others over longer.
+/// The capacity of a bucket, as the time in which it refills. Azure counts over ten seconds, others over longer.
 const BURST: Duration = Duration::from_secs(10);
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What has been asked of a provider.
+/// The recent use of a provider.
 #[derive(Debug, Default)]
 pub(crate) struct RateLimiter {
     requests: Bucket,
     tokens: Bucket,
 }
 
-/// What a request took of both, to be given back as far as it was not used.
+/// What a request took from both buckets; the unused part is released.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RateReservation {
     limits: RateLimits,
@@ -29,10 +29,10 @@ pub struct RateReservation {
 }
 
 impl RateLimiter {
-    /// How long no request may go there; `None` when one may go now.
+    /// Returns how long no request may be sent; `None` if one may be sent now.
     ///
-    /// Tokens are lent: a request goes as long as any are left, and what it takes beyond them the next ones wait for. So one
-    /// that is larger than the bucket is served, too.
+    /// Tokens can be overdrawn: a request is sent as long as any are left, and the next ones wait for what it takes beyond
+    /// them. So a request that is larger than the bucket is served, too.
     pub fn delay(&self, limits: RateLimits, now: Instant) -> Option<Duration> {
         let requests = limits.requests_per_minute;
         let tokens = limits.tokens_per_minute;
@@ -41,7 +41,7 @@ impl RateLimiter {
         requests.max(tokens)
     }
 
-    /// Takes a request that may come to `tokens`.
+    /// Takes one request and up to `tokens` from the buckets.
     pub fn reserve(&self, limits: RateLimits, tokens: u64, now: Instant) -> RateReservation {
         if let Some(limit) = limits.requests_per_minute {
             self.requests.consume(limit, 1, now);
@@ -49,13 +49,13 @@ impl RateLimiter {
         let Some(limit) = limits.tokens_per_minute else {
             return RateReservation { limits, tokens: 0 };
         };
-        // Whatever a client says that it may come to, it holds up others for a minute at most.
+        // Whatever a client says that it may use, it delays others for at most a minute.
         let tokens = tokens.min(limit.get());
         self.tokens.consume(limit, tokens, now);
         RateReservation { limits, tokens }
     }
 
-    /// Corrects what a request took by what it came to; `used`: its tokens, where they are known.
+    /// Corrects a reservation to the actual use; `used`: its tokens, if known.
     pub fn settle(&self, taken: RateReservation, sent: SendOutcome, used: Option<u64>) {
         let RateReservation { limits, tokens } = taken;
         if sent == SendOutcome::No
@@ -71,17 +71,17 @@ impl RateLimiter {
     }
 }
 
-/// A bucket that fills steadily.
+/// A bucket that refills steadily.
 #[derive(Debug, Default)]
 struct Bucket {
-    /// When it is full; `None` for one of which nothing was ever taken.
+    /// When it is full; `None` if nothing was ever taken.
     full_at: Cell<Option<Instant>>,
 }
 
 impl Bucket {
-    /// How long it takes until there is something in it; `None` when there is.
+    /// Returns how long it takes until one unit is available; `None` if there is one.
     fn delay(&self, limit: NonZeroU64, now: Instant) -> Option<Duration> {
-        // One unit is always held, however slowly it flows in.
+        // The bucket always holds one unit, however slowly it refills.
         let most = BURST.max(refill_time(limit, 1));
         let missing = self.full_at.get()?.saturating_duration_since(now);
         let until_one = (missing + refill_time(limit, 1)).saturating_sub(most);
@@ -106,7 +106,7 @@ impl Bucket {
     }
 }
 
-/// How long `amount` takes to flow in.
+/// Returns how long `amount` takes to refill.
 fn refill_time(limit: NonZeroU64, amount: u64) -> Duration {
     let nanos = u128::from(amount) * MINUTE.as_nanos() / u128::from(limit.get());
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
@@ -123,7 +123,7 @@ mod tests {
         }
     }
 
-    /// Sends as many requests as may go at once.
+    /// Sends requests until the limit stops them; returns how many.
     fn send_all(rate: &RateLimiter, limits: RateLimits, tokens: u64, now: Instant) -> u32 {
         let mut sent = 0;
         while rate.delay(limits, now).is_none() && sent < 10_000 {

@@ -1,4 +1,4 @@
-//! What a request goes through, and its answer.
+//! The transport of a request and its response.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -12,7 +12,7 @@ use tokio::task::coop::unconstrained;
 use super::http2::Http2Stream;
 use super::wire::Wire;
 
-/// What carries a request to a provider and its answer back.
+/// Carries a request to a provider and its response back.
 pub struct UpstreamStream {
     transport: Transport,
     /// Whether another request may follow on it.
@@ -20,7 +20,7 @@ pub struct UpstreamStream {
 }
 
 enum Transport {
-    /// A connection of its own.
+    /// A dedicated connection.
     Http1(Wire),
     /// A stream of a session, for one request.
     Http2(Box<Http2Stream>),
@@ -43,7 +43,7 @@ impl UpstreamStream {
         }
     }
 
-    /// Keeps it from carrying another request: the last one did not leave whole.
+    /// Prevents another request on it, because the last one was not sent completely.
     pub fn forbid_reuse(&mut self) {
         self.reusable = false;
     }
@@ -52,8 +52,8 @@ impl UpstreamStream {
         !self.reusable
     }
 
-    /// Whether another request may follow on it: nothing that was sent is incomplete, and there is nothing to read. Bytes
-    /// or an end that nobody asked for make it unusable; over TLS also those that have been decrypted already.
+    /// Whether another request may follow on it: the last one was sent completely, and there is nothing to read. Unexpected
+    /// bytes or an end make it unusable; over TLS that includes bytes that are already decrypted.
     pub(crate) fn can_be_reused(&mut self) -> bool {
         let mut byte = [0];
         let mut context = Context::from_waker(Waker::noop());
@@ -61,11 +61,12 @@ impl UpstreamStream {
             return false;
         };
         let read = poll_fn(|context| Pin::new(&mut *wire).poll_read(context, &mut ReadBuf::new(&mut byte)));
-        // Whose turn is over finds every read pending, and would take this one for usable unseen.
+        // `unconstrained`: a task whose budget is used up finds every read pending, and would take this connection for
+        // usable.
         self.reusable && pin!(unconstrained(read)).poll(&mut context).is_pending()
     }
 
-    /// Bytes that the socket has taken so far, of TLS the encrypted ones; 0 where it is others', too.
+    /// Returns the bytes that the socket has accepted so far, encrypted ones for TLS; 0 if the socket is shared.
     pub fn bytes_written(&self) -> u64 {
         match &self.transport {
             Transport::Http1(wire) => wire.bytes_written(),
@@ -73,7 +74,7 @@ impl UpstreamStream {
         }
     }
 
-    /// Whether the other side has looked at nothing of what was sent since so many bytes were [taken](Self::taken).
+    /// Whether the peer has processed nothing of what was sent since [`Self::bytes_written`] returned `taken_before`.
     pub(crate) fn is_undelivered_since(&self, taken_before: u64) -> bool {
         match &self.transport {
             Transport::Http1(wire) => wire.bytes_written() == taken_before,
@@ -81,12 +82,12 @@ impl UpstreamStream {
         }
     }
 
-    /// Whether the provider has said that it did not look at the request, all of which has left.
+    /// Whether the provider has reported that it did not process the request, all of which was sent.
     pub(crate) fn is_unprocessed(&self) -> bool {
         matches!(&self.transport, Transport::Http2(stream) if stream.is_unprocessed())
     }
 
-    /// Sends the head of a request on its own, where the protocol has heads of its own; says whether it does.
+    /// Sends the head of a request separately, if the protocol requires it; returns whether it does.
     ///
     /// # Errors
     /// Nothing of it was sent.
@@ -97,19 +98,19 @@ impl UpstreamStream {
         }
     }
 
-    /// Whether a body has an end of its own, so that one without a length needs no chunks.
+    /// Whether the protocol delimits bodies, so that one without a length needs no chunks.
     pub fn delimits_bodies(&self) -> bool {
         matches!(self.transport, Transport::Http2(_))
     }
 
-    /// Ends a body that has no length, where [that](Self::ends_bodies) is to be said apart.
+    /// Ends a body that has no length, if the protocol [delimits bodies](Self::delimits_bodies).
     pub fn finish_body(&mut self) {
         if let Transport::Http2(stream) = &mut self.transport {
             stream.finish_body();
         }
     }
 
-    /// A connection that may carry another request; what is none is left as its protocol wants it.
+    /// Returns a connection that may carry another request; otherwise finishes it as its protocol requires.
     pub(super) fn into_reusable(self) -> Option<Self> {
         match self.transport {
             _ if !self.reusable => None,
@@ -121,8 +122,8 @@ impl UpstreamStream {
         }
     }
 
-    /// Reads to the end of `buffer`, in which it makes room for `room` bytes at least; 0 is the end of the stream. While it waits an empty buffer has no
-    /// memory: `lent` is that of everybody, and of the connections that wait one reads at a time.
+    /// Appends to `buffer`, which is grown by at least `room` bytes; 0 is the end of the stream. An empty buffer has no
+    /// memory while it waits: it borrows `lent`, which all waiting connections share and one uses at a time.
     pub fn poll_fill(
         &mut self,
         context: &mut Context<'_>,

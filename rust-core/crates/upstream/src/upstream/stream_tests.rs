@@ -30,12 +30,12 @@ fn acceptor() -> TlsAcceptor {
             PrivateKeyDer::from_pem_slice(KEY.as_bytes()).unwrap(),
         );
     let mut config = config.unwrap();
-    // What the tests wait for is all that arrives.
+    // The data that the tests wait for is all that arrives.
     config.send_tls13_tickets = 0;
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// What an upstream sends behind the answer that was asked for.
+/// What an upstream sends after the requested response.
 #[derive(Clone, Copy, PartialEq)]
 enum Behind {
     Nothing,
@@ -43,8 +43,8 @@ enum Behind {
     Leave,
 }
 
-/// Whether a connection can serve again on which `answer` and what is behind it arrived together, and of which exactly
-/// the answer has been read.
+/// Whether a connection can be reused after `answer` and what follows it arrived together, and exactly the response was
+/// read.
 async fn can_serve_again(behind: Behind) -> bool {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/v1", listener.local_addr().unwrap());
@@ -156,7 +156,7 @@ async fn of_many_connections_that_serve_no_more_none_is_taken_for_one_that_does(
             wire_of(&mut stream).tcp().peek(&mut [0]).await.unwrap();
             pool.put_back(stream);
         }
-        // What a task may do before it makes room for others is whole again then.
+        // Yielding restores the task's cooperative budget.
         yield_now().await;
         assert!(pool.take_idle().is_none());
     };
@@ -191,7 +191,7 @@ async fn an_idle_connection_is_kept_as_long_as_its_provider_is_configured_to() {
             pool.close_expired(begin + seconds * second);
             assert_eq!(pool.idle_count(), 0, "{keep_alive:?}");
         }
-        // A reload changes it for connections that are open.
+        // A reload changes it for open connections.
         let pool = Rc::new(Pool::new(route(None), &Rc::default()));
         let (stream, _peer) = tokio::join!(pool.connect("upstream"), listener.accept());
         pool.put_back(stream.unwrap());

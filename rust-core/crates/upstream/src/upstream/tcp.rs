@@ -1,4 +1,4 @@
-//! TCP connections to a provider, or to the proxy before it.
+//! TCP connections to a provider or its proxy.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -11,10 +11,10 @@ use super::happy_eyeballs;
 use super::names::HostAddresses;
 use super::wire::Socket;
 
-/// A connection to one of the addresses that `names` has for a host.
+/// Connects to one of the addresses that `names` has for a host.
 ///
 /// # Errors
-/// A [`ResourceShortage`], of which the addresses are not to blame, or that of the attempt that failed last.
+/// A [`ResourceShortage`], which is not caused by the addresses, or the error of the last failed attempt.
 pub(super) async fn connect_to(
     addresses: &[SocketAddr],
     names: &HostAddresses,
@@ -32,7 +32,7 @@ pub(super) async fn connect_to(
 async fn connect_once(address: SocketAddr, sockets: Rc<UpstreamSockets>) -> io::Result<Socket> {
     let taken = sockets.acquire()?;
     let tcp = TcpStream::connect(address).await.map_err(|error| {
-        // A machine that has no address of that family answers the same.
+        // A machine without an address of that family returns the same error.
         match error.kind() == io::ErrorKind::AddrNotAvailable && has_source_for(address) {
             true => ResourceShortage::Ports.into(),
             false => error,
@@ -42,7 +42,8 @@ async fn connect_once(address: SocketAddr, sockets: Rc<UpstreamSockets>) -> io::
     Ok(Socket::new(tcp, taken))
 }
 
-/// Whether the machine has an address to reach another one from: a datagram socket asks the routes and sends nothing.
+/// Whether the machine has a source address for a destination: connecting a datagram socket checks the routes and sends
+/// nothing.
 fn has_source_for(address: SocketAddr) -> bool {
     let local: IpAddr = match address {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

@@ -10,12 +10,12 @@ use tokio_rustls::TlsConnector;
 
 use super::http2;
 
-/// Whom the worker trusts, and what it shows. It holds a key, so it has no `Debug`.
+/// The certificates that the worker trusts, and its own. It contains a key, so it has no `Debug`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct TlsTrust {
-    /// Certificates to trust in the place of the system's roots.
+    /// Certificates to trust instead of the system's roots.
     pub ca_pem: Option<String>,
-    /// What providers see that ask for a certificate.
+    /// The certificate for providers that request one.
     pub client_certificate_pem: Option<String>,
     pub client_key_pem: Option<String>,
 }
@@ -26,10 +26,10 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    /// Prepares TLS to `host`, offering what may be spoken.
+    /// Prepares TLS to `host`, offering the protocols that `http` allows.
     ///
     /// # Errors
-    /// What cannot be used of `trust`, or the host's name.
+    /// The part of `trust` that cannot be used, or the host's name.
     pub(super) fn new(host: &str, trust: &TlsTrust, http: Http) -> Result<Self, String> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
@@ -41,7 +41,7 @@ impl Tls {
                 let chain: Result<Vec<_>, _> =
                     CertificateDer::pem_slice_iter(certificate.as_bytes()).collect();
                 let chain = chain.map_err(|error| format!("clientCertificateFile: {error}"))?;
-                // What the parser says may describe the key.
+                // The parser's message may describe the key.
                 let key = PrivateKeyDer::from_pem_slice(key.as_bytes())
                     .map_err(|_| "clientKeyFile contains no PEM private key")?;
                 let config = config.with_client_auth_cert(chain, key);
@@ -65,7 +65,7 @@ impl Tls {
     }
 }
 
-/// The certificates of `ca_pem`, or else the system's roots.
+/// Returns the certificates of `ca_pem`, or else the system's roots.
 fn roots(ca_pem: Option<&str>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     match ca_pem {

@@ -1,7 +1,7 @@
 //! Tunnels through a forward proxy (CONNECT, RFC 9110 section 9.3.6).
 //!
-//! TLS to the provider is inside the tunnel, so the proxy sees a name and a port. Over a base URL with `http://` it sees
-//! everything, as does anyone else between.
+//! TLS to the provider is inside the tunnel, so the proxy sees only a name and a port. With an `http://` base URL the proxy,
+//! and anyone else on the path, sees everything.
 
 use std::cell::Cell;
 use std::io;
@@ -20,14 +20,14 @@ use super::names::{HostAddresses, Resolver};
 use super::tcp::connect_to;
 use super::wire::Socket;
 
-/// Bytes of an answer's head, at most.
+/// Maximum bytes of a response head.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
-/// How long a provider's name is looked up before the proxy is asked without its addresses, where no range restricts them.
+/// How long to resolve a provider's name before the proxy is used without its addresses, if no ranges are configured.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a name that could not be resolved here is not looked up again.
 const UNRESOLVED_TTL: Duration = Duration::from_secs(300);
 
-/// A forward proxy, and what it is shown. It holds credentials, so it has no `Debug`.
+/// A forward proxy and its credentials, so it has no `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy {
     host: String,
@@ -40,7 +40,7 @@ impl Proxy {
     /// Checks the settings of a proxy.
     ///
     /// # Errors
-    /// What is wrong with them; never with the credentials.
+    /// A description of the mistake; never with the credentials.
     pub fn new(settings: &EgressProxy) -> Result<Self, String> {
         let EgressProxy { url, authorization } = settings;
         let base = BaseUrl::parse(url)
@@ -61,7 +61,7 @@ impl Proxy {
         })
     }
 
-    /// The request for a tunnel to `base`.
+    /// Returns the request for a tunnel to `base`.
     fn connect_request(&self, base: &BaseUrl) -> String {
         let authority = authority(&base.host, base.port);
         let mut request = format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n");
@@ -75,7 +75,7 @@ impl Proxy {
     }
 }
 
-/// Host and port as CONNECT has them (RFC 9112 section 3.2.3).
+/// Writes host and port as in CONNECT (RFC 9112 section 3.2.3).
 fn authority(host: &str, port: u16) -> String {
     match host.contains(':') {
         true => format!("[{host}]:{port}"),
@@ -83,22 +83,22 @@ fn authority(host: &str, port: u16) -> String {
     }
 }
 
-/// What a forward proxy did in place of opening a tunnel.
+/// What a forward proxy did instead of opening a tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxyFailure {
-    /// It could not be connected to, or ended the connection in place of an answer.
+    /// It could not be connected to, or closed the connection without a response.
     Unreachable,
-    /// There was no connection to the provider through it in time.
+    /// The connection to the provider through it was not made in time.
     TimedOut,
-    /// It answered with something that is not HTTP/1.
+    /// Its response is not HTTP/1.
     BadResponse,
-    /// 407: it does not accept the credentials, or wants some.
+    /// 407: it does not accept the credentials, or requires some.
     BadCredentials,
-    /// 403, or another 4xx: it does not let the provider be reached.
+    /// 403, or another 4xx: it does not allow the provider.
     Forbidden,
-    /// 5xx: it does not reach the provider itself.
+    /// 5xx: it cannot reach the provider.
     ProviderUnreachable,
-    /// Another status.
+    /// Any other status.
     Refused,
 }
 
@@ -113,7 +113,7 @@ impl ProxyFailure {
         ProxyFailure::Refused,
     ];
 
-    /// What it is called in metrics.
+    /// Returns its name in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             ProxyFailure::Unreachable => "unreachable",
@@ -135,7 +135,7 @@ impl ProxyFailure {
         }
     }
 
-    /// What a status means here. The proxy's own words may quote what it was sent, so they are not repeated.
+    /// Returns the meaning of a status. The proxy's own message may quote what it was sent, so it is not repeated.
     fn description(self) -> &'static str {
         match self {
             ProxyFailure::BadCredentials => "it rejects the credentials, or requires some",
@@ -151,7 +151,7 @@ pub(super) struct Tunnels {
     proxy: Proxy,
     host_addresses: Rc<HostAddresses>,
     failures: [Cell<u64>; ProxyFailure::ALL.len()],
-    /// Until when the provider's name is taken for one that cannot be resolved here.
+    /// Until when the provider's name counts as unresolvable here.
     unresolved_until: Cell<Option<Instant>>,
 }
 
@@ -165,8 +165,8 @@ impl Tunnels {
         }
     }
 
-    /// Opens a tunnel to `base`, whose addresses are `provider`, if `egress` lets it be reached. Dropped in the middle, it
-    /// leaves nothing behind.
+    /// Opens a tunnel to `base`, whose addresses are `provider`, if `egress` allows it. If it is dropped early, it leaves
+    /// nothing behind.
     pub(super) async fn open(
         &self,
         base: &BaseUrl,
@@ -201,7 +201,7 @@ impl Tunnels {
     }
 
     async fn connect_to_proxy(&self, sockets: &Rc<UpstreamSockets>) -> io::Result<Socket> {
-        // The configuration names it, so no range has to; a machine's metadata it is not.
+        // The configuration names the proxy, so it need not be in the ranges; metadata services are still excluded.
         let addresses = Egress::default().filter_allowed(&self.host_addresses.addresses().await?);
         if addresses.is_empty() {
             return Err(io::Error::other("its address is not allowed for a proxy"));
@@ -209,8 +209,8 @@ impl Tunnels {
         connect_to(&addresses, &self.host_addresses, sockets).await
     }
 
-    /// Compares the addresses that the provider's name has here. The proxy resolves it for itself and takes any of them, so
-    /// all must be allowed.
+    /// Checks the addresses that the provider's name has here. The proxy resolves it separately and uses any of them, so all
+    /// must be allowed.
     async fn check(&self, base: &BaseUrl, provider: &Rc<HostAddresses>, egress: &Egress) -> io::Result<()> {
         let addresses = match egress.has_ranges() {
             true => provider.addresses().await.map_err(|error| {
@@ -230,7 +230,7 @@ impl Tunnels {
         }
     }
 
-    /// The addresses of a provider; `None` where its name is not resolved here, as behind many proxies.
+    /// Returns the addresses of a provider; `None` if its name cannot be resolved here, as behind many proxies.
     async fn resolve_with_timeout(&self, provider: &Rc<HostAddresses>) -> Option<Rc<[SocketAddr]>> {
         let now = Instant::now();
         if self.unresolved_until.get().is_some_and(|until| now < until) {
@@ -243,13 +243,13 @@ impl Tunnels {
         None
     }
 
-    /// Asks for the tunnel and returns the status of the answer.
+    /// Requests the tunnel and returns the status of the response.
     async fn request_tunnel(&self, tcp: &mut Socket, base: &BaseUrl) -> io::Result<u16> {
         tcp.write_all(self.proxy.connect_request(base).as_bytes()).await?;
         loop {
             let head = read_head(tcp).await?;
             match parse_status(&head).ok_or(io::ErrorKind::InvalidData)? {
-                // Others follow these (RFC 9110 section 15.2).
+                // Other responses follow these (RFC 9110 section 15.2).
                 100 | 102..=199 => {}
                 status => return Ok(status),
             }
@@ -267,14 +267,14 @@ impl Tunnels {
         count.set(count.get().saturating_add(1));
     }
 
-    /// Counts a connection that did not come about in time; says so.
+    /// Counts a connection that was not made in time; returns the message.
     pub(super) fn record_timeout(&self) -> String {
         self.count_failure(ProxyFailure::TimedOut);
         let authority = authority(&self.proxy.host, self.proxy.port);
         format!("the connection through the egress proxy {authority} timed out")
     }
 
-    /// Failures since the last call, by their kind.
+    /// Returns the failures since the last call, by kind.
     pub(super) fn take_failures(&self) -> impl Iterator<Item = (ProxyFailure, u64)> + '_ {
         let failures = ProxyFailure::ALL.into_iter().zip(&self.failures);
         let counts = failures.map(|(failure, count)| (failure, count.take()));
@@ -282,7 +282,7 @@ impl Tunnels {
     }
 }
 
-/// Reads the head of an answer, and not one byte more: what follows is the provider's.
+/// Reads the head of a response, and no byte more: what follows is from the provider.
 async fn read_head(tcp: &mut Socket) -> io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(256);
     while !head.ends_with(b"\r\n\r\n") && !head.ends_with(b"\n\n") {
@@ -294,7 +294,7 @@ async fn read_head(tcp: &mut Socket) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// The status of an answer of HTTP/1; `None` when it is none.
+/// Returns the status of an HTTP/1 response; `None` if it is not one.
 fn parse_status(head: &[u8]) -> Option<u16> {
     let rest = head.strip_prefix(b"HTTP/1.")?;
     let (&[minor, space, first, second, third], rest) = rest.split_first_chunk()?;

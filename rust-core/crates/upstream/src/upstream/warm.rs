@@ -1,4 +1,4 @@
-//! Connections that are made before anybody asks for one.
+//! Connections that are made ahead of need.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -6,14 +6,13 @@ use std::time::{Duration, Instant};
 use super::Upstream;
 use super::pool::Pool;
 
-/// Connections that are being made at a time, at most, for nobody.
+/// Maximum number of connections that are made ahead of need at a time.
 const MAX_CONCURRENT: usize = 8;
-/// How long none is made after one that failed.
+/// How long none is made after a failure.
 const FAILURE_PAUSE: Duration = Duration::from_secs(10);
 
 impl Upstream {
-    /// Makes up for what is missing of the idle connections that are to be there; to be called once a second. None is made
-    /// to a provider that no request would be sent to.
+    /// Restores the minimum of idle connections; called once a second. Makes none to a provider that gets no requests now.
     pub fn keep_warm(&self, now: Instant) {
         if self.min_idle > 0 && !self.lacks_key(now) && self.pool.health.is_reachable(now) {
             self.pool.warm(&self.name, self.min_idle, now);
@@ -27,7 +26,7 @@ impl Pool {
         if warming.paused_until.get().is_some_and(|until| now < until) {
             return;
         }
-        // Where there are more than enough, those that are usable come to light as they are used.
+        // If there are more than enough, unusable ones are found when they are used.
         if self.idle_count() <= wanted {
             self.idle
                 .borrow_mut()

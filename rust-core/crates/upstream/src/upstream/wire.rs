@@ -9,14 +9,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// What the bytes of a connection go through.
+/// The transport of a connection.
 pub(super) enum Wire {
     Plain(Socket),
     Tls(Box<TlsStream<Socket>>),
 }
 
 impl Wire {
-    /// Bytes that the socket has taken so far, of TLS the encrypted ones.
+    /// Returns the bytes that the socket has accepted so far, encrypted ones for TLS.
     pub(super) fn bytes_written(&self) -> u64 {
         match self {
             Wire::Plain(socket) => socket.bytes_written,
@@ -24,7 +24,7 @@ impl Wire {
         }
     }
 
-    /// Whether the other side chose a protocol in TLS; `None` without TLS.
+    /// Whether the peer negotiated `protocol` in TLS; `None` without TLS.
     pub(super) fn has_negotiated(&self, protocol: &[u8]) -> Option<bool> {
         match self {
             Wire::Plain(_) => None,
@@ -88,12 +88,11 @@ impl AsyncWrite for Wire {
     }
 }
 
-/// A TCP connection that counts what it took: whether anything of a request can have reached the other side, TLS does not
-/// tell.
+/// A TCP connection that counts accepted bytes: TLS does not report whether anything of a request can have reached the peer.
 pub(super) struct Socket {
     tcp: TcpStream,
     bytes_written: u64,
-    /// Given back behind the connection.
+    /// Released after the connection.
     _descriptor: DescriptorPermit,
 }
 

@@ -1,10 +1,10 @@
-//! Drives the codec as a connection would, and reads the cases that all suites share.
+//! Drives the codec like a connection, and reads the cases that all suites share.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
 use proofgate_wire::{BodyDecoder, HeadScanner, Limits, ProtocolError, parse_request};
 
-/// What became of one request on a connection that received `bytes` in the given pieces and was then closed.
+/// The outcome of one request on a connection that received `bytes` in the given pieces and was then closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     Accepted {

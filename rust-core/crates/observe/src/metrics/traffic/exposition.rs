@@ -81,7 +81,7 @@ impl Collector for PublishedSeries {
 }
 
 impl PublishedSeries {
-    /// A copy: writing it out takes long, and the table must not be kept from being shown meanwhile.
+    /// Returns a copy: encoding takes long, and must not block publishing meanwhile.
     pub(super) fn snapshot(&self) -> SeriesSnapshot {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -112,7 +112,7 @@ impl Latency {
 
 impl EncodeMetric for Dollars<'_> {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
-        // Counted as integers; only what is shown is a floating-point number, as Prometheus keeps it.
+        // Counted as integers; only the exposed value is a floating-point number, as in Prometheus.
         let dollars = self.0.get() as f64 / NANODOLLARS_PER_DOLLAR as f64;
         encoder.encode_counter::<NoLabelSet, _, u64>(&dollars, None)
     }

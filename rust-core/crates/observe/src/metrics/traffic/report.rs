@@ -1,4 +1,4 @@
-//! The series as a document, for exporters that are no scrapers of Prometheus' text.
+//! The series as a document, for exporters that do not scrape Prometheus' text.
 
 use serde::Serialize;
 
@@ -16,10 +16,10 @@ pub struct TrafficReport {
 #[derive(Serialize)]
 struct TenantTraffic {
     tenant: String,
-    /// Empty, as the provider, where it was not known.
+    /// Empty if it was not known, as is the provider.
     model: String,
     provider: String,
-    /// By how they ended.
+    /// By outcome.
     requests: Vec<(&'static str, u64)>,
     prompt_tokens: u64,
     completion_tokens: u64,
@@ -43,7 +43,7 @@ struct Durations {
 }
 
 impl PublishedSeries {
-    /// All series as they are now.
+    /// Returns the current values of all series.
     pub fn report(&self) -> TrafficReport {
         let SeriesSnapshot { series, latencies } = self.snapshot();
         TrafficReport {
@@ -76,8 +76,8 @@ fn model_traffic(latency: &Latency) -> ModelTraffic {
     }
 }
 
-/// Streams and others together, in the buckets that OpenTelemetry's conventions for generative AI advise: those below
-/// their first bound are one.
+/// Combines streams and others, in the buckets that OpenTelemetry's conventions for generative AI recommend; those below the
+/// first bound are merged.
 fn durations(kinds: [&Histogram<FINE_BUCKETS>; 2]) -> Durations {
     const FIRST_BOUND: f64 = 0.01;
     let found = kinds.map(Histogram::snapshot);

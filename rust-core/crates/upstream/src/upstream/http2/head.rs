@@ -1,4 +1,4 @@
-//! Writes the head of a request as HTTP/2 has it, and that of an answer as HTTP/1.1 does.
+//! Converts request heads to HTTP/2, and response heads to HTTP/1.1.
 
 use std::io;
 
@@ -7,14 +7,14 @@ use http::uri::Scheme;
 use http::{HeaderName, HeaderValue, Method, Request, Response, Uri};
 use proofgate_wire::{ProtocolError, encode};
 
-/// Fields that may stay in the table of a session, because they are alike in all requests and no secret (RFC 7541 section
-/// 7.1.3).
+/// Fields that may be indexed in the session's table, because they are the same in all requests and not secret (RFC 7541
+/// section 7.1.3).
 const COMMON_HEADERS: [&str; 4] = ["accept", "accept-encoding", "content-type", "user-agent"];
 
-/// Reads the head of a request of ours. Says also how long its body is, where it says that itself.
+/// Parses the head of one of our requests. Also returns the length of its body, if the head states it.
 ///
 /// # Errors
-/// It holds what no head of ours does, or what has no place in HTTP/2.
+/// The head contains something that our heads never do, or that is not allowed in HTTP/2.
 pub(super) fn parse_request(head: &[u8], over_tls: bool) -> io::Result<(Request<()>, Option<u64>)> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
     let head = head.strip_suffix(b"\r\n\r\n").ok_or_else(invalid)?;
@@ -59,11 +59,10 @@ fn trim(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Appends the head of an answer; `ended` says that no body follows. A body that does not say how long it is ends with the
-/// stream.
+/// Appends the head of a response; `ended` means that no body follows. A body without a stated length ends with the stream.
 ///
 /// # Errors
-/// A field that HTTP/1.1 would read differently, or that has no place in HTTP/2 (RFC 9113 section 8.2). A part of the head
+/// A field that HTTP/1.1 would read differently, or that is not allowed in HTTP/2 (RFC 9113 section 8.2). A part of the head
 /// may have been written then.
 pub(super) fn write_response<B>(
     response: &Response<B>,

@@ -1,19 +1,19 @@
-//! How many requests a session carries.
+//! The number of requests in flight on a session.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use tokio::sync::Notify;
 
-/// What a session carries.
+/// The load of a session.
 pub(super) struct SessionLoad {
     pub(super) streams: Cell<usize>,
-    /// Whether it has been given a stream since the second began.
+    /// Whether a stream was opened since the last sweep.
     pub(super) recently_used: Cell<bool>,
     pub(super) capacity: Rc<Notify>,
 }
 
-/// A stream's place in its session; released when it is dropped.
+/// The slot of a stream in its session; released on drop.
 pub(super) struct StreamSlot(pub(super) Rc<SessionLoad>);
 
 impl Drop for StreamSlot {

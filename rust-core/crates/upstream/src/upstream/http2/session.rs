@@ -1,4 +1,4 @@
-//! Sessions with one provider: which of them takes the next request, what keeps one going, and when it ends.
+//! Sessions with one provider: selection, keep-alive and closing.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -24,24 +24,24 @@ use super::limits::{
 use super::load::{SessionLoad, StreamSlot};
 use super::stream::Http2Stream;
 
-/// How often a session with requests under way is asked for a sign of life, and how long it has for one: a network that has
-/// lost a connection tells nobody.
+/// How often a session with requests in flight is pinged, and how long the reply may take: a network that loses a connection
+/// does not report it.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The sessions with a provider.
 pub(crate) struct Sessions {
     open: RefCell<Vec<Session>>,
-    /// How many there may be.
+    /// Maximum number of sessions.
     max_sessions: usize,
-    /// Held by whoever waits for a stream or makes a session: many requests at once share one.
+    /// Held while waiting for a stream or making a session, so that many concurrent requests share one.
     establish_lock: Semaphore,
-    /// There may be room for one stream more.
+    /// Notified when there may be capacity for one more stream.
     capacity: Rc<Notify>,
-    /// Whether the provider chose HTTP/1.1 when it was asked last.
+    /// Whether the provider chose HTTP/1.1 at the last connection.
     chose_http1: Cell<bool>,
 }
 
-/// A session, for as long as it takes requests.
+/// A session, for as long as it accepts requests.
 pub(crate) struct Session {
     requests: SendRequest<Bytes>,
     over_tls: bool,
@@ -50,9 +50,9 @@ pub(crate) struct Session {
     connection: Rc<dyn Close>,
 }
 
-/// A connection whose bytes a task carries.
+/// A connection that is driven by a task.
 trait Close {
-    /// Takes leave (GOAWAY) as far as that goes without waiting, and closes.
+    /// Sends GOAWAY as far as possible without waiting, and closes.
     fn close(&self);
 }
 
@@ -72,7 +72,7 @@ impl Sessions {
         }
     }
 
-    /// A stream of a session that has room for it.
+    /// Returns a stream of a session that has capacity.
     pub(crate) fn acquire_stream(&self) -> Option<Http2Stream> {
         let mut open = self.open.borrow_mut();
         let mut at = 0;
@@ -89,8 +89,8 @@ impl Sessions {
         None
     }
 
-    /// A stream, for which a session is made if none has room: by `make`, one after the other. Where there are as many as may
-    /// be it waits for room. A provider that chooses HTTP/1.1 gets its connections side by side.
+    /// Returns a stream. If no session has capacity, one is made by `make`, one at a time. If the maximum number of sessions
+    /// exists, this waits for capacity. Connections to a provider that chooses HTTP/1.1 are made in parallel.
     ///
     /// # Errors
     /// Those of `make`.
@@ -120,16 +120,16 @@ impl Sessions {
         }
     }
 
-    /// Notes which protocol the provider chose.
+    /// Records which protocol the provider chose.
     pub(crate) fn record_protocol(&self, http1: bool) {
         self.chose_http1.set(http1);
     }
 
-    /// Begins a session on a new connection, and waits until the provider has said how many streams it takes: only then it
-    /// is sure that it speaks HTTP/2, and none of the first requests is one too many.
+    /// Starts a session on a new connection, and waits for the provider's stream limit: only then is it certain that it
+    /// speaks HTTP/2, and the first requests do not exceed the limit.
     ///
     /// # Errors
-    /// The provider does not speak HTTP/2, or goes away.
+    /// The provider does not speak HTTP/2, or closes the connection.
     pub(crate) async fn establish<T>(&self, connection: T, over_tls: bool) -> io::Result<Session>
     where
         T: AsyncRead + AsyncWrite + Unpin + 'static,
@@ -170,14 +170,14 @@ impl Sessions {
         self.capacity.notify_one();
     }
 
-    /// How many sessions take requests.
+    /// Returns the number of sessions that accept requests.
     pub(crate) fn count(&self) -> usize {
         let mut open = self.open.borrow_mut();
         open.retain_mut(Session::is_open);
         open.len()
     }
 
-    /// Ends sessions that carry nothing and have not for `limit`; to be called once a second.
+    /// Closes sessions that have been idle for `limit`; called once a second.
     pub(crate) fn close_expired(&self, now: Instant, limit: Duration) {
         self.open.borrow_mut().retain_mut(|session| {
             if session.load.recently_used.take() || session.load.streams.get() > 0 {
@@ -187,7 +187,7 @@ impl Sessions {
         });
     }
 
-    /// Closes the session that has carried nothing for longest, at once; `false` when each of them carries something.
+    /// Closes the session that has been idle for longest, at once; returns false if none is idle.
     pub(crate) fn close_idlest(&self) -> bool {
         let mut open = self.open.borrow_mut();
         let idle = open.iter().enumerate();
@@ -201,14 +201,14 @@ impl Sessions {
             connection: carried,
             ..
         } = open.remove(oldest);
-        // Without anybody who could send a request on it, it takes leave.
+        // Once no request sender is left, the session sends GOAWAY.
         drop(requests);
         carried.close();
         self.capacity.notify_one();
         true
     }
 
-    /// Gives no stream of these sessions any more; they end with the requests that they carry.
+    /// Opens no more streams on these sessions; they end when their requests do.
     pub(crate) fn clear(&self) {
         self.open.borrow_mut().clear();
         self.capacity.notify_one();
@@ -216,7 +216,7 @@ impl Sessions {
 }
 
 impl Session {
-    /// Whether it takes requests: it has not ended, and the provider has not said goodbye (GOAWAY).
+    /// Whether it accepts requests: it has not ended, and the provider has not sent GOAWAY.
     fn is_open(&mut self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         !matches!(self.requests.poll_ready(&mut context), Poll::Ready(Err(_)))
@@ -236,7 +236,7 @@ impl Session {
     }
 }
 
-/// PING, SETTINGS, CONTINUATION and empty DATA frames are bounded by `h2` itself.
+/// Returns the settings of a session. PING, SETTINGS, CONTINUATION and empty DATA frames are bounded by `h2` itself.
 fn settings() -> Builder {
     let mut settings = Builder::new();
     settings
@@ -247,7 +247,7 @@ fn settings() -> Builder {
         .max_header_list_size(MAX_HEADER_LIST_BYTES)
         .max_send_buffer_size(SEND_BUFFER)
         .max_local_error_reset_streams(Some(MAX_BROKEN_STREAMS))
-        // None before the provider has said how many it takes.
+        // None before the provider has sent its limit.
         .initial_max_send_streams(0);
     settings
 }
@@ -261,12 +261,12 @@ where
             return;
         };
         let mut context = Context::from_waker(Waker::noop());
-        // Nothing waits for what the other side does not take.
+        // Does not wait for a peer that does not read.
         let _ = pin!(unconstrained(&mut connection)).poll(&mut context);
     }
 }
 
-/// Moves a session's bytes until its end: it ends by itself when nobody has it any more and its streams have ended.
+/// Drives a session to its end: it ends when no handle to it is left and its streams have ended.
 async fn drive<T>(carried: Rc<DrivenConnection<T>>, mut life: Option<KeepAlive>, load: Rc<SessionLoad>)
 where
     T: AsyncRead + AsyncWrite + Unpin,
@@ -295,7 +295,7 @@ where
     load.capacity.notify_one();
 }
 
-/// Asks a session for signs of life.
+/// Pings a session.
 struct KeepAlive {
     pings: PingPong,
     tick: Interval,
@@ -313,7 +313,7 @@ impl KeepAlive {
         }
     }
 
-    /// Ready when the other side has not answered in time.
+    /// Ready when the peer has not replied in time.
     fn poll_timeout(&mut self, context: &mut Context<'_>, is_busy: bool) -> Poll<()> {
         loop {
             if self.ping_pending && self.pings.poll_pong(context).is_ready() {

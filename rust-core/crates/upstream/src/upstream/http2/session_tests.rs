@@ -13,7 +13,7 @@ async fn locally(test: impl Future<Output = ()>) {
     LocalSet::new().run_until(test).await;
 }
 
-/// A provider that takes so many streams, answers PING, and no request; it lasts as long as its connection.
+/// A provider that allows this many streams and replies to PING but to no request; it lasts as long as its connection.
 async fn quiet(connection: DuplexStream, streams: u32) {
     let mut settings = server::Builder::new();
     settings.max_concurrent_streams(streams);
@@ -24,7 +24,7 @@ async fn quiet(connection: DuplexStream, streams: u32) {
     }
 }
 
-/// A session with a provider that takes so many streams.
+/// Opens a session with a provider that allows this many streams.
 async fn begin(sessions: &Sessions, streams: u32) -> io::Result<Http2Stream> {
     let (near, far) = duplex(1 << 16);
     spawn_local(quiet(far, streams));
@@ -34,7 +34,7 @@ async fn begin(sessions: &Sessions, streams: u32) -> io::Result<Http2Stream> {
     Ok(stream)
 }
 
-/// What becomes of the answer to a request that was sent on a stream.
+/// Returns the outcome of the response to a request that was sent on a stream.
 async fn answer(stream: &mut Http2Stream) -> io::Result<usize> {
     let mut buffer = Vec::new();
     poll_fn(|context| stream.poll_fill(context, &mut buffer, 1024)).await
@@ -45,7 +45,7 @@ async fn a_session_that_gives_no_sign_of_life_ends_and_one_that_does_goes_on() {
     locally(async {
         let sessions = Sessions::new(1);
         let (near, mut far) = duplex(1 << 16);
-        // It begins well: empty SETTINGS.
+        // A valid start: empty SETTINGS.
         far.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.unwrap();
         let dead = sessions.establish(near, true).await.unwrap();
         let mut stream = dead.open_stream();

@@ -1,4 +1,4 @@
-//! One request and its answer, on a stream of a session.
+//! One request and its response, on a stream of a session.
 
 use std::io;
 use std::pin::Pin;
@@ -14,16 +14,16 @@ use tokio::time::timeout;
 use super::head;
 use super::load::StreamSlot;
 
-/// How long the end of a stream is waited for whose answer is whole.
+/// How long to wait for the end of a stream whose response is complete.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A stream of a session. Dropped before its end it is reset (CANCEL).
+/// A stream of a session. If it is dropped before its end, it is reset (CANCEL).
 pub(crate) struct Http2Stream {
     session: SendRequest<Bytes>,
     over_tls: bool,
     outgoing: Option<OutgoingBody>,
     response: ResponseState,
-    /// Whether the provider says that it has not looked at the request.
+    /// Whether the provider reports that it has not processed the request.
     unprocessed: bool,
     #[expect(dead_code, reason = "held, not read")]
     slot: StreamSlot,
@@ -31,17 +31,17 @@ pub(crate) struct Http2Stream {
 
 struct OutgoingBody {
     body: SendStream<Bytes>,
-    /// Bytes of the body that are missing, where its length is known.
+    /// Bytes of the body that are still to be sent, if its length is known.
     remaining: Option<u64>,
     finished: bool,
 }
 
 enum ResponseState {
-    /// Nothing has been asked.
+    /// No request was sent.
     NotRequested,
-    /// Its head has not come.
+    /// The response head has not arrived.
     AwaitingHead(ResponseFuture),
-    /// Its body comes. What was read last is given back to the provider's window when more is wanted.
+    /// The body is arriving. The flow-control window for the last read is released by the next read.
     ReceivingBody {
         body: RecvStream,
         taken: usize,
@@ -61,10 +61,10 @@ impl Http2Stream {
         }
     }
 
-    /// Sends the head of a request, in the form of HTTP/1.1.
+    /// Sends the head of a request, given as HTTP/1.1.
     ///
     /// # Errors
-    /// The session takes no more streams, or the head is none of ours.
+    /// The session accepts no more streams, or the head is not one of ours.
     pub(crate) fn send_head(&mut self, head: &[u8]) -> io::Result<()> {
         let (request, length) = head::parse_request(head, self.over_tls)?;
         let ended = length == Some(0);
@@ -83,18 +83,18 @@ impl Http2Stream {
         if let Some(sending) = &mut self.outgoing
             && !std::mem::replace(&mut sending.finished, true)
         {
-            // Of a stream that is no more, the answer says why.
+            // If the stream no longer exists, the response gives the reason.
             let _ = sending.body.send_data(Bytes::new(), true);
         }
     }
 
-    /// Whether the provider has said that it has not acted on the request, nor will: it may be sent elsewhere (RFC 9113
-    /// section 8.7).
+    /// Whether the provider has reported that it has not processed the request and will not: it may be sent to another
+    /// target (RFC 9113 section 8.7).
     pub(crate) fn is_unprocessed(&self) -> bool {
         self.unprocessed
     }
 
-    /// Appends what there is of the answer to `buffer`, about `room` bytes; 0 at its end.
+    /// Appends available bytes of the response to `buffer`, about `room` bytes; returns 0 at its end.
     pub(crate) fn poll_fill(
         &mut self,
         context: &mut Context<'_>,
@@ -129,7 +129,7 @@ impl Http2Stream {
                 Poll::Ready(Ok(buffer.len() - begin))
             }
             ResponseState::ReceivingBody { body, taken } => {
-                // What was read before has been used, and its client has what it is to have of it.
+                // The previous read has been processed and passed on to the client.
                 let used = std::mem::take(taken);
                 if used > 0 {
                     body.flow_control().release_capacity(used)?;
@@ -140,7 +140,7 @@ impl Http2Stream {
                             buffer.extend_from_slice(&piece);
                             *taken += piece.len();
                         }
-                        // What came before it is used first.
+                        // The bytes before it are returned first.
                         Poll::Ready(Some(Err(_))) | Poll::Ready(None) | Poll::Pending if *taken > 0 => break,
                         Poll::Ready(Some(Err(failure))) => return Poll::Ready(Err(failure)),
                         Poll::Ready(None) => {
@@ -155,8 +155,8 @@ impl Http2Stream {
         }
     }
 
-    /// Leaves a stream whose answer is whole and whose end may be still on its way: for that it waits a little, because a
-    /// provider may count streams that are reset.
+    /// Finishes a stream whose response is complete. If the end of the stream has not arrived, waits a little for it,
+    /// because a provider may count streams that are reset.
     pub(crate) fn finish(mut self: Box<Self>) {
         let mut rest = Vec::new();
         let mut context = Context::from_waker(Waker::noop());
@@ -168,7 +168,7 @@ impl Http2Stream {
         }
     }
 
-    /// Hands over as much of `piece` as the provider takes now.
+    /// Sends as much of `piece` as the provider accepts now.
     pub(crate) fn poll_write(&mut self, context: &mut Context<'_>, piece: &[u8]) -> Poll<io::Result<usize>> {
         let Some(sending) = self.outgoing.as_mut().filter(|sending| !sending.finished) else {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
@@ -195,8 +195,8 @@ impl Http2Stream {
     }
 }
 
-/// Whether a failure says that the request was not looked at: the stream is refused, or stands behind the last one that the
-/// provider takes. Only for such streams `h2` hands a GOAWAY of the other side on.
+/// Whether a failure means that the request was not processed: the stream was refused, or is beyond the last stream that the
+/// provider accepts. `h2` reports a GOAWAY of the peer only for such streams.
 fn was_not_processed(failure: &h2::Error) -> bool {
     let is_refused = failure.is_reset() && failure.reason() == Some(Reason::REFUSED_STREAM);
     failure.is_remote() && (is_refused || failure.is_go_away())
