@@ -143,7 +143,7 @@ impl MessageWriter<'_> {
         Ok(())
     }
 
-    /// Writes the single text of a turn that has no tool results.
+    /// Writes the single text of a turn besides its tool results.
     fn write_only_text(&mut self, turn: &Turn<'_, '_, '_>) -> Result<(), UntranslatableRequest> {
         turn.for_each_part(|place, piece| {
             match piece {
