@@ -3,15 +3,14 @@
 //! ```text
 //! header   "PGLIMIT" version   body length u64   number of the write u64   body CRC-32C u32   header CRC-32C u32
 //! body     snapshots: count, then each; the first is the writer's own
-//! snapshot shard, incarnation (16 bytes), records, ended (1 byte), at (µs), tenants: count, then each
+//! snapshot shard, incarnation (16 bytes), number of records, finished (1 byte), taken at (µs), tenants: count, then each
 //! tenant   length and bytes of its name, subjects: count, then each
-//! subject  0, or 1 and the 4 bytes of an API key, or 2 and the 16 bytes of who tokens are about, or 3 and length and bytes
-//!          of a model's name, or 4 and length and bytes of the name of a plan that a namespace shares; day, tokens and
-//!          nanodollars on it, month, nanodollars in it, requests on the day, requests and tokens in the month, in flight,
-//!          seconds: count, then each; days that a clock has left: count, and unless that is 0 what counted when it came,
-//!          then each
-//! second   the first absolute, each other one as the distance to the one before; requests, tokens
-//! left     day, tokens and nanodollars on it, month, nanodollars in it, requests on the day, requests and tokens in the month
+//! subject  0 for the tenant, or 1 and the 4 bytes of an API key's id, or 2 and the 16 bytes of a token subject's id, or 3
+//!          and length and bytes of a model's name, or 4 and length and bytes of the name of a plan shared in a namespace;
+//!          then periods, in flight, seconds: count, then each; past periods, which a clock has left: count, and unless
+//!          that is 0 the base periods, then each
+//! periods  day, its tokens and nanodollars, month, its nanodollars, requests of the day, requests and tokens of the month
+//! second   the first absolute, each other one as the distance to the previous one; requests, tokens
 //! ```
 //!
 //! Fixed-width numbers are little-endian, except for the incarnation; all others are LEB128. Each older version is written
