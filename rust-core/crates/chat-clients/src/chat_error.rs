@@ -1,17 +1,17 @@
-//! Errors as OpenAI's API says them.
+//! Error objects of OpenAI's API.
 
 use proofgate_dialect::json::write_string;
 
-/// What an error says.
+/// The message of an error.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ErrorMessage<'m> {
-    /// The provider's own words: a string as JSON.
+    /// The provider's own message: a JSON string.
     Json(&'m str),
-    /// Ours.
+    /// The gateway's message.
     Text(&'m str),
 }
 
-/// Appends an error object, whole.
+/// Appends a whole error object.
 pub(crate) fn write_error(out: &mut Vec<u8>, message: ErrorMessage<'_>, kind: &str, code: Option<&str>) {
     out.extend_from_slice(br#"{"error":{"message":"#);
     match message {

@@ -5,7 +5,7 @@ use proofgate_dialect::json::{write_all, write_number, write_string};
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::{Usage, write_data};
 
-/// Writes the chunks of one streamed chat completion. All of them begin alike.
+/// Writes the chunks of one streamed chat completion. All of them have the same prefix.
 #[derive(Debug, Default)]
 pub(crate) struct Chunks {
     /// A chunk up to its `choices`.
@@ -13,7 +13,7 @@ pub(crate) struct Chunks {
     include_usage: bool,
 }
 
-/// What kind of tool is called.
+/// The kind of a called tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallKind {
     Function,
@@ -21,7 +21,7 @@ pub(crate) enum CallKind {
 }
 
 impl CallKind {
-    /// The kind of a call, by whether it is of a custom tool.
+    /// Returns the kind of a call to a custom tool or to a function.
     pub(crate) fn from_is_custom(is_custom: bool) -> Self {
         if is_custom {
             CallKind::Custom
@@ -30,7 +30,7 @@ impl CallKind {
         }
     }
 
-    /// The member that a call has for its type, and the name of what the tool is given there.
+    /// Returns a call's member for its type, and the name of the arguments in that member.
     fn json_names(self) -> (&'static str, &'static str) {
         match self {
             CallKind::Function => ("function", "arguments"),
@@ -40,7 +40,7 @@ impl CallKind {
 }
 
 impl Chunks {
-    /// Chunks of the answer with this id, which is JSON already.
+    /// Creates chunks of the answer with this id, which is JSON already.
     pub(crate) fn new(id: &str, created: u64, model: &str, include_usage: bool) -> Self {
         let mut head = Vec::with_capacity(id.len() + model.len() + 96);
         write_all(
@@ -61,24 +61,24 @@ impl Chunks {
         }
     }
 
-    /// The first chunk, which says who speaks.
+    /// Writes the first chunk, which names the role.
     pub(crate) fn write_role(&self, out: &mut Vec<u8>) {
         self.write_delta(out, |out| {
             write_all(out, &["\"role\":\"assistant\",\"content\":\"\",\"refusal\":null"]);
         });
     }
 
-    /// Text of the answer; `text` is JSON, and `logprobs` are the elements of a list.
+    /// Writes text of the answer; `text` is JSON, and `logprobs` are the elements of a list.
     pub(crate) fn write_text(&self, text: &str, logprobs: Option<&str>, out: &mut Vec<u8>) {
         self.write_chunk(out, None, logprobs, |out| write_all(out, &["\"content\":", text]));
     }
 
-    /// By which the model declines.
+    /// Writes a refusal of the model.
     pub(crate) fn write_refusal(&self, refusal: JsonText<'_>, out: &mut Vec<u8>) {
         self.write_delta(out, |out| write_all(out, &["\"refusal\":", refusal.raw()]));
     }
 
-    /// What the text cites.
+    /// Writes a citation of the text.
     pub(crate) fn write_annotation(&self, out: &mut Vec<u8>, annotation: impl FnOnce(&mut Vec<u8>)) {
         self.write_delta(out, |out| {
             write_all(out, &["\"annotations\":["]);
@@ -87,7 +87,8 @@ impl Chunks {
         });
     }
 
-    /// Reasoning, or a fragment of it, for those who read it (`read` is JSON) and for those who send it back.
+    /// Writes reasoning, or a fragment of it: `reasoning_content` for display (`read` is JSON) and `reasoning_details` to be
+    /// sent back.
     pub(crate) fn write_reasoning(
         &self,
         read: Option<&str>,
@@ -107,7 +108,7 @@ impl Chunks {
         });
     }
 
-    /// The begin of a call, counted among the calls.
+    /// Writes the start of a call. `number` is its index among the calls.
     pub(crate) fn write_call(
         &self,
         number: u64,
@@ -123,7 +124,7 @@ impl Chunks {
         });
     }
 
-    /// A fragment of a call's arguments or input, which is written as JSON.
+    /// Writes a fragment of a call's arguments or input, as JSON.
     pub(crate) fn write_argument(
         &self,
         number: u64,
@@ -139,7 +140,7 @@ impl Chunks {
         });
     }
 
-    /// The end: why, what it cost for a client that asked for it, and the mark behind which nothing comes.
+    /// Writes the finish reason, the usage for a client that asked for it, and the final `[DONE]`.
     pub(crate) fn write_end(&self, reason: &str, usage: Option<&Usage>, out: &mut Vec<u8>) {
         self.write_chunk(out, Some(reason), None, |_| {});
         if let Some(usage) = usage.filter(|_| self.include_usage) {
@@ -189,7 +190,7 @@ impl Chunks {
                 Some(reason) => write_string(out, reason),
                 None => write_all(out, &["null"]),
             }
-            // As OpenAI has it: only the chunk behind the last choice tells the usage.
+            // As in OpenAI's API, only the chunk after the last choice has the usage.
             write_all(
                 out,
                 &[if self.include_usage {

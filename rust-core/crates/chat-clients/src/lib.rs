@@ -1,8 +1,8 @@
-//! Clients of OpenAI's chat completions at providers of other dialects: Anthropic's messages, Amazon Bedrock's Converse, Google's
-//! Gemini and OpenAI's Responses.
+//! Translation between clients of OpenAI's chat completions and providers of other APIs: Anthropic's Messages, Amazon
+//! Bedrock's Converse, Google's Gemini and OpenAI's Responses.
 //!
-//! A module for each provider's dialect, named by who speaks and who is spoken to. What a chat request is, is decided in
-//! [`proofgate_chat_request`]; each module here is a writer of it, and a reader of what its provider answers.
+//! Each provider API has a module, named after the client's API and the provider's. [`proofgate_chat_request`] parses a chat
+//! request; each module here writes it for its provider, and reads the provider's answers.
 #![forbid(unsafe_code)]
 
 pub mod openai_anthropic;

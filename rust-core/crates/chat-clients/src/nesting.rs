@@ -1,4 +1,4 @@
-/// How deep a JSON text that comes in fragments stands: enough to see that it was cut, without keeping it.
+/// Tracks the nesting depth of a JSON text that arrives in fragments, to detect truncation without buffering the text.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Nesting {
     depth: u64,
@@ -15,7 +15,7 @@ impl Nesting {
         }
     }
 
-    /// Takes the next fragment as it stands between the quotes of a JSON string.
+    /// Takes the next fragment in its escaped form, as it appears between the quotes of a JSON string.
     pub(crate) fn push_escaped(&mut self, inside: &str) {
         let mut bytes = inside.bytes();
         while let Some(byte) = bytes.next() {
@@ -36,18 +36,18 @@ impl Nesting {
         self.started |= !byte.is_ascii_whitespace();
     }
 
-    /// Whether anything has come.
+    /// Returns whether the text has begun.
     pub(crate) fn has_started(&self) -> bool {
         self.started
     }
 
-    /// Whether it ends within an object, an array or a string.
+    /// Returns whether the text ends within an object, an array or a string.
     pub(crate) fn is_truncated(&self) -> bool {
         self.depth > 0 || self.in_string
     }
 }
 
-/// The character behind a backslash, or a question mark for one that means nothing here.
+/// Returns the character of an escape sequence, or a question mark for one that does not matter here.
 fn unescape(bytes: &mut impl Iterator<Item = u8>) -> u8 {
     match bytes.next() {
         Some(b'u') => {

@@ -1,20 +1,21 @@
-//! A client of OpenAI's chat completions, and Google's Gemini.
+//! Translates between a client of OpenAI's chat completions and Google's Gemini.
 //!
-//! The provider is reached by `generateContent` or, for a stream, `streamGenerateContent?alt=sse`; the method and the model
-//! stand in the path and are the caller's to write.
+//! The provider is called with `generateContent` or, for a stream, `streamGenerateContent?alt=sse`. The caller writes the
+//! path, which has the method and the model.
 //!
-//! What cannot pass: ids of files and of recordings, which a provider keeps for its own clients; custom tools, and the
-//! `functions` that tools have replaced; audio and the web's results in an answer. An image at an address is `fileData`, which
-//! the provider fetches; one in an answer stands in `images` of the message, as OpenRouter has it, and returns from there.
-//! Instructions lose their place, since Gemini has one `systemInstruction` before all turns, and what a tool returned becomes
-//! the `output` of an object, since Gemini takes no bare text there.
+//! Not supported: ids of files and of recordings, which a provider keeps for its own clients; custom tools, and the
+//! `functions` that tools have replaced; audio and web search results in an answer. An image URL becomes `fileData`, which
+//! the provider fetches. Images in an answer are in `images` of the message, as in OpenRouter's API, and are read from there
+//! when the client sends them back. Instructions lose their position, because Gemini has one `systemInstruction` before all
+//! turns. A tool result becomes the `output` of an object, because Gemini takes no plain text there.
 //!
-//! Gemini 3 refuses a function call of the turn at hand without its `thoughtSignature`. It is given to the client in
-//! `extra_content.google.thought_signature` of the call or the message, as Google's own endpoint for OpenAI's clients gives
-//! it, and read from there; the first call of a message without one gets Google's stand-in for it.
+//! Gemini 3 refuses a function call of the current turn without its `thoughtSignature`. The client receives it in
+//! `extra_content.google.thought_signature` of the call or the message, as at Google's own endpoint for OpenAI's clients,
+//! and it is read from there. The first call of a message without one gets Google's placeholder for it.
 //!
-//! An end that is none of OpenAI's, such as `MALFORMED_FUNCTION_CALL`, is `content_filter`, and stands in `native_finish_reason` as the
-//! provider calls it: it is an answer that was paid for, and asking again by itself pays for another.
+//! An end without a counterpart in OpenAI's API, such as `MALFORMED_FUNCTION_CALL`, becomes `content_filter`, and
+//! `native_finish_reason` has the provider's name for it. It is an answer that was charged, and an automatic retry would be
+//! charged again.
 //!
 //! Sources: google-genai 3.4.0 (`types.py`, `models.py`), the discovery document of generativelanguage v1beta, revision
 //! 20260529, and openai 3.54.0.

@@ -55,7 +55,7 @@ fn refused(body: &Value, drop: UntranslatableFieldPolicy) -> UntranslatableReque
     error
 }
 
-/// A request of one question with other fields.
+/// Returns a request of one question with additional fields.
 fn asking(fields: Value) -> Value {
     let mut body = json!({"model": "gpt", "messages": [{"role": "user", "content": "Hi"}]});
     body.as_object_mut()
@@ -68,7 +68,7 @@ fn after(question: Value) -> Value {
     json!({"model": "gpt", "messages": [{"role": "user", "content": "Hi"}, question]})
 }
 
-/// The events of a stream: name and data.
+/// Returns the events of a stream: name and data.
 fn events(stream: &str) -> Vec<(&str, &str)> {
     let field = |event: &'static str, line: &'_ str| line.starts_with(event);
     stream

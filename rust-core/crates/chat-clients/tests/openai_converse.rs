@@ -1,4 +1,4 @@
-//! What a client of OpenAI's chat completions says to Amazon Bedrock's Converse, and what it hears.
+//! Chat-completions requests to Amazon Bedrock's Converse, and their answers.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "openai_converse/answers.rs"]
@@ -41,7 +41,7 @@ fn asked() -> RequestContext {
     }
 }
 
-/// What is sent for a request, by a gateway that leaves nothing out.
+/// Returns the request sent by a gateway that leaves nothing out.
 fn sent(body: &Value) -> Result<Value, UntranslatableRequest> {
     sent_with(body, UntranslatableFieldPolicy::Refuse).map(|(sent, _)| sent)
 }
@@ -55,7 +55,7 @@ fn sent_with(
     Ok((serde_json::from_slice(&out).unwrap(), asked))
 }
 
-/// A request with one message more than a greeting, or with other fields.
+/// Returns a request with a greeting and one more message, or with other fields.
 fn chat(fields: Value) -> Value {
     let mut body = json!({"model": "claude", "messages": [{"role": "user", "content": "Hi"}]});
     for (name, value) in fields.as_object().unwrap() {
@@ -72,7 +72,7 @@ fn user(content: Value) -> Value {
     json!({"messages": [{"role": "user", "content": content}]})
 }
 
-/// What a client hears of a stream, given as lines of kind, name and data; and how it went.
+/// Returns the client's output and the outcome for a stream, given as lines of kind, name and data.
 fn hear(
     events: &str,
     asked: &RequestContext,
@@ -107,7 +107,7 @@ fn hear(
     (String::from_utf8(out).unwrap(), last, stream.usage())
 }
 
-/// The chunks that a client hears, without the end.
+/// Returns the chunks that a client receives, without the end.
 fn chunks(events: &str) -> Vec<Value> {
     let (heard, ..) = hear(events, &asked());
     let data = heard
@@ -126,7 +126,7 @@ fn cases() -> Vec<PathBuf> {
     cases
 }
 
-/// Compares with a golden file. One that is not there is written, to be looked at before it is committed.
+/// Compares with a golden file. A missing file is written, for review before the commit.
 fn compare(case: &Path, file: &str, actual: &[u8]) {
     let path = case.join(file);
     let actual = [actual, if actual.ends_with(b"\n") { b"" } else { b"\n" }].concat();

@@ -1,4 +1,4 @@
-//! OpenAI's chat completions said to Gemini, and what Gemini says back.
+//! Chat-completions requests to Gemini, and their answers.
 
 #![allow(
     clippy::unwrap_used,
@@ -53,7 +53,7 @@ fn sent(body: &Value) -> Result<Value, UntranslatableRequest> {
     Ok(serde_json::from_slice(&out).unwrap())
 }
 
-/// A request of one message, and these fields.
+/// Returns a request of one message with these fields.
 fn with(fields: Value) -> Value {
     let mut body = json!({"model": "m", "messages": [{"role": "user", "content": "x"}]});
     body.as_object_mut()
@@ -67,7 +67,7 @@ fn refused(body: &Value) -> (String, String) {
     (refused.param.into_owned(), refused.message.into_owned())
 }
 
-/// The data of a stream's events; what stands outside of events is taken as the caller takes it, as data.
+/// Returns the data of a stream's events. Data outside of events is passed as data, as the caller does.
 fn events(stream: &str) -> Vec<String> {
     let stream = stream.replace("\r\n", "\n");
     let events = stream.split("\n\n").filter(|event| !event.trim().is_empty());

@@ -1,4 +1,4 @@
-//! OpenAI's embeddings and Google's own, said to Gemini, and what Gemini says back.
+//! OpenAI's and Google's embeddings requests to Gemini, and their answers.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -112,7 +112,7 @@ fn what_may_be_left_out_is_named() {
     };
     let body = json!({"model": "m", "input": "a", "user": "u", "new": 1}).to_string();
     let asked = translate_request(body.as_bytes(), &target, &mut Vec::new()).unwrap();
-    // Members of this document stand in the order of their names.
+    // The members of this document are in alphabetical order.
     assert_eq!(asked.dropped, ["other fields", "user"]);
 }
 

@@ -52,7 +52,7 @@ fn asked() -> RequestContext {
     }
 }
 
-/// What is sent to a model, and what was left out.
+/// Returns the request sent to a model, and the fields left out.
 fn sent_to(
     model: &str,
     untranslatable: UntranslatableFieldPolicy,
@@ -76,7 +76,7 @@ fn sent(body: &Value) -> Value {
     sent_to("gpt-5.6", REFUSE, body).expect("it is translated").0
 }
 
-/// A request of one question with other fields.
+/// Returns a request of one question with additional fields.
 fn asking(fields: Value) -> Value {
     let mut body = json!({"model": "gpt", "messages": [{"role": "user", "content": "Hi"}]});
     body.as_object_mut()
@@ -85,7 +85,7 @@ fn asking(fields: Value) -> Value {
     body
 }
 
-/// A request of these messages.
+/// Returns a request with these messages.
 fn saying(messages: Value) -> Value {
     json!({"model": "gpt", "messages": messages})
 }
@@ -102,7 +102,7 @@ fn received(body: &Value) -> Result<(Value, Usage), ResponseError> {
     }
 }
 
-/// What becomes of a stream of these events.
+/// The outcome of a stream of events.
 struct Streamed {
     text: String,
     last: Result<StreamStatus, ResponseError>,
@@ -132,7 +132,7 @@ fn streamed(events: &[Value]) -> Streamed {
 }
 
 impl Streamed {
-    /// The chunks before the end, as JSON.
+    /// Returns the chunks before the end, as JSON.
     fn chunks(&self) -> Vec<Value> {
         let data = events(&self.text).into_iter().map(|(_, data)| data);
         data.filter(|data| *data != "[DONE]")
@@ -148,7 +148,7 @@ impl Streamed {
             .collect()
     }
 
-    /// The texts of a field of all deltas in one.
+    /// Returns the texts of a field of all deltas, joined.
     fn joined(&self, field: &str) -> String {
         let deltas = self.deltas();
         deltas.iter().filter_map(|delta| delta[field].as_str()).collect()

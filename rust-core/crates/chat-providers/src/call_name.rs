@@ -1,11 +1,12 @@
-//! The name of a call of a tool that comes in the chunks of a chat answer.
+//! The name of a tool call that arrives in the chunks of a chat answer.
 
-/// Takes what the next chunk says of a call's name.
+/// Adds a chunk's piece of a call's name.
 ///
-/// OpenAI's own clients join what chunks say (`accumulate_delta` of openai-python, LangChain), and most providers say the
-/// whole name once. Some repeat it with each chunk, for which other clients take the first one alone (hermes-agent#8259,
-/// open-webui#22235, weicj/vLLM-2080Ti-Definitive#127), and some say in each what they have by then. What begins with all that
-/// came before is such a repetition; anything else goes on with it. Both are as they stand between quotes.
+/// OpenAI's own clients concatenate the pieces (`accumulate_delta` of openai-python, LangChain), and most providers send the
+/// whole name once. Some repeat it in each chunk, so other clients take only the first one (hermes-agent#8259,
+/// open-webui#22235, weicj/vLLM-2080Ti-Definitive#127), and some send in each chunk the name so far. A piece that begins
+/// with everything that came before is such a repetition; any other piece is appended. Both strings are in the form between
+/// quotes.
 pub(crate) fn append_name(name: &mut String, piece: &str) {
     if piece.starts_with(name.as_str()) {
         name.clear();

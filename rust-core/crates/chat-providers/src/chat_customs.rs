@@ -1,12 +1,12 @@
-//! A client of chat completions that has custom tools, and the same dialect without them: what a writer of the crate
-//! `chat-clients` takes on to a provider that has functions alone.
+//! Translates between a client of chat completions that uses custom tools and the same API without them, for writers of the
+//! crate `chat-clients` whose provider has only functions.
 //!
-//! A custom tool is a function of one string, `input`; the grammar of its texts stands in the parameter's description, and is
-//! named in [`RequestContext::dropped`](proofgate_dialect::RequestContext::dropped), since no provider holds to it. Calls and choices in the
-//! request follow, and calls of an answer come back as those of custom tools. In a stream their text comes in one piece, when
-//! it is whole. All else passes byte for byte.
+//! A custom tool becomes a function with one string, `input`. The grammar of its texts is put in the parameter's description
+//! and named in [`RequestContext::dropped`](proofgate_dialect::RequestContext::dropped), because no provider enforces it.
+//! Calls and tool choices in the request are changed accordingly, and calls in an answer become calls of custom tools again.
+//! In a stream their text is sent in one piece, once it is complete. All else passes byte for byte.
 //!
-//! A body that cannot be read passes as it is, and the next reader says what is wrong with it.
+//! A body that cannot be read passes unchanged, and the next reader reports the error.
 
 mod answer;
 mod request;

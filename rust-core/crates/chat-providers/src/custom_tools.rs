@@ -1,18 +1,18 @@
-//! Custom tools, which take a text, as functions of one string: for providers that have functions alone.
+//! Custom tools, which take a text, as functions with one string, for providers that have only functions.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
-/// What the model is told of such a function, behind its own description.
+/// The instruction appended to the description of such a function.
 pub(crate) const CALL_INSTRUCTIONS: &str = "Call it with one string, input, which is the whole text.";
 
-/// What it is told of the parameter.
+/// The description of the parameter.
 const INPUT_DESCRIPTION: &str = "The whole text, as it is.";
 
-/// What it is told of the parameter whose texts a grammar describes. No provider holds to it. `definition` and the result are insides
-/// of strings.
+/// Returns the description of a parameter whose texts have a grammar. No provider enforces it. `definition` and the result
+/// are in the form between quotes.
 pub(crate) fn grammar_description(syntax: &str, definition: &str) -> String {
     let syntax = if syntax == "regex" {
         "regular expression"
@@ -22,7 +22,8 @@ pub(crate) fn grammar_description(syntax: &str, definition: &str) -> String {
     format!("{INPUT_DESCRIPTION} It has to match this {syntax}:\\n{definition}")
 }
 
-/// The schema of the parameters. `description`: the inside of a string, if there is more to say of the parameter.
+/// Returns the schema of the parameters. `description` is an additional description of the parameter, in the form between
+/// quotes.
 pub(crate) fn parameters_schema(description: Option<&str>) -> String {
     let description = description.unwrap_or(INPUT_DESCRIPTION);
     format!(
@@ -30,14 +31,14 @@ pub(crate) fn parameters_schema(description: Option<&str>) -> String {
     )
 }
 
-/// The members of an object, none of them `null`.
+/// Returns the members of an object, without those that are `null`.
 pub(crate) fn members(json: &str) -> Option<HashMap<Cow<'_, str>, &RawValue>> {
     let mut members: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_str(json).ok()?;
     members.retain(|_, value| value.get() != "null");
     Some(members)
 }
 
-/// The text that a custom tool is called with: the string `input`, or what the model wrote in its place.
+/// Returns the text for a call of a custom tool: the string `input`, or what the model wrote instead.
 pub(crate) fn custom_input(arguments: &str) -> String {
     let members = members(arguments).unwrap_or_default();
     let text = match (members.get("input"), members.len()) {

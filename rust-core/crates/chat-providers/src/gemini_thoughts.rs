@@ -1,13 +1,14 @@
-//! The thoughts of Gemini, which it shows where a request asks for them.
+//! Gemini's thoughts, which it shows only on request.
 
 use proofgate_dialect::constraints::{Constraint, has};
 use proofgate_dialect::json::write_all;
 
-/// Appends to a chat request, a comma before it, that thoughts are to be shown, in the words that Google has for clients of chat
+/// Appends to a chat request, with a comma before it, the request to show thoughts, in Google's form for clients of chat
 /// completions (ai.google.dev, OpenAI compatibility); nothing for a model that does not think.
 ///
-/// Where nothing says how much to think (`has_measure`), a model that takes a budget is given that of -1, to think as it likes:
-/// Vertex AI refuses to show thoughts of those that do not think by default (google-gemini/gemini-cli#1953).
+/// If nothing sets the amount of thinking (`has_measure`), a model with a thinking budget gets a budget of -1, which lets it
+/// think as it likes: Vertex AI refuses to show thoughts of models that do not think by default
+/// (google-gemini/gemini-cli#1953).
 pub(crate) fn write_include_thoughts(model: &str, has_measure: bool, out: &mut Vec<u8>) {
     if has(model, Constraint::NoThinking) {
         return;

@@ -1,8 +1,8 @@
-//! Providers of OpenAI's chat completions for clients of other dialects: Anthropic's messages, OpenAI's Responses, and chat
-//! completions with [custom tools](chat_customs).
+//! Translation between providers of OpenAI's chat completions and clients of other APIs: Anthropic's Messages, OpenAI's
+//! Responses, and chat completions with [custom tools](chat_customs).
 //!
-//! The chat requests that are written here go to a provider of chat completions, or on to a writer of another provider's dialect.
-//! What the gateway itself wrote into answers, for clients to bring it back, is taken out of requests by [`own_thoughts`].
+//! The chat requests written here go to a provider of chat completions, or to the writer of another provider's API. Content
+//! that the gateway added to answers, for clients to send back, is removed from requests by [`own_thoughts`].
 #![forbid(unsafe_code)]
 
 pub mod anthropic_openai;

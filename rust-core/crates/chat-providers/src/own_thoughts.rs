@@ -1,13 +1,14 @@
-//! What the gateway has written into answers so that clients bring back what a provider thought, in requests that go to a provider
-//! which never wrote it: a conversation that has changed its provider. No provider reads another one's thoughts, and most refuse a
-//! request for them, so they are left out and named.
+//! Removes from requests what the gateway added to answers so that clients send a provider's reasoning back, if the request
+//! goes to a provider that did not write it because the conversation has changed its provider. No provider reads another
+//! one's reasoning, and most refuse a request with it, so it is left out and named.
 //!
-//! * In Responses: reasoning items whose `encrypted_content` is of our form, and references to reasoning items that were never
-//!   stored anywhere, since the gateway made their ids (OpenAI's have no number behind a second underscore).
-//! * In Messages: thinking whose signature is of our form, and before Claude thinking that nobody signed: Claude takes thinking
-//!   back with its signature alone (Anthropic, "Extended thinking: preserving thinking blocks"; other vendors of its API sign none).
+//! * In Responses: reasoning items whose `encrypted_content` has the gateway's form, and references to reasoning items that
+//!   were never stored anywhere, because the gateway made their ids (OpenAI's have no number after a second underscore).
+//! * In Messages: thinking whose signature has the gateway's form, and, before Claude, unsigned thinking: Claude accepts
+//!   thinking only with its signature (Anthropic, "Extended thinking: preserving thinking blocks"; other vendors of its API
+//!   sign none).
 //!
-//! A body that has none of them, or that is no such request, is not changed.
+//! A body without any of these, or one that is not such a request, is not changed.
 
 use std::borrow::Cow;
 
@@ -18,7 +19,7 @@ use crate::anthropic_openai::SEALED;
 use crate::edits::{self, value_range};
 use crate::responses_openai::STATE_PREFIX;
 
-/// One of these stands in every body of which anything is left out; few have one.
+/// Every body with something to remove contains one of these; few bodies do.
 pub const GATEWAY_MARKERS: [&str; 5] = [
     "\"item_reference\"",
     "\"proofgate-1:",
@@ -27,16 +28,16 @@ pub const GATEWAY_MARKERS: [&str; 5] = [
     "\"signature\": \"\"",
 ];
 
-/// What is left out of a body: pieces of it, and what stands in the place of each.
+/// The changes to a body: parts of it, and the replacement of each.
 #[derive(Debug, Default)]
 struct BodyEdits {
     edits: edits::Edits,
     dropped_names: Vec<&'static str>,
 }
 
-/// Appends a Responses request without what only the gateway can read, and returns the names of what was left out; `None`, and
-/// nothing is appended, where there is nothing to leave out. `is_passed`: the provider gets the items as they are; else reasoning
-/// items stay, for they are translated.
+/// Appends a Responses request without the content that only the gateway can read, and returns the names of what was left
+/// out. Returns `None` and appends nothing if there is nothing to leave out. `is_passed` is whether the provider receives
+/// the items unchanged; otherwise reasoning items stay, because they are translated.
 pub fn strip_gateway_items(body: &[u8], is_passed: bool, out: &mut Vec<u8>) -> Option<Vec<&'static str>> {
     #[derive(Deserialize)]
     struct Request<'b> {
@@ -82,7 +83,7 @@ pub fn strip_gateway_items(body: &[u8], is_passed: bool, out: &mut Vec<u8>) -> O
     edits.write(body, out)
 }
 
-/// Whether the id of a reasoning item is one that the gateway has made: `rs_`, the id of an answer and a number.
+/// Returns whether the gateway made the id of a reasoning item: `rs_`, the id of an answer and a number.
 fn is_gateway_item_id(id: &str) -> bool {
     let parts = id.strip_prefix("rs_").and_then(|rest| rest.rsplit_once('_'));
     parts.is_some_and(|(of_answer, number)| {
@@ -91,11 +92,11 @@ fn is_gateway_item_id(id: &str) -> bool {
     })
 }
 
-/// Appends a request of Anthropic's messages without thinking that its provider has not signed, and returns the names of what was
-/// left out; `None`, and nothing is appended, where there is nothing to leave out. `model`: its name at the provider.
+/// Appends a Messages request without thinking that its provider has not signed, and returns the names of what was left out.
+/// Returns `None` and appends nothing if there is nothing to leave out. `model` is its name at the provider.
 ///
-/// A message that says nothing else is left out with it. Where the model is to go on with what its tools gave, a budget of thinking
-/// is switched off: it would have to begin with what it thought before.
+/// A message without other content is left out too. If the model is to continue after tool results, a thinking budget is
+/// switched off, because the turn would have to begin with the earlier thinking.
 pub fn strip_unsigned_thinking(body: &[u8], model: &str, out: &mut Vec<u8>) -> Option<Vec<&'static str>> {
     #[derive(Deserialize)]
     struct Request<'b> {
@@ -117,7 +118,7 @@ pub fn strip_unsigned_thinking(body: &[u8], model: &str, out: &mut Vec<u8>) -> O
             .as_ref()
             .and_then(|message| message.without_unsigned_thinking(raw.get(), is_claude));
         let is_result = message.is_some_and(|message| message.content.get().contains("\"tool_result\""));
-        // Results of tools follow the turn of which something is missing.
+        // Tool results follow the turn from which something was removed.
         is_open = without.is_some() || (is_open && is_result);
         match without {
             None => kept.push(raw.get().into()),
@@ -151,8 +152,8 @@ impl<'b> Message<'b> {
         serde_json::from_str(raw.get()).ok()
     }
 
-    /// The message without thinking that the provider has not signed: `None` where it has none, and `Some(None)` where it has nothing
-    /// else.
+    /// Returns the message without thinking that the provider has not signed: `None` if it has none, and `Some(None)` if it
+    /// has nothing else.
     fn without_unsigned_thinking(&self, raw: &str, is_claude: bool) -> Option<Option<String>> {
         #[derive(Deserialize)]
         struct Block<'b> {
@@ -198,7 +199,7 @@ impl BodyEdits {
         }
     }
 
-    /// Puts these elements in the place of an array, where any was left out.
+    /// Replaces an array with these elements, if any was left out.
     fn replace_array(&mut self, body: &str, array: &RawValue, kept: &[&str]) {
         if !self.dropped_names.is_empty() {
             self.replace_value(body, array, ["[", &kept.join(","), "]"].concat());

@@ -1,23 +1,24 @@
-//! A client of OpenAI's Responses, and a provider of OpenAI's chat completions: the hub from which the other modules go on, so
-//! that the chat request written here is read by `openai_anthropic`, `openai_gemini` or `openai_converse`, and what they answer is
-//! read here.
+//! Translates between a client of OpenAI's Responses and a provider of OpenAI's chat completions. It is the hub for the
+//! other modules: the chat request written here is read by `openai_anthropic`, `openai_gemini` or `openai_converse`, and
+//! their answers are read here.
 //!
-//! [`translate_request`] writes for them, with pictures and files in the results of tools. [`translate_for_chat`] writes for a provider that
-//! speaks chat completions itself: the user shows pictures and files there, choices among the tools are made by sending those alone,
-//! and the limit has the name that the model takes.
+//! [`translate_request`] writes for them, with images and files in tool results. [`translate_for_chat`] writes for a
+//! provider that uses chat completions itself: there the user shows images and files, a tool choice is made by sending only
+//! the allowed tools, and the limit has the name that the model accepts.
 //!
-//! Nothing is kept between requests. What a provider signed of its thinking is in a reasoning item's `encrypted_content`, in a
-//! form of our own with a version (`thoughts`); it holds no text that a model reads, since rules do not look there: the text is the
-//! item's `summary`. `item_reference`, `previous_response_id`, `conversation`, `prompt`, `background` and compaction items are refused
-//! by name.
+//! Nothing is stored between requests. A provider's signatures of its thinking are in a reasoning item's
+//! `encrypted_content`, in a versioned form of the gateway's own (`thoughts`). It holds no text that a model reads, because
+//! rules do not check it: the text is the item's `summary`. `item_reference`, `previous_response_id`, `conversation`,
+//! `prompt`, `background` and compaction items are refused by name.
 //!
-//! Tools are functions there. A custom tool is one with a single string, `input`; one of a namespace has the namespace's name before
-//! its own; `apply_patch`, `shell` and `local_shell`, and a `tool_search` that the client runs, have parameters of ours. Calls come
-//! back as the items that the client knows. Tools that OpenAI runs are left out and named, those that searches found are sent with
-//! the others. Instructions and the system's messages at the begin are one message.
+//! All tools become functions. A custom tool becomes one with a single string, `input`; a tool of a namespace gets the
+//! namespace's name before its own; `apply_patch`, `shell`, `local_shell`, and a `tool_search` that the client runs, get
+//! parameters defined by the gateway. Calls are returned as the items that the client knows. Tools that OpenAI runs are left
+//! out and named; tools that searches found are sent with the others. Instructions and system messages at the start become
+//! one message.
 //!
-//! A picture that the model made is the result of an `image_generation_call`, and is shown by the user in later turns. Left out of an
-//! answer: audio. A call that was cut off is told only if it is a function's, with the status `incomplete`.
+//! An image that the model generated is the result of an `image_generation_call`, and is shown by the user in later turns.
+//! Audio in an answer is left out. A truncated call is sent only if it is a function's, with the status `incomplete`.
 
 mod answer;
 mod call_items;

@@ -1,4 +1,4 @@
-//! Gemini's signature of what it thought before a call, in the words that Google has for clients of chat completions.
+//! Gemini's signature of its thoughts before a call, in Google's form for clients of chat completions.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -19,7 +19,7 @@ struct Vendor<'b> {
     thought_signature: Option<&'b RawValue>,
 }
 
-/// The signature in an `extra_content`, as it stands between its quotes.
+/// Returns the signature in an `extra_content`, in the form between quotes.
 pub(crate) fn signature(extra: Option<&RawValue>) -> Option<&str> {
     let extra: ExtraContent<'_> = serde_json::from_str(extra?.get()).ok()?;
     let signature = extra.google.or(extra.vertex)?.thought_signature?;

@@ -1,4 +1,4 @@
-//! What passes between a client of Anthropic's messages and a provider of chat completions.
+//! Requests and answers between a client of Anthropic's messages and a provider of chat completions.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -36,7 +36,7 @@ fn read(case: &Path, name: &str) -> String {
     fs::read_to_string(case.join(name)).unwrap_or_else(|error| panic!("{}: {name}: {error}", case.display()))
 }
 
-/// Compares with a golden file; with `WRITE_GOLDENS` set it is written first, to be looked at.
+/// Compares with a golden file; with `WRITE_GOLDENS` set it is written first, for review.
 fn check(case: &Path, name: &str, actual: &str) {
     if std::env::var_os("WRITE_GOLDENS").is_some() {
         fs::write(case.join(name), actual).unwrap();
@@ -79,7 +79,7 @@ fn sent_to(model: &str, body: &str) -> Result<String, UntranslatableRequest> {
     Ok(String::from_utf8(out).unwrap())
 }
 
-/// What is sent for a request with these messages, and with other fields behind them.
+/// Returns the request sent for these messages, with additional fields.
 fn sent(messages: &str, fields: &str) -> Result<Value, UntranslatableRequest> {
     let body = format!(r#"{{"model":"c","max_tokens":5,"messages":{messages}{fields}}}"#);
     sent_to("gpt-5.2", &body).map(|sent| json(sent.as_bytes()))
@@ -89,7 +89,7 @@ fn refused_at(messages: &str, fields: &str) -> String {
     sent(messages, fields).unwrap_err().param.into_owned()
 }
 
-/// Name and data of the events of a stream.
+/// Returns the names and data of the events of a stream.
 fn events(stream: &str) -> Vec<(String, String)> {
     let blocks = stream
         .split("\n\n")
@@ -126,7 +126,7 @@ impl Received {
             .collect()
     }
 
-    /// The blocks as a client puts them together, each with its text or its arguments.
+    /// Returns the blocks as a client assembles them, each with its text or its arguments.
     fn blocks(&self) -> Vec<(Value, String)> {
         let mut blocks: Vec<(Value, String)> = Vec::new();
         let mut open = false;
@@ -184,7 +184,7 @@ fn receive(stream: &str) -> Received {
     }
 }
 
-/// A stream of chunks with these deltas, a reason, and `[DONE]`.
+/// Returns a stream of chunks with these deltas, a finish reason and `[DONE]`.
 fn chunks(deltas: &[&str], reason: &str) -> String {
     let mut stream = String::new();
     for delta in deltas {
@@ -277,7 +277,7 @@ fn inputs() -> Vec<String> {
         .collect()
 }
 
-/// Everything takes any bytes, and all that is written is whole.
+/// Checks that every translation survives any bytes, and writes only complete output.
 fn survives(bytes: &[u8]) {
     let mut out = Vec::new();
     if translate_request(bytes, &target(UntranslatableFieldPolicy::Drop), &mut out).is_ok() {

@@ -1,4 +1,4 @@
-//! Custom tools of chat completions before providers that have functions alone.
+//! Custom tools of chat completions for providers that have only functions.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -157,7 +157,7 @@ fn asked() -> RequestContext {
     }
 }
 
-/// A message of Anthropic's with both kinds of calls.
+/// Returns a message of Anthropic's with both kinds of calls.
 fn message() -> Value {
     json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "claude", "content": [
         {"type": "text", "text": "Now."},
@@ -186,7 +186,7 @@ fn calls_of_an_answer_are_those_of_custom_tools_again() {
     assert!(matches!(refused, Err(ResponseError::Malformed(_))));
 }
 
-/// A chunk with a fragment of the call of this index.
+/// Returns a chunk with a fragment of the call at this index.
 fn chunk(index: u64, begin: Option<(&str, &str)>, arguments: &str) -> String {
     let mut call = json!({"index": index, "function": {"arguments": arguments}});
     if let Some((id, name)) = begin {
@@ -221,7 +221,7 @@ fn streamed(chunks: &[String]) -> Vec<Value> {
         .collect()
 }
 
-/// The members of a custom call, as a client puts them together.
+/// Returns the members of a custom call, as a client assembles them.
 fn collected(events: &[Value], index: u64) -> (String, String, String) {
     let (mut id, mut name, mut input) = (String::new(), String::new(), String::new());
     let calls = events

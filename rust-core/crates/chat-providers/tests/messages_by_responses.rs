@@ -1,4 +1,4 @@
-//! A client of Anthropic's messages reaches Responses: by chat completions, there and back.
+//! A client of Anthropic's messages reaches Responses through chat completions, in both directions.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -36,7 +36,7 @@ fn asked() -> RequestContext {
     }
 }
 
-/// What the provider is sent for a Messages request, and all that was left out.
+/// Returns the request sent for a Messages request, and everything that was left out.
 fn by_responses(
     model: &str,
     drop: UntranslatableFieldPolicy,
@@ -60,7 +60,7 @@ fn whole(provider: &Value, asked: &RequestContext) -> Value {
     serde_json::from_slice(&message).unwrap()
 }
 
-/// The Message that a client collects of a stream.
+/// Returns the Message that a client assembles from a stream.
 fn collected(provider: &Value, asked: &RequestContext) -> Value {
     let mut inner = openai_responses::Stream::new(asked, CREATED);
     let mut outer = anthropic_openai::Stream::new(asked, 25);
@@ -116,7 +116,7 @@ fn collect(stream: &str) -> Value {
     message
 }
 
-/// A request as Claude Code sends it.
+/// Returns a request as Claude Code sends it.
 fn claude_code(messages: &[Value], stream: bool) -> Value {
     json!({
         "model": "claude", "max_tokens": 32_000, "stream": stream,
@@ -157,7 +157,7 @@ fn reasoning_returns_over_three_turns() {
         ];
         let mut messages = vec![json!({"role": "user", "content": "What is in a and b?"})];
 
-        // The first turn: tools and an effort go together, and a summary is asked for.
+        // First turn: tools and an effort are sent together, and a summary is requested.
         let (sent, asked, dropped) = by_responses("gpt-5.6", REFUSE, &claude_code(&messages, stream));
         assert_eq!(sent["reasoning"], json!({"effort": "high", "summary": "auto"}));
         assert_eq!(sent["tools"][0]["strict"], false);
@@ -178,7 +178,7 @@ fn reasoning_returns_over_three_turns() {
         assert_eq!(blocks[3]["input"], json!({"path": "b"}));
         messages.push(json!({"role": "assistant", "content": blocks}));
 
-        // The second: results with a picture and a document, each in its own item.
+        // Second turn: results with an image and a document, each in its own item.
         messages.push(json!({"role": "user", "content": [
             {"type": "tool_result", "tool_use_id": "c1", "is_error": true, "content": [
                 {"type": "text", "text": "see"},
@@ -216,7 +216,7 @@ fn reasoning_returns_over_three_turns() {
         messages.push(json!({"role": "user", "content": [
             {"type": "tool_result", "tool_use_id": "c3", "content": "r"}, {"type": "text", "text": "go on"}]}));
 
-        // The third: all reasoning is where it was, byte for byte.
+        // Third turn: all reasoning is unchanged and in its original position.
         let (sent, _, _) = by_responses("gpt-5.6", REFUSE, &claude_code(&messages, stream));
         let turn = [
             "reasoning",
@@ -252,7 +252,7 @@ fn both_ways_give_the_client_the_same_message() {
     );
     let provider = response(output, json!({}));
     let (mut one, other) = (whole(&provider, &asked), collected(&provider, &asked));
-    // A stream says text where it stood: a whole chat completion cannot say what stood between thoughts.
+    // A stream keeps the position of text: a whole chat completion cannot express text between thoughts.
     let order = |message: &Value| -> Vec<String> {
         let blocks = message["content"].as_array().unwrap().iter();
         blocks

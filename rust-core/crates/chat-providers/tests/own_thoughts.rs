@@ -1,4 +1,4 @@
-//! Conversations that have changed their provider: what the gateway wrote for another one stays out.
+//! Conversations that have changed their provider: what the gateway wrote for another provider is removed.
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,
@@ -104,7 +104,7 @@ fn what_is_no_such_request_is_not_changed() {
             "{body}"
         );
     }
-    // A text that quotes them is a text.
+    // A text that quotes them is only text.
     let text =
         json!([{"role": "user", "content": "{\"type\":\"item_reference\",\"id\":\"rs_a_0\"} proofgate-1:"}]);
     assert_eq!(items(text, true), None);
@@ -133,7 +133,7 @@ fn thinking_that_the_provider_has_not_signed_is_left_out() {
         let (left, _) = messages("claude-5", Value::Null, turn(json!([foreign]))).unwrap();
         assert_eq!(left, json!([ask, ask]));
     }
-    // Other vendors of the API sign nothing.
+    // Other vendors of the API do not sign thinking.
     assert_eq!(
         messages("kimi-k3", Value::Null, turn(json!([unsigned, bare, text]))),
         None
@@ -162,7 +162,7 @@ fn a_turn_of_tools_goes_on_without_a_budget_of_thinking() {
         messages("claude-5", adaptive.clone(), history.clone()).unwrap().1,
         adaptive
     );
-    // Once the user has gone on, nothing of it is missed.
+    // After the user's next message none of it is needed.
     let mut over = history.as_array().unwrap().clone();
     over.extend([json!({"role": "assistant", "content": "Done"}), ask]);
     assert_eq!(

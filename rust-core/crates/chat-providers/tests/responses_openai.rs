@@ -1,4 +1,4 @@
-//! What passes between a client of OpenAI's Responses and a provider of chat completions, and of those behind it.
+//! Requests and answers between a client of OpenAI's Responses and a provider of chat completions, or another one behind it.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -45,7 +45,7 @@ fn target(untranslatable: UntranslatableFieldPolicy) -> Target<'static> {
 
 const REFUSE: UntranslatableFieldPolicy = UntranslatableFieldPolicy::Refuse;
 
-/// A request of these items, with other fields.
+/// Returns a request with these items and additional fields.
 fn with(input: Value, fields: Value) -> Value {
     let mut body = json!({"model": "assistant", "input": input});
     body.as_object_mut()
@@ -73,7 +73,7 @@ fn refused(body: &Value) -> (String, String) {
     (refused.param.into_owned(), refused.message.into_owned())
 }
 
-/// What the way back knows of a request with these tools.
+/// Returns the context of a request with these tools.
 fn asked_with(tools: Value) -> RequestContext {
     let body = with(json!("x"), json!({"tools": tools, "stream": true}));
     translated(&body).unwrap().1
@@ -83,7 +83,7 @@ fn asked() -> RequestContext {
     asked_with(json!([]))
 }
 
-/// Names and data of the events of a stream.
+/// Returns the names and data of the events of a stream.
 fn events(stream: &str) -> Vec<(String, String)> {
     let blocks = stream.split("\n\n").filter(|block| !block.trim().is_empty());
     blocks
@@ -95,7 +95,7 @@ fn events(stream: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What became of a streamed answer.
+/// The outcome of a streamed answer.
 struct Received {
     text: String,
     last: Result<StreamStatus, ResponseError>,
@@ -103,7 +103,7 @@ struct Received {
 }
 
 impl Received {
-    /// The events, which have names like their types, and numbers without gaps.
+    /// Returns the events, after checking that their names match their types and their numbers have no gaps.
     fn events(&self) -> Vec<Value> {
         let events: Vec<(String, Value)> = events(&self.text)
             .into_iter()
@@ -128,7 +128,7 @@ impl Received {
             .collect()
     }
 
-    /// The whole answer, which the last event repeats.
+    /// Returns the whole answer, which the last event repeats.
     fn response(&self) -> Value {
         self.events().last().unwrap()["response"].clone()
     }
@@ -162,7 +162,7 @@ fn receive(data: &[String], asked: &RequestContext) -> Received {
     }
 }
 
-/// Chunks with these deltas, and one with the reason to finish.
+/// Returns chunks with these deltas, and one with the finish reason.
 fn chunks(deltas: &[Value], reason: &str) -> Vec<String> {
     let chunk = |delta: &Value, reason: Value| {
         json!({"id": "chatcmpl-1", "object": "chat.completion.chunk",

@@ -1,4 +1,4 @@
-//! Prints what state files cost the slow thread: writing one and reading one, for few and for very many keys.
+//! Measures what state files cost the slow thread: writing one and reading one, with few and with very many keys.
 //!
 //! `cargo run --release -p proofgate-limit-store --example state_files -- [directory]`
 #![expect(
@@ -24,7 +24,7 @@ fn store(gateway: &Path, shard: u32) -> LimitStore {
     opened.unwrap().store
 }
 
-/// Milliseconds that a step took.
+/// Returns the result and the duration of a step in milliseconds.
 fn timed<T>(step: impl FnOnce() -> T) -> (T, f64) {
     let start = Instant::now();
     let done = step();

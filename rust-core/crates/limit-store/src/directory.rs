@@ -1,4 +1,4 @@
-//! Where state files are, and reading one.
+//! State files on disk: listing, reading and replacing them.
 
 use crate::error::Problem;
 use crate::format::{self, Damage, HEADER_BYTES};
@@ -7,32 +7,32 @@ use proofgate_wal::{ReadFile, Storage, Ulid};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How long an incarnation can count after its successor has begun: the month that it consumed in, and some for clocks
-/// that differ. In milliseconds.
+/// How long an incarnation can count after its successor began, in milliseconds: the month in which it consumed, plus a
+/// margin for clock differences.
 const MAX_AGE_MILLIS: u64 = (31 * 24 + 1) * 3600 * 1000;
 
 const SUFFIX: &str = ".limits";
 
-/// Name of the state file of a life of a worker, in its shard's directory.
+/// Returns the name of a worker life's state file in its shard's directory.
 #[must_use]
 pub fn file_name(first_incarnation: Ulid) -> String {
     format!("{first_incarnation}{SUFFIX}")
 }
 
-/// A life of a worker that may have consumed what still counts.
+/// A worker life whose consumption may still count.
 #[derive(Clone, Debug)]
 pub(crate) struct Incarnation {
     pub(crate) origin: Origin,
     pub(crate) path: PathBuf,
-    /// Whether none on its shard began later.
+    /// Whether it is the latest one on its shard.
     pub(crate) newest: bool,
 }
 
-/// The lives of workers on all shards that may have consumed what still counts at `now` (unix microseconds). A shard that
-/// cannot be listed is a problem.
+/// Lists the worker lives on all shards whose consumption may still count at `now` (unix microseconds). A shard that cannot
+/// be listed is added to `problems`.
 ///
 /// # Errors
-/// When the gateway's directory cannot be listed.
+/// Returns an error if the gateway's directory cannot be listed.
 pub(crate) fn list_incarnations(
     storage: &dyn Storage,
     gateway: &Path,
@@ -88,23 +88,23 @@ fn parse_file_name(name: &str) -> Option<Ulid> {
     (file_name(ulid) == name).then_some(ulid)
 }
 
-/// What a state file is now.
+/// The result of reading a state file.
 pub(crate) enum FileRead {
-    /// There is none.
+    /// The file does not exist.
     Missing,
-    /// It is the one that was read before.
+    /// The file is the one read before.
     Unchanged,
-    /// It is new, and these are its snapshots, the writer's own first.
+    /// The file is new. Contains its header and its snapshots, the writer's own first.
     Snapshots([u8; HEADER_BYTES], Vec<Snapshot>),
-    /// It cannot be believed.
+    /// The file is damaged.
     Damaged(Damage),
 }
 
-/// Reads a state file, unless its header is the one seen before. The header is read from an open file, and not the
-/// file's attributes: a network file system looks anew when a file is opened, and may tell attributes from memory.
+/// Reads a state file, unless its header is the one seen before. It reads the header from the opened file instead of the
+/// file attributes, because a network file system revalidates a file on open, but may return cached attributes.
 ///
 /// # Errors
-/// When the system cannot open or read it.
+/// Returns an error if the file cannot be opened or read.
 pub(crate) fn read(
     storage: &dyn Storage,
     path: &Path,
@@ -168,11 +168,11 @@ fn read_full(file: &dyn ReadFile, into: &mut [u8], offset: u64) -> io::Result<us
     Ok(done)
 }
 
-/// Replaces a file whole, by way of a temporary one. With `sync`, `directory` must have been open since before, so that
-/// its sync sees every failure.
+/// Replaces a whole file through a temporary one. With `sync`, `directory` must have been open since before, so that its
+/// sync reports every failure.
 ///
 /// # Errors
-/// The name of the call that failed, and what the system said; the file is then the old one or, if only the last sync
+/// Returns the name of the failed call and the system's error. The file is then the old one or, if only the last sync
 /// failed, the new one.
 pub(crate) fn replace_file(
     storage: &dyn Storage,
@@ -183,7 +183,7 @@ pub(crate) fn replace_file(
 ) -> Result<(), (&'static str, io::Error)> {
     let created = match storage.create(temporary) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            // Left by an attempt that found no space.
+            // Left by an attempt that ran out of disk space.
             storage.remove(temporary).map_err(|error| ("remove", error))?;
             storage.create(temporary)
         }

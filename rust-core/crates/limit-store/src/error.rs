@@ -1,32 +1,32 @@
-//! What can go wrong between consumption and the disk.
+//! Errors and problems of the store.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why the store could not be opened, or the own file not be written.
+/// The error returned when the store cannot be opened or its own file cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LimitStoreError {
-    /// A storage call failed; the text names the call and the file. The file before stays; the next write tries again.
+    /// A storage call failed; the message names the call and the file. The previous file stays, and the next write retries.
     #[error("{call} {}: {source}", path.display())]
     Io {
-        /// What was attempted: `write`, `sync`, `rename`, …
+        /// The call that failed: `write`, `sync`, `rename`, …
         call: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// More subjects consume than one file may hold.
+    /// The usage of more subjects than one file may hold.
     #[error(
         "the usage of {subjects} tenants and keys needs {bytes} bytes, more than the maximum file size ({limit})"
     )]
     TooLarge {
-        /// Tenants and keys.
+        /// Number of tenants and keys.
         subjects: usize,
         /// Encoded size in bytes.
         bytes: usize,
-        /// Largest size in bytes.
+        /// Maximum size in bytes.
         limit: usize,
     },
 }
@@ -41,7 +41,7 @@ impl LimitStoreError {
     }
 }
 
-/// A file or directory of another incarnation that could not be read or believed; told once, until it changes.
+/// A file or directory of another incarnation that could not be read or is damaged; reported once, until it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The file or directory.

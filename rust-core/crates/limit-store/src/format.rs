@@ -1,24 +1,23 @@
-//! The bytes of a state file.
+//! The format of a state file.
 //!
 //! ```text
 //! header   "PGLIMIT" version   body length u64   number of the write u64   body CRC-32C u32   header CRC-32C u32
 //! body     snapshots: count, then each; the first is the writer's own
-//! snapshot shard, incarnation (16 bytes), records, ended (1 byte), at (µs), tenants: count, then each
+//! snapshot shard, incarnation (16 bytes), number of records, finished (1 byte), taken at (µs), tenants: count, then each
 //! tenant   length and bytes of its name, subjects: count, then each
-//! subject  0, or 1 and the 4 bytes of an API key, or 2 and the 16 bytes of who tokens are about, or 3 and length and bytes
-//!          of a model's name, or 4 and length and bytes of the name of a plan that a namespace shares; day, tokens and
-//!          nanodollars on it, month, nanodollars in it, requests on the day, requests and tokens in the month, in flight,
-//!          seconds: count, then each; days that a clock has left: count, and unless that is 0 what counted when it came,
-//!          then each
-//! second   the first absolute, each other one as the distance to the one before; requests, tokens
-//! left     day, tokens and nanodollars on it, month, nanodollars in it, requests on the day, requests and tokens in the month
+//! subject  0 for the tenant, or 1 and the 4 bytes of an API key's id, or 2 and the 16 bytes of a token subject's id, or 3
+//!          and length and bytes of a model's name, or 4 and length and bytes of the name of a plan shared in a namespace;
+//!          then periods, in flight, seconds: count, then each; past periods, which a clock has left: count, and unless
+//!          that is 0 the base periods, then each
+//! periods  day, its tokens and nanodollars, month, its nanodollars, requests of the day, requests and tokens of the month
+//! second   the first absolute, each other one as the distance to the previous one; requests, tokens
 //! ```
 //!
-//! Fixed-width numbers are little-endian, except for the incarnation; all others are LEB128. Version 1, which knows no money,
-//! is written while there is none to tell, so that workers from before it can read it: a subject there has neither
-//! nanodollars nor a month. So is version 2, which knows nothing of what namespaces share, whose tenant is the
-//! namespace, and nothing of days that a clock has left. Version 3 has no requests of a day, and neither requests
-//! nor tokens of a month: version 4 is written while a limit needs them.
+//! Fixed-width numbers are little-endian, except for the incarnation; all others are LEB128. Each older version is written
+//! as long as it is sufficient, so that older workers can read the file. Version 1 has no money: its subjects have neither
+//! nanodollars nor a month. Version 2 has no shared limits, whose tenant is the namespace, and no days that a clock has
+//! left. Version 3 has no requests per day, and neither requests nor tokens per month; version 4 is written while a limit
+//! needs them.
 
 use proofgate_limits::{
     ClockStepHistory, Counts, CredentialId, Origin, Periods, Second, Snapshot, SubjectKind, SubjectName,
@@ -26,30 +25,30 @@ use proofgate_limits::{
 };
 use std::sync::Arc;
 
-/// Largest file in bytes: some 200,000 busy keys, or millions that only have a day's count.
+/// Maximum file size in bytes: about 200,000 busy keys, or millions that only have a day's count.
 pub const MAX_FILE_BYTES: usize = 64 << 20;
 
-/// Bytes of the header. It differs between any two writes, so it tells whether a file has changed.
+/// Header size in bytes. The header differs between any two writes, so it shows whether a file has changed.
 pub(crate) const HEADER_BYTES: usize = 32;
 const MAGIC: [u8; 7] = *b"PGLIMIT";
-/// The version before there was money.
+/// The version without money.
 const VERSION_WITHOUT_MONEY: u8 = 1;
-/// The version before namespaces shared anything.
+/// The version without shared limits of namespaces.
 const VERSION_WITHOUT_SHARES: u8 = 2;
-/// The version before requests of a day, and requests and tokens of a month, were counted.
+/// The version with shared limits, but without requests per day and requests and tokens per month.
 const VERSION_WITH_SHARES: u8 = 3;
 /// The newest version.
 const VERSION_WITH_ALL_COUNTS: u8 = 4;
-/// Longest name of a tenant or a model in bytes that is believed.
+/// The maximum length of a tenant's or model's name in bytes; a longer one is damage.
 const MAX_NAME_BYTES: usize = 4096;
-/// Most days that a clock has left which are believed.
+/// The maximum number of days that a clock has left; more are damage.
 const MAX_PAST_PERIODS: usize = 64;
 
-/// Why bytes are not a state file.
+/// Why a file is damaged.
 pub(crate) type Damage = &'static str;
 
-/// Writes a file into `out`: with `all_counts` in the version that has them all, otherwise without those that workers from
-/// before version 4 cannot read.
+/// Encodes a file into `out`. With `all_counts` the version has every count, otherwise only those that workers before
+/// version 4 can read.
 pub(crate) fn encode<'s>(
     number: u64,
     snapshots: impl Iterator<Item = &'s Snapshot> + Clone,
@@ -80,7 +79,7 @@ pub(crate) fn encode<'s>(
     header[28..].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// The oldest version that can tell a snapshot, besides what version 4 has more.
+/// Returns the oldest version that can hold a snapshot, apart from the counts of version 4.
 fn version_of(snapshot: &Snapshot) -> u8 {
     let versions = snapshot
         .subjects
@@ -97,14 +96,14 @@ fn version_of(snapshot: &Snapshot) -> u8 {
     versions.max().unwrap_or(VERSION_WITHOUT_MONEY)
 }
 
-/// All days and months of which a usage has counts.
+/// Iterates over all days and months for which a usage has counts.
 fn all_periods(usage: &Usage) -> impl Iterator<Item = &Periods> {
     let stepped = usage.clock_history.iter();
     let left = stepped.flat_map(|stepped| std::iter::once(&stepped.base).chain(&stepped.past_periods));
     std::iter::once(&usage.periods).chain(left)
 }
 
-/// Whether there is anything that versions before 4 do not know.
+/// Returns whether there are counts that versions before 4 do not have.
 pub(crate) fn has_all_counts(snapshot: &Snapshot) -> bool {
     let mut counts = snapshot
         .subjects
@@ -119,16 +118,16 @@ fn version_4_counts(periods: &Periods) -> [u64; 3] {
     [periods.day_counts.requests, requests, tokens]
 }
 
-/// The body that follows a header.
+/// The body described by a header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BodyInfo {
-    /// Bytes.
+    /// Length in bytes.
     pub(crate) length: usize,
     crc: u32,
     version: u8,
 }
 
-/// What a header says of its body.
+/// Decodes a header and returns the description of its body.
 pub(crate) fn decode_header(header: &[u8; HEADER_BYTES]) -> Result<BodyInfo, Damage> {
     let u32_at = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
     if header[..7] != MAGIC {
@@ -152,7 +151,7 @@ pub(crate) fn decode_header(header: &[u8; HEADER_BYTES]) -> Result<BodyInfo, Dam
     })
 }
 
-/// The snapshots of a body, the writer's own first.
+/// Decodes a body and returns its snapshots, the writer's own first.
 pub(crate) fn decode_body(body: &[u8], told: BodyInfo) -> Result<Vec<Snapshot>, Damage> {
     if crc32c::crc32c(body) != told.crc {
         return Err("the checksum does not match");
@@ -187,7 +186,7 @@ fn write_snapshot(out: &mut Vec<u8>, snapshot: &Snapshot, version: u8) {
     write_number(out, snapshot.through_seq);
     out.push(u8::from(snapshot.finished));
     write_number(out, snapshot.taken_at);
-    // A tenant sorts before its keys, and both stand together.
+    // A tenant sorts before its keys, and they are adjacent.
     let same_tenant =
         |one: &(&SubjectName, &Usage), other: &(&SubjectName, &Usage)| one.0.tenant == other.0.tenant;
     let subjects: Vec<_> = snapshot.subjects.iter().collect();
@@ -264,7 +263,7 @@ fn write_clock_history(out: &mut Vec<u8>, stepped: Option<&ClockStepHistory>, ve
     }
 }
 
-/// Takes a body apart; what does not fit is damage.
+/// Decodes a body; whatever does not fit the format is damage.
 struct Reader<'b> {
     rest: &'b [u8],
     version: u8,
@@ -299,7 +298,7 @@ impl<'b> Reader<'b> {
         Err("a number is too large")
     }
 
-    /// How many items follow, each of at least `bytes` bytes: no more than can be there.
+    /// Reads the number of items that follow, each of at least `bytes` bytes; more than can fit are damage.
     fn count(&mut self, bytes: usize) -> Result<usize, Damage> {
         let count = usize::try_from(self.number()?).unwrap_or(usize::MAX);
         if count > self.rest.len() / bytes {
@@ -633,7 +632,7 @@ mod tests {
             prop_assert_eq!(decode_body(&bytes[HEADER_BYTES..], body), Ok(snapshots));
         }
 
-        /// Also a body whose checksum matches is taken apart with care.
+        /// Decoding survives any body, even one with a valid checksum.
         #[test]
         fn no_bytes_do_harm(
             snapshots in prop::collection::vec(snapshot(), 0..3),

@@ -1,18 +1,18 @@
-//! What workers consumed of their limits, as one file for each life of a worker on the shared volume.
+//! Consumption of limits, stored as one file for each worker life on the shared volume.
 //!
-//! `<gateway>/<shard>/<incarnation>.limits`, named by the first incarnation of that life, holds its consumption, and that
-//! of predecessors on its shard that crashed and whose last consumption it worked out from their logs. It has one
-//! writer, which replaces it whole:
+//! `<gateway>/<shard>/<incarnation>.limits` is named after the first incarnation of that life. It holds the life's own
+//! consumption, and that of predecessors on its shard that crashed, which it recovered from their logs. It has one writer,
+//! which replaces the whole file:
 //!
 //! ```text
 //! open, pwrite <incarnation>.limits.tmp, [fdatasync], rename <incarnation>.limits, [fsync directory]
 //! ```
 //!
-//! Everybody else reads it. All I/O goes through [`proofgate_wal::Storage`], so that tests inject faults and crashes.
-//! It belongs on a slow thread.
+//! All other workers read it. All I/O goes through [`proofgate_wal::Storage`], so that tests can inject faults and crashes.
+//! Use the store on a slow thread.
 //!
-//! The file is a cache of the ledger: a damaged one of a predecessor is worked out anew from its log
-//! ([`OpenedStore::crashed`]); of another shard, what was read before stands and the damage is reported.
+//! The file is a cache of the ledger. A damaged file of a predecessor is rebuilt from its log ([`OpenedStore::crashed`]).
+//! For a damaged file of another shard, the data read before stays in effect and the damage is reported.
 #![forbid(unsafe_code)]
 
 mod directory;

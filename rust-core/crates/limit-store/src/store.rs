@@ -1,4 +1,4 @@
-//! The own file, and everybody else's.
+//! The store: it writes the own state file and reads all others.
 
 use crate::directory::{self, FileRead, Incarnation, file_name};
 use crate::error::{LimitStoreError, Problem};
@@ -11,18 +11,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// While requests are in flight the own file is written at least this often, so that others go on believing it.
+/// The longest interval between writes of the own file while requests are in flight, so that other workers keep counting
+/// them.
 const WRITE_INTERVAL_MICROS: u64 = IN_FLIGHT_FRESH_SECONDS * 1_000_000 / 3;
 
-/// A clock that goes back by so many microseconds was set: a minute.
+/// A clock that goes back by this many microseconds (one minute) was set.
 const MIN_CLOCK_STEP_BACK: u64 = 60 * 1_000_000;
-/// For so many looks, some two days, what predecessors consumed is written whole: the clock that says that a day is over may
-/// have been set ahead, and come back.
+/// Number of polls, about two days, for which the consumption of predecessors is written in full. The clock that says a day
+/// is over may have been set ahead and be set back.
 const INHERITED_FULL_POLLS: u64 = 2 * 86_400;
 
-/// One incarnation's view of the state files of a gateway. Times are unix microseconds.
+/// One incarnation's view of a gateway's state files. Times are unix microseconds.
 ///
-/// 1. [`LimitStore::open`], before the first request, reads all files and writes the own one.
+/// 1. [`LimitStore::open`], before the first request, reads all files and writes the own file.
 /// 2. For each of [`OpenedStore::crashed`], replay its log and [`LimitStore::inherit`] the result.
 /// 3. About once a second: [`LimitStore::apply`], [`LimitStore::write`], [`LimitStore::poll`],
 ///    [`LimitStore::remote_changes`].
@@ -35,51 +36,51 @@ pub struct LimitStore {
     temporary: PathBuf,
     sync: bool,
     own_snapshot: Snapshot,
-    /// Predecessors that crashed, as this incarnation worked them out. They stay when nothing of them counts any more,
-    /// so that nobody works them out again.
+    /// Predecessors that crashed, as recovered by this incarnation. They are kept when nothing of them counts any more, so
+    /// that no worker recovers them again.
     inherited: BTreeMap<Origin, Snapshot>,
     remote: RemoteSnapshots,
-    /// Incarnations on the own shard whose file is damaged.
+    /// Incarnations on the own shard with a damaged file.
     damaged: BTreeSet<Origin>,
     files: BTreeMap<Origin, KnownFile>,
     dirty: bool,
-    /// Whether a limit needs counts that workers from before them cannot read.
+    /// Whether a limit needs counts that older workers cannot read.
     needs_all_counts: bool,
     writes: u64,
     written_at: u64,
-    /// When files were last looked at, and how often.
+    /// When the files were last polled.
     polled_at: u64,
     polls: u64,
     buffer: Vec<u8>,
 }
 
-/// A store, and what was found when it was opened.
+/// An opened store, with the crashed predecessors and problems found.
 pub struct OpenedStore {
     /// The store.
     pub store: LimitStore,
-    /// Predecessors on the own shard that did not end, oldest first: the last state known of each, from which its log is
-    /// to be replayed. One whose file is damaged starts from nothing.
+    /// Predecessors on the own shard that did not end, oldest first: the last known snapshot of each, from which its log
+    /// must be replayed. One with a damaged file starts from an empty snapshot.
     pub crashed: Vec<Snapshot>,
-    /// Files that could not be read or believed.
+    /// Files that could not be read or are damaged.
     pub problems: Vec<Problem>,
 }
 
-/// What is known of another incarnation's file.
+/// The state of another incarnation's file.
 #[derive(Default)]
 struct KnownFile {
     header: Option<[u8; HEADER_BYTES]>,
-    /// What was last said about it.
+    /// The problem last reported for it.
     problem: Option<String>,
-    /// It is never looked at again.
+    /// Whether it is never read again.
     expired: bool,
 }
 
 impl LimitStore {
-    /// Reads all files below `gateway` (the ledger's directory) and writes the first one of this life, whose shard's
-    /// directory must be there. With `sync`, what is written survives a loss of power.
+    /// Reads all files below `gateway` (the ledger's directory) and writes the first file of this life, whose shard
+    /// directory must exist. With `sync`, writes survive a power loss.
     ///
     /// # Errors
-    /// [`LimitStoreError::Io`] when the gateway's directory cannot be listed or the own file not be written.
+    /// Returns [`LimitStoreError::Io`] if the gateway's directory cannot be listed or the own file cannot be written.
     pub fn open(
         storage: Arc<dyn Storage>,
         gateway: &Path,
@@ -121,7 +122,7 @@ impl LimitStore {
             .read_others(now)
             .map_err(LimitStoreError::io("list", gateway))?;
         let crashed = store.crashed();
-        // Until changes say what is limited, nothing that was worth a count is forgotten.
+        // Until the first changes report the limits, no count is dropped that a limit may need.
         store.needs_all_counts = store.remote.snapshots().any(format::has_all_counts);
         store.remote.tick(now);
         store.write(now)?;
@@ -152,34 +153,34 @@ impl LimitStore {
         crashed
     }
 
-    /// Takes over the last state of a predecessor, as its log tells it ([`proofgate_limits::Replay::finish`]). It is
-    /// published with the next write.
+    /// Adds the last state of a predecessor, recovered from its log ([`proofgate_limits::Replay::finish`]). The next write
+    /// publishes it.
     pub fn inherit(&mut self, ended: Snapshot, now: u64) {
         self.remote.insert(ended.clone(), now);
         self.inherited.insert(ended.origin, ended);
         self.dirty = true;
     }
 
-    /// Adds what changed in the own limiter. Changes come in the order in which they were taken.
+    /// Applies the changes of the own limiter. Pass changes in the order in which they were taken.
     pub fn apply(&mut self, changes: &Changes) {
         self.own_snapshot.apply(changes);
         self.needs_all_counts = changes.needs_all_counts();
         self.dirty |= !changes.is_empty();
     }
 
-    /// Says that this incarnation has consumed all that it ever will.
+    /// Marks this incarnation as finished: it will consume no more.
     pub fn finish(&mut self) {
         self.own_snapshot.finished = true;
         self.dirty = true;
     }
 
-    /// Replaces the own file, if there is anything new to say; returns whether there was.
+    /// Replaces the own file if anything changed; returns whether it did.
     ///
     /// # Errors
-    /// [`LimitStoreError`]; the file before stays, and the next call tries again.
+    /// Returns [`LimitStoreError`]; the previous file stays, and the next call retries.
     pub fn write(&mut self, now: u64) -> Result<bool, LimitStoreError> {
         self.own_snapshot.prune(now);
-        // Whichever way the clock went: others believe nobody for long who falls silent.
+        // Measured in both directions of the clock: other workers soon stop counting the requests of a silent one.
         let silent = now.abs_diff(self.written_at) >= WRITE_INTERVAL_MICROS;
         let due = silent
             && self
@@ -214,8 +215,8 @@ impl LimitStore {
         Ok(true)
     }
 
-    /// Reads the files that have changed since the last look, at the cost of an open and a read of 32 bytes for each that
-    /// has not. What cannot be read or believed is returned once; what was read before it stands.
+    /// Reads the files that have changed since the last poll. An unchanged file costs an open and a read of 32 bytes. A file
+    /// that cannot be read or is damaged is returned once; the data read from it before stays in effect.
     pub fn poll(&mut self, now: u64) -> Vec<Problem> {
         if now.saturating_add(MIN_CLOCK_STEP_BACK) < self.polled_at {
             self.recheck_all(now);
@@ -234,7 +235,7 @@ impl LimitStore {
         }
     }
 
-    /// The clock was set back: what no longer counted may count again, and is read once more.
+    /// Reads all files again, because the clock was set back: expired consumption may count again.
     fn recheck_all(&mut self, now: u64) {
         self.files.clear();
         for snapshot in self.inherited.values() {
@@ -242,19 +243,18 @@ impl LimitStore {
         }
     }
 
-    /// For [`proofgate_limits::Limiter::apply_remote`]: the sums over all others, of at most `max` of the subjects for which it
-    /// has changed.
+    /// Returns the sums over all other incarnations for at most `max` of the subjects whose sum has changed, for
+    /// [`proofgate_limits::Limiter::apply_remote`].
     pub fn remote_changes(&mut self, max: usize, now: u64) -> Vec<(SubjectName, Usage)> {
         self.remote.take_changes(max, now)
     }
 
-    /// Lets all sums come again with [`LimitStore::remote_changes`], for a limiter that has new limits.
+    /// Makes [`LimitStore::remote_changes`] return all sums again, for a limiter that has new limits.
     pub fn mark_all_changed(&mut self) {
         self.remote.mark_all_changed();
     }
 
-    /// What all incarnations together have consumed of the limits of each tenant, and of those that the tenants of each
-    /// namespace share, as far as it was told.
+    /// Returns the known consumption of all incarnations together for each tenant and each shared limit of a namespace.
     #[must_use]
     pub fn totals(&self, now: u64) -> HashMap<SubjectName, Totals> {
         let mut totals = HashMap::new();
@@ -263,7 +263,7 @@ impl LimitStore {
         totals
     }
 
-    /// What this incarnation has consumed, as far as it was told.
+    /// Returns the known consumption of this incarnation.
     #[must_use]
     pub fn own(&self) -> &Snapshot {
         &self.own_snapshot
@@ -297,7 +297,7 @@ impl LimitStore {
                 seen.problem.clone()
             }
             Ok(FileRead::Missing) => {
-                // It writes one before it serves.
+                // An incarnation writes its file before it serves requests, so this one never served.
                 seen.expired = !incarnation.newest;
                 None
             }

@@ -1,4 +1,4 @@
-//! Damaged files are told and never believed; a write that fails leaves the file before it.
+//! Damaged files are reported and never used; a failed write keeps the previous file.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -71,7 +71,7 @@ fn a_damaged_predecessor_is_worked_out_from_nothing() {
     assert_eq!(found.problems.len(), 1);
     assert_eq!((found.crashed.len(), found.crashed[0].through_seq), (1, 0));
     assert!(found.crashed[0].subjects.is_empty());
-    // For another shard it is a problem and nothing else.
+    // For another shard it is a reported problem and nothing else.
     let (_, found) = start(&disk, 5, 1, false).unwrap();
     assert_eq!((found.problems.len(), found.crashed.len()), (1, 0));
 }
@@ -144,7 +144,7 @@ fn a_look_that_fails_is_told_and_made_up_for_by_the_next() {
     }
 }
 
-/// With `sync`, whatever call the machine dies at, the file is the one before or the new one.
+/// With `sync`, at whatever call the machine dies, the file is the previous or the new one.
 #[test]
 fn a_crash_at_any_call_leaves_a_whole_file() {
     for call in 0..8 {
@@ -170,7 +170,7 @@ fn a_crash_at_any_call_leaves_a_whole_file() {
     }
 }
 
-/// Without `sync`, a loss of power may leave anything, and it is either whole or told.
+/// Without `sync`, a power loss may leave anything; the file is either whole or reported.
 #[test]
 fn a_loss_of_power_without_sync_is_noticed() {
     let mut told = 0;

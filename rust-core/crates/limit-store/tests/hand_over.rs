@@ -131,7 +131,7 @@ fn a_crashed_predecessor_is_worked_out_once_and_for_everybody() {
     before.publish(START).unwrap();
     other.look(START);
     assert_eq!(other.left(START), 600);
-    // Records 4 and 5 are written, the state is not: then it is killed.
+    // Records 4 and 5 are written, the state file is not: then the worker is killed.
     let now = START + 2 * SECOND;
     let (mut after, found) = start(&disk, 0, 2, false).unwrap();
     assert_eq!(after.left(now), 600, "what was published counts at once");
@@ -157,14 +157,14 @@ fn a_crashed_predecessor_is_worked_out_once_and_for_everybody() {
     other.look(now);
     assert_eq!(other.left(now), 450);
 
-    // Also after the second crash: only the second is left to be worked out.
+    // After the second crash too, only the second predecessor has to be recovered.
     after.consume(50, now).unwrap();
     after.publish(now).unwrap();
     let (mut third, found) = start(&disk, 0, 3, false).unwrap();
     assert_eq!(found.crashed.len(), 1);
     assert_eq!(found.crashed[0].origin, after.store.own().origin);
     assert_eq!(third.left(now + SECOND), 400);
-    // And when nothing of the first counts any more, it is still known to have ended.
+    // When nothing of the first one counts any more, it is still known to have ended.
     after.consume(1, START + 300 * SECOND).unwrap();
     after.publish(START + 300 * SECOND).unwrap();
     let (_, found) = start(&disk, 0, 301, false).unwrap();
@@ -217,7 +217,7 @@ fn a_worker_with_requests_in_flight_goes_on_saying_so() {
             "second {second}"
         );
     }
-    // It falls silent.
+    // The worker becomes silent.
     let later = START + 300 * SECOND;
     two.look(later + 60 * SECOND);
     two.consume(0, later + 60 * SECOND).unwrap();

@@ -1,5 +1,5 @@
 //! Prints what the limiter costs: admission and settlement with every limit set, header fields, a refusal, and taking
-//! changes. The fastest and the median of many short runs, as a machine is rarely quiet for long.
+//! changes. It prints the fastest and the median of many short runs, because a machine is rarely idle for long.
 //!
 //! `cargo run --release -p proofgate-limits --example cost`
 
@@ -64,7 +64,7 @@ fn exchange(limiter: &mut Limiter, tenant: TenantId, key: CredentialId, now: u64
 
 fn main() {
     let mut now = START;
-    // 20 µs apart: windows move on, seconds leave.
+    // 20 µs apart: windows advance, seconds expire.
     let mut tick = || {
         now += 20;
         now

@@ -1,11 +1,11 @@
-//! Days and months of UTC, counted from 1970.
+//! UTC days and months, counted from January 1970.
 
 /// Days in 400 years of the Gregorian calendar, and in the years from 0000-03-01 to 1970-01-01.
 const DAYS_PER_ERA: u64 = 146_097;
 const DAYS_BEFORE_1970: u64 = 719_468;
 
-/// The month in which a day lies, in months since January 1970; a year begins in March while it is worked out, so that the
-/// leap day is its last (Hinnant, "chrono-Compatible Low-Level Date Algorithms").
+/// Returns the month of a day, in months since January 1970. For the calculation a year begins in March, so that the leap
+/// day is its last day (Hinnant, "chrono-Compatible Low-Level Date Algorithms").
 #[inline]
 pub(crate) fn month_of(day: u64) -> u64 {
     let day = day.saturating_add(DAYS_BEFORE_1970);
@@ -15,13 +15,13 @@ pub(crate) fn month_of(day: u64) -> u64 {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let months_from_march = (5 * day_of_year + 2) / 153;
     let months = (era * 400 + year_of_era) * 12 + months_from_march;
-    // March of the year 0 is 1970 years, less two months, before January 1970.
+    // March of year 0 is 1970 years less two months before January 1970.
     months.saturating_sub(1970 * 12 - 2)
 }
 
-/// The first day of a month.
+/// Returns the first day of a month.
 pub(crate) fn first_day_of(month: u64) -> u64 {
-    // As the days before it in years of 365 and months of 28 at least, it is found in a few steps.
+    // Start from a lower bound (years of 365 days, months of 28) and advance a few steps.
     let mut day = month / 12 * 365 + month % 12 * 28;
     while month_of(day) < month {
         day += 28;

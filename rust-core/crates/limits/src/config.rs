@@ -1,4 +1,4 @@
-//! What is configured besides limits: budgets of models, and the names of those whose limits they are.
+//! Configuration besides limits: model budgets, and the identifiers of credentials.
 
 use crate::kinds::{Limit, Limits};
 use crate::money::nanodollars;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use std::fmt;
 use std::num::NonZeroU64;
 
-/// What a tenant may spend on one model, with all of its keys together; `None` is no limit.
+/// A tenant's budget for one model, for all of its keys together; `None` means no limit.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ModelBudget {
@@ -20,26 +20,26 @@ pub struct ModelBudget {
     pub nanodollars_per_month: Option<NonZeroU64>,
 }
 
-/// One of a tenant's credentials, as limits and records name it. Credentials of one tenant that share it share their
+/// Identifies one of a tenant's credentials in limits and records. Credentials of one tenant with the same id share their
 /// limits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CredentialId {
-    /// The first 4 bytes of an API key's SHA-256: enough to tell the keys of a tenant from each other, too little to look
-    /// up a weak one. Whoever makes a tenant's keys knows them all.
+    /// The first 4 bytes of an API key's SHA-256: enough to tell a tenant's keys apart, too few to look up a weak key. Whoever
+    /// creates a tenant's keys knows them all.
     ApiKey([u8; 4]),
-    /// The first 16 bytes of the SHA-256 of who a token is about. People can often choose their name at an issuer, so
-    /// another one of the same id must not be found by trying.
+    /// The first 16 bytes of the SHA-256 of a token's subject. People can often choose their name at an issuer, so it must
+    /// not be feasible to find another one with the same id by trial.
     Subject([u8; 16]),
 }
 
 impl CredentialId {
-    /// That of an API key, from its SHA-256.
+    /// Returns the id of an API key from its SHA-256.
     #[must_use]
     pub const fn from_api_key_hash(hash: &[u8; 32]) -> Self {
         Self::ApiKey([hash[0], hash[1], hash[2], hash[3]])
     }
 
-    /// That of the subject of tokens, from its SHA-256.
+    /// Returns the id of a token's subject from its SHA-256.
     #[must_use]
     pub fn from_subject_hash(hash: &[u8; 32]) -> Self {
         let mut id = [0; 16];
@@ -47,7 +47,7 @@ impl CredentialId {
         Self::Subject(id)
     }
 
-    /// From the lower-case hex digits of a record: 8 of an API key, 32 of a subject.
+    /// Parses the lower-case hex digits used in records: 8 for an API key, 32 for a subject.
     #[must_use]
     pub fn parse(hex: &str) -> Option<Self> {
         match hex.len() {
@@ -57,7 +57,7 @@ impl CredentialId {
         }
     }
 
-    /// Its bytes.
+    /// Returns the id's bytes.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8] {
         match self {
@@ -66,7 +66,7 @@ impl CredentialId {
         }
     }
 
-    /// As lower-case hex digits, as in records.
+    /// Returns the id as lower-case hex digits, as in records.
     #[must_use]
     pub fn to_hex(&self) -> CredentialHex {
         let mut digits = [0; 32];
@@ -81,7 +81,7 @@ impl CredentialId {
     }
 }
 
-/// `N` bytes from twice as many lower-case hex digits.
+/// Parses `N` bytes from twice as many lower-case hex digits.
 fn parse_hex_bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
@@ -102,7 +102,7 @@ fn nibble(digit: u8) -> Option<u8> {
     }
 }
 
-/// The digits of a [`CredentialId`].
+/// The hex digits of a [`CredentialId`].
 #[derive(Clone, Copy)]
 pub struct CredentialHex {
     digits: [u8; 32],
@@ -110,7 +110,7 @@ pub struct CredentialHex {
 }
 
 impl CredentialHex {
-    /// 8 or 32 lower-case hex digits.
+    /// Returns the 8 or 32 lower-case hex digits.
     #[must_use]
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.digits[..self.length]).unwrap_or_default()
@@ -129,20 +129,20 @@ impl fmt::Debug for CredentialId {
     }
 }
 
-/// Limits in the form in which they are compared: no limit is the largest number.
+/// Limits in a form for comparison: no limit is the largest number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ceilings([u64; Limit::COUNT]);
 
 impl Ceilings {
     pub(crate) const NONE: Self = Self([u64::MAX; Limit::COUNT]);
 
-    /// One of them, in its unit.
+    /// Returns one limit, in its unit.
     #[inline]
     pub(crate) fn get(&self, limit: Limit) -> u64 {
         self.0[limit as usize]
     }
 
-    /// The limits that there are, with their values.
+    /// Iterates over the limits that are set, with their values.
     pub(crate) fn iter_limits(&self) -> impl Iterator<Item = (Limit, u64)> + use<> {
         let all = Limit::ALL.into_iter().zip(self.0);
         all.filter(|(_, value)| *value != u64::MAX)

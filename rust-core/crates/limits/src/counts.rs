@@ -1,29 +1,29 @@
-//! What is counted in a day and a month.
+//! Counts for a day and a month.
 
 use crate::demand::ActualUsage;
 use crate::kinds::{Period, Quantity, is_limited};
 use crate::moment::Moment;
 
-/// What was consumed in a time. What no limit counts is 0 in it.
+/// Consumption in a period. A count that no limit uses is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Requests admitted.
     pub requests: u64,
     /// Tokens reserved or used.
     pub tokens: u64,
-    /// Nanodollars set aside or spent.
+    /// Nanodollars reserved or spent.
     pub cost: u64,
 }
 
 impl Counts {
-    /// Nothing.
+    /// No consumption.
     pub const NONE: Self = Self {
         requests: 0,
         tokens: 0,
         cost: 0,
     };
 
-    /// One request and what it uses.
+    /// Returns the counts of one request and its usage.
     pub(crate) fn from_request(used: ActualUsage) -> Self {
         Self {
             requests: 1,
@@ -32,7 +32,7 @@ impl Counts {
         }
     }
 
-    /// How much of one thing.
+    /// Returns the count of one quantity.
     #[inline]
     pub(crate) fn get(&self, quantity: Quantity) -> u64 {
         match quantity {
@@ -42,25 +42,25 @@ impl Counts {
         }
     }
 
-    /// Whether nothing was consumed.
+    /// Returns whether nothing was consumed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::NONE
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     #[inline]
     pub(crate) fn plus(self, other: Self) -> Self {
         self.zip_with(other, u64::saturating_add)
     }
 
-    /// Without the other.
+    /// Returns the difference.
     #[inline]
     pub(crate) fn minus(self, other: Self) -> Self {
         self.zip_with(other, u64::saturating_sub)
     }
 
-    /// Of each the larger.
+    /// Returns the larger of each count.
     pub(crate) fn max(self, other: Self) -> Self {
         self.zip_with(other, u64::max)
     }
@@ -75,7 +75,7 @@ impl Counts {
     }
 }
 
-/// What limits count in a period.
+/// The quantities that limits count in a period.
 struct LimitedQuantities {
     requests: bool,
     tokens: bool,
@@ -104,21 +104,21 @@ impl LimitedQuantities {
 const LIMITED_PER_DAY: LimitedQuantities = LimitedQuantities::for_period(Period::Day);
 const LIMITED_PER_MONTH: LimitedQuantities = LimitedQuantities::for_period(Period::Month);
 
-/// What was consumed on one UTC day and in one UTC month.
+/// Consumption on one UTC day and in one UTC month.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Periods {
     /// The UTC day, in days since 1970.
     pub day: u64,
-    /// On that day.
+    /// Consumption on that day.
     pub day_counts: Counts,
     /// The UTC month, in months since January 1970.
     pub month: u64,
-    /// In that month.
+    /// Consumption in that month.
     pub month_counts: Counts,
 }
 
 impl Periods {
-    /// Those of a moment, in which nothing was consumed yet.
+    /// Returns the empty periods of a moment.
     pub(crate) fn empty_at(at: Moment) -> Self {
         Self {
             day: at.day,
@@ -127,13 +127,13 @@ impl Periods {
         }
     }
 
-    /// Whether nothing was consumed.
+    /// Returns whether nothing was consumed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.day_counts.is_empty() && self.month_counts.is_empty()
     }
 
-    /// Goes on to a later day; says whether it is one.
+    /// Advances to a later day; returns whether it is later.
     #[inline]
     pub(crate) fn advance(&mut self, to: Moment) -> bool {
         if self.day >= to.day {
@@ -146,7 +146,7 @@ impl Periods {
         true
     }
 
-    /// Books consumption, where it counts.
+    /// Books consumption in the periods that contain `at`.
     #[inline]
     pub(crate) fn add(&mut self, at: Moment, requests: u32, used: ActualUsage) {
         let (of_day, of_month) = self.counted_at(at, requests, used);
@@ -154,7 +154,7 @@ impl Periods {
         self.month_counts = self.month_counts.plus(of_month);
     }
 
-    /// Takes back what was booked, where it still counts.
+    /// Subtracts booked consumption from the periods that contain `at`.
     #[inline]
     pub(crate) fn subtract(&mut self, at: Moment, requests: u32, used: ActualUsage) {
         let (of_day, of_month) = self.counted_at(at, requests, used);
@@ -162,7 +162,7 @@ impl Periods {
         self.month_counts = self.month_counts.minus(of_month);
     }
 
-    /// What of a use at a moment counts on this day and in this month.
+    /// Returns the part of a usage at a moment that counts on this day and in this month.
     #[inline]
     pub(crate) fn counted_at(&self, at: Moment, requests: u32, used: ActualUsage) -> (Counts, Counts) {
         let of_day = match self.day == at.day {

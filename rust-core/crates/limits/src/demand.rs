@@ -1,22 +1,22 @@
-//! What a request asks for, and what it turns out to have used.
+//! The maximum usage that a request asks for, and its actual usage.
 
-/// The most tokens that are booked for one request, so that sums stay far from their ends. No model answers with as many.
+/// The maximum number of tokens booked for one request, so that sums cannot overflow. No model answers with as many.
 pub const MAX_TOKENS: u64 = 1 << 40;
-/// The most nanodollars that are booked for one request, some nine million dollars.
+/// The maximum number of nanodollars booked for one request, about nine million dollars.
 pub const MAX_COST: u64 = 1 << 53;
 
-/// What a request can use at most.
+/// The maximum usage of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Demand<'m> {
-    /// Tokens of its prompt and its answer.
+    /// Tokens in its prompt and its answer.
     pub tokens: u64,
-    /// The model's name in the configuration, as budgets name it.
+    /// The model's name in the configuration, as budgets use it.
     pub model: &'m str,
-    /// Nanodollars; `None` when its price is not known, which no budget admits.
+    /// Nanodollars; `None` if the price is not known. No budget admits a request without a known price.
     pub cost: Option<u64>,
 }
 
-/// Tokens alone, of a request whose price nobody knows.
+/// Tokens alone, for a request whose price is not known.
 impl From<u64> for Demand<'_> {
     fn from(tokens: u64) -> Self {
         Self {
@@ -26,17 +26,17 @@ impl From<u64> for Demand<'_> {
     }
 }
 
-/// What a request has used.
+/// The actual usage of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ActualUsage {
-    /// Tokens of its prompt and its answer.
+    /// Tokens in its prompt and its answer.
     pub tokens: u64,
     /// Nanodollars.
     pub cost: u64,
 }
 
 impl ActualUsage {
-    /// What is booked of it.
+    /// Returns the part that is booked: capped, and without cost unless `money_counted`.
     #[inline]
     pub(crate) fn bookable(self, money_counted: bool) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl ActualUsage {
         }
     }
 
-    /// How much more it is than the other.
+    /// Returns how much it exceeds `other`.
     #[inline]
     pub(crate) fn excess_over(self, other: Self) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl ActualUsage {
     }
 }
 
-/// Tokens alone, at no cost.
+/// Tokens alone, without cost.
 impl From<u64> for ActualUsage {
     fn from(tokens: u64) -> Self {
         Self { tokens, cost: 0 }

@@ -1,54 +1,57 @@
-//! Why a request is not admitted.
+//! Why a request is refused.
 
 use crate::kinds::Limit;
 use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-/// Whose limit.
+/// The scope of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The tenant's, for all of its keys together.
+    /// The tenant's limit, for all of its keys together.
     Tenant,
-    /// The API key's.
+    /// The API key's limit.
     Key,
-    /// The tenant's for this model, for all of its keys together.
+    /// The tenant's limit for this model, for all of its keys together.
     Model,
-    /// The namespace's: what the tenants of one namespace share that have the same plan.
+    /// The namespace's limit, shared by its tenants with the same plan.
     Namespace,
 }
 
-/// How long a request is told to wait for those under way to end, whose reservations are all that keeps it out: most need
-/// a fraction of what they reserve.
+/// The longest wait reported to a request that only the reservations of requests in flight keep out: most requests use a
+/// fraction of their reservation.
 pub(crate) const RESERVATION_RETRY_AFTER: Duration = Duration::from_secs(2);
 
-/// A request would pass a limit. When it would pass several, this is the one that keeps it out longest.
+/// The error returned for a request that would exceed a limit. If it would exceed several, this is the one with the longest
+/// wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitExceeded {
-    /// Which limit.
+    /// The limit that would be exceeded.
     pub limit: Limit,
-    /// Whose.
+    /// The scope of the limit.
     pub scope: Scope,
-    /// The limit itself, in its unit.
+    /// The value of the limit, in its unit.
     pub value: u64,
-    /// What is left of it now, in its unit.
+    /// The rest of the limit now, in its unit.
     pub remaining: u64,
-    /// What requests under way have reserved of it, in its unit, where the request would pass if they used nothing of that; else 0.
+    /// The amount reserved by requests in flight, in the limit's unit, if the request would fit once they end without using
+    /// it; otherwise 0.
     pub reserved: u64,
-    /// Time until the same request passes every limit, if nothing else is admitted or settled before: exact to the
-    /// microsecond, and earlier it cannot pass. Zero when it only waits for another request to end, which can be any
-    /// moment; two seconds at most when it waits for what is `reserved`. `None`: it never passes, because it alone asks for more than the limit.
+    /// Time until the same request fits every limit, if nothing else is admitted or settled before. It is exact to the
+    /// microsecond: the request cannot fit earlier. Zero if it only waits for another request to end, which can happen at
+    /// any moment; at most two seconds if it waits for what is `reserved`. `None` if it never fits, because the request
+    /// alone exceeds the limit.
     pub retry_after: Option<Duration>,
 }
 
 impl LimitExceeded {
-    /// Whether the request can never pass, so that it must not be tried again.
+    /// Returns whether the request can never fit, so that it must not be retried.
     #[must_use]
     pub fn is_permanent(&self) -> bool {
         self.retry_after.is_none()
     }
 
-    /// Stable machine code.
+    /// Returns the stable machine code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self.retry_after {
@@ -57,8 +60,8 @@ impl LimitExceeded {
         }
     }
 
-    /// Value of `Retry-After` (RFC 9110 section 10.2.3): whole seconds, rounded up, at least 1. `None` when the request
-    /// never passes.
+    /// Returns the value of `Retry-After` (RFC 9110 section 10.2.3): whole seconds, rounded up, at least 1. `None` if the
+    /// request never fits.
     #[must_use]
     pub fn retry_after_seconds(&self) -> Option<u64> {
         let after = self.retry_after?;
@@ -107,7 +110,7 @@ impl fmt::Display for LimitExceeded {
 
 impl Error for LimitExceeded {}
 
-/// Nanodollars as a decimal number of dollars, without zeros at its end.
+/// Formats nanodollars as a decimal number of dollars, without trailing zeros.
 #[must_use]
 pub fn format_dollars(nanodollars: u64) -> String {
     let text = format!(

@@ -1,4 +1,4 @@
-//! What all other origins have consumed.
+//! Consumption of all other origins.
 
 use crate::counts::Periods;
 use crate::moment::Moment;
@@ -9,15 +9,15 @@ use crate::window::Second;
 use crate::{MICROS_PER_SECOND, SECONDS_PER_DAY};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The newest snapshot of every other origin, and which sums they have changed. It belongs on a slow thread.
+/// The newest snapshot of every other origin, and the sums that have changed. Use it on a slow thread.
 ///
-/// Merging takes the newer of two snapshots of one origin, so it does not matter in which order they come or how often.
+/// Merging keeps the newer of two snapshots of one origin, so neither their order nor duplicates matter.
 #[derive(Debug)]
 pub struct RemoteSnapshots {
     own_origin: Origin,
     origins: BTreeMap<Origin, LastSnapshot>,
     changed_subjects: BTreeSet<SubjectName>,
-    /// UTC day of the last look.
+    /// UTC day of the last tick.
     last_day: u64,
 }
 
@@ -29,7 +29,7 @@ struct LastSnapshot {
 }
 
 impl RemoteSnapshots {
-    /// Knows nothing yet and will ignore what is said about `own`.
+    /// Creates an empty set, which ignores snapshots of `own`.
     #[must_use]
     pub fn new(own: Origin) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl RemoteSnapshots {
         }
     }
 
-    /// Puts a snapshot in the place of an older one of the same origin; `false` when it is not newer.
+    /// Inserts a snapshot, replacing an older one of the same origin. Returns `false` if it is not newer.
     pub fn insert(&mut self, mut snapshot: Snapshot, now: u64) -> bool {
         let origin = snapshot.origin;
         let held = self.origins.get(&origin);
@@ -69,12 +69,12 @@ impl RemoteSnapshots {
         true
     }
 
-    /// Notes what time alone has changed: days that began, origins that are silent for too long, origins of which nothing
-    /// counts any more. Call it about once a second.
+    /// Applies what only the passage of time changes: a new day, origins silent for too long, origins whose consumption has
+    /// expired. Call it about once a second.
     pub fn tick(&mut self, now: u64) {
         let day = now / MICROS_PER_SECOND / SECONDS_PER_DAY;
         if self.last_day > day {
-            // The clock was set back: what it made look right is of a time that has not come.
+            // The clock was set back: snapshots that matched its time before are now ahead of it.
             self.origins
                 .values_mut()
                 .for_each(|held| held.snapshot.backdate(now));
@@ -109,8 +109,8 @@ impl RemoteSnapshots {
         self.changed_subjects.extend(subjects.cloned());
     }
 
-    /// Sums over all origins, for at most `max` of the subjects whose sum has changed; the rest comes with the next call.
-    /// For [`crate::Limiter::apply_remote`].
+    /// Takes the sums over all origins for at most `max` of the subjects whose sum has changed; the next call returns the
+    /// rest. For [`crate::Limiter::apply_remote`].
     pub fn take_changes(&mut self, max: usize, now: u64) -> Vec<(SubjectName, Usage)> {
         let mut sums = Vec::with_capacity(max.min(self.changed_subjects.len()));
         while sums.len() < max
@@ -122,21 +122,20 @@ impl RemoteSnapshots {
         sums
     }
 
-    /// Adds to the totals of each tenant, and of what namespaces share, what all other origins have consumed that counts
-    /// at `now`.
+    /// Adds the consumption of all other origins that counts at `now` to the totals of each tenant and of shared limits.
     pub fn add_to(&self, totals: &mut HashMap<SubjectName, Totals>, now: u64) {
         for held in self.origins.values() {
             held.snapshot.add_to(totals, now, held.is_fresh);
         }
     }
 
-    /// The newest snapshot of an origin.
+    /// Returns the newest snapshot of an origin.
     #[must_use]
     pub fn get(&self, origin: &Origin) -> Option<&Snapshot> {
         self.origins.get(origin).map(|held| &held.snapshot)
     }
 
-    /// All snapshots held.
+    /// Iterates over all snapshots.
     pub fn snapshots(&self) -> impl Iterator<Item = &Snapshot> {
         self.origins.values().map(|held| &held.snapshot)
     }

@@ -1,24 +1,24 @@
-//! The kinds of limits: one row for each. What names, counts, compares or shows limits reads this table, in Python by
-//! `_core.limit_kinds()`; the schema has a field for each row, and a test compares both.
+//! The kinds of limits, one row for each. All code that names, counts, compares or reports limits reads this table; Python
+//! reads it through `_core.limit_kinds()`. The schema has a field for each row, and a test compares both.
 
 use crate::money::nanodollars;
 use serde::Deserialize;
 use std::num::NonZeroU64;
 
-/// What a limit counts.
+/// The quantity that a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// Requests admitted.
     Requests,
     /// Tokens of prompts and answers.
     Tokens,
-    /// Requests admitted and not ended.
+    /// Requests in flight.
     Concurrency,
-    /// What exchanges cost, in nanodollars (10⁻⁹ USD).
+    /// The cost of exchanges, in nanodollars (10⁻⁹ USD).
     Money,
 }
 
-/// In which time it counts.
+/// The period in which a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
     /// Any 60 seconds.
@@ -27,40 +27,40 @@ pub enum Period {
     Day,
     /// A UTC month.
     Month,
-    /// This moment.
+    /// The present moment.
     Now,
 }
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitKind {
-    /// What `GET /v1/usage` calls it; the schema's field is the same.
+    /// Its name in `GET /v1/usage`; the schema's field has the same name.
     pub name: &'static str,
-    /// Its field here and on the admin port, in whose unit it is counted.
+    /// Its field in [`Limits`] and on the admin port, which carries the unit.
     pub field: &'static str,
-    /// The code of a request that it keeps out.
+    /// The error code for a request that exceeds it.
     pub code: &'static str,
-    /// What it counts.
+    /// The quantity that it counts.
     pub quantity: Quantity,
-    /// In which time.
+    /// The period in which it counts.
     pub period: Period,
 }
 
-/// Makes of each row a variant of [`Limit`], a field of [`Limits`] and a [`LimitKind`].
+/// Generates from each row a variant of [`Limit`], a field of [`Limits`] and a [`LimitKind`].
 macro_rules! table {
     ($($(#[$meaning:meta])+ $kind:ident = $quantity:ident, $period:ident, $field:ident, $name:literal $(, #[$read:meta])?;)+) => {
-        /// One of the things that are limited.
+        /// A kind of limit.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Limit {
             $($(#[$meaning])+ $kind,)+
         }
 
         impl Limit {
-            /// Every limit, in the order in which they are told.
+            /// Every limit, in the order in which they are reported.
             pub const ALL: [Self; KINDS.len()] = [$(Self::$kind,)+];
         }
 
-        /// What one tenant, or one API key, may use. `None` is no limit; a limit is at least 1.
+        /// Limits of one tenant, or of one API key. `None` means no limit; a limit is at least 1.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
         #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
         pub struct Limits {
@@ -68,10 +68,10 @@ macro_rules! table {
         }
 
         impl Limits {
-            /// Nothing is limited.
+            /// No limits.
             pub const NONE: Self = Self { $($field: None,)+ };
 
-            /// One of them.
+            /// Returns one limit.
             #[must_use]
             pub fn get(&self, limit: Limit) -> Option<NonZeroU64> {
                 match limit {
@@ -99,17 +99,17 @@ table! {
     TokensPerMinute = Tokens, Minute, tokens_per_minute, "tokens_per_minute";
     /// Tokens of prompts and answers on one UTC day.
     TokensPerDay = Tokens, Day, tokens_per_day, "tokens_per_day";
-    /// Requests admitted and not ended.
+    /// Requests in flight.
     Concurrency = Concurrency, Now, concurrency, "concurrency";
-    /// What exchanges cost on one UTC day, in nanodollars (10⁻⁹ USD).
+    /// The cost of exchanges on one UTC day, in nanodollars (10⁻⁹ USD).
     MoneyPerDay = Money, Day, nanodollars_per_day, "dollars_per_day",
         #[serde(rename = "dollarsPerDay", deserialize_with = "nanodollars")];
-    /// What they cost in one UTC month.
+    /// The cost of exchanges in one UTC month, in nanodollars (10⁻⁹ USD).
     MoneyPerMonth = Money, Month, nanodollars_per_month, "dollars_per_month",
         #[serde(rename = "dollarsPerMonth", deserialize_with = "nanodollars")];
 }
 
-/// Whether a limit counts this, so that it has to be counted.
+/// Returns whether any limit counts this quantity in this period.
 pub(crate) const fn is_limited(quantity: Quantity, period: Period) -> bool {
     let mut at = 0;
     while at < KINDS.len() {
@@ -127,35 +127,35 @@ const _: () = assert!(
 );
 
 impl Limit {
-    /// How many there are.
+    /// The number of limits.
     pub const COUNT: usize = KINDS.len();
 
-    /// Its row.
+    /// Returns its row in the table.
     #[inline]
     #[must_use]
     pub const fn kind(self) -> &'static LimitKind {
         &KINDS[self as usize]
     }
 
-    /// What `GET /v1/usage` calls it.
+    /// Returns its name in `GET /v1/usage`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.kind().name
     }
 
-    /// Whether it is counted in nanodollars.
+    /// Returns whether it is counted in nanodollars.
     #[must_use]
     pub fn is_money(self) -> bool {
         self.kind().quantity == Quantity::Money
     }
 
-    /// Whether it counts what a request uses, in tokens or in money, and not the request itself.
+    /// Returns whether it counts what a request uses (tokens or money) rather than the request itself.
     #[must_use]
     pub fn counts_usage(self) -> bool {
         matches!(self.kind().quantity, Quantity::Tokens | Quantity::Money)
     }
 
-    /// It in the middle of a sentence, after its value, which `is_one` or not.
+    /// Returns the noun that follows its value in a sentence, singular if `is_one`.
     pub(crate) fn noun(self, is_one: bool) -> String {
         let kind = self.kind();
         let plural = kind.quantity.noun();
@@ -165,7 +165,7 @@ impl Limit {
 }
 
 impl Quantity {
-    /// Lower-case name.
+    /// Returns the lower-case name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -186,7 +186,7 @@ impl Quantity {
 }
 
 impl Period {
-    /// Lower-case name.
+    /// Returns the lower-case name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -208,25 +208,25 @@ impl Period {
 }
 
 impl Limits {
-    /// Whether nothing is limited.
+    /// Returns whether nothing is limited.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether tokens or money are limited.
+    /// Returns whether tokens or money are limited.
     #[must_use]
     pub fn counts_usage(&self) -> bool {
         self.any(Limit::counts_usage)
     }
 
-    /// Whether money is limited.
+    /// Returns whether money is limited.
     #[must_use]
     pub fn has_budget(&self) -> bool {
         self.any(Limit::is_money)
     }
 
-    /// Whether anything is limited that state files before version 4 have no count of.
+    /// Returns whether a limit needs counts that state files before version 4 do not have.
     pub(crate) fn needs_all_counts(&self) -> bool {
         self.any(|limit| {
             let LimitKind { quantity, period, .. } = *limit.kind();

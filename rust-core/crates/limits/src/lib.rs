@@ -1,33 +1,35 @@
-//! Exact limits for each tenant and each of its API keys: requests per minute, tokens per minute, tokens per day,
-//! concurrent requests, and money per day and per month; and money for each model within a tenant.
+//! Exact limits for each tenant and each of its API keys: requests per minute and per day, tokens per minute and per day,
+//! concurrent requests, money per day and per month; and money for each model within a tenant.
 //!
-//! One thread owns the [`Limiter`], so it needs no lock. A request reserves the most that it can use before it is let
-//! through ([`Limiter::admit`]); its [`Grant`] ends with what it did use ([`Limiter::settle`]).
+//! One thread owns the [`Limiter`], so it needs no lock. A request reserves its maximum usage before it is admitted
+//! ([`Limiter::admit`]); its [`Grant`] ends with its actual usage ([`Limiter::settle`]).
 //!
-//! **What holds.** In no 60 seconds are more than `requests_per_minute` requests admitted. In no 60 seconds, and on no
-//! UTC day, are more tokens booked than the limit plus `Σ max(used − reserved, 0)` over the requests that were settled
-//! in that time: only a provider that counts more than was reserved, or one more that was asked, can pass a limit, and no request is admitted after
-//! it until the excess has left. Of money the same holds on every UTC day and in every UTC month, with what a request is
-//! said to cost at most in the place of its tokens. Consumption is held for 60 to 61 seconds, because it is kept by the second.
+//! **Guarantees.** At most `requests_per_minute` requests are admitted in any 60 seconds. In any 60 seconds, and on any UTC
+//! day, the tokens booked are at most the limit plus `Σ max(used − reserved, 0)` over the requests settled in that time.
+//! Only a provider that counts more than was reserved, or a second provider that was also asked, can exceed a limit, and no
+//! request is admitted until the excess has expired. The same holds for money on every UTC day and in every UTC month, with
+//! the request's maximum cost instead of its tokens. Consumption is held for 60 to 61 seconds, because it is kept by the
+//! second.
 //!
-//! **Hand-over without a shared store.** Every incarnation of a worker publishes its own consumption and nothing else,
-//! as a [`Snapshot`] under its [`Origin`]. Whoever serves a tenant counts its own consumption and the sum over all other
-//! origins ([`RemoteSnapshots`]). Of two snapshots of one origin the newer one wins, so merging is idempotent and commutative.
+//! **Hand-over without a shared store.** Every incarnation of a worker publishes only its own consumption, as a [`Snapshot`]
+//! under its [`Origin`]. A worker that serves a tenant counts its own consumption and the sum over all other origins
+//! ([`RemoteSnapshots`]). The newer of two snapshots of one origin wins, so merging is idempotent and commutative.
 //!
 //! ```text
 //!  data-plane thread                                 slow thread
 //!  Limiter ── take_changes ─► Changes ─────────────► Snapshot::apply ─► the state file of this incarnation
-//!          ◄─ absorb ◄─────── [(name, Usage)] ◄───── Foreign::take_changes ◄─ absorb ◄─ everybody else's state files
+//!          ◄─ apply_remote ◄─ [(name, Usage)] ◄───── RemoteSnapshots::take_changes ◄─ insert ◄─ the other state files
 //! ```
 //!
-//! **After a crash** the ledger is the truth: [`Replay`] takes the last snapshot and the records behind it and yields
-//! the snapshot that the dead incarnation would have written last.
+//! **After a crash** the ledger is the source of truth: [`Replay`] takes the last snapshot and the records after it and
+//! returns the snapshot that the dead incarnation would have written last.
 //!
-//! The crate does no I/O and reads no clock: every call is told the time in unix microseconds. A time before one that
-//! was told earlier counts as that earlier one, so a clock that steps back stops the windows and gives nothing out; a
-//! caller that wants to be immune tells a time that goes on by a monotonic clock, says where the clock was set ahead, and
-//! turns the limiter back where it had been wrong for long. A day or a month that a clock left because it was set, and comes to
-//! again, goes on with what had been consumed in it.
+//! The crate does no I/O and reads no clock: every call takes the time in unix microseconds. A time earlier than that of a
+//! previous call counts as the previous one, so a clock that steps back stops the windows and releases nothing. A caller
+//! that needs more passes a time based on a monotonic clock, reports when the clock was set ahead
+//! ([`Limiter::jump_forward`]), and rolls the limiter back after the clock was wrong for long
+//! ([`Limiter::roll_back_clock`]). If the clock was set and later returns to a day or a month that it had left, the
+//! consumption in it counts again.
 #![forbid(unsafe_code)]
 
 mod calendar;

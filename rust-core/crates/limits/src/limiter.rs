@@ -24,41 +24,41 @@ use keys::KeyMap;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A tenant of a limiter; the same for the same name across [`Limiter::set_limits`].
+/// Identifies a tenant of a limiter. A name keeps its id across [`Limiter::set_limits`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TenantId(u32);
 
 #[derive(Debug)]
 struct Tenant {
     name: Arc<str>,
-    /// `None` when it is not configured any more: then it is unlimited, and forgotten when nothing of it counts.
+    /// `None` if the tenant is no longer configured: it is unlimited, and removed once nothing of it counts.
     quotas: Option<Arc<Quotas>>,
     subject: u32,
-    /// Keys of it that are counted.
+    /// The number of its keys that are counted.
     keys: u32,
-    /// Models of it that are counted: few have budgets.
+    /// Its models that are counted; few have budgets.
     models: Vec<(Arc<str>, u32)>,
-    /// What it shares with other tenants of its namespace.
+    /// The subject that it shares with other tenants of its namespace.
     shared: u32,
 }
 
 impl Tenant {
-    /// Its quotas, if its requests are counted at all.
+    /// Returns its quotas if its requests are counted.
     #[inline]
     fn counted_quotas(&self) -> Option<&Arc<Quotas>> {
         self.quotas.as_ref().filter(|quotas| quotas.counted)
     }
 }
 
-/// Counts and limits. One thread owns it.
+/// The counts and limits of all tenants. One thread owns it.
 ///
-/// Times are unix microseconds; a time before an earlier call's counts as the earlier one, until the limiter is
-/// [turned back](Limiter::turn_back).
+/// Times are unix microseconds. A time before that of an earlier call counts as the earlier one, until the limiter is
+/// [rolled back](Limiter::roll_back_clock).
 #[derive(Debug, Default)]
 pub struct Limiter {
-    /// The latest time that was told.
+    /// The latest time passed by a caller.
     now: u64,
-    /// The moment that it was last turned back to.
+    /// The moment of the last roll-back.
     rolled_back_to: Option<Moment>,
     tenants: Vec<Tenant>,
     vacant_tenants: Vec<TenantId>,
@@ -74,19 +74,19 @@ pub struct Limiter {
     free_windows: Vec<Box<Window>>,
     /// Whether a limit needs counts that old state files do not have.
     needs_all_counts: bool,
-    /// Where [`Limiter::sweep`] goes on.
+    /// Where [`Limiter::sweep`] resumes.
     sweep_position: usize,
 }
 
 impl Limiter {
-    /// A limiter that knows no tenant.
+    /// Creates a limiter without tenants.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Replaces all limits and returns the id of each tenant, in the order given. Counters stay; a tenant that is not
-    /// named any more is removed. Counting begins with a tenant's or its keys' first limit, from zero.
+    /// Replaces all limits and returns the id of each tenant, in the order given. Counters are kept; a tenant that is not in
+    /// `limits` is removed. Counting starts at zero with the first limit of a tenant or its keys.
     pub fn set_limits(&mut self, limits: &[TenantLimits]) -> Vec<TenantId> {
         self.needs_all_counts = false;
         for tenant in &mut self.tenants {
@@ -122,8 +122,8 @@ impl Limiter {
         id
     }
 
-    /// A tenant is not configured any more. What it still uses is not limited; when nothing of it counts,
-    /// [`Limiter::sweep`] forgets it, and its id can become another one's.
+    /// Removes a tenant that is no longer configured. Its usage is no longer limited. Once nothing of it counts,
+    /// [`Limiter::sweep`] forgets it, and its id can be reused.
     pub fn remove_tenant(&mut self, name: &str) {
         if let Some(id) = self.by_name.get(name).copied() {
             self.tenants[id.0 as usize].quotas = None;
@@ -132,7 +132,7 @@ impl Limiter {
         }
     }
 
-    /// Forgets a tenant that was removed and of which nothing is counted.
+    /// Forgets a removed tenant for which nothing is counted.
     fn remove_idle_tenant(&mut self, id: TenantId) {
         let tenant = &self.tenants[id.0 as usize];
         let counts = tenant.quotas.is_some() || tenant.subject != NO_SUBJECT || tenant.keys > 0;
@@ -143,7 +143,7 @@ impl Limiter {
         }
     }
 
-    /// The tenant with this name, if it is configured.
+    /// Returns the tenant with this name, if it is configured.
     #[inline]
     #[must_use]
     pub fn find(&self, name: &str) -> Option<TenantId> {
@@ -174,12 +174,12 @@ impl Limiter {
         id
     }
 
-    /// Admits a request that uses at most what it demands, if that fits all limits of the tenant, the key and the model,
-    /// and what the tenant's namespace shares; otherwise nothing is booked. It counts from now on, until the grant comes back with what was used. What it costs
-    /// counts where there is a budget for it, and a budget admits nothing whose cost is not known.
+    /// Admits a request with the given maximum usage if it fits all limits of the tenant, the key, the model and the
+    /// tenant's namespace; otherwise books nothing. The reservation counts until the grant is returned with the actual
+    /// usage. Cost is counted only where a budget limits it, and a budget admits no request of unknown cost.
     ///
     /// # Errors
-    /// [`LimitExceeded`] for the limit that keeps the request out longest.
+    /// Returns [`LimitExceeded`] for the limit with the longest wait.
     #[inline]
     pub fn admit<'d>(
         &mut self,
@@ -290,8 +290,8 @@ impl Limiter {
         })
     }
 
-    /// Says that the admission's record has been appended to the ledger. Call it with no
-    /// [`Limiter::take_changes`] between: a snapshot says of each record whether it is in it.
+    /// Marks the admission's record as appended to the ledger. Do not call [`Limiter::take_changes`] between the append and
+    /// this call: a snapshot states for each record whether it includes it.
     #[inline]
     pub fn mark_recorded(&mut self, grant: &mut Grant) {
         if self.remove_unrecorded(grant) {
@@ -301,8 +301,8 @@ impl Limiter {
         }
     }
 
-    /// Reserves so much money again for a request under way, if that fits all its budgets; says whether it does, or no budget
-    /// counts it. A request is sent once more that may have been answered and paid for.
+    /// Reserves `cost` again for a request in flight, if it fits all its budgets. Returns whether it fits or no budget
+    /// counts it. Needed before a retry, because the first attempt may have been answered and charged.
     pub fn reserve_retry_cost(&mut self, grant: &mut Grant, cost: u64, now: u64) -> bool {
         let moment = self.update_time(now);
         if !grant.money_counted {
@@ -346,8 +346,8 @@ impl Limiter {
         fits
     }
 
-    /// Ends a request that used so much: it replaces its reservation. What was used beyond it is booked now; what was not
-    /// used is given back in the second in which it was reserved.
+    /// Ends a request and replaces its reservation with its actual usage. Usage beyond the reservation is booked now; the
+    /// unused part is released in the second in which it was reserved.
     #[inline]
     pub fn settle(&mut self, mut grant: Grant, used: impl Into<ActualUsage>, now: u64) {
         let moment = self.update_time(now);
@@ -377,7 +377,7 @@ impl Limiter {
         }
     }
 
-    /// Ends a request of which nobody knows what it used: its reservation stands.
+    /// Ends a request whose usage is unknown; its reservation stays booked.
     pub fn keep_reservation(&mut self, mut grant: Grant) {
         self.remove_unrecorded(&mut grant);
         let booked = self.effective_moment(grant.moment);
@@ -388,8 +388,8 @@ impl Limiter {
         }
     }
 
-    /// Ends a request that used nothing because it was refused after all, before its admission was recorded. With
-    /// `keep_request` it still counts as a request.
+    /// Ends a request that used nothing because it was refused before its admission was recorded. With `keep_request` it
+    /// still counts as a request.
     pub fn refund(&mut self, mut grant: Grant, keep_request: bool) {
         self.remove_unrecorded(&mut grant);
         let booked = self.effective_moment(grant.moment);
@@ -403,7 +403,7 @@ impl Limiter {
         }
     }
 
-    /// What is left to a tenant and a key now, for the headers of an answer.
+    /// Returns what a tenant and a key have left now, for response headers.
     pub fn limit_status(&mut self, tenant: TenantId, key: CredentialId, now: u64) -> LimitStatus<'_> {
         let moment = self.update_time(now);
         let at = tenant.0 as usize;
@@ -442,14 +442,14 @@ impl Limiter {
         standing
     }
 
-    /// The time that counts when this one is told, in unix microseconds: a request that is admitted now is admitted at it.
+    /// Returns the time that counts at `now`, in unix microseconds: a request admitted now is admitted at this time.
     pub fn effective_now(&mut self, now: u64) -> u64 {
         self.update_time(now);
         self.now
     }
 
-    /// Goes back to `now`, unix microseconds, because the clock by which the time was told had been wrong. Nothing is given
-    /// out by that: what counted in a minute, day or month that has not come counts in those of `now`.
+    /// Rolls back to `now`, in unix microseconds, after the clock was wrong. This releases nothing: consumption in a minute,
+    /// day or month that has not started yet counts in those of `now`.
     pub fn roll_back_clock(&mut self, now: u64) {
         if self.now <= now {
             return;
@@ -473,8 +473,8 @@ impl Limiter {
         }
     }
 
-    /// Goes on to `to`, because the clock was set ahead there from `from`, both in unix microseconds: the days and the months
-    /// that it leaves are remembered, for it may have been set wrongly and come back.
+    /// Jumps from `from` to `to`, both in unix microseconds, because the clock was set ahead. The days and months left are
+    /// remembered, because the clock may be wrong and be set back.
     pub fn jump_forward(&mut self, from: u64, to: u64) {
         let (from, to) = (self.now.max(from), self.now.max(to));
         let (was, moment) = (Moment::from_micros(from), Moment::from_micros(to));
@@ -492,7 +492,7 @@ impl Limiter {
         }
     }
 
-    /// When what was booked at a moment counts: of a time that has not come, at the moment that was turned back to.
+    /// Returns when a booking counts: at the moment of the roll-back if its own time has not come yet.
     fn effective_moment(&self, moment: Moment) -> Moment {
         match self.rolled_back_to {
             Some(turned) if moment.second > self.now / MICROS_PER_SECOND => turned,
@@ -500,7 +500,7 @@ impl Limiter {
         }
     }
 
-    /// The quotas of a tenant that is counted.
+    /// Returns the quotas of a tenant that is counted.
     pub(crate) fn quotas_of(&self, tenant: TenantId) -> Option<Arc<Quotas>> {
         self.tenants[tenant.0 as usize].counted_quotas().cloned()
     }
@@ -510,13 +510,13 @@ impl Limiter {
         self.totals_of(subject, now)
     }
 
-    /// Of a key that was not seen, nothing.
+    /// Returns the totals of a key; empty for an unknown key.
     pub(crate) fn totals_of_key(&mut self, tenant: TenantId, key: CredentialId, now: Moment) -> Totals {
         let subject = self.keys.get(&(tenant.0, key)).copied();
         self.totals_of(subject.unwrap_or(NO_SUBJECT), now)
     }
 
-    /// Of a model that was not asked for, nothing.
+    /// Returns the totals of a model; empty for an unknown model.
     pub(crate) fn totals_of_model(&mut self, tenant: TenantId, model: &str, now: Moment) -> Totals {
         let models = &self.tenants[tenant.0 as usize].models;
         let subject = models.iter().find(|(name, _)| **name == *model);
@@ -528,13 +528,13 @@ impl Limiter {
         subject.map(|subject| subject.totals(now)).unwrap_or_default()
     }
 
-    /// Number of tenants, keys, models and shares of namespaces that are counted now.
+    /// Returns the number of tenants, keys, models and namespace shares that are counted now.
     #[must_use]
     pub fn subject_count(&self) -> usize {
         self.subjects.len() - self.vacant_subjects.len()
     }
 
-    /// Takes note of the time and returns the moment that counts.
+    /// Advances to `now` and returns the moment that counts.
     #[inline]
     fn update_time(&mut self, now: u64) -> Moment {
         self.now = self.now.max(now);
@@ -624,7 +624,7 @@ impl Limiter {
         }
     }
 
-    /// Frees the place of a request and lets `settle` say what becomes of its consumption.
+    /// Releases the request's concurrency slot and applies `settle` to the subject's consumption.
     #[inline]
     fn release_slot(&mut self, index: u32, settle: impl FnOnce(&mut Consumption)) {
         if let Some(subject) = self.subjects.get_mut(index as usize) {
@@ -681,7 +681,7 @@ impl Limiter {
     }
 }
 
-/// A moment, or `latest` in the place of one behind it.
+/// Returns the moment, but `latest` at most.
 fn clamp_moment(moment: Moment, latest: Moment) -> Moment {
     match moment.second > latest.second {
         true => latest,
@@ -689,7 +689,7 @@ fn clamp_moment(moment: Moment, latest: Moment) -> Moment {
     }
 }
 
-/// A spare window or a new one, empty, at `second`.
+/// Returns a spare or a new window, empty, at `second`.
 #[expect(clippy::vec_box, reason = "the boxes move between this list and the subjects")]
 fn take_window(spare: &mut Vec<Box<Window>>, second: u64) -> Box<Window> {
     match spare.pop() {

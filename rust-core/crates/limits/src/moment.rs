@@ -1,9 +1,9 @@
-//! Moments, with the periods that limits count in.
+//! Moments, and the periods in which limits count.
 
 use crate::calendar;
 use crate::{MICROS_PER_SECOND, SECONDS_PER_DAY};
 
-/// A moment as it is counted: its second, its UTC day, and its UTC month.
+/// A moment as limits count it: its second, its UTC day and its UTC month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
     pub(crate) second: u64,
@@ -28,12 +28,12 @@ impl Moment {
         }
     }
 
-    /// The second in which the next day begins.
+    /// Returns the second in which the next day begins.
     pub(crate) fn next_day(self) -> u64 {
         (self.day + 1).saturating_mul(SECONDS_PER_DAY)
     }
 
-    /// The second in which the next month begins.
+    /// Returns the second in which the next month begins.
     pub(crate) fn next_month(self) -> u64 {
         calendar::first_day_of(self.month + 1).saturating_mul(SECONDS_PER_DAY)
     }

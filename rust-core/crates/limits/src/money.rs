@@ -1,4 +1,4 @@
-//! Amounts of money as a configuration has them: dollars as decimal text, so that they stay exact.
+//! Amounts of money in a configuration: dollars as decimal text, so that they stay exact.
 
 use std::num::NonZeroU64;
 
@@ -6,7 +6,7 @@ use proofgate_prices::nanodollars as exact;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-/// Dollars as text, such as `25.50`, in nanodollars; `None` for null.
+/// Deserializes dollars as text, such as `25.50`, to nanodollars; `None` for null.
 pub(crate) fn nanodollars<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<NonZeroU64>, D::Error> {

@@ -11,7 +11,7 @@ pub(crate) fn push_name(out: &mut Vec<u8>, scope: Scope, limit: Limit) {
         Scope::Tenant => "\"",
         Scope::Key => "\"key-",
         Scope::Namespace => "\"namespace-",
-        // A request tells its client's limits, not those of each model.
+        // Headers report the limits of the client, not those of each model.
         Scope::Model => {
             out.extend_from_slice(b"\"model\"");
             return;
@@ -28,7 +28,8 @@ pub(crate) fn push_name(out: &mut Vec<u8>, scope: Scope, limit: Limit) {
     }
 }
 
-/// Appends unit and window (section 3.1). The unit of tokens is not registered; without one it would mean requests.
+/// Appends unit and window (section 3.1). The unit for tokens is not registered, but without one the value would mean
+/// requests.
 fn push_parameters(out: &mut Vec<u8>, limit: Limit) {
     let kind = limit.kind();
     let unit = match kind.quantity {
@@ -47,18 +48,18 @@ fn push_parameters(out: &mut Vec<u8>, limit: Limit) {
     out.extend_from_slice(window.as_bytes());
 }
 
-/// An amount in the unit that is told: money in microdollars, rounded down, so that budgets up to a thousand million
-/// dollars fit into an integer of a structured field.
+/// Returns an amount in the unit that is reported: money in microdollars, rounded down, so that budgets up to a thousand
+/// million dollars fit a structured-field integer.
 pub(crate) fn reported_amount(limit: Limit, amount: u64) -> u64 {
     if limit.is_money() { amount / 1000 } else { amount }
 }
 
-/// Value of `RateLimit-Policy` for a tenant; empty without limits.
+/// Returns the value of `RateLimit-Policy` for a tenant; empty without limits.
 pub(crate) fn describe(limits: &Limits, key_limits: &Limits) -> Box<[u8]> {
     with_scope(&with_scope(&[], Scope::Tenant, limits), Scope::Key, key_limits)
 }
 
-/// The same with the limits of a scope behind it.
+/// Returns the same with the limits of one more scope appended.
 pub(crate) fn with_scope(described: &[u8], scope: Scope, limits: &Limits) -> Box<[u8]> {
     let mut text = described.to_vec();
     for (limit, value) in Ceilings::from(limits).iter_limits() {

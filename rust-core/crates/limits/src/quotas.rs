@@ -1,4 +1,4 @@
-//! The limits of a tenant, ready to be compared.
+//! A tenant's limits, prepared for comparison.
 
 use crate::config::{Ceilings, ModelBudget};
 use crate::exceeded::Scope;
@@ -7,38 +7,38 @@ use crate::policies;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The limits of a tenant and of its keys, in the form in which they are compared; tenants of one plan share them.
+/// The limits of a tenant and of its keys, prepared for comparison. Tenants of one plan share this value.
 #[derive(Debug)]
 pub struct Quotas {
     /// Whether requests are counted at all.
     pub(crate) counted: bool,
-    /// Whether those of each key are.
+    /// Whether the requests of each key are counted.
     pub(crate) keys_counted: bool,
     pub(crate) ceilings: Ceilings,
     pub(crate) key_ceilings: Ceilings,
-    /// Whether what requests cost counts whatever their model.
+    /// Whether the cost of requests counts for every model.
     pub(crate) money_counted: bool,
     /// Whether tokens or money are limited at all.
     usage_counted: bool,
-    /// Whether anything is limited that old state files have no count of.
+    /// Whether a limit needs counts that old state files do not have.
     pub(crate) needs_all_counts: bool,
     /// Budgets of models, sorted by name.
     pub(crate) models: Box<[(Arc<str>, Ceilings)]>,
-    /// What the tenants of one namespace share, and the name of the plan by which they do.
+    /// The limits shared by the tenants of one namespace, and the name of their plan.
     pub(crate) shared: Option<(Arc<str>, Ceilings)>,
     /// Value of `RateLimit-Policy`.
     pub(crate) policies: Box<[u8]>,
 }
 
 impl Quotas {
-    /// `limits` for all requests of a tenant together, `key_limits` for each of its API keys, and each subject of its
-    /// tokens, by itself.
+    /// Creates quotas with `limits` for all requests of a tenant together, and `key_limits` for each of its API keys and
+    /// each subject of its tokens.
     #[must_use]
     pub fn new(limits: &Limits, key_limits: &Limits) -> Self {
         Self::with_budgets(limits, key_limits, &[])
     }
 
-    /// The same with what may be spent on models; of several budgets of one model the last counts.
+    /// Creates quotas with budgets for models; of several budgets for one model the last one counts.
     #[must_use]
     pub fn with_budgets(limits: &Limits, key_limits: &Limits, budgets: &[ModelBudget]) -> Self {
         let keys_counted = !key_limits.is_empty();
@@ -61,8 +61,8 @@ impl Quotas {
         }
     }
 
-    /// The same for the tenants of a plan that share `limits` within each namespace, besides what each may use itself. A
-    /// tenant's namespace is its name up to the first `/`; a tenant without one shares nothing.
+    /// Adds `limits` that the tenants of `plan` share within each namespace, on top of each tenant's own. A tenant's
+    /// namespace is its name up to the first `/`; a tenant without one shares nothing.
     #[must_use]
     pub fn with_shared_limits(mut self, plan: &str, limits: &Limits) -> Self {
         if limits.is_empty() {
@@ -77,26 +77,27 @@ impl Quotas {
         self
     }
 
-    /// Whether nothing is limited.
+    /// Returns whether nothing is limited.
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
         !self.counted
     }
 
-    /// Whether tokens or money are limited, of the tenant, of its keys or for a model: what only the provider's answers report.
+    /// Returns whether tokens or money are limited for the tenant, its keys or a model. Only the provider's answers report
+    /// them.
     #[must_use]
     pub fn counts_usage(&self) -> bool {
         self.usage_counted
     }
 
-    /// Whether what a request for this model costs is limited, so that its price has to be known.
+    /// Returns whether the cost of requests for this model is limited, so that its price must be known.
     #[inline]
     #[must_use]
     pub fn has_budget_for(&self, model: &str) -> bool {
         self.money_counted || self.model(model).is_some()
     }
 
-    /// The budget of a model, if it has one.
+    /// Returns the budget of a model, if it has one.
     #[inline]
     pub(crate) fn model(&self, model: &str) -> Option<&(Arc<str>, Ceilings)> {
         let at = self.models.binary_search_by(|(name, _)| (**name).cmp(model));
@@ -104,11 +105,11 @@ impl Quotas {
     }
 }
 
-/// One tenant's limits.
+/// The limits of one tenant.
 #[derive(Clone, Debug)]
 pub struct TenantLimits {
-    /// Name in the manifest.
+    /// The tenant's name in the manifest.
     pub name: Arc<str>,
-    /// What it may use.
+    /// The tenant's quotas.
     pub quotas: Arc<Quotas>,
 }

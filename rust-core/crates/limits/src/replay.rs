@@ -1,4 +1,4 @@
-//! What a dead incarnation consumed after its last snapshot, from its ledger.
+//! Replay of the consumption of a dead incarnation after its last snapshot, from its ledger.
 
 use crate::demand::ActualUsage;
 use crate::moment::Moment;
@@ -8,22 +8,22 @@ use crate::{CredentialId, MICROS_PER_SECOND, WINDOW_SECONDS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Brings the last snapshot of a dead incarnation to the end of its ledger.
+/// Brings the last snapshot of a dead incarnation up to the end of its ledger.
 ///
-/// Give it the records of the whole log in order: those that the snapshot holds already only tell which exchanges are
-/// open. Memory grows with the number of open exchanges, not with the log.
+/// Pass the records of the whole log in order; those already in the snapshot only determine which exchanges are open. Memory
+/// grows with the number of open exchanges, not with the log.
 ///
-/// The result is exactly what the limiter would have published, if the times of the records are those that counted
-/// there: [`crate::Grant::admitted_at`] of an admission or a refusal, what was told at the settlement of a completion. A time more
-/// than a minute before an earlier record's is that of a clock that stepped back, and counts as the earlier one.
+/// The result is exactly what the limiter would have published, if the records carry the times that counted there:
+/// [`crate::Grant::at`] for an admission or a refusal, the time of the settlement for a completion. A time more than a
+/// minute before an earlier record's comes from a clock that stepped back, and counts as the earlier one.
 #[derive(Debug)]
 pub struct Replay {
     snapshot: Snapshot,
-    /// Exchanges that were admitted and not ended, by the number of their admission.
+    /// Exchanges admitted and not ended, by the number of their admission record.
     open_exchanges: BTreeMap<u64, OpenAdmission>,
     /// Names of tenants, models and plans.
     names: BTreeSet<Arc<str>>,
-    /// Records seen.
+    /// Number of records read.
     record_count: u64,
     /// The latest time of a record, in unix microseconds.
     latest: u64,
@@ -34,17 +34,17 @@ struct OpenAdmission {
     second: u64,
     tenant: Arc<str>,
     key: Option<CredentialId>,
-    /// The model, where what it costs was counted.
+    /// The model, if its cost was counted.
     model: Option<Arc<str>>,
-    /// What it shares with others of its namespace.
+    /// The subject that it shares with others of its namespace.
     shared: Option<SubjectName>,
     reserved: ActualUsage,
 }
 
-/// What of a use counts for a subject.
+/// Returns the part of a usage that counts for a subject.
 type UsageShare = fn(ActualUsage) -> ActualUsage;
 
-/// An exchange that reserved something, as its admission record tells it.
+/// An exchange with a reservation, from its admission record.
 #[derive(Clone, Copy, Debug)]
 pub struct AdmittedReservation<'r> {
     /// Number of the record.
@@ -53,20 +53,20 @@ pub struct AdmittedReservation<'r> {
     pub ts: u64,
     /// Tenant.
     pub tenant: &'r str,
-    /// `None` for tenants whose keys have no limits.
+    /// The credential; `None` for tenants whose keys have no limits.
     pub key: Option<CredentialId>,
-    /// What the model is called in the configuration, as budgets name it: a client may have asked for it by another name.
+    /// The model's name in the configuration, as budgets use it; the client may have used another name.
     pub model: &'r str,
     /// Tokens reserved.
     pub reserved: u64,
-    /// Nanodollars reserved; `None` when no budget counted them.
+    /// Nanodollars reserved; `None` if no budget counted them.
     pub reserved_cost: Option<u64>,
-    /// The plan whose limits the tenants of its namespace share; `None` when it counted in none.
+    /// The plan whose limits the tenants of its namespace share; `None` if it counted in none.
     pub shared_plan: Option<&'r str>,
 }
 
 impl Replay {
-    /// Starts at an incarnation's last snapshot; without one, at [`DurationSnapshot::empty`].
+    /// Starts from an incarnation's last snapshot; without one, pass [`Snapshot::empty`].
     #[must_use]
     pub fn new(snapshot: Snapshot) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl Replay {
         }
     }
 
-    /// An admission that reserved tokens; those that reserved none (`null`) are not to be told.
+    /// Records an admission with a token reservation. Do not pass admissions without one (`null`).
     pub fn record_admission(&mut self, admitted: &AdmittedReservation<'_>) {
         let seq = admitted.seq;
         let second = self.advance_to(seq, admitted.ts);
@@ -102,8 +102,8 @@ impl Replay {
         self.open_exchanges.insert(seq, open);
     }
 
-    /// The completion of the exchange whose admission has the number `admission`. `charged` is what it used, or `None` when
-    /// its reservation stands.
+    /// Records the completion of the exchange with the admission record `admission`. `charged` is its usage, or `None` if
+    /// its reservation stays booked.
     pub fn record_completion(&mut self, seq: u64, ts: u64, admission: u64, charged: Option<ActualUsage>) {
         self.advance_to(seq, ts);
         let second = self.latest / MICROS_PER_SECOND;
@@ -124,8 +124,8 @@ impl Replay {
         });
     }
 
-    /// A request that was refused after it had passed the limits and that counts as a request all the same: what
-    /// [`crate::Limiter::refund`] does with `keep_request`. `shared_plan`: as in [`AdmittedReservation`].
+    /// Records a request that was refused after it fit the limits but still counts as a request, as after
+    /// [`crate::Limiter::refund`] with `keep_request`. `shared_plan` is as in [`AdmittedReservation`].
     pub fn record_counted_rejection(
         &mut self,
         seq: u64,
@@ -150,8 +150,8 @@ impl Replay {
         }
     }
 
-    /// The clock was set from one time to another, in unix microseconds. The limiter goes ahead with every clock, and back where
-    /// it would be ahead by more than `most_lead` microseconds.
+    /// Records that the clock was set from `from` to `to`, in unix microseconds. The limiter follows every clock ahead, but
+    /// goes back only if it would be ahead by more than `most_lead` microseconds.
     pub fn record_clock_step(&mut self, seq: u64, from: u64, to: u64, most_lead: u64) {
         let from = self.latest.max(from);
         if to < from && from - to <= most_lead {
@@ -167,8 +167,8 @@ impl Replay {
         }
     }
 
-    /// The log ends here: what is open keeps its reservation, nothing is in flight any more. `records` is the number of
-    /// records of the log, `now` the time in unix microseconds.
+    /// Ends the replay: open exchanges keep their reservation, and nothing is in flight. `records` is the number of records
+    /// in the log, `now` the time in unix microseconds.
     #[must_use]
     pub fn finish(self, records: u64, now: u64) -> Snapshot {
         let mut snapshot = self.snapshot;
@@ -204,7 +204,8 @@ impl Replay {
         SubjectName::for_shared(tenant, &plan)
     }
 
-    /// Changes what each subject of an exchange has used: it is told how many requests count for it, and its share of a use.
+    /// Applies `change` to the usage of each subject of an exchange, with the number of requests that count for it and its
+    /// part of a usage.
     fn for_each_subject(&mut self, open: &OpenAdmission, change: impl Fn(&mut Usage, u32, UsageShare)) {
         let whole: UsageShare = |used| used;
         let cost_alone: UsageShare = |used| ActualUsage { tokens: 0, ..used };

@@ -1,4 +1,4 @@
-//! What a tenant and a key have used, limit by limit, for whoever asks.
+//! Reports of what a tenant and a key have used, limit by limit.
 
 use crate::CredentialId;
 use crate::config::Ceilings;
@@ -8,35 +8,34 @@ use crate::moment::Moment;
 use crate::subject::Totals;
 use std::sync::Arc;
 
-/// What was used of one thing that is counted.
+/// The usage of one kind of limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsageEntry {
-    /// What.
+    /// The kind of limit.
     pub limit: Limit,
-    /// How much of it, in its unit (money in nanodollars), reservations included.
+    /// The amount used, in the limit's unit (money in nanodollars), including reservations.
     pub used: u64,
-    /// How much of it may be; `None` is no limit.
+    /// The value of the limit; `None` means no limit.
     pub value: Option<u64>,
-    /// The unix second in which a day or a month ends that it is counted in; `None` of what slides.
+    /// The unix second in which its day or month ends; `None` for a sliding window.
     pub resets_at: Option<u64>,
 }
 
-/// What is counted for one sender, in the order of [`Limit::ALL`].
+/// The usage of one client, in the order of [`Limit::ALL`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageReport {
-    /// Of the tenant; empty when nothing of it is counted.
+    /// Usage of the tenant; empty if nothing of it is counted.
     pub tenant: Vec<UsageEntry>,
-    /// Of the key; empty when keys are not counted.
+    /// Usage of the key; empty if keys are not counted.
     pub key: Vec<UsageEntry>,
-    /// The plan whose limits the tenants of its namespace share, and what they have used together; `None` when they share
-    /// none.
+    /// The plan whose limits the tenants of its namespace share, and their total usage; `None` if they share none.
     pub namespace: Option<(Arc<str>, Vec<UsageEntry>)>,
-    /// Of each model that has a budget, by its name: money alone.
+    /// Usage of each model with a budget, by name: money only.
     pub models: Vec<(Arc<str>, Vec<UsageEntry>)>,
 }
 
 impl Limiter {
-    /// What a tenant and a key have used at `now` (unix microseconds).
+    /// Reports what a tenant and a key have used at `now` (unix microseconds).
     pub fn report(&mut self, tenant: TenantId, key: CredentialId, now: u64) -> UsageReport {
         let moment = Moment::from_micros(self.effective_now(now));
         let mut report = UsageReport::default();

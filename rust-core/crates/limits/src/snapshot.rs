@@ -1,4 +1,4 @@
-//! Consumption as it is handed over: by origin, tenant and key.
+//! Snapshots of consumption for the hand-over: by origin, tenant and key.
 
 use crate::MICROS_PER_SECOND;
 use crate::moment::Moment;
@@ -8,13 +8,13 @@ use crate::window::{Second, WINDOW_SECONDS};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// How long an origin's requests in flight are believed after its last snapshot. A worker that lives publishes more
-/// often while it has any; one that was killed without a successor must not hold a tenant's places permanently.
+/// Seconds after its last snapshot during which an origin's requests in flight count. A live worker publishes more often
+/// while it has any; one that was killed without a successor must not hold a tenant's slots permanently.
 pub const IN_FLIGHT_FRESH_SECONDS: u64 = 60;
-/// By how much the clock of another worker may be ahead, in microseconds: a day, as where somebody set it to the wrong zone.
+/// The maximum lead of another worker's clock, in microseconds: one day, which covers a wrong time zone.
 const MAX_CLOCK_LEAD: u64 = 86_400 * MICROS_PER_SECOND;
 
-/// Who consumed: one incarnation of a worker. It alone publishes what it consumed, until its successor does for it.
+/// The source of consumption: one incarnation of a worker. Only it publishes its consumption, until its successor does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
     /// The shard.
@@ -23,26 +23,26 @@ pub struct Origin {
     pub incarnation: u128,
 }
 
-/// What one origin consumed, as far as it still counts.
+/// The consumption of one origin that still counts.
 ///
-/// Of two snapshots of one origin the newer one is the truth: the one that knows more records, then the one made after
-/// the origin's end, then the later one.
+/// The newer of two snapshots of one origin is valid: the one with more records, then the one taken after the origin's end,
+/// then the later one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Who consumed.
+    /// The incarnation that consumed.
     pub origin: Origin,
-    /// Records 0 to `through_seq` − 1 of the origin's log are in it, and nothing that a later record says.
+    /// Records 0 to `through_seq` − 1 of the origin's log are included, and nothing from later records.
     pub through_seq: u64,
     /// Whether the origin has ended and will consume no more.
     pub finished: bool,
-    /// When it was true, in unix microseconds.
+    /// When the snapshot was taken, in unix microseconds.
     pub taken_at: u64,
-    /// Consumption by subject; none is empty.
+    /// Consumption by subject; no entry is empty.
     pub subjects: BTreeMap<SubjectName, Usage>,
 }
 
 impl Snapshot {
-    /// An origin that has consumed nothing yet.
+    /// Creates the snapshot of an origin that has consumed nothing.
     #[must_use]
     pub fn empty(origin: Origin) -> Self {
         Self {
@@ -54,18 +54,18 @@ impl Snapshot {
         }
     }
 
-    /// Whether this one is the truth, rather than `other` of the same origin.
+    /// Returns whether it is newer than `other` of the same origin.
     #[must_use]
     pub fn is_newer_than(&self, other: &Self) -> bool {
         let version = |snapshot: &Self| (snapshot.through_seq, snapshot.finished, snapshot.taken_at);
         version(self) > version(other)
     }
 
-    /// Brings this snapshot to the state that the limiter had when the changes were taken. Changes are applied in the
-    /// order in which they were taken, and none is left out.
+    /// Brings this snapshot to the state of the limiter when the changes were taken. Apply all changes in the order in which
+    /// they were taken.
     pub fn apply(&mut self, changes: &Changes) {
         self.through_seq = self.through_seq.max(changes.through_seq);
-        // A limiter that was turned back tells an earlier time.
+        // A limiter that was rolled back has an earlier time.
         self.taken_at = changes.taken_at;
         for change in &changes.entries {
             let seconds = changes.seconds.get(change.seconds.clone()).unwrap_or_default();
@@ -84,8 +84,8 @@ impl Snapshot {
         }
     }
 
-    /// Adds to the totals of each tenant, and of what the tenants of each namespace share, what of this origin's
-    /// consumption counts at `now` (unix microseconds). `fresh`: whether its requests in flight do.
+    /// Adds this origin's consumption that counts at `now` (unix microseconds) to the totals of each tenant and of shared
+    /// limits. `fresh` is whether its requests in flight count.
     pub fn add_to(&self, totals: &mut HashMap<SubjectName, Totals>, now: u64, fresh: bool) {
         let is_shown = |part: &SubjectKind| matches!(part, SubjectKind::Tenant | SubjectKind::Shared(_));
         for (name, usage) in self.subjects.iter().filter(|(name, _)| is_shown(&name.kind)) {
@@ -103,7 +103,7 @@ impl Snapshot {
         });
     }
 
-    /// Whether nothing in it counts any more at `now` (unix microseconds).
+    /// Returns whether nothing in it counts at `now` (unix microseconds).
     #[must_use]
     pub fn is_expired(&self, now: u64) -> bool {
         let second = now / MICROS_PER_SECOND;
@@ -119,8 +119,8 @@ impl Snapshot {
         })
     }
 
-    /// Dates what is more than a day ahead of `now` (unix microseconds) to `now`: it is of a worker whose clock was wrong,
-    /// and would count in every day until that one comes. So it counts in this day, and in no other.
+    /// Moves consumption dated more than a day after `now` (unix microseconds) to `now`. It comes from a worker whose clock
+    /// was wrong, and would count on every day until its date. After this it counts on the current day only.
     pub(crate) fn backdate(&mut self, now: u64) {
         let latest = now.saturating_add(MAX_CLOCK_LEAD);
         if self.taken_at > latest {
@@ -132,7 +132,7 @@ impl Snapshot {
         }
     }
 
-    /// Whether its requests in flight can be believed at `now` (unix microseconds).
+    /// Returns whether its requests in flight count at `now` (unix microseconds).
     #[must_use]
     pub(crate) fn is_fresh(&self, now: u64) -> bool {
         let end = self
@@ -142,7 +142,7 @@ impl Snapshot {
     }
 }
 
-/// What changed in a limiter since changes were last taken; reused, so that taking them allocates nothing.
+/// Changes in a limiter since they were last taken. Reuse it, so that taking changes allocates nothing.
 #[derive(Debug, Default)]
 pub struct Changes {
     pub(crate) through_seq: u64,
@@ -156,26 +156,26 @@ pub struct Changes {
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) name: SubjectName,
-    /// Without its seconds.
+    /// The usage without its seconds.
     pub(crate) usage: Usage,
-    /// Where its seconds are in `Changes::seconds`.
+    /// The range of its seconds in `Changes::seconds`.
     pub(crate) seconds: Range<usize>,
 }
 
 impl Changes {
-    /// Whether a limit needs counts that state files before version 4 do not have.
+    /// Returns whether a limit needs counts that state files before version 4 do not have.
     #[must_use]
     pub fn needs_all_counts(&self) -> bool {
         self.needs_all_counts
     }
 
-    /// Whether no subject changed.
+    /// Returns whether no subject changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Number of subjects that changed.
+    /// Returns the number of subjects that changed.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()

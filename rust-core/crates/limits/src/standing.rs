@@ -1,4 +1,4 @@
-//! What is left to a sender, as header fields.
+//! The rest of a client's limits, as header fields.
 
 use crate::SECONDS_PER_DAY;
 use crate::config::Ceilings;
@@ -10,23 +10,23 @@ use crate::subject::Totals;
 use crate::text::{push_integer, push_number, push_seconds};
 use crate::window::WINDOW_SECONDS;
 
-/// Limits of a tenant, a key and what a namespace shares.
+/// The limits of a tenant, a key and a namespace.
 const MAX_LIMITS: usize = 3 * Limit::COUNT;
 
-/// What is left of one limit.
+/// The rest of one limit.
 #[derive(Clone, Copy, Debug)]
 struct RemainingLimit {
     scope: Scope,
     limit: Limit,
     value: u64,
     remaining: u64,
-    /// Seconds in which no more than `remaining` can be used; `None` for concurrent requests.
+    /// Seconds until more than `remaining` can be used; `None` for concurrent requests.
     window_seconds: Option<u64>,
-    /// Seconds until nothing is used any more, if nothing else is.
+    /// Seconds until nothing counts as used, if there are no more requests.
     reset_in: u64,
 }
 
-/// What is left of every limit of a tenant and a key at one moment.
+/// The rest of every limit of a tenant and a key at one moment.
 #[derive(Clone, Debug)]
 pub struct LimitStatus<'a> {
     policies: &'a [u8],
@@ -43,7 +43,7 @@ impl<'a> LimitStatus<'a> {
         }
     }
 
-    /// Adds a subject's limits; `span` is the oldest and the latest second that it has consumed anything in.
+    /// Adds a subject's limits. `span` is the oldest and the latest second with consumption.
     pub(crate) fn add(
         &mut self,
         scope: Scope,
@@ -84,17 +84,16 @@ impl<'a> LimitStatus<'a> {
         }
     }
 
-    /// Whether there is nothing to tell, because there are no limits.
+    /// Returns whether there are no limits to report.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.left[0].is_none()
     }
 
-    /// Appends the header fields as whole lines, names in lower case; nothing without limits.
+    /// Appends the header fields as whole lines with lower-case names; nothing without limits.
     ///
-    /// `ratelimit-policy` and `ratelimit` tell every limit (draft-ietf-httpapi-ratelimit-headers-11); the
-    /// `x-ratelimit-*` fields that OpenAI's clients know tell, of requests and of tokens, the limit of which least is
-    /// left. Seconds are rounded up.
+    /// `ratelimit-policy` and `ratelimit` report every limit (draft-ietf-httpapi-ratelimit-headers-11). The `x-ratelimit-*`
+    /// fields of OpenAI's API report, for requests and for tokens, the limit with the least left. Seconds are rounded up.
     pub fn write(&self, out: &mut Vec<u8>) {
         if self.is_empty() {
             return;
@@ -130,7 +129,7 @@ impl<'a> LimitStatus<'a> {
 }
 
 impl RemainingLimit {
-    /// In the dialect of OpenAI's clients.
+    /// Appends the fields of OpenAI's API.
     fn write(&self, unit: &str, out: &mut Vec<u8>) {
         for (name, number) in [
             (&b"x-ratelimit-limit-"[..], self.value),

@@ -1,30 +1,30 @@
-//! What counts on days and in months to which a clock may come back.
+//! Consumption on days and in months to which a clock may return.
 //!
-//! A clock that was set takes its tenants' days with it: it leaves one that has begun, and may come to it again. So what
-//! was consumed there is remembered when the clock is set, and counts again once it is back, whichever way it went.
+//! When a clock is set, it leaves a day that has begun and may return to it later. So the consumption of that day is
+//! remembered when the clock is set, and counts again once the clock is back, whichever direction it went.
 
 use crate::counts::{Counts, Periods};
 use crate::demand::ActualUsage;
 use crate::moment::Moment;
 
-/// Days and months that are remembered of one subject: more than anybody sets a clock by hand.
+/// The maximum number of days and months remembered for one subject: more than a clock is ever set by hand.
 const MAX_PERIODS: usize = 8;
-/// For so many days by the clock's own pace they are: a clock that stayed for so long is right.
+/// Days, by the clock's own pace, for which they are remembered: a clock that stayed for so long is right.
 const RETAINED_DAYS: u64 = 32;
 
-/// The days and months of one subject that a clock has left because it was set.
+/// The days and months that a clock left because it was set, for one subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClockStepHistory {
-    /// What had been consumed there, the last left at the end.
+    /// Their consumption, the last one left at the end.
     pub past_periods: Vec<Periods>,
-    /// What of the day and the month that count now had been consumed when the clock came to them.
+    /// Consumption of the current day and month when the clock arrived there.
     pub base: Periods,
     /// The day on which it is forgotten; not handed over.
     expires_on_day: u64,
 }
 
 impl ClockStepHistory {
-    /// As it was handed over.
+    /// Creates it from the parts handed over.
     #[must_use]
     pub fn new(left: Vec<Periods>, base: Periods) -> Self {
         Self {
@@ -34,8 +34,8 @@ impl ClockStepHistory {
         }
     }
 
-    /// The clock was set to `to`: returns what counts there, of what counted `now`. Back from a time that had not come, what
-    /// was consumed since the clock got there counts as well.
+    /// Applies a clock set to `to` and returns the periods there, given the current ones, `now`. If the clock returns from a
+    /// time that had not come, the consumption since it got there is added.
     pub(crate) fn step(&mut self, now: Periods, to: Moment) -> Periods {
         let since = self.delta_since(now);
         self.record(now);
@@ -57,7 +57,7 @@ impl ClockStepHistory {
         there
     }
 
-    /// What counts on a day and in a month that have come by themselves: what had been consumed in them already.
+    /// Restores the consumption of a day and a month that the clock reached by itself, if it had left them before.
     pub(crate) fn restore(&mut self, there: &mut Periods) {
         for left in &self.past_periods {
             if left.day == there.day {
@@ -70,19 +70,19 @@ impl ClockStepHistory {
         self.base = *there;
     }
 
-    /// Takes back what was not used of a reservation of a day that was left.
+    /// Subtracts the unused part of a reservation from a day that was left.
     pub(crate) fn subtract(&mut self, at: Moment, requests: u32, used: ActualUsage) {
         for left in &mut self.past_periods {
             left.subtract(at, requests, used);
         }
     }
 
-    /// Whether nobody has to remember it any more.
+    /// Returns whether it is no longer needed.
     pub(crate) fn is_expired(&self, day: u64) -> bool {
         day > self.expires_on_day
     }
 
-    /// What had been consumed in the day and the month of a moment when they were left.
+    /// Returns the consumption in the day and the month of a moment when they were left.
     pub(crate) fn past_periods_at(&self, at: Moment) -> Periods {
         let mut found = Periods::empty_at(at);
         for left in &self.past_periods {

@@ -1,4 +1,4 @@
-//! One subject's consumption, and whether a request fits into its limits.
+//! The consumption of one subject, and whether a request fits its limits.
 
 use crate::MICROS_PER_SECOND;
 use crate::config::Ceilings;
@@ -12,22 +12,22 @@ use crate::usage::{SubjectName, Usage};
 use crate::window::{Second, WINDOW_SECONDS, Window};
 use std::time::Duration;
 
-/// A minute's ring, counts of a day and a month, and the requests in flight.
+/// The window of the last minute, the counts of a day and a month, and the requests in flight.
 #[derive(Debug, Default)]
 pub(crate) struct Consumption {
     periods: Periods,
-    /// What of the day's and of the month's is reserved by requests under way.
+    /// The parts of the day's and the month's counts that are reserved by requests in flight.
     day_reserved: Counts,
     month_reserved: Counts,
     pub(crate) in_flight: u64,
     /// `None` while the last minute is empty.
     pub(crate) window: Option<Box<Window>>,
-    /// What a clock that was set has left; most subjects have nothing.
+    /// The days and months that a clock left because it was set; `None` for most subjects.
     clock_history: Option<Box<ClockStepHistory>>,
 }
 
 impl Consumption {
-    /// Lets go of what no longer counts.
+    /// Drops what no longer counts.
     #[inline]
     pub(crate) fn advance(&mut self, to: Moment) {
         if let Some(window) = &mut self.window {
@@ -43,7 +43,7 @@ impl Consumption {
         }
     }
 
-    /// A day that has come by itself may have begun before, by a clock that was ahead.
+    /// Restores the counts of a day that the clock reached by itself and may have seen before, while it was ahead.
     fn restore_periods(&mut self) {
         if let Some(stepped) = &mut self.clock_history {
             if stepped.is_expired(self.periods.day) {
@@ -54,7 +54,7 @@ impl Consumption {
         }
     }
 
-    /// Goes on from a moment to a later one, because the clock was set ahead: what is left behind is remembered.
+    /// Jumps to a later moment, because the clock was set ahead; the periods left are remembered.
     pub(crate) fn jump_forward(&mut self, from: Moment, to: Moment) {
         self.advance(from);
         if let Some(window) = &mut self.window {
@@ -66,7 +66,7 @@ impl Consumption {
         }
     }
 
-    /// Goes back to a moment, because the clock had been wrong: what counts in a time that has not come counts in this one.
+    /// Goes back to a moment, because the clock was wrong: consumption in a time that has not come counts in this one.
     pub(crate) fn backdate(&mut self, to: Moment) {
         if let Some(window) = &mut self.window {
             window.backdate(to.second);
@@ -84,14 +84,14 @@ impl Consumption {
         self.periods = self.clock_history.get_or_insert_default().step(self.periods, to);
     }
 
-    /// Takes back what was booked on a day that a clock has left since.
+    /// Subtracts a booking from a day that the clock has left since.
     pub(crate) fn subtract_past(&mut self, at: Moment, requests: u32, used: ActualUsage) {
         if let Some(stepped) = &mut self.clock_history {
             stepped.subtract(at, requests, used);
         }
     }
 
-    /// Books consumption; the window must be there and have advanced to that moment.
+    /// Books consumption. The window must exist and have advanced to that moment.
     #[inline]
     pub(crate) fn add(&mut self, at: Moment, requests: u32, used: ActualUsage) {
         if let Some(window) = &mut self.window {
@@ -100,7 +100,7 @@ impl Consumption {
         self.periods.add(at, requests, used);
     }
 
-    /// Takes back what was booked in a second, where it still counts.
+    /// Subtracts a booking of a second, where it still counts.
     #[inline]
     pub(crate) fn subtract(&mut self, at: Moment, requests: u32, used: ActualUsage) {
         if let Some(window) = &mut self.window {
@@ -109,7 +109,7 @@ impl Consumption {
         self.periods.subtract(at, requests, used);
     }
 
-    /// Takes note that what was booked at `at` is reserved by a request under way.
+    /// Marks the booking at `at` as reserved by a request in flight.
     #[inline]
     pub(crate) fn reserve(&mut self, at: Moment, asked: ActualUsage) {
         if let Some(window) = &mut self.window {
@@ -120,7 +120,7 @@ impl Consumption {
         self.month_reserved = self.month_reserved.plus(of_month);
     }
 
-    /// The request that reserved it has ended; what it used stays booked.
+    /// Removes the reserved mark of a request that has ended; its booking stays.
     #[inline]
     pub(crate) fn release(&mut self, at: Moment, asked: ActualUsage) {
         if let Some(window) = &mut self.window {
@@ -131,7 +131,7 @@ impl Consumption {
         self.month_reserved = self.month_reserved.minus(of_month);
     }
 
-    /// What of a limit's consumption is reserved by requests under way.
+    /// Returns the part of a limit's consumption that is reserved by requests in flight.
     fn reserved(&self, limit: Limit) -> u64 {
         let kind = limit.kind();
         match kind.period {
@@ -144,7 +144,7 @@ impl Consumption {
         }
     }
 
-    /// Replaces everything; seconds that have not begun count as `second`, because clocks of workers differ.
+    /// Replaces everything. Seconds that have not begun count as `second`, because the clocks of workers differ.
     pub(crate) fn replace(&mut self, usage: &Usage, second: u64) {
         self.periods = usage.periods;
         (self.day_reserved, self.month_reserved) = (Counts::NONE, Counts::NONE);
@@ -158,13 +158,13 @@ impl Consumption {
         }
     }
 
-    /// Whether it could be forgotten: nothing counts and nothing is in flight.
+    /// Returns whether it can be forgotten: nothing counts and nothing is in flight.
     pub(crate) fn is_idle(&self) -> bool {
         let nothing_counts = self.periods.is_empty() && self.clock_history.is_none();
         nothing_counts && self.in_flight == 0 && self.window.as_deref().is_none_or(Window::is_empty)
     }
 
-    /// All but the last minute.
+    /// Returns the usage without the last minute.
     pub(crate) fn without_seconds(&self) -> Usage {
         Usage {
             periods: self.periods,
@@ -179,16 +179,16 @@ impl Consumption {
     }
 }
 
-/// Consumption of this worker and of all others together.
+/// The total consumption of this worker and of all others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// In the last minute; money is not counted there.
+    /// Consumption in the last minute, without money.
     pub minute: Counts,
-    /// On this UTC day.
+    /// Consumption on this UTC day.
     pub day: Counts,
-    /// In this UTC month.
+    /// Consumption in this UTC month.
     pub month: Counts,
-    /// Requests admitted and not ended.
+    /// Requests in flight.
     pub in_flight: u64,
 }
 
@@ -201,7 +201,7 @@ impl Totals {
         self.in_flight = self.in_flight.saturating_add(other.in_flight);
     }
 
-    /// Adds what of an origin's consumption counts in a second. `fresh`: whether its requests in flight do.
+    /// Adds the part of an origin's usage that counts in a second. `fresh` is whether its requests in flight count.
     pub(crate) fn add(&mut self, usage: &Usage, second: u64, fresh: bool) {
         let counts = |held: &&Second| held.second.saturating_add(WINDOW_SECONDS) > second;
         for held in usage.seconds.iter().filter(counts) {
@@ -225,7 +225,7 @@ impl Totals {
         self.minute = self.minute.plus(more);
     }
 
-    /// How much of one limit is consumed, in its unit.
+    /// Returns how much of one limit is used, in its unit.
     #[inline]
     #[must_use]
     pub fn used(&self, limit: Limit) -> u64 {
@@ -238,13 +238,13 @@ impl Totals {
         }
     }
 
-    /// Whether one more request that uses so much fits.
+    /// Returns whether one more request with this usage fits.
     #[inline]
     pub(crate) fn fits(&self, ceilings: &Ceilings, asked: ActualUsage) -> bool {
         self.fits_where(ceilings, asked, |_| true)
     }
 
-    /// Whether so much money more fits.
+    /// Returns whether this much more money fits.
     pub(crate) fn fits_money(&self, ceilings: &Ceilings, cost: u64) -> bool {
         let asked = ActualUsage { tokens: 0, cost };
         self.fits_where(ceilings, asked, Limit::is_money)
@@ -260,13 +260,13 @@ impl Totals {
     }
 }
 
-/// A tenant, or one of its keys.
+/// A tenant, one of its keys or models, or a group of tenants.
 #[derive(Debug)]
 pub(crate) struct Subject {
     pub(crate) name: SubjectName,
-    /// What this worker admitted.
+    /// Consumption of requests that this worker admitted.
     pub(crate) local: Consumption,
-    /// What all others did, as far as it was told.
+    /// The last known consumption of all other workers.
     pub(crate) remote: Option<Box<Consumption>>,
     /// Whether it changed since changes were last taken.
     pub(crate) changed: bool,
@@ -285,7 +285,7 @@ impl Subject {
         }
     }
 
-    /// Lets go of what no longer counts and sums up the rest.
+    /// Drops what no longer counts and returns the sum of the rest.
     #[inline]
     pub(crate) fn totals(&mut self, now: Moment) -> Totals {
         let mut totals = Totals::default();
@@ -298,7 +298,7 @@ impl Subject {
         totals
     }
 
-    /// The oldest and the latest second in which anything that still counts was consumed.
+    /// Returns the oldest and the latest second with consumption that still counts.
     pub(crate) fn span(&self) -> Option<(u64, u64)> {
         let windows = || self.windows();
         let oldest = windows().filter_map(Window::oldest).min()?;
@@ -314,8 +314,8 @@ impl Subject {
         self.local.window.as_deref().into_iter().chain(foreign)
     }
 
-    /// The limit that keeps a request out longest, if any does. The subject must have been advanced to `now`; `told` is
-    /// the time that the caller knows, in unix microseconds.
+    /// Returns the limit with the longest wait, if any is exceeded. The subject must have been advanced to `now`; `told` is
+    /// the caller's time in unix microseconds.
     pub(crate) fn exceeded(
         &self,
         scope: Scope,
@@ -343,7 +343,7 @@ impl Subject {
                 Period::Month => Some(opens_at(now.next_month())),
                 Period::Minute => Some(opens_at(self.expires_at(now.second, excess, kind.quantity))),
             };
-            // Of what others have admitted, nobody tells how much is only reserved.
+            // Other workers do not report how much of their consumption is only reserved.
             let reserved = self.local.reserved(limit);
             let fits_settled = used.saturating_sub(reserved).saturating_add(needed) <= value;
             let waits_for_others = reserved > 0 && fits_settled;
@@ -365,7 +365,7 @@ impl Subject {
         longest
     }
 
-    /// The second in which so much of the window has left that `excess` is gone.
+    /// Returns the second in which `excess` has left the window.
     fn expires_at(&self, second: u64, excess: u64, quantity: Quantity) -> u64 {
         let amount = |held: &Second| match quantity {
             Quantity::Tokens => held.tokens,
@@ -390,7 +390,7 @@ impl Subject {
     }
 }
 
-/// Whether `new` keeps the request out longer than `old`; `None` is for ever.
+/// Returns whether `new` has a longer wait than `old`; `None` is the longest.
 pub(crate) fn waits_longer(new: &LimitExceeded, old: &LimitExceeded) -> bool {
     match (new.retry_after, old.retry_after) {
         (_, None) => false,

@@ -7,12 +7,12 @@ pub(crate) fn push_number(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// An integer of a structured field, which ends at 15 digits.
+/// Appends an integer of a structured field, limited to 15 digits.
 pub(crate) fn push_integer(out: &mut Vec<u8>, number: u64) {
     push_number(out, number.min(MAX_INTEGER));
 }
 
-/// A time as OpenAI writes it: `59s`, `6m0s`, `1h0m0s`.
+/// Appends a duration in OpenAI's form: `59s`, `6m0s`, `1h0m0s`.
 pub(crate) fn push_seconds(out: &mut Vec<u8>, seconds: u64) {
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
     if hours > 0 {

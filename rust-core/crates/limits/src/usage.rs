@@ -1,4 +1,4 @@
-//! One subject's consumption, in the form in which it is stored and handed over.
+//! The consumption of one subject, in the form that is stored and handed over.
 
 use crate::CredentialId;
 use crate::counts::{Counts, Periods};
@@ -8,17 +8,18 @@ use crate::stepped::ClockStepHistory;
 use crate::window::{Second, WINDOW_SECONDS};
 use std::sync::Arc;
 
-/// Whose consumption: a tenant's, one of its keys', its consumption of a model, or what the tenants of a namespace share.
+/// The subject of consumption: a tenant, one of its keys, one of its models, or a namespace with shared limits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubjectName {
-    /// The tenant; the namespace, of what is shared.
+    /// The tenant, or the namespace for shared limits.
     pub tenant: Arc<str>,
-    /// All of it, or which part.
+    /// The part of the tenant's consumption.
     pub kind: SubjectKind,
 }
 
 impl SubjectName {
-    /// What a tenant of a plan shares with the others of its namespace; `None` for a tenant without a namespace.
+    /// Returns the subject that a tenant shares with others of its namespace and plan; `None` for a tenant without a
+    /// namespace.
     pub(crate) fn for_shared(tenant: &str, plan: &Arc<str>) -> Option<Self> {
         let (namespace, _) = tenant.split_once('/')?;
         Some(Self {
@@ -28,34 +29,34 @@ impl SubjectName {
     }
 }
 
-/// What of a tenant's consumption is counted by itself.
+/// The parts of a tenant's consumption that are counted separately.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SubjectKind {
-    /// All of it.
+    /// All consumption of the tenant.
     Tenant,
-    /// That of one key.
+    /// The consumption of one key.
     Key(CredentialId),
-    /// What one model costs, by its name: no requests and no tokens, and only while it has a budget.
+    /// The cost of one model, by name: no requests and no tokens, and only while it has a budget.
     Model(Arc<str>),
-    /// That of all tenants of a namespace that share the limits of a plan, by the plan's name.
+    /// The consumption of all tenants of a namespace that share a plan's limits, by the plan's name.
     Shared(Arc<str>),
 }
 
-/// One subject's consumption.
+/// The consumption of one subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// On the last day, and in the last month, of which anything is known.
+    /// Consumption on the last known day and in the last known month.
     pub periods: Periods,
-    /// Requests admitted and not ended.
+    /// Requests in flight.
     pub in_flight: u64,
-    /// The last minute, oldest second first, no second twice.
+    /// Consumption of the last minute, in ascending order of seconds without duplicates.
     pub seconds: Vec<Second>,
-    /// What a clock that was set has left; most have nothing.
+    /// The days and months that a clock left because it was set; `None` for most subjects.
     pub clock_history: Option<Box<ClockStepHistory>>,
 }
 
 impl Usage {
-    /// Whether nothing was consumed and nothing is in flight.
+    /// Returns whether nothing was consumed and nothing is in flight.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.periods.is_empty()
@@ -64,13 +65,13 @@ impl Usage {
             && self.clock_history.is_none()
     }
 
-    /// What of it counts on the day and in the month of a moment.
+    /// Returns the periods' part that counts on the day and in the month of a moment.
     pub(crate) fn periods_at(&self, now: Moment) -> Periods {
         let left = self.clock_history.as_ref();
         let mut counts = left
             .map(|stepped| stepped.past_periods_at(now))
             .unwrap_or_default();
-        // A day that has not started is that of a worker whose clock is ahead.
+        // A day that has not started comes from a worker whose clock is ahead.
         let Periods {
             day,
             day_counts: of_day,
@@ -96,7 +97,7 @@ impl Usage {
         counts
     }
 
-    /// The clock was set from one moment to another: what is left is remembered.
+    /// Applies a clock set from one moment to another; the periods left are remembered.
     pub(crate) fn step(&mut self, from: Moment, to: Moment) {
         self.advance(from);
         if self.periods.day == to.day || (self.clock_history.is_none() && self.periods.is_empty()) {
@@ -105,7 +106,7 @@ impl Usage {
         self.periods = self.clock_history.get_or_insert_default().step(self.periods, to);
     }
 
-    /// Books consumption. Seconds that are no longer held when this one comes are dropped.
+    /// Books consumption. Drops seconds that have left the window by then.
     pub(crate) fn book(&mut self, second: u64, requests: u32, used: ActualUsage) {
         let at = Moment::from_second(second);
         let tokens = used.tokens;
@@ -132,7 +133,7 @@ impl Usage {
         }
     }
 
-    /// Takes back what was booked in a second, where it still counts.
+    /// Subtracts a booking of a second, where it still counts.
     pub(crate) fn release(&mut self, second: u64, used: ActualUsage) {
         let at = Moment::from_second(second);
         let tokens = used.tokens;
@@ -152,7 +153,7 @@ impl Usage {
         self.advance(Moment::from_second(second));
     }
 
-    /// Dates what is of a time behind `latest` to `now`, which is before it.
+    /// Moves what is dated after `latest` to `now`, which is before it.
     pub(crate) fn backdate(&mut self, now: Moment, latest: Moment) {
         let counts = self.periods_at(now);
         if self.periods.day > latest.day {

@@ -1,10 +1,10 @@
-//! What was consumed in the last minute, by the second.
+//! The consumption of the last minute, by the second.
 
-/// Seconds for which consumption counts. A span of 60 seconds touches up to 61 clock seconds, so the current one and the
-/// 60 before it are held: then no 60 seconds, wherever they begin, hold more than is counted.
+/// The number of seconds for which consumption counts. A span of 60 seconds touches up to 61 clock seconds, so the current
+/// second and the 60 before it are held. Thus no span of 60 seconds, wherever it begins, contains more than is counted.
 pub const WINDOW_SECONDS: u64 = 61;
 
-/// What was consumed in one second.
+/// The consumption of one second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Second {
     /// Unix seconds.
@@ -15,20 +15,20 @@ pub struct Second {
     pub tokens: u64,
 }
 
-/// Slots in the ring, one bit of `occupied` for each; the three that are not held are always empty.
+/// Slots in the ring, one bit of `occupied` each; the three that are not held are always empty.
 const SLOTS: usize = 64;
 
-/// A ring of one-second slots with running sums. Every slot that is filled is emptied once, so a call costs O(1) on
-/// average and at most one pass over the ring.
+/// A ring of one-second slots with running sums. Every filled slot is emptied once, so a call costs O(1) on average and at
+/// most one pass over the ring.
 #[derive(Debug)]
 pub(crate) struct Window {
     /// The second up to which the window has moved.
     newest: u64,
-    /// Which slots hold anything.
+    /// Bit mask of the slots that hold anything.
     occupied: u64,
     requests: u64,
     tokens: u64,
-    /// Of the tokens, those of requests under way.
+    /// The tokens reserved by requests in flight.
     reserved: u64,
     requests_in: [u32; SLOTS],
     tokens_in: [u64; SLOTS],
@@ -49,21 +49,21 @@ impl Window {
         }
     }
 
-    /// Forgets everything and starts at `second`.
+    /// Clears the window and starts at `second`.
     pub(crate) fn reset(&mut self, second: u64) {
         self.clear_slots(self.occupied);
         (self.requests, self.tokens, self.reserved) = (0, 0, 0);
         self.newest = second;
     }
 
-    /// Goes back to `second`, because the clock had been wrong: all that it holds counts there.
+    /// Goes back to `second`, because the clock was wrong: everything it holds counts there.
     pub(crate) fn backdate(&mut self, second: u64) {
         if self.newest > second {
             self.move_to(second);
         }
     }
 
-    /// Goes to `second`, because the clock was set: no minute has passed by that, so all that it holds counts there.
+    /// Moves to `second`, because the clock was set: no minute has passed, so everything it holds counts there.
     pub(crate) fn move_to(&mut self, second: u64) {
         let (requests, tokens, reserved) = (self.requests, self.tokens, self.reserved);
         self.reset(second);
@@ -71,17 +71,17 @@ impl Window {
         self.reserve(second, reserved);
     }
 
-    /// Requests and tokens in the window.
+    /// Returns the requests and tokens in the window.
     pub(crate) fn sums(&self) -> (u64, u64) {
         (self.requests, self.tokens)
     }
 
-    /// Tokens in the window that requests under way have reserved.
+    /// Returns the tokens in the window that are reserved by requests in flight.
     pub(crate) fn reserved(&self) -> u64 {
         self.reserved
     }
 
-    /// Takes note that tokens booked in a second are reserved by a request under way.
+    /// Marks tokens booked in a second as reserved by a request in flight.
     #[inline]
     pub(crate) fn reserve(&mut self, second: u64, tokens: u64) {
         if self.contains(second) {
@@ -91,7 +91,7 @@ impl Window {
         }
     }
 
-    /// The request that reserved them has ended.
+    /// Removes the mark: the request that reserved them has ended.
     #[inline]
     pub(crate) fn release(&mut self, second: u64, tokens: u64) {
         if self.contains(second) {
@@ -106,7 +106,7 @@ impl Window {
         self.occupied == 0
     }
 
-    /// Moves on to `second`; an earlier one changes nothing.
+    /// Advances to `second`; an earlier one changes nothing.
     #[inline]
     pub(crate) fn advance(&mut self, second: u64) {
         if second <= self.newest {
@@ -114,7 +114,7 @@ impl Window {
         }
         let passed = second - self.newest;
         if self.occupied != 0 {
-            // By age, the newest in the highest bit: what leaves are the lowest bits.
+            // Slots by age, the newest in the highest bit; the lowest bits leave.
             let leaving = if passed >= WINDOW_SECONDS {
                 u64::MAX
             } else {
@@ -125,7 +125,7 @@ impl Window {
         self.newest = second;
     }
 
-    /// Books consumption in a second that is held; in another, nothing.
+    /// Books consumption in a second that is held; otherwise does nothing.
     #[inline]
     pub(crate) fn add(&mut self, second: u64, requests: u32, tokens: u64) {
         if !self.contains(second) || (requests == 0 && tokens == 0) {
@@ -139,7 +139,7 @@ impl Window {
         self.occupied |= 1 << slot;
     }
 
-    /// Takes back consumption that was booked in a second; when that has left the window, nothing.
+    /// Subtracts consumption booked in a second; does nothing once that has left the window.
     #[inline]
     pub(crate) fn subtract(&mut self, second: u64, requests: u32, tokens: u64) {
         if !self.contains(second) {
@@ -157,7 +157,7 @@ impl Window {
         }
     }
 
-    /// The oldest second that holds anything.
+    /// Returns the oldest second that holds anything.
     pub(crate) fn oldest(&self) -> Option<u64> {
         let by_age = self.occupied.rotate_left(self.rotation_to_top());
         (by_age != 0).then(|| {
@@ -166,13 +166,13 @@ impl Window {
         })
     }
 
-    /// The latest second that holds anything.
+    /// Returns the latest second that holds anything.
     pub(crate) fn latest(&self) -> Option<u64> {
         let by_age = self.occupied.rotate_left(self.rotation_to_top());
         (by_age != 0).then(|| self.newest.saturating_sub(u64::from(by_age.leading_zeros())))
     }
 
-    /// What each second holds, oldest first.
+    /// Iterates over the seconds that hold anything, oldest first.
     pub(crate) fn seconds(&self) -> impl Iterator<Item = Second> + '_ {
         let mut by_age = self.occupied.rotate_left(self.rotation_to_top());
         std::iter::from_fn(move || {
@@ -196,7 +196,7 @@ impl Window {
         second <= self.newest && self.newest - second < WINDOW_SECONDS
     }
 
-    /// How far `occupied` is to be rotated left for the newest slot to be the highest bit.
+    /// Returns by how much `occupied` must be rotated left for the newest slot to be the highest bit.
     #[inline]
     fn rotation_to_top(&self) -> u32 {
         63 - (self.newest % SLOTS as u64) as u32
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// Against a map from second to consumption, over steps of every size.
+    /// Compares with a map from second to consumption, over steps of every size.
     #[test]
     fn sums_are_those_of_the_seconds_held() {
         let mut random: u64 = 1;

@@ -1,4 +1,4 @@
-//! Who is admitted, who is not, and when to come again.
+//! Which requests are admitted, which are refused, and how long a refused one must wait.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -21,7 +21,7 @@ fn a_tenant_gets_as_many_requests_in_a_minute_as_it_may() {
     let refused = limiter
         .admit(acme, OTHER_KEY, 10, START + 3 * SECOND)
         .unwrap_err();
-    // The first request was in second 0, whose last moment is 60 seconds behind the start of second 61.
+    // The first request was in second 0, whose last moment is 60 seconds before the start of second 61.
     assert_eq!(
         refused,
         LimitExceeded {
@@ -78,7 +78,7 @@ fn tokens_are_reserved_before_they_are_used() {
     assert_eq!((refused.limit, refused.remaining), (Limit::TokensPerMinute, 400));
     limiter.settle(first, 100, START + SECOND);
     let second = limiter.admit(acme, KEY, 900, START + SECOND).unwrap();
-    // More than was reserved is booked in full, and paid for before anything else is admitted.
+    // Usage beyond the reservation is booked in full, and must expire before anything else is admitted.
     limiter.settle(second, 1400, START + 2 * SECOND);
     let refused = limiter.admit(acme, KEY, 1, START + 2 * SECOND).unwrap_err();
     assert_eq!(refused.remaining, 0);
@@ -200,14 +200,14 @@ fn what_fits_once_requests_under_way_have_ended_is_told_to_come_back_soon() {
                 .to_string()
                 .contains("because requests in flight reserve 800 of it")
         );
-        // One that does not fit behind what is used is told when that leaves.
+        // A request that does not fit even without the reservations has to wait until the usage expires.
         let refused = limiter.admit(acme, KEY, 901, START).unwrap_err();
         assert_eq!(refused.reserved, 0);
         assert!(refused.retry_after_seconds() > Some(60));
         assert!(refused.to_string().contains("is reached"));
         limiter.settle(held, 20, START);
         let held = limiter.admit(acme, KEY, 500, START).unwrap();
-        // What nobody counted stays booked, and nobody gives it back.
+        // A reservation of unknown usage stays booked and is never released.
         limiter.keep_reservation(held);
         let refused = limiter.admit(acme, KEY, 500, START).unwrap_err();
         assert_eq!(refused.reserved, 0);
@@ -254,7 +254,7 @@ fn a_clock_that_steps_back_gives_nothing_out() {
     for now in [0, 1, MIDNIGHT - 100 * SECOND, MIDNIGHT + SECOND] {
         assert!(limiter.admit(acme, KEY, 0, now).is_err());
     }
-    // It was the day after midnight already, and it stays so.
+    // It was the day after midnight already, and it stays that day.
     let refused = limiter.admit(acme, KEY, 1, MIDNIGHT - SECOND).unwrap_err();
     assert_eq!(refused.limit, Limit::TokensPerDay);
     assert_eq!(refused.retry_after, seconds(86_401.0));
@@ -309,7 +309,7 @@ fn new_limits_apply_to_what_was_consumed_before() {
         Limit::TokensPerMinute
     );
     consume(&mut limiter, acme, KEY, 10, START);
-    // A tenant that is not named any more is unlimited, and its past is there when it comes back.
+    // A tenant that is no longer configured is unlimited, and its consumption counts again when it returns.
     limiter.set_limits(&[]);
     consume(&mut limiter, acme, KEY, 1 << 50, START);
     limiter.set_limits(&[tenant("acme", [0, 100, 0, 0], [0; 4])]);
@@ -357,7 +357,7 @@ fn tenants_that_come_and_go_leave_nothing_behind() {
         consume(&mut limiter, id, KEY, 0, now);
         limiter.remove_tenant(&name);
         limiter.take_changes(1, now, &mut proofgate_limits::Changes::default());
-        // A count of the day, if there is one, holds a tenant until midnight.
+        // A count of the day, if there is one, keeps a tenant until midnight.
         now += 86_400 * SECOND;
         limiter.sweep(10, now);
         limiter.sweep(10, now);

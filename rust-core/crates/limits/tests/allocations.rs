@@ -17,7 +17,7 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: every call goes to the system's allocator as it came.
+// SAFETY: every call is passed to the system allocator unchanged.
 #[expect(unsafe_code, reason = "an allocator that counts")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -85,7 +85,7 @@ fn the_steady_state_allocates_nothing() {
         (refused, bytes)
     };
     round(0, 130);
-    // Pauses in which every window runs empty, then the same again, until the sweep has begun everywhere.
+    // Pauses in which every window becomes empty, repeated until the sweep has started everywhere.
     for pause in 1..6 {
         round(pause * 300, 130);
     }

@@ -57,7 +57,7 @@ fn whoever_inherits_a_tenant_continues_from_its_counters() {
         .admit(acme, CredentialId::ApiKey([9; 4]), 201, now)
         .unwrap_err();
     assert_eq!(refused.remaining, 200);
-    // Of three places, one is taken by the request that the other worker still serves.
+    // One of three slots is taken by the request that the other worker still serves.
     let places: Vec<_> = (0..2).map(|_| after.admit(acme, KEY, 0, now).unwrap()).collect();
     assert_eq!(
         after.admit(acme, KEY, 0, now).unwrap_err().limit,
@@ -90,7 +90,7 @@ fn a_worker_whose_clock_is_ahead_is_counted_now() {
     assert_eq!(refused.retry_after_seconds(), Some(61));
     let refused = here.admit(acme, KEY, 41, START + 61 * SECOND).unwrap_err();
     assert_eq!((refused.limit, refused.remaining), (Limit::TokensPerDay, 40));
-    // Its day comes here too.
+    // The other worker's day begins here too.
     hand_over(&mut foreign, &mut here, MIDNIGHT);
     assert_eq!(here.admit(acme, KEY, 41, MIDNIGHT).unwrap_err().remaining, 40);
 }
@@ -113,7 +113,7 @@ fn requests_in_flight_of_a_silent_origin_are_not_believed_for_ever() {
         1,
         "it is let go of once its change was taken"
     );
-    // What it consumed may count until the day is over.
+    // Its consumption may count until the day is over.
     hand_over(&mut foreign, &mut here, MIDNIGHT);
     foreign.tick(MIDNIGHT + SECOND);
     assert_eq!(foreign.snapshots().count(), 0);
@@ -235,7 +235,7 @@ fn admitted(seq: u64, ts: u64, key: Option<CredentialId>, reserved: u64) -> Admi
     }
 }
 
-/// One record of a ledger, as far as limits are concerned.
+/// A ledger record, reduced to what limits need.
 #[derive(Clone, Debug)]
 enum Fact {
     Admission(u64, String, CredentialId, &'static str, u64, Option<u64>),
@@ -303,8 +303,8 @@ enum Held {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// At every moment: the snapshot that was put together from changes, and any older one with the records behind it,
-    /// say the same as the records from the first one on.
+    /// At every moment, the snapshot built from changes, and any older one with the records after it, equal the replay from
+    /// the first record.
     #[test]
     fn a_restart_at_any_point_gives_the_same_counters(
         steps in prop::collection::vec(step(), 1..250),
@@ -318,7 +318,7 @@ proptest! {
             quotas: Arc::new(Quotas::with_budgets(
                 &Limits { nanodollars_per_day: NonZeroU64::new(if name == names[0] { 100_000 } else { 0 }), ..support::limits(roomy) },
                 &support::limits(roomy),
-                // Of the other tenant, what the small one costs does not count.
+                // For the other tenant the cost of the small model does not count.
                 &["large", if name == names[0] { "small" } else { "none" }].map(|model| ModelBudget {
                     model: model.to_owned(),
                     nanodollars_per_day: None,
@@ -341,7 +341,7 @@ proptest! {
             let seq = facts.len() as u64;
             held[client] = match held[client].take() {
                 None => limiter.admit(ids[tenant], key, demand, now).ok().map(Held::Pending),
-                // A minute is the longest between an admission and its record.
+                // An admission and its record are at most a minute apart.
                 Some(Held::Pending(mut grant)) => match step.act * u8::from(now - grant.at() <= 60 * SECOND) {
                     0 => {
                         limiter.refund(grant, false);
@@ -393,8 +393,8 @@ proptest! {
         }
     }
 
-    /// Absorbing snapshots in any order, some of them twice, leads to the same sums; and the changes that were taken on
-    /// the way add up to all of them.
+    /// Inserting snapshots in any order, some of them twice, leads to the same sums; and the changes taken on the way add up
+    /// to all of them.
     #[test]
     fn merging_is_idempotent_commutative_and_associative(
         snapshots in prop::collection::vec(arbitrary_snapshot(), 1..20),
@@ -420,7 +420,7 @@ proptest! {
         sums.retain(|_, usage| !usage.is_empty());
         prop_assert_eq!(&taken, &sums);
 
-        // And a limiter that was told them piecemeal counts the same sum.
+        // A limiter that receives them in parts counts the same sum.
         let (mut limiter, acme) = limiter([1 << 40, 0, 0, 0], [0; 4]);
         limiter.apply_remote(&taken.into_iter().collect::<Vec<_>>(), START);
         let of_tenant = sums.iter().find(|(name, _)| &*name.tenant == "acme" && name.kind == SubjectKind::Tenant);
@@ -432,7 +432,7 @@ proptest! {
     }
 }
 
-/// Snapshots of four origins, one of them the merger's own; the version tells the content, as in life.
+/// Snapshots of four origins, one of them the merger's own; the version determines the content, as in production.
 fn arbitrary_snapshot() -> impl Strategy<Value = Snapshot> {
     let incarnation = prop_oneof![4 => 0..3u128, 1 => Just(100u128)];
     (incarnation, 0..6u64, any::<bool>()).prop_map(|(number, through_seq, ended)| {

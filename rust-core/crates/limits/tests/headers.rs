@@ -1,4 +1,4 @@
-//! What the header fields of an answer say.
+//! Rate-limit header fields of an answer.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

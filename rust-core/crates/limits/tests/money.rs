@@ -83,7 +83,7 @@ fn money_is_set_aside_before_it_is_spent_and_settled_by_what_it_was() {
     assert_eq!(refused.code(), "dollars_per_day_exceeded");
     limiter.settle(first, ActualUsage { tokens: 1, cost: 100 }, START);
     let second = limiter.admit(acme, KEY, costs("large", 900), START).unwrap();
-    // What the provider counted beyond is booked in full.
+    // Usage beyond the reservation is booked in full.
     limiter.settle(
         second,
         ActualUsage {
@@ -175,7 +175,7 @@ fn what_is_settled_after_midnight_gives_nothing_back_to_the_new_day() {
     limiter.settle(grant, ActualUsage { tokens: 1, cost: 3 }, MIDNIGHT);
     let refused = limiter.admit(acme, KEY, costs("large", 7), MIDNIGHT).unwrap_err();
     assert_eq!(refused.remaining, 6);
-    // The month has it back: 3 and 4 are spent of it.
+    // The month gets it back: 3 and 4 of it are spent.
     let report = limiter.report(acme, KEY, MIDNIGHT);
     let month = report
         .tenant
@@ -340,8 +340,8 @@ fn step() -> impl Strategy<Value = Step> {
     })
 }
 
-/// What the test itself knows of a sum: what was booked of a subject on a day or in a month, and what of that was beyond a
-/// reservation.
+/// The sums that the test keeps itself: what was booked for a subject on a day or in a month, and the part beyond
+/// reservations.
 #[derive(Default)]
 struct Sum {
     booked: u64,
@@ -351,8 +351,8 @@ struct Sum {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Against sums by day and month that the test keeps itself: a request is admitted if and only if it fits every
-    /// budget that it has, and no budget is passed by more than what was used beyond reservations.
+    /// Compares with sums by day and month that the test keeps itself: a request is admitted if and only if it fits every
+    /// one of its budgets, and no budget is exceeded by more than the usage beyond reservations.
     #[test]
     fn no_budget_is_ever_passed_whatever_the_order_of_things(steps in prop::collection::vec(step(), 1..300)) {
         let (day_budget, month_budget) = (2000, 5000);
@@ -368,7 +368,7 @@ proptest! {
             let model = ["large", "small"][client % 2];
             let spans = |at: u64| {
                 let day = at / SECOND / 86_400;
-                // Spans of the calendar by days since 1970: 2023-12-01, 2024-01-01, then on.
+                // Months of the calendar by days since 1970: 2023-12-01, 2024-01-01, and so on.
                 let month = [19_692, 19_723, 19_754, 19_783, 19_814, 19_844, 19_875, 19_905, 19_936, 19_967, 19_997]
                     .partition_point(|first| *first <= day) as u64;
                 let mut spans = vec![

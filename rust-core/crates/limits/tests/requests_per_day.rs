@@ -1,4 +1,4 @@
-//! Requests of a UTC day.
+//! Requests per UTC day.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

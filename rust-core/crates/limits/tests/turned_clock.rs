@@ -1,4 +1,4 @@
-//! A clock that had been wrong and is set right: nothing is given out, and nobody waits until a wrong time has come.
+//! A clock that was wrong and is set right: nothing is released, and no request waits until the wrong time has come.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -14,7 +14,7 @@ use support::{KEY, SECOND, START};
 const MINUTE: u64 = 60 * SECOND;
 const DAY: u64 = 86_400 * SECOND;
 const YEAR: u64 = 365 * DAY;
-/// By how much the clock was ahead.
+/// How far the clock was ahead.
 const AHEAD: [u64; 6] = [
     2 * 3600 * SECOND,
     20 * 3600 * SECOND,
@@ -75,7 +75,7 @@ fn what_was_used_by_a_wrong_clock_counts_now_and_ends_with_this_minute_day_and_m
         );
         spend(&mut limiter, acme, 10, later);
         let tomorrow = START - START % DAY + DAY;
-        // A day that had begun by the wrong clock goes on where it was.
+        // A day that had begun by the wrong clock continues where it was.
         let had_begun = (START + ahead) / DAY == tomorrow / DAY;
         spend(&mut limiter, acme, if had_begun { 10 } else { 100 }, tomorrow);
         assert_eq!(
@@ -120,7 +120,7 @@ fn origin(incarnation: u128) -> Origin {
     }
 }
 
-/// What a worker has used whose clock was ahead.
+/// The consumption of a worker whose clock was ahead.
 fn used_ahead(ahead: u64) -> Snapshot {
     let (mut other, acme) = limiter();
     spend(&mut other, acme, 100, START + ahead);
@@ -179,7 +179,7 @@ fn limited(limits: Limits) -> (Limiter, TenantId) {
     (limiter, id)
 }
 
-/// A limit of 100 by the minute, the day and the month, which a request uses as it costs.
+/// Limits of 100 per minute, day and month, used by requests according to their cost.
 fn hundred() -> [(Limits, Limit); 4] {
     let hundred = NonZeroU64::new(100);
     let none = Limits::default();
@@ -306,7 +306,7 @@ fn what_a_request_did_not_use_goes_back_to_the_day_that_the_clock_left() {
     }
 }
 
-/// What a worker has used before its clock was set ahead, as its file tells while it is.
+/// The consumption of a worker before its clock was set ahead, as its file contains it meanwhile.
 fn left_behind(limits: Limits, step: u64) -> Snapshot {
     let (mut other, acme) = limited(limits);
     use_up(&mut other, acme, 90, START).unwrap();

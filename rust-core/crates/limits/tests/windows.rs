@@ -1,4 +1,4 @@
-//! Whatever 64 clients do, no 60 seconds and no day hold more than the limit and what providers counted beyond
+//! Whatever 64 clients do, no 60 seconds and no day hold more than the limit plus what providers counted beyond
 //! reservations.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,11 +13,11 @@ const TOKENS: u64 = 1000;
 const DAY: u64 = 3000;
 const PLACES: u64 = 8;
 
-/// A client's next step: it asks if it holds nothing, otherwise it ends its request in one of four ways.
+/// A client's next step: it asks for admission if it holds no grant, otherwise it ends its request in one of four ways.
 #[derive(Clone, Debug)]
 struct Step {
     client: usize,
-    /// Microseconds since the step before; now and then the clock steps back.
+    /// Microseconds since the previous step; sometimes the clock steps back.
     passed: i64,
     reserve: u64,
     used: u64,
@@ -39,18 +39,18 @@ fn step() -> impl Strategy<Value = Step> {
     })
 }
 
-/// What one client was given, and what became of it.
+/// An admitted request and its outcome.
 struct Request {
-    /// The time that counted.
+    /// The time at which it counts.
     at: u64,
     counts: bool,
     tokens: u64,
     open: bool,
-    /// Tokens beyond the reservation, and when they were told.
+    /// When tokens beyond the reservation were reported, and how many.
     beyond: Option<(u64, u64)>,
 }
 
-/// Requests, tokens booked, and those of them beyond reservations, in the time that `within` says.
+/// Requests, tokens booked, and the part of these beyond reservations, in the time selected by `within`.
 fn booked(requests: &[Request], within: impl Fn(u64) -> bool) -> (u64, u64, u64) {
     let admitted = || requests.iter().filter(|request| within(request.at));
     let beyond = requests.iter().filter_map(|request| request.beyond);
@@ -82,7 +82,7 @@ proptest! {
         let (mut told, mut now) = (MIDNIGHT - 600 * SECOND, 0);
         for step in steps {
             told = told.saturating_add_signed(step.passed);
-            // The ends that say nothing about time do not move it on.
+            // Ends that pass no time do not advance it.
             if held[step.client].is_none() || step.end > 1 {
                 now = now.max(told);
             }
@@ -100,14 +100,14 @@ proptest! {
                             beyond: None,
                         });
                         held[step.client] = Some((grant, requests.len() - 1));
-                        // What was used beyond reservations is paid for first.
+                        // Usage beyond reservations must expire first.
                         let (count, tokens, _) = booked(&requests, last_minute);
                         prop_assert!(count <= REQUESTS && tokens <= TOKENS, "{} requests, {} tokens", count, tokens);
                         let (_, tokens, _) = booked(&requests, |at| day(at) == day(now));
                         prop_assert!(tokens <= DAY);
                     }
                     Err(refused) => {
-                        // Nobody is refused without need: at most the one second more that is held is to blame.
+                        // No request is refused without need: at most the extra second that is held is the cause.
                         let held_seconds = |at: u64| at / SECOND + 61 > now / SECOND;
                         let (count, tokens, _) = booked(&requests, held_seconds);
                         let (_, on_day, _) = booked(&requests, |at| day(at) == day(now));
@@ -151,7 +151,7 @@ proptest! {
         }
     }
 
-    /// A request that waits as long as it is told passes, and not a microsecond earlier.
+    /// A request that waits for the time reported is admitted, and not a microsecond earlier.
     #[test]
     fn the_time_to_wait_is_exact(steps in prop::collection::vec(step(), 1..150)) {
         let (mut limiter, acme) = limiter([REQUESTS, TOKENS, DAY, 0], [10, 600, 2000, 0]);

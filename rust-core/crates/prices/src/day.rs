@@ -1,4 +1,4 @@
-//! Days as a configuration has them.
+//! Calendar days in a configuration.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -7,7 +7,7 @@ const DAY_SECONDS: u64 = 86_400;
 /// Days from 1 March of the year 0 to 1 January 1970.
 const EPOCH: u64 = 719_468;
 
-/// The unix second at which a day such as `2026-01-31` begins in UTC.
+/// Deserializes a day such as `2026-01-31` to the unix second at which it begins in UTC.
 pub(crate) fn midnight<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let text = String::deserialize(deserializer)?;
     parse(&text).ok_or_else(|| D::Error::custom("expected a day such as 2026-01-31, not before 1970"))
@@ -30,7 +30,7 @@ fn parse(text: &str) -> Option<u64> {
     if !(1..=length).contains(&day) {
         return None;
     }
-    // Years that begin in March have their leap day at the end.
+    // With years that start in March, the leap day is the last day of the year.
     let (year, month) = match month {
         1 | 2 => (year.checked_sub(1)?, month + 9),
         _ => (year, month - 3),

@@ -1,23 +1,23 @@
-//! Decimal numbers as they stand in configurations.
+//! Decimal numbers in configurations.
 
 /// Ten billion dollars.
 const MAX_NANODOLLARS: u64 = 10_000_000_000 * 1_000_000_000;
 
-/// Why a text is no amount of dollars.
+/// The error returned for text that is not a valid amount of dollars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecimalError {
-    /// Something else than digits, with a point between two of them.
+    /// The text has characters other than digits with one decimal point between two of them.
     #[error("is not a decimal number such as 0.15")]
     Malformed,
-    /// More decimal places than are exact.
+    /// There are more decimal places than can be kept exactly.
     #[error("has more than {0} decimal places")]
     TooFine(u32),
-    /// Larger than any price is.
+    /// The number is larger than the maximum price.
     #[error("is larger than the maximum price")]
     TooLarge,
 }
 
-/// A decimal number times 10^`places`, at most `most`.
+/// Parses a decimal number and returns it times 10^`places`, at most `most`.
 pub(crate) fn parse_scaled(text: &str, places: u32, most: u64) -> Result<u64, DecimalError> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -44,10 +44,11 @@ pub(crate) fn parse_scaled(text: &str, places: u32, most: u64) -> Result<u64, De
     Ok(scaled)
 }
 
-/// An amount of dollars in nanodollars, exact.
+/// Converts an amount of dollars to nanodollars exactly.
 ///
 /// # Errors
-/// [`DecimalError`] for what is no decimal number, has more than nine decimal places, or is more than ten billion dollars.
+/// Returns [`DecimalError`] if the text is not a decimal number, has more than nine decimal places, or is more than ten
+/// billion dollars.
 pub fn nanodollars(text: &str) -> Result<u64, DecimalError> {
     parse_scaled(text, 9, MAX_NANODOLLARS)
 }

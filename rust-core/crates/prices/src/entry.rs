@@ -1,4 +1,4 @@
-//! A price as a configuration says it.
+//! Price entries of a configuration.
 
 use std::collections::BTreeMap;
 
@@ -9,126 +9,127 @@ use crate::decimal::{DecimalError, parse_scaled};
 use crate::price::{Bands, Price};
 use crate::rates::{MAX_PER_REQUEST, MAX_PER_TOKEN, Rates};
 
-/// A price as a configuration says it: dollars for a million tokens, as decimal numbers.
+/// A price in a configuration: dollars per million tokens, as decimal numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PriceEntry {
-    /// The provider by its name in the configuration; any when it is absent.
+    /// The provider's name in the configuration; any provider if absent.
     #[serde(default)]
     pub provider: Option<String>,
-    /// The host of the provider's base URL, with at most one `*` for any part of it; any when it is absent. Default prices
-    /// have it: a name of a model says nothing of what another seller asks for it.
+    /// The host of the provider's base URL; any host if absent. One `*` matches part of a label. Default prices have a host,
+    /// because the model's name alone does not tell what another seller charges for it.
     #[serde(default)]
     pub host: Option<String>,
-    /// The model's name at the provider; with `*` as its last character, what its name begins with.
+    /// The model's name at the provider; a prefix if its last character is `*`.
     pub model: String,
-    /// Unix seconds from which on it holds; a day such as `2026-01-31` in JSON, which begins at midnight UTC.
+    /// Unix second from which the price applies. In JSON a day such as `2026-01-31`, which begins at midnight UTC.
     #[serde(deserialize_with = "midnight")]
     pub effective_from: u64,
-    /// Whether it is of the table that comes with the gateway: the configuration's own prices go before it.
+    /// Whether the entry belongs to the default table that ships with the gateway. The configuration's own prices take
+    /// precedence.
     #[serde(default)]
     pub default: bool,
-    /// Of tokens of a prompt.
+    /// Price of prompt tokens.
     pub input: String,
-    /// Of those read from a cache; as `input` when it is absent.
+    /// Price of prompt tokens read from a cache; `input` if absent.
     #[serde(default)]
     pub cached_input: Option<String>,
-    /// Of those written to a cache; as `input` when it is absent.
+    /// Price of prompt tokens written to a cache; `input` if absent.
     #[serde(default)]
     pub cache_write: Option<String>,
-    /// Of those written to a cache that keeps them for longer than five minutes; twice `input` when it is absent, and no less
-    /// than `cache_write`.
+    /// Price of prompt tokens written to a cache with a lifetime over five minutes; twice `input` if absent, but at least
+    /// `cache_write`.
     #[serde(default)]
     pub cache_write_1h: Option<String>,
-    /// Of those of audio; as `input` when it is absent.
+    /// Price of audio tokens in the prompt; `input` if absent.
     #[serde(default)]
     pub audio_input: Option<String>,
-    /// Of tokens of an answer.
+    /// Price of tokens in the answer.
     pub output: String,
-    /// Of those of audio; as `output` when it is absent.
+    /// Price of audio tokens in the answer; `output` if absent.
     #[serde(default)]
     pub audio_output: Option<String>,
-    /// Of a request, in dollars; nothing when it is absent.
+    /// Price of a request in dollars; nothing if absent.
     #[serde(default)]
     pub per_request: Option<String>,
-    /// Of one call of a tool that the provider runs, in dollars, by the kind of the tool.
+    /// Price in dollars of one call of a provider-run tool, by the tool's kind.
     #[serde(default)]
     pub tools: BTreeMap<String, String>,
-    /// Of long prompts.
+    /// Prices for long prompts.
     #[serde(default)]
     pub above: Vec<PriceLevel>,
-    /// Of other tiers of service than the standard one, by their names.
+    /// Prices for service tiers other than the standard one, by tier name.
     #[serde(default)]
     pub tiers: BTreeMap<String, PriceLevel>,
-    /// The most tokens that a prompt may have.
+    /// The maximum number of tokens in a prompt.
     #[serde(default)]
     pub max_input_tokens: Option<u64>,
-    /// The most tokens that an answer may have.
+    /// The maximum number of tokens in an answer.
     #[serde(default)]
     pub max_output_tokens: Option<u64>,
 }
 
-/// Prices of long prompts, or of a tier. A price that is absent is `input` or `output` of the same level, and those of what
-/// is written to a cache and of audio are no less than they are without it.
+/// Prices for long prompts or for a tier. An absent price is the `input` or `output` of the same level. Prices for cache
+/// writes and audio are at least those without this level.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PriceLevel {
-    /// Of prompts with more tokens than this; only of long prompts.
+    /// Prompts with more tokens than this have these prices; only set for long prompts.
     pub prompt_tokens: Option<u64>,
-    /// As of an [`PriceEntry`].
+    /// See [`PriceEntry::input`].
     pub input: String,
-    /// As of an [`PriceEntry`].
+    /// See [`PriceEntry::cached_input`].
     pub cached_input: Option<String>,
-    /// As of an [`PriceEntry`].
+    /// See [`PriceEntry::cache_write`].
     pub cache_write: Option<String>,
-    /// As of an [`PriceEntry`].
+    /// See [`PriceEntry::cache_write_1h`].
     pub cache_write_1h: Option<String>,
-    /// As of an [`PriceEntry`].
+    /// See [`PriceEntry::audio_input`].
     pub audio_input: Option<String>,
-    /// As of an [`PriceEntry`].
+    /// See [`PriceEntry::output`].
     pub output: String,
-    /// As of an [`PriceEntry`].
+    /// See [`PriceEntry::audio_output`].
     pub audio_output: Option<String>,
-    /// Of long prompts in this tier; only of a tier.
+    /// Prices for long prompts in this tier; only set for a tier.
     pub above: Vec<PriceLevel>,
 }
 
-/// A price that cannot be believed.
+/// The error returned for an invalid price.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PriceError {
-    /// A number of it is none, or cannot be kept exactly.
+    /// A number is malformed or cannot be kept exactly.
     #[error("the price of {model:?}: {field} {reason}")]
     InvalidDecimal {
-        /// The model's name there.
+        /// The entry's model name.
         model: String,
-        /// Which number.
+        /// The field that holds the number.
         field: &'static str,
-        /// What is wrong with it.
+        /// Why the number is invalid.
         reason: DecimalError,
     },
-    /// Two hold for the same from the same moment on.
+    /// Two entries for the same model apply from the same time.
     #[error("the price of {model:?} is given twice for the same provider and date")]
     Duplicate {
-        /// The model's name there.
+        /// The entry's model name.
         model: String,
     },
-    /// A `*` that is not at its end, or no name at all.
+    /// The model name is empty, or has a `*` that is not at its end.
     #[error("the price of {model:?}: the name must not be empty, and may have only one *, at its end")]
     InvalidPattern {
-        /// The model's name there.
+        /// The entry's model name.
         model: String,
     },
-    /// Prices of long prompts that are not ordered, or that stand where none can.
+    /// Prices for long prompts are out of order, or appear where they are not allowed.
     #[error(
         "the price of {model:?}: above must have ascending promptTokens without repetition, and must not be nested"
     )]
     InvalidAbove {
-        /// The model's name there.
+        /// The entry's model name.
         model: String,
     },
 }
 
-/// The numbers of a price as they are written.
+/// The numbers of a price as written in the configuration.
 struct RawRates<'e> {
     input: &'e str,
     cached_input: Option<&'e str>,
@@ -140,10 +141,10 @@ struct RawRates<'e> {
 }
 
 impl PriceEntry {
-    /// Its price.
+    /// Parses the entry's price.
     ///
     /// # Errors
-    /// [`PriceError`] for the first number that is none, and for prices of long prompts in a wrong order.
+    /// Returns [`PriceError`] for the first invalid number, and for prices of long prompts in the wrong order.
     pub(crate) fn price(&self) -> Result<Price, PriceError> {
         let written = RawRates {
             input: &self.input,
@@ -193,9 +194,9 @@ impl PriceEntry {
         Ok(Bands { base, above })
     }
 
-    /// `least`: what tokens cost at least that have no price of their own here, but one without this level.
+    /// Parses rates. `least` is the minimum for tokens that have a price without this level but none of their own in it.
     fn rates(&self, written: &RawRates<'_>, least: Rates) -> Result<Rates, PriceError> {
-        // Dollars for a million tokens are microdollars for each.
+        // Dollars per million tokens equal microdollars per token.
         let per_token = |field, text: &str| self.parse_number(field, text, 6, MAX_PER_TOKEN);
         let or =
             |field, text: Option<&str>, otherwise| text.map_or(Ok(otherwise), |text| per_token(field, text));

@@ -1,10 +1,10 @@
-//! What an exchange costs: dated prices of models, in integers.
+//! The cost of an exchange: dated prices of models, in integers.
 //!
-//! A [`PriceTable`] is what a configuration says; the [`Schedule`] of one model tells which [`Price`] holds when. A price
-//! is kept in picodollars (10⁻¹² USD) for each token, so that a price for a million tokens with six decimal places is
-//! exact. A cost is in nanodollars (10⁻⁹ USD): the exact sum of an exchange, rounded up once.
+//! A [`PriceTable`] holds the prices of a configuration; the [`Schedule`] of one model returns the [`Price`] that applies at
+//! a given time. Prices are in picodollars (10⁻¹² USD) per token, so that a price per million tokens with six decimal places
+//! is exact. Costs are in nanodollars (10⁻⁹ USD): the exact sum of an exchange, rounded up once.
 //!
-//! The crate does no I/O and reads no clock. Nothing here is a floating-point number.
+//! The crate does no I/O, reads no clock and uses no floating-point numbers.
 #![forbid(unsafe_code)]
 
 mod day;

@@ -2,75 +2,76 @@
 
 use crate::rates::{Rates, Tokens};
 
-/// Tiers that no provider sells for more than the standard one: without a price of their own they cost as much (OpenAI, "Flex
-/// processing" and "Batch"; Google, "Flex inference").
+/// Tiers that no provider sells for more than the standard one. Without a price of their own they cost as much as the
+/// standard tier (OpenAI, "Flex processing" and "Batch"; Google, "Flex inference").
 const DISCOUNT_TIERS: [&str; 2] = ["flex", "batch"];
 
-/// What a model costs.
+/// The price of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Price {
-    /// What holds where no tier does.
+    /// Prices of the standard tier, which apply unless another tier's do.
     pub standard: Bands,
-    /// Tiers of service that have prices of their own, by the names that requests and answers give them.
+    /// Service tiers with prices of their own, by the names used in requests and answers.
     pub tiers: Vec<(Box<str>, Bands)>,
-    /// Picodollars for each request that was answered.
+    /// Picodollars per answered request.
     pub per_request: u64,
-    /// Picodollars for each call of a tool that the provider runs, by the kind of the tool.
+    /// Picodollars per call of a provider-run tool, by the tool's kind.
     pub tools: Vec<(Box<str>, u64)>,
-    /// The most tokens that a prompt of the model may have, where that is known: a longer one is refused by the provider.
+    /// The maximum number of tokens in a prompt, if known: the provider refuses a longer one.
     pub max_input_tokens: Option<u64>,
-    /// The most tokens that an answer of the model may have, where that is known.
+    /// The maximum number of tokens in an answer, if known.
     pub max_output_tokens: Option<u64>,
 }
 
 /// Rates by the length of a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bands {
-    /// Those of short prompts.
+    /// Rates for short prompts.
     pub base: Rates,
-    /// Those of all tokens of an exchange whose prompt has more tokens than this; the smallest number first.
+    /// Rates for long prompts, ascending by prompt tokens. They apply to all tokens of an exchange whose prompt has more
+    /// tokens than the given number.
     pub above: Vec<(u64, Rates)>,
 }
 
-/// What a request can use at most.
+/// The maximum usage of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MaxUsage<'t> {
-    /// Tokens of its prompt.
+    /// Tokens in the prompt.
     pub prompt: u64,
-    /// Tokens of its answers.
+    /// Tokens in the answers.
     pub completion: u64,
-    /// The tier that it asks for; `None` for the standard one.
+    /// The requested tier; `None` for the standard one.
     pub tier: Option<&'t str>,
-    /// Whether it asks for a cache that keeps what is written for longer than five minutes.
+    /// Whether the request asks for a cache with a lifetime over five minutes.
     pub has_extended_cache: bool,
-    /// Picodollars of tools that the provider runs.
+    /// Picodollars for tools that the provider runs.
     pub tools: u128,
 }
 
-/// Which tier an answer says has served it.
+/// The tier that served a request, as reported by the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServedTier<'t> {
-    /// It says nothing.
+    /// The answer reports no tier.
     Unreported,
-    /// The standard one.
+    /// The standard tier.
     Standard,
-    /// Another one.
+    /// Another tier.
     Other(&'t str),
 }
 
 impl Bands {
-    /// The rates of a prompt of so many tokens.
+    /// Returns the rates for a prompt of `prompt` tokens.
     fn rates_for(&self, prompt: u64) -> Rates {
         self.long_prompt_rates(prompt).unwrap_or(self.base)
     }
 
-    /// Those of a long prompt, if it is one.
+    /// Returns the rates for long prompts, if the prompt is one.
     fn long_prompt_rates(&self, prompt: u64) -> Option<Rates> {
         let reached = self.above.partition_point(|(tokens, _)| *tokens < prompt);
         reached.checked_sub(1).map(|last| self.above[last].1)
     }
 
-    /// The dearest rates of a prompt of at most so many tokens.
+    /// Returns the highest rates of any prompt of at most `prompt` tokens.
     fn max_rates(&self, prompt: u64) -> Rates {
         let reached = self.above.iter().take_while(|(tokens, _)| *tokens < prompt);
         reached.fold(self.base, |dearest, (_, rates)| dearest.max_each(*rates))
@@ -83,12 +84,12 @@ impl Price {
         tiers.find(|(tier, _)| **tier == *name).map(|(_, bands)| bands)
     }
 
-    /// The rates of an exchange whose request asked for the tier `asked` (`None`: the standard one) and whose answer says
-    /// that it was `served` by one, where its prompt has so many tokens.
+    /// Returns the rates of an exchange. `asked` is the requested tier (`None`: the standard one), `served` the tier
+    /// reported by the answer, and `prompt` the number of tokens in the prompt.
     ///
-    /// An answer does not make an exchange cheaper than the standard tier unless its request asked for that tier: some
-    /// providers repeat in an answer what a client has written. Where the answer says nothing, the dearer of the tier that
-    /// was asked for and the standard one holds; for a tier without a price, the dearest price that the model has.
+    /// An answer does not make an exchange cheaper than the standard tier unless the request asked for that tier, because
+    /// some providers repeat in the answer what the client sent. If the answer reports no tier, the higher rates of the
+    /// requested and the standard tier apply. For a tier without a price, the model's highest rates apply.
     #[must_use]
     pub fn rates(&self, asked: Option<&str>, served: ServedTier<'_>, prompt: u64) -> Rates {
         let standard = self.standard.rates_for(prompt);
@@ -111,7 +112,7 @@ impl Price {
         if is_asked { rates } else { rates.max_each(standard) }
     }
 
-    /// A tier's rates. One without prices for long prompts is not cheaper there than the standard one.
+    /// Returns a tier's rates. A tier without prices for long prompts costs at least as much for them as the standard one.
     fn tier_rates(&self, tier: &Bands, prompt: u64) -> Rates {
         match (tier.above.is_empty(), self.standard.long_prompt_rates(prompt)) {
             (true, Some(long)) => tier.base.max_each(long),
@@ -119,30 +120,29 @@ impl Price {
         }
     }
 
-    /// Picodollars for one call of a tool that the provider runs: of this kind, or of the kind without the date behind it.
-    /// `None` where neither has a price.
+    /// Returns the picodollars for one call of a provider-run tool: those of `kind`, else of `undated`, which is the kind
+    /// without its date. `None` if neither has a price.
     #[must_use]
     pub fn tool_price(&self, kind: &str, undated: &str) -> Option<u64> {
         let of = |name: &str| self.tools.iter().find(|(tool, _)| **tool == *name);
         of(kind).or_else(|| of(undated)).map(|(_, price)| *price)
     }
 
-    /// What an exchange costs, in nanodollars, at [these rates](Price::rates). `tools`: picodollars of the tools that the
-    /// provider has run.
+    /// Returns the cost of an exchange in nanodollars, at [these rates](Price::rates). `tools` is the cost in picodollars of
+    /// the tools that the provider ran.
     #[must_use]
     pub fn cost(&self, asked: Option<&str>, served: ServedTier<'_>, tokens: &Tokens, tools: u128) -> u64 {
         self.rates(asked, served, tokens.prompt)
             .cost(self.extra_cost(tools), tokens)
     }
 
-    /// Picodollars of an exchange besides its tokens.
+    /// Returns the picodollars of an exchange apart from its tokens.
     fn extra_cost(&self, tools: u128) -> u128 {
         tools.saturating_add(u128::from(self.per_request))
     }
 
-    /// The most that a request can cost, in nanodollars: at the dearer of the tier that it asks for and the standard one,
-    /// and the dearest of all prices that a prompt of its length or a shorter one may have. `None` for a tier without a
-    /// price, which may be dearer.
+    /// Returns the maximum cost of a request in nanodollars: at the higher rates of the requested and the standard tier, and
+    /// the highest rates for a prompt of at most its length. `None` for a tier without a price, which may cost more.
     #[must_use]
     pub fn max_cost(&self, most: MaxUsage<'_>) -> Option<u64> {
         let mut rates = self.standard.max_rates(most.prompt);

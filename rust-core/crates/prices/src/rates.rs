@@ -1,56 +1,55 @@
-//! What single tokens cost, and what an exchange comes to at these rates.
+//! Prices per token, and the cost of an exchange at these rates.
 
-/// The most that is booked for one exchange, in nanodollars (some nine million dollars), so that sums stay far from their
-/// ends.
+/// The maximum cost booked for one exchange, in nanodollars (about nine million dollars), so that sums cannot overflow.
 pub const MAX_COST: u64 = 1 << 53;
 
-/// The largest price of a token: a dollar.
+/// The maximum price of a token: one dollar.
 pub(crate) const MAX_PER_TOKEN: u64 = 1_000_000_000_000;
-/// The largest price of a request: a thousand dollars.
+/// The maximum price of a request: a thousand dollars.
 pub(crate) const MAX_PER_REQUEST: u64 = 1_000 * MAX_PER_TOKEN;
 
 const PICODOLLARS_PER_NANODOLLAR: u128 = 1000;
 
-/// What tokens cost, in picodollars (10⁻¹² USD) each.
+/// Prices per token, in picodollars (10⁻¹² USD).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rates {
-    /// A token of a prompt.
+    /// A prompt token.
     pub input: u64,
-    /// One that was read from a cache.
+    /// A prompt token read from a cache.
     pub cached_input: u64,
-    /// One that was written to a cache.
+    /// A prompt token written to a cache.
     pub cache_write: u64,
-    /// One that was written to a cache that keeps it for longer than five minutes.
+    /// A prompt token written to a cache with a lifetime over five minutes.
     pub cache_write_1h: u64,
-    /// One of audio.
+    /// An audio token in the prompt.
     pub audio_input: u64,
-    /// A token of an answer, also one of reasoning.
+    /// A token in the answer, including reasoning.
     pub output: u64,
-    /// One of audio.
+    /// An audio token in the answer.
     pub audio_output: u64,
 }
 
-/// The tokens of an exchange: totals, and parts of them. A part that is more than what is left of its total counts as that.
+/// The tokens of an exchange: totals and parts of them. A part is capped at what is left of its total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
-    /// Of the prompt, all.
+    /// All tokens in the prompt.
     pub prompt: u64,
-    /// Of the prompt, those read from a cache.
+    /// Prompt tokens read from a cache.
     pub cached: u64,
-    /// Of the prompt, those written to a cache.
+    /// Prompt tokens written to a cache.
     pub cache_write: u64,
-    /// Of those written to a cache, those that it keeps for longer than five minutes.
+    /// Those of `cache_write` with a lifetime over five minutes.
     pub cache_write_1h: u64,
-    /// Of the prompt, those of audio.
+    /// Audio tokens in the prompt.
     pub audio_prompt: u64,
-    /// Of the answer, all.
+    /// All tokens in the answer.
     pub completion: u64,
-    /// Of the answer, those of audio.
+    /// Audio tokens in the answer.
     pub audio_completion: u64,
 }
 
 impl Rates {
-    /// The dearer of each rate.
+    /// Returns the higher value of each rate.
     #[must_use]
     pub fn max_each(self, other: Self) -> Self {
         Self {
@@ -64,11 +63,11 @@ impl Rates {
         }
     }
 
-    /// What an exchange costs, in nanodollars: the exact sum, rounded up once, [`MAX_COST`] at most. `besides`: what it
-    /// costs besides its tokens, in picodollars.
+    /// Returns the cost of an exchange in nanodollars: the exact sum, rounded up once, at most [`MAX_COST`]. `besides` is
+    /// the cost apart from its tokens, in picodollars.
     ///
-    /// Every token is charged once: as read from a cache before written to one before audio before plain, because audio
-    /// that was read from a cache is counted as both.
+    /// Every token is charged once, in this order: read from a cache, written to a cache, audio, plain. The order matters
+    /// because audio read from a cache is counted as both.
     #[must_use]
     pub fn cost(&self, besides: u128, tokens: &Tokens) -> u64 {
         let cached = tokens.cached.min(tokens.prompt);
@@ -90,9 +89,9 @@ impl Rates {
         total_cost(besides, parts)
     }
 
-    /// The most that an exchange of so many tokens can cost, in nanodollars: all of its prompt at the dearest price of a
-    /// prompt's tokens, all of its answer at the dearest of an answer's. `is_kept_longer`: whether the request asks for a
-    /// cache that keeps what is written for longer than five minutes.
+    /// Returns the maximum cost in nanodollars of an exchange with these tokens: the whole prompt at the highest price of a
+    /// prompt token, the whole answer at the highest price of an answer token. `is_kept_longer` is whether the request asks
+    /// for a cache with a lifetime over five minutes.
     #[must_use]
     pub(crate) fn max_cost(&self, besides: u128, prompt: u64, completion: u64, is_kept_longer: bool) -> u64 {
         let input = self.input.max(self.cached_input);
@@ -103,7 +102,7 @@ impl Rates {
     }
 }
 
-/// 64 bits of tokens times 41 bits of a price fit into 128 bits however often they are added here.
+/// Cannot overflow: a product of 64 bits of tokens and 41 bits of a price leaves room in 128 bits for all sums here.
 fn total_cost<const N: usize>(besides: u128, parts: [(u64, u64); N]) -> u64 {
     let sum = parts.iter().fold(besides, |sum, &(tokens, price)| {
         sum.saturating_add(u128::from(tokens) * u128::from(price))

@@ -1,4 +1,4 @@
-//! Which price holds for a model, and when.
+//! The table of prices, and which price applies when.
 
 use std::sync::Arc;
 
@@ -7,42 +7,42 @@ use crate::price::Price;
 
 const MICROS_PER_SECOND: u64 = 1_000_000;
 
-/// Who answers for a model, as prices name it.
+/// The seller of a model, as prices name it.
 #[derive(Clone, Copy, Debug)]
 pub struct Seller<'s> {
     /// The provider's name in the configuration.
     pub provider: &'s str,
-    /// The host of its base URL, lower case, without a port.
+    /// The host of its base URL, in lower case, without a port.
     pub host: &'s str,
 }
 
-/// All prices of a configuration.
+/// All prices in a configuration.
 #[derive(Clone, Debug, Default)]
 pub struct PriceTable(Vec<(PriceEntry, Arc<Price>)>);
 
-/// A price and since when it holds.
+/// A price and when it takes effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectivePrice {
     /// The price.
     pub price: Arc<Price>,
-    /// Unix seconds of its `effective_from`.
+    /// Unix second from which the price applies ([`PriceEntry::effective_from`]).
     pub effective_from: u64,
-    /// Whether it is of the table that comes with the gateway.
+    /// Whether the price is from the default table that ships with the gateway.
     pub is_default: bool,
 }
 
 /// The prices of one model at one provider, by time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
-    /// From which unix second on, oldest first.
+    /// Prices with the unix second from which each applies, oldest first.
     steps: Vec<(u64, EffectivePrice)>,
 }
 
 impl PriceTable {
-    /// Reads the entries of a configuration.
+    /// Parses the entries of a configuration.
     ///
     /// # Errors
-    /// [`PriceError`] for the first entry that cannot be believed.
+    /// Returns [`PriceError`] for the first invalid entry.
     pub fn new(entries: &[PriceEntry]) -> Result<Self, PriceError> {
         let mut read: Vec<(PriceEntry, Arc<Price>)> = Vec::with_capacity(entries.len());
         for entry in entries {
@@ -65,9 +65,9 @@ impl PriceTable {
         Ok(Self(read))
     }
 
-    /// The prices of one model. Of the entries that fit and hold at a time, the configuration's own go before those of the
-    /// default table, then those that name the provider, then those that name the model exactly, then longer beginnings
-    /// of a name before shorter ones; of entries alike in all that, the latest.
+    /// Returns the prices of one model. If several entries match at a time, the configuration's own take precedence over the
+    /// default table. After that, an entry that names the provider wins, then one that names the model exactly, then the
+    /// longer prefix, then the latest.
     #[must_use]
     pub fn schedule(&self, seller: Seller<'_>, model: &str) -> Schedule {
         let fitting: Vec<_> = self
@@ -95,8 +95,7 @@ impl PriceTable {
         Schedule { steps }
     }
 
-    /// The names of models that a seller is known to have a price for, each maybe more than once; none of those that stand for
-    /// several.
+    /// Returns the names of models that the seller has a price for, except prefixes. A name can occur more than once.
     pub fn models<'t>(&'t self, seller: Seller<'t>) -> impl Iterator<Item = &'t str> {
         let names = self.0.iter().map(|(entry, _)| entry);
         let names =
@@ -106,7 +105,7 @@ impl PriceTable {
 }
 
 impl Schedule {
-    /// What holds at a time, in unix microseconds; `None` when no price is known.
+    /// Returns the price at `now`, in unix microseconds; `None` if no price is known.
     #[must_use]
     pub fn at(&self, now: u64) -> Option<&EffectivePrice> {
         let past = self
@@ -115,7 +114,7 @@ impl Schedule {
         self.steps.get(past.checked_sub(1)?).map(|(_, price)| price)
     }
 
-    /// When another price holds after a time, in unix seconds; `now` is in unix microseconds.
+    /// Returns the unix second at which the price next changes after `now`, in unix microseconds.
     #[must_use]
     pub fn next_change(&self, now: u64) -> Option<u64> {
         let past = self
@@ -145,7 +144,7 @@ impl PriceEntry {
     }
 }
 
-/// Whether a host is the one that `pattern` means, in which one `*` stands for any part of a name.
+/// Returns whether `host` matches `pattern`, in which one `*` stands for a non-empty part of a label.
 fn host_matches(pattern: &str, host: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == host,

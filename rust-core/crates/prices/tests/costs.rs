@@ -1,4 +1,4 @@
-//! What exchanges cost, against sums made token by token, and which price holds when.
+//! Costs of exchanges, compared with sums made token by token, and which price applies when.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_prices::{
@@ -28,7 +28,7 @@ fn priced(value: serde_json::Value) -> Price {
     Price::clone(&schedule.at(0).unwrap().price)
 }
 
-/// What an exchange costs in the standard tier.
+/// The cost of an exchange in the standard tier.
 fn ordinary(price: &Price, tokens: &Tokens) -> u64 {
     price.cost(None, ServedTier::Unreported, tokens, 0)
 }
@@ -40,7 +40,7 @@ fn prompt(prompt: u64) -> Tokens {
     }
 }
 
-/// The input price that holds for `large` at a second.
+/// The input price of `large` at a second.
 fn input_at(entries: &[serde_json::Value], second: u64) -> Option<u64> {
     let entries: Vec<_> = entries.iter().cloned().map(entry).collect();
     let schedule = PriceTable::new(&entries).unwrap().schedule(VENDOR, "large");
@@ -51,7 +51,7 @@ fn input_at(entries: &[serde_json::Value], second: u64) -> Option<u64> {
 
 #[test]
 fn a_token_of_a_prompt_is_charged_once_whatever_it_counts_as() {
-    // Of 100 tokens, 40 were read from a cache, 20 written to one (BerriAI/litellm#9812, #11789).
+    // Of 100 tokens, 40 are read from a cache and 20 written to one (BerriAI/litellm#9812, #11789).
     let table = PriceTable::new(&[entry(json!({
         "input": "3", "cachedInput": "0.30", "cacheWrite": "3.75", "output": "15"
     }))]);
@@ -75,7 +75,7 @@ fn a_part_without_a_price_of_its_own_costs_what_its_total_does() {
         input: 1_000_000,
         cached_input: 1_000_000,
         cache_write: 1_000_000,
-        // Anthropic, "Pricing": what is kept for an hour costs twice the input.
+        // A cache write kept for an hour costs twice the input (Anthropic, "Pricing").
         cache_write_1h: 2_000_000,
         audio_input: 1_000_000,
         output: 2_000_000,
@@ -297,12 +297,12 @@ fn a_tier_costs_what_it_was_asked_for_and_answered_with() {
     let (priority, flex) = (Some("priority"), Some("flex"));
     assert_eq!(cost(None, ServedTier::Unreported), 1_000_000);
     assert_eq!(cost(priority, ServedTier::Other("priority")), 2_000_000);
-    // A provider may serve less than what was asked for (OpenAI, "Priority processing").
+    // A provider may serve a lower tier than requested (OpenAI, "Priority processing").
     assert_eq!(cost(priority, ServedTier::Standard), 1_000_000);
     assert_eq!(cost(priority, ServedTier::Unreported), 2_000_000);
     assert_eq!(cost(flex, ServedTier::Other("flex")), 500_000);
     assert_eq!(cost(flex, ServedTier::Unreported), 1_000_000);
-    // What nobody asked for makes nothing cheaper.
+    // A tier that was not requested makes nothing cheaper.
     assert_eq!(cost(None, ServedTier::Other("flex")), 1_000_000);
     assert_eq!(cost(None, ServedTier::Other("priority")), 2_000_000);
     assert_eq!(
@@ -372,7 +372,7 @@ fn tokens() -> impl Strategy<Value = Tokens> {
     )
 }
 
-/// What a request costs besides its tokens, and its tokens.
+/// The cost of a request apart from its tokens, and its rates.
 fn rates() -> impl Strategy<Value = (u64, Rates)> {
     let one = || prop_oneof![0..5u64, 0..=1_000_000_000_000u64];
     let of_prompt = (one(), one(), one(), one(), one());
@@ -392,7 +392,7 @@ fn rates() -> impl Strategy<Value = (u64, Rates)> {
     })
 }
 
-/// Numbers of any length, as lists of decimal digits, the lowest first: nothing of it is the crate's arithmetic.
+/// Numbers of any length, as lists of decimal digits, lowest first: independent of the crate's arithmetic.
 mod digits {
     pub fn of(number: u64) -> Vec<u8> {
         number
@@ -428,7 +428,7 @@ mod digits {
         product
     }
 
-    /// Divided by 1000 and rounded up.
+    /// Divides by 1000 and rounds up.
     pub fn thousandth(one: &[u8]) -> String {
         let rest = one.iter().take(3).any(|digit| *digit > 0);
         let mut quotient = one.get(3..).unwrap_or_default().to_vec();
@@ -480,7 +480,7 @@ proptest! {
         let bands: Vec<_> = bands.into_iter().map(|(_, rates)| rates).collect();
         let of = |base, long| Bands { base: bands[base], above: vec![(limit, bands[long])] };
         let price = Price { standard: of(0, 1), tiers: vec![("priority".into(), of(2, 3))], ..Price::default() };
-        // A tier without a price is refused, so none is asked for.
+        // A tier without a price is refused, so the test requests none.
         let tier = [None, None, Some("priority")][asked];
         let most = price.max_cost(MaxUsage {
             prompt: tokens.prompt.saturating_add(more.0),
@@ -490,7 +490,7 @@ proptest! {
             tools: u128::from(more.0),
         });
         let tokens = Tokens { cache_write_1h: if is_kept_longer { tokens.cache_write_1h } else { 0 }, ..tokens };
-        // No provider serves a dearer tier than was asked for.
+        // No provider serves a more expensive tier than requested.
         let served = match (tier, served) {
             (_, 0) => ServedTier::Unreported,
             (Some(tier), 1) => ServedTier::Other(tier),

@@ -1,4 +1,4 @@
-//! How long translations take on one core: medians of repeated runs, in microseconds, and in microseconds per KB of what is read.
+//! Measures translations on one core: medians of repeated runs, in microseconds and in microseconds per KB of input.
 //!
 //! `cargo run --release -p proofgate-translate --example timing`
 #![allow(clippy::unwrap_used, reason = "a measurement may fail")]
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 const RUNS: usize = 501;
 const IN_A_RUN: u32 = 20;
-/// Runs after which a stream begins anew: what is kept of one is bounded.
+/// Number of events after which a new stream is started, because the state of a stream is bounded.
 const EVENTS: u32 = 5000;
 
 type Request = fn(&[u8], &Target<'_>, &mut Vec<u8>) -> Result<RequestContext, UntranslatableRequest>;
@@ -111,7 +111,7 @@ fn whole_answers(asked: &RequestContext) {
     });
 }
 
-/// One event of each stream, again and again.
+/// Pushes one event of each stream repeatedly.
 fn events(asked: &RequestContext) {
     let begin = json!({"type": "message_start", "message": {"id": "msg_1", "usage": {"input_tokens": 11}}});
     let start =
@@ -201,7 +201,7 @@ fn schema() -> Value {
         "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]}}, "required": ["city"]})
 }
 
-/// A conversation with a tool, its call and its result, of about two kilobytes.
+/// A conversation of about two kilobytes with a tool, its call and its result.
 fn chat() -> Value {
     let function = json!({"name": "weather", "arguments": "{\"city\":\"Paris\",\"unit\":\"celsius\"}"});
     json!({"model": "gpt", "stream": true, "stream_options": {"include_usage": true}, "temperature": 0.7, "max_tokens": 512,

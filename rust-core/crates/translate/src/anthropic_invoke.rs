@@ -1,7 +1,7 @@
-//! A client of Anthropic's messages, and Amazon Bedrock's InvokeModel, which takes and gives the same but for little.
+//! Translates between a client of Anthropic's Messages API and Amazon Bedrock's InvokeModel, which is nearly the same API.
 //!
-//! The model, and whether the answer is streamed, stand in the path and not in the body; the version of the API and the betas
-//! that are used stand in the body and not in the head. Everything else passes as it came, in the order in which it came.
+//! InvokeModel takes the model and whether the answer is streamed in the path instead of the body, and the API version and
+//! the betas in the body instead of the headers. Everything else passes unchanged and in the same order.
 //!
 //! Answers and events are Anthropic's own. Errors of the HTTP exchange and exceptions in a stream are Bedrock's, and become
 //! Anthropic's.
@@ -21,8 +21,9 @@ use serde::Deserialize;
 
 use proofgate_dialect::ResponseError;
 
-/// Whether a model of Bedrock takes Anthropic's messages, as far as its id tells: that of a Claude model names its vendor
-/// (`us.anthropic.claude-…`). An ARN of an inference profile or of provisioned throughput that names no model may be anything.
+/// Returns whether a Bedrock model takes Anthropic's messages, judged by its id: the id of a Claude model names its vendor
+/// (`us.anthropic.claude-…`). An ARN of an inference profile or of provisioned throughput that names no model may be
+/// anything.
 #[must_use]
 pub fn supports_messages(model: &str) -> bool {
     let names_a_model = ["foundation-model/", ":inference-profile/"];
@@ -30,10 +31,11 @@ pub fn supports_messages(model: &str) -> bool {
     may_be_any || model.contains("anthropic.")
 }
 
-/// Appends a whole answer, which is the client's already.
+/// Appends a whole answer unchanged: it is in the client's format already.
 ///
 /// # Errors
-/// [`ResponseError::Malformed`] if it is no message: Bedrock has answered 200 with an error of its own (stenolabs/stenoai#361).
+/// Returns [`ResponseError::Malformed`] if it is not a message: Bedrock has returned an error of its own with status 200
+/// (stenolabs/stenoai#361).
 pub fn translate_response(body: &[u8], out: &mut Vec<u8>) -> Result<(), ResponseError> {
     #[derive(Deserialize)]
     struct Answer<'b> {

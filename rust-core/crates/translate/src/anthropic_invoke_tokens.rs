@@ -1,5 +1,5 @@
-//! A client that counts the tokens of Anthropic's messages, and Amazon Bedrock's CountTokens, which takes the body of an
-//! [InvokeModel](crate::anthropic_invoke) and gives their number.
+//! Translates between a client that counts the tokens of Anthropic's messages and Amazon Bedrock's CountTokens, which takes
+//! the body of an [InvokeModel](crate::anthropic_invoke) request and returns its number of tokens.
 //!
 //! Source: botocore 1.44.8, operation `CountTokens`.
 
@@ -11,11 +11,11 @@ use serde_json::value::RawValue;
 use crate::anthropic_invoke::write_invoke_body;
 use proofgate_dialect::{RequestContext, ResponseError, UntranslatableRequest};
 
-/// The version of Anthropic's API that every Claude model of Bedrock knows.
+/// The version of Anthropic's API that every Claude model on Bedrock supports.
 const VERSION: &str = "bedrock-2023-05-31";
 
-/// The id by which tokens of a model of Bedrock are counted, where it can be: that of a Claude model, without the geography of an
-/// inference profile, which CountTokens refuses (pydantic/pydantic-ai#3367, Portkey-AI/gateway#1436).
+/// Returns the model id for counting tokens, or `None` if Bedrock cannot count them. It is the id of a Claude model without
+/// the geography of an inference profile, which CountTokens refuses (pydantic/pydantic-ai#3367, Portkey-AI/gateway#1436).
 #[must_use]
 pub fn counting_model_id(model: &str) -> Option<&str> {
     let at = model.find("anthropic.claude")?;
@@ -25,10 +25,12 @@ pub fn counting_model_id(model: &str) -> Option<&str> {
     (geography.is_empty() || geography.strip_suffix('.').is_some_and(is_geography)).then_some(id)
 }
 
-/// Appends the body of CountTokens for a request that counts tokens. `betas`: those of the request that the provider may be sent.
+/// Appends the body of CountTokens for a request that counts tokens. `betas` are the betas of the request that may be sent
+/// to the provider.
 ///
 /// # Errors
-/// [`UntranslatableRequest`] as of [`anthropic_invoke::translate_request`](crate::anthropic_invoke::translate_request). `out` is as it was then.
+/// Returns [`UntranslatableRequest`] as [`anthropic_invoke::translate_request`](crate::anthropic_invoke::translate_request)
+/// does. `out` is then unchanged.
 pub fn translate_request(
     body: &[u8],
     betas: &[&str],
@@ -37,7 +39,7 @@ pub fn translate_request(
     let mut invoked = Vec::with_capacity(body.len().saturating_add(128));
     let asked = write_invoke_body(body, VERSION, betas, &mut invoked)?;
     if let Some(most) = default_max_tokens(body) {
-        // The object is open for one more field.
+        // Reopen the object for one more field.
         invoked.pop();
         invoked.extend_from_slice(format!(r#","max_tokens":{most}}}"#).as_bytes());
     }
@@ -47,7 +49,7 @@ pub fn translate_request(
     Ok(asked)
 }
 
-/// The maximum that an InvokeModel has to name, where who counts names none: more than is to be thought.
+/// Returns the `max_tokens` that InvokeModel requires if the client set none: one more than the thinking budget.
 fn default_max_tokens(body: &[u8]) -> Option<u64> {
     #[derive(Deserialize)]
     struct Request<'b> {
@@ -74,7 +76,7 @@ fn default_max_tokens(body: &[u8]) -> Option<u64> {
 /// Appends the answer.
 ///
 /// # Errors
-/// [`ResponseError::Malformed`] if it names no number.
+/// Returns [`ResponseError::Malformed`] if it has no number of tokens.
 pub fn translate_response(body: &[u8], out: &mut Vec<u8>) -> Result<(), ResponseError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

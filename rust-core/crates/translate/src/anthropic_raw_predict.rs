@@ -1,10 +1,10 @@
-//! A Claude model on Google's Vertex AI, whose `rawPredict` and `streamRawPredict` take and give Anthropic's messages but for little:
-//! the model stands in the path and not in the body, the version of the API and the betas that are used stand in the body and not
-//! in the head. Whether the answer is streamed stands in both.
+//! Translates for Claude models on Google's Vertex AI. Its `rawPredict` and `streamRawPredict` are nearly the same API as
+//! Anthropic's Messages: the model is in the path instead of the body, and the API version and the betas are in the body
+//! instead of the headers. Whether the answer is streamed is in both.
 //!
-//! Clients of Anthropic's messages are passed on otherwise as they came; those of chat completions are
-//! [translated](proofgate_chat_clients::openai_anthropic) before. Answers and events are Anthropic's own, and so is the way
-//! back. Errors may be Google's.
+//! Requests of Anthropic's Messages API otherwise pass unchanged; chat completions are
+//! [translated](proofgate_chat_clients::openai_anthropic) first. Answers and events are Anthropic's own, so they translate
+//! back as Anthropic's do. Errors may be Google's.
 //!
 //! Source: Google Cloud's reference, Request predictions with Claude models; `AnthropicVertex` of Anthropic's client.
 
@@ -17,19 +17,19 @@ use proofgate_dialect::{
     EventKind, RequestContext, ResponseError, StreamStatus, Target, UntranslatableRequest,
 };
 
-/// The version of Anthropic's API that Vertex AI knows.
+/// The version of Anthropic's API that Vertex AI supports.
 const VERSION: &str = "vertex-2023-10-16";
 
-/// Whether a model of Vertex AI is one of Anthropic's, as far as its id tells: they alone begin so.
+/// Returns whether a Vertex AI model is one of Anthropic's, judged by its id: only theirs begin with `claude-`.
 #[must_use]
 pub fn supports_messages(model: &str) -> bool {
     model.starts_with("claude-")
 }
 
-/// Appends the body for a request of Anthropic's messages. `betas`: those of the request that the provider may be sent.
+/// Appends the body for a Messages request. `betas` are the betas of the request that may be sent to the provider.
 ///
 /// # Errors
-/// [`UntranslatableRequest`] as of [`anthropic_invoke::translate_request`]. `out` is as it was then.
+/// Returns [`UntranslatableRequest`] as [`anthropic_invoke::translate_request`] does. `out` is then unchanged.
 pub fn translate_request(
     body: &[u8],
     betas: &[&str],
@@ -37,17 +37,17 @@ pub fn translate_request(
 ) -> Result<RequestContext, UntranslatableRequest> {
     let asked = write_invoke_body(body, VERSION, betas, out)?;
     if asked.stream {
-        // The object is open for one more field.
+        // Reopen the object for one more field.
         out.pop();
         out.extend_from_slice(br#","stream":true}"#);
     }
     Ok(asked)
 }
 
-/// Appends the body for a request of chat completions.
+/// Appends the body for a chat-completions request.
 ///
 /// # Errors
-/// [`UntranslatableRequest`] as of [`openai_anthropic::translate_request`]. `out` is as it was then.
+/// Returns [`UntranslatableRequest`] as [`openai_anthropic::translate_request`] does. `out` is then unchanged.
 pub fn translate_chat_request(
     body: &[u8],
     target: &Target<'_>,
@@ -64,34 +64,34 @@ pub fn translate_chat_request(
     Ok(asked)
 }
 
-/// Appends a whole answer, which is the client's already.
+/// Appends a whole answer unchanged: it is in the client's format already.
 ///
 /// # Errors
-/// [`ResponseError::Malformed`] if it is no message.
+/// Returns [`ResponseError::Malformed`] if it is not a message.
 pub fn translate_response(body: &[u8], out: &mut Vec<u8>) -> Result<(), ResponseError> {
     anthropic_invoke::translate_response(body, out)
 }
 
-/// Appends Anthropic's error body for what Vertex AI says of a failure: Anthropic's own, or Google's.
+/// Appends Anthropic's error body for an error of Vertex AI, which is Anthropic's own or Google's.
 pub fn translate_error(status: u16, body: &[u8], out: &mut Vec<u8>) {
     anthropic_openai::translate_error(status, body, out);
 }
 
-/// A streamed answer, whose events are the client's already.
+/// Passes on a streamed answer, whose events are in the client's format already.
 #[derive(Debug, Default)]
 pub struct Stream(anthropic_invoke::Stream);
 
 impl Stream {
-    /// The begin of an answer.
+    /// Creates a stream at the start of an answer.
     #[must_use]
     pub fn new() -> Self {
         Stream::default()
     }
 
-    /// Takes one event, its name and its data, and appends what the client gets for it.
+    /// Takes one event, with its name and its data, and appends the client's event.
     ///
     /// # Errors
-    /// None: what an event holds is the client's to read.
+    /// Never returns an error: the client interprets the content of an event.
     pub fn push_event(
         &mut self,
         name: &str,

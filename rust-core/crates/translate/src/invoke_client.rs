@@ -1,7 +1,7 @@
-//! Clients of Claude that speak to Amazon Bedrock's InvokeModel or Vertex AI's rawPredict: they say in the path what Anthropic's
-//! messages say in the body (the model, and whether the answer is streamed), and in the body what belongs into the head (the
-//! version of the API, and the betas). [`to_messages_request`] makes a request of Anthropic's messages of theirs; everything else passes as
-//! it came. Answers are Anthropic's own.
+//! Requests of Claude clients that use the API of Amazon Bedrock's InvokeModel or Vertex AI's rawPredict. They name the
+//! model and whether the answer is streamed in the path instead of the body, and the API version and the betas in the body
+//! instead of the headers. [`to_messages_request`] turns their requests into Messages requests; everything else passes
+//! unchanged. Answers are Anthropic's own.
 //!
 //! Source: `AnthropicBedrock` and `AnthropicVertex` of Anthropic's client; code.claude.com, LLM gateway protocol.
 
@@ -10,20 +10,20 @@ use serde_json::value::RawValue;
 use crate::anthropic_invoke::OrderedFields;
 use proofgate_dialect::json::write_string;
 
-/// What a path says of a request.
+/// The request parameters in a path.
 #[derive(Debug, Clone, Copy)]
 pub struct PathParameters<'p> {
-    /// The model; `None` where the body names it.
+    /// The model; `None` if the body names it.
     pub model: Option<&'p str>,
-    /// Whether the answer is to be streamed; `None` where the body says it.
+    /// Whether the answer is streamed; `None` if the body says so.
     pub stream: Option<bool>,
 }
 
-/// Appends the request of Anthropic's messages for a body, and returns the betas that it names; `None`, and nothing is appended,
-/// for what is no JSON object.
+/// Appends the Messages request for a body and returns the betas that it names. Returns `None` and appends nothing if the
+/// body is not a JSON object.
 ///
-/// What the path says stands at the begin. A `model` that is another one than the path's, and whatever is not of the type that its
-/// name promises, is left where it is, for others to refuse.
+/// The parameters of the path come first. A `model` that differs from the path's, and any field of the wrong type, is kept,
+/// so that later checks refuse it.
 pub fn to_messages_request(body: &[u8], path: PathParameters<'_>, out: &mut Vec<u8>) -> Option<Vec<String>> {
     let OrderedFields(fields) = serde_json::from_slice(body).ok()?;
     let mut betas = Vec::new();
@@ -73,7 +73,7 @@ fn text(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// A list of names, or names with commas between.
+/// Reads a list of names, or comma-separated names.
 fn read_betas(value: &RawValue) -> Option<Vec<String>> {
     if value.get() == "null" {
         return Some(Vec::new());

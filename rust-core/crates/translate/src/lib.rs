@@ -1,20 +1,22 @@
-//! Requests and answers of one dialect in the words of another: pure functions on bytes.
+//! Translation of requests and answers between the APIs of providers: pure functions on bytes.
 //!
-//! A module for each pair, named by who speaks and who is spoken to: in [`openai_anthropic`] a client of OpenAI's chat
-//! completions reaches a provider of Anthropic's messages. Each has the same four parts:
+//! Each pair of APIs has a module, named after the client's API and the provider's: with [`openai_anthropic`], a client of
+//! OpenAI's chat completions reaches a provider of Anthropic's messages. Each has the same four parts:
 //!
-//! * `request(body, target, out)` writes what the provider is sent, and says what the way back has to know ([`RequestContext`]);
-//! * `answer(body, asked, out)` writes a whole answer in the client's dialect;
-//! * `error(status, body, out)` writes what the provider says of a failure as the client's dialect says it;
-//! * `Stream` takes the events of a streamed answer one by one and writes those that the client expects. Where an event is an
-//!   error, it may have written that to the client already: whoever says it in its place drops what was written.
+//! * `translate_request` writes the request for the provider and returns what the translation of its answer needs
+//!   ([`RequestContext`]);
+//! * `translate_response` writes a whole answer for the client;
+//! * `translate_error` writes the provider's error as an error of the client's API;
+//! * `Stream` takes the events of a streamed answer one by one and writes the client's events. If an event is an error, it
+//!   may have written that to the client already; a caller that reports the error itself must drop what was written.
 //!
-//! Nothing is guessed and nothing vanishes in silence. What a provider has no counterpart for is of one of three classes: what says
-//! nothing to the model is left out and named in [`RequestContext::dropped`]; what asks for less is [refused by name](Untranslatable), or left
-//! out and named where [`Target::untranslatable`] allows it; what would make another request is always refused. What both sides know
-//! passes byte for byte (numbers keep their digits, objects the order of their keys).
+//! Nothing is guessed and nothing is lost silently. A field without a counterpart at the provider is in one of three
+//! classes: if it does not reach the model, it is left out and named in [`RequestContext::dropped`]; if the request can be
+//! served without it, it is refused by name, or left out and named if [`Target::untranslatable`] allows that; if leaving it
+//! out would make a different request, it is always refused. What both APIs support passes byte for byte: numbers keep their
+//! digits, objects the order of their keys.
 //!
-//! What single models refuse stands in one table, [`constraints`].
+//! The table [`constraints`] lists what individual models refuse.
 #![forbid(unsafe_code)]
 
 pub mod anthropic_invoke;

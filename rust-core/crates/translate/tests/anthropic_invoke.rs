@@ -1,4 +1,4 @@
-//! What a client of Anthropic's messages says to a Claude model on Amazon Bedrock, and what it hears.
+//! Requests of a Messages client to a Claude model on Amazon Bedrock, and their answers.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_translate::anthropic_invoke::{

@@ -1,4 +1,4 @@
-//! What clients say to a Claude model on Vertex AI, and what they hear.
+//! Requests of clients to a Claude model on Vertex AI, and their answers.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_translate::anthropic_raw_predict::{

@@ -1,4 +1,4 @@
-//! What providers refuse, and what a request becomes so that they take it: one test for each class that was seen in the field.
+//! Requests that providers refuse, and how they are changed to be accepted: one test for each class seen in the field.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -34,7 +34,7 @@ type Writer = fn(&[u8], &Target<'_>, &mut Vec<u8>) -> Result<RequestContext, Unt
 const DROP: UntranslatableFieldPolicy = UntranslatableFieldPolicy::Drop;
 const REFUSE: UntranslatableFieldPolicy = UntranslatableFieldPolicy::Refuse;
 
-/// What a writer sends to a model, and what it left out.
+/// Returns the request written for a model, and the fields left out.
 fn written(
     writer: Writer,
     model: &str,
@@ -51,7 +51,7 @@ fn written(
     Ok((serde_json::from_slice(&out).unwrap(), asked.dropped))
 }
 
-/// A request of one question with other fields.
+/// Returns a request of one question with additional fields.
 fn asking(fields: Value) -> Value {
     let mut body = json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]});
     for (name, value) in fields.as_object().unwrap() {

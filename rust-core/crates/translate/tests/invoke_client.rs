@@ -1,4 +1,4 @@
-//! Requests of clients in Bedrock's or Vertex AI's form as requests of Anthropic's messages.
+//! Requests of clients in the format of Bedrock or Vertex AI, as Messages requests.
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,

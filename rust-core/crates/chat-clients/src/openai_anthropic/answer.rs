@@ -23,7 +23,7 @@ struct Message<'b> {
     usage: Option<Tokens>,
 }
 
-/// A block of content. The types of its members depend on its own, and new ones come without notice.
+/// A block of content. The types of its members depend on the block's type, and new types appear without notice.
 #[derive(Default, Deserialize)]
 pub(super) struct Block<'b> {
     #[serde(borrow, rename = "type")]
@@ -44,7 +44,7 @@ pub(super) struct Block<'b> {
     data: Option<&'b RawValue>,
 }
 
-/// A block by what it is to a client.
+/// The content of a block, by its meaning for a client.
 pub(super) enum BlockContent<'b> {
     Text(JsonText<'b>),
     Call {
@@ -56,15 +56,15 @@ pub(super) enum BlockContent<'b> {
         signature: Option<JsonText<'b>>,
     },
     Redacted(JsonText<'b>),
-    /// What the provider's own tools did, and what is not known yet.
+    /// Results of the provider's own tools, and unknown blocks.
     Nothing,
 }
 
 impl<'b> Block<'b> {
-    /// What it is.
+    /// Returns the block's content.
     ///
     /// # Errors
-    /// [`ResponseError::Malformed`] when it lacks what a block of its type has.
+    /// Returns [`ResponseError::Malformed`] if the block lacks a member that its type requires.
     pub(super) fn content(&self) -> Result<BlockContent<'b>, ResponseError> {
         let text = |value: Option<&'b RawValue>| value.and_then(JsonText::from_raw);
         Ok(match self.kind.as_deref() {
@@ -90,14 +90,14 @@ impl<'b> Block<'b> {
     }
 }
 
-/// Writes the chat completion that a whole message of Anthropic's is, and tells what it cost.
+/// Writes the chat completion for a whole message of Anthropic's, and returns its usage.
 ///
-/// `created` is the time of the answer in seconds since 1970: Anthropic tells none. The id is Anthropic's. `out` is as it
-/// was when the answer cannot be translated.
+/// `created` is the time of the answer in seconds since 1970, because Anthropic reports none. The id is Anthropic's. `out`
+/// is unchanged if the answer cannot be translated.
 ///
 /// # Errors
-/// [`ResponseError::Malformed`] when it is no message, or one without stop reason or usage; [`ResponseError::Failed`] when it is an
-/// error.
+/// Returns [`ResponseError::Malformed`] if it is not a message, or has no stop reason or usage, and
+/// [`ResponseError::Failed`] if it is an error.
 pub fn translate_response(
     body: &[u8],
     asked: &RequestContext,
@@ -147,7 +147,7 @@ pub fn translate_response(
     Ok(usage)
 }
 
-/// How Anthropic explains that it refused to answer, if it did.
+/// Returns Anthropic's explanation of a refusal, if the model refused to answer.
 pub(super) fn refusal<'b>(stop_reason: &str, stop_details: Option<&'b RawValue>) -> Option<JsonText<'b>> {
     #[derive(Deserialize)]
     struct Details<'b> {
@@ -163,7 +163,7 @@ pub(super) fn refusal<'b>(stop_reason: &str, stop_details: Option<&'b RawValue>)
 
 type ContentAndInput<'b> = (BlockContent<'b>, Option<&'b RawValue>);
 
-/// The texts in one. There is `null` instead only where something else is said.
+/// Writes the texts as one string. Without text it is `null` only if there is other content instead.
 fn write_content(said: &[ContentAndInput<'_>], something_else: bool, out: &mut Vec<u8>) {
     let start = out.len();
     out.push(b'"');
@@ -214,7 +214,7 @@ fn write_reasoning(said: &[ContentAndInput<'_>], out: &mut Vec<u8>) {
     }
 }
 
-/// Writes an element of `reasoning_details`, or the fragment of one that is known.
+/// Writes an element of `reasoning_details`, or a fragment of a known one.
 pub(super) fn write_detail(said: &BlockContent<'_>, index: u64, out: &mut Vec<u8>) {
     let mut member = |before: &str, value: &str| {
         out.extend_from_slice(before.as_bytes());

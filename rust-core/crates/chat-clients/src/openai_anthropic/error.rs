@@ -4,12 +4,12 @@ use serde_json::value::RawValue;
 use crate::chat_error::{self, ErrorMessage};
 use proofgate_dialect::json_text::JsonText;
 
-/// Anthropic's error, whole or as the data of the event `error`.
+/// An error of Anthropic's API, as a whole body or as the data of an `error` event.
 #[derive(Default, Deserialize)]
 struct ErrorBody<'b> {
     #[serde(borrow)]
     error: Option<&'b RawValue>,
-    /// Where clouds that host Anthropic's models have it.
+    /// The message's position at clouds that host Anthropic's models.
     #[serde(borrow)]
     message: Option<&'b RawValue>,
 }
@@ -30,15 +30,15 @@ struct ErrorDetails<'b> {
     error_code: Option<&'b RawValue>,
 }
 
-/// Writes what Anthropic says of a failure as OpenAI's error body.
+/// Writes an error of Anthropic's API as OpenAI's error body.
 ///
-/// Its `message` passes; type and code are OpenAI's for Anthropic's type, or for the `status` (HTTP) when the body has no
-/// type that is known. A body that cannot be read becomes a general message.
+/// Its `message` passes. The type and the code are OpenAI's counterparts of Anthropic's type, or of the HTTP `status` if the
+/// type is unknown. A body that cannot be read becomes a general message.
 pub fn translate_error(status: u16, body: &[u8], out: &mut Vec<u8>) {
     write_error(Some(status), body, out);
 }
 
-/// The same of an error in a stream, where the status has said that all is well.
+/// Writes an error; `status` is `None` in a stream, where the HTTP status was a success.
 pub(super) fn write_error(status: Option<u16>, body: &[u8], out: &mut Vec<u8>) {
     let body: ErrorBody<'_> = serde_json::from_slice(body).unwrap_or_default();
     let object = body
@@ -81,20 +81,20 @@ pub(super) fn write_error(status: Option<u16>, body: &[u8], out: &mut Vec<u8>) {
     chat_error::write_error(out, message, kind, code);
 }
 
-/// A kind of failure in both dialects.
+/// A kind of error in both APIs.
 struct ErrorKind {
     status: u16,
     anthropic: &'static str,
     kind: &'static str,
     code: Option<&'static str>,
-    /// What is said when the provider says nothing.
+    /// The message if the provider sends none.
     message: &'static str,
 }
 
 const INVALID_REQUEST: &str = "invalid_request_error";
 const INSUFFICIENT_QUOTA: &str = "insufficient_quota";
 
-/// Limits of spending that come as 429 and that no retry gets past.
+/// Spending limits that are reported as 429 and that a retry cannot pass.
 const SPENDING_LIMITS: [&str; 3] = [
     "contract_spend_limit_reached",
     "enforced_spend_limit_reached",
@@ -103,7 +103,7 @@ const SPENDING_LIMITS: [&str; 3] = [
 
 const SERVER_ERROR: ErrorKind = error_kind(500, "api_error", "server_error", None, "the provider failed");
 
-/// Anthropic's types and their statuses (platform.claude.com, errors), the general one of a client's fault first.
+/// Anthropic's types and their statuses (platform.claude.com, errors). The first one is the general client error.
 const KINDS: [ErrorKind; 11] = [
     error_kind(
         400,

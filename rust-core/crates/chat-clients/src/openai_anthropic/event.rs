@@ -7,7 +7,7 @@ use proofgate_dialect::ResponseError;
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::object::Word;
 
-/// An event of Anthropic's stream. The members that stand in it depend on its type.
+/// An event of Anthropic's stream. Its members depend on its type.
 #[derive(Default, Deserialize)]
 pub(super) struct Event<'b> {
     #[serde(borrow, rename = "type")]
@@ -29,7 +29,7 @@ pub(super) struct MessageStart<'b> {
     pub(super) usage: Option<Tokens>,
 }
 
-/// What a block goes on with, or how the message ends. A new type of delta may have members of other types.
+/// The next fragment of a block, or the end of the message. A new type of delta may have members of other types.
 #[derive(Default, Deserialize)]
 pub(super) struct Delta<'b> {
     #[serde(borrow, rename = "type")]
@@ -49,10 +49,10 @@ pub(super) struct Delta<'b> {
 }
 
 impl<'b> Event<'b> {
-    /// Reads the data of an event. `None` is an event of a type that is not known, which says nothing to a client.
+    /// Reads the data of an event. Returns `None` for an event of unknown type, which clients do not need.
     ///
     /// # Errors
-    /// [`ResponseError::Malformed`] when it is no JSON, or an event of a known type that is not made as that type is.
+    /// Returns [`ResponseError::Malformed`] if it is not JSON, or a known event with the wrong members.
     pub(super) fn read(data: &'b str) -> Result<Option<Self>, ResponseError> {
         #[derive(Deserialize)]
         struct Kind<'b> {
@@ -65,7 +65,7 @@ impl<'b> Event<'b> {
                 Ok(Kind { kind }) if KNOWN_EVENTS.contains(&&*kind) => {
                     Err(ResponseError::Malformed("an event does not match its type"))
                 }
-                // An error fails the answer, however it is made.
+                // An error fails the answer, whatever its form.
                 Ok(Kind { kind }) => Ok((&*kind == "error").then(|| Event {
                     kind,
                     ..Event::default()
@@ -85,7 +85,7 @@ const KNOWN_EVENTS: [&str; 6] = [
     "message_stop",
 ];
 
-/// A delta of a block by what it is.
+/// The content of a block's delta.
 pub(super) enum DeltaContent<'b> {
     Text(JsonText<'b>),
     Input(JsonText<'b>),
@@ -95,10 +95,10 @@ pub(super) enum DeltaContent<'b> {
 }
 
 impl<'b> Delta<'b> {
-    /// What it is.
+    /// Returns the delta's content.
     ///
     /// # Errors
-    /// [`ResponseError::Malformed`] when it lacks what a delta of its type has.
+    /// Returns [`ResponseError::Malformed`] if the delta lacks a member that its type requires.
     pub(super) fn content(&self) -> Result<DeltaContent<'b>, ResponseError> {
         let (piece, value): (fn(JsonText<'b>) -> DeltaContent<'b>, _) = match self.kind.as_deref() {
             Some("text_delta") => (DeltaContent::Text, self.text),

@@ -9,8 +9,8 @@ use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::{write_all, write_member, write_string};
 use proofgate_dialect::json_text::JsonText;
 
-/// Writes the member `messages`, with a comma before it; what system and developer messages say goes to `system` as
-/// blocks, a comma behind each.
+/// Writes the member `messages`, with a comma before it. System and developer messages are written to `system` as blocks,
+/// each followed by a comma.
 pub(super) fn write(
     chat: &ChatRequest<'_>,
     losses: &mut DroppedFields,
@@ -50,7 +50,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// A mark for the cache on a whole message is one on its last part.
+/// Moves the cache mark of a whole message to its last part.
 fn cache_last_piece<'b>(pieces: &mut [ContentPart<'b>], cache: Option<&'b RawValue>) {
     if let Some(last) = pieces.last_mut() {
         last.cache = last.cache.or(cache);
@@ -110,7 +110,7 @@ fn write_call(
     Ok(())
 }
 
-/// A place for the cache inside of a result is one behind it.
+/// Writes a tool result. A cache mark within it is moved to its end.
 fn write_result<'b>(
     call: &str,
     pieces: &[ContentPart<'b>],
@@ -139,7 +139,7 @@ fn write_result<'b>(
     Ok(())
 }
 
-/// The id of a call with Anthropic's characters only.
+/// Replaces characters in a call's id that Anthropic does not allow.
 fn sanitize_tool_call_id(id: &str) -> std::borrow::Cow<'_, str> {
     let is_allowed = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
     sanitize_call_id(id, is_allowed, 128)
@@ -239,7 +239,7 @@ fn end_block(cache: Option<&str>, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// Anthropic's mark for its cache, which OpenAI's clients send as an extra field; one that is no object is none.
+/// Returns Anthropic's `cache_control`, which OpenAI's clients send as an extra field, if it is an object.
 pub(super) fn parse_cache_control<'b>(
     value: Option<&'b RawValue>,
     losses: &mut DroppedFields,

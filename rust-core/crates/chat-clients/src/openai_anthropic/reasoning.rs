@@ -1,7 +1,7 @@
 use proofgate_dialect::json::write_all;
 use proofgate_dialect::reasoning_details::Detail;
 
-/// Writes a block of reasoning as it came.
+/// Writes a block of reasoning unchanged.
 pub(super) fn write_detail(detail: &Detail<'_>, out: &mut Vec<u8>) {
     match detail {
         Detail::Text { fragments, signature } => {

@@ -10,7 +10,7 @@ use proofgate_dialect::object::Object;
 use proofgate_dialect::schema::write_for_claude;
 use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
-/// What Anthropic has words for, beside what every provider has.
+/// The fields that Anthropic supports, in addition to those that every provider supports.
 const SUPPORTED_FIELDS: &[&str] = &[
     "user",
     "safety_identifier",
@@ -28,13 +28,14 @@ const SUPPORTED_FIELDS: &[&str] = &[
     "tools[].function.strict",
 ];
 
-/// Writes the Messages request that means what a chat-completions request means.
+/// Writes the Messages request for a chat-completions request.
 ///
-/// `out` gets the JSON body; it is as it was when the request is refused.
+/// `out` receives the JSON body; it is unchanged if the request is refused.
 ///
 /// # Errors
-/// [`UntranslatableRequest`] when the body is not such a request, when it asks for something that Anthropic does not have and that
-/// cannot be left out without asking for something else, or when [`Target::untranslatable`] refuses what it has no counterpart for.
+/// Returns [`UntranslatableRequest`] if the body is not such a request, if it asks for something that Anthropic does not
+/// have and that cannot be left out without changing the request, or if [`Target::untranslatable`] refuses a field without a
+/// counterpart.
 pub fn translate_request(
     body: &[u8],
     target: &Target<'_>,
@@ -62,7 +63,7 @@ fn write(
     messages::write(chat, losses, &mut system, out)?;
     let effort = write_thinking(chat, target.model, most, losses, out)?;
     write_output_config(chat, effort, losses, &mut system, out)?;
-    // Each block has a comma behind it.
+    // Each block is followed by a comma.
     if system.pop().is_some() {
         write_all(out, &[",\"system\":["]);
         out.append(&mut system);
@@ -82,7 +83,8 @@ fn write(
     Ok(())
 }
 
-/// Writes the member `thinking`; returns the effort that the request names. Below the lowest effort there is only not to think.
+/// Writes the member `thinking` and returns the effort that the request names. Below the lowest effort, thinking is
+/// disabled.
 fn write_thinking<'b>(
     chat: &ChatRequest<'b>,
     model: &str,
@@ -111,7 +113,7 @@ fn write_thinking<'b>(
     Ok(None)
 }
 
-/// `response_format`, whose mode without a schema becomes an instruction, and the effort.
+/// Writes the effort and `response_format`, whose mode without a schema becomes an instruction.
 fn write_output_config(
     chat: &ChatRequest<'_>,
     effort: Option<&str>,
@@ -158,14 +160,14 @@ fn write_stop_sequences(
     Ok(())
 }
 
-/// Who asks, at which service, and the provider's own place for a cache.
+/// Writes the user, the service tier and the request's own cache mark.
 fn write_rest(
     chat: &ChatRequest<'_>,
     losses: &mut DroppedFields,
     out: &mut Vec<u8>,
 ) -> Result<(), UntranslatableRequest> {
     let mut written: Option<&str> = None;
-    // `safety_identifier` has taken the place of `user`, which is kept for older clients.
+    // `safety_identifier` replaces `user`, which is kept for older clients.
     for (name, value) in [("safety_identifier", chat.safety_identifier), ("user", chat.user)] {
         let Some(value) = value else { continue };
         match JsonText::from_raw(value) {

@@ -9,31 +9,32 @@ use proofgate_dialect::json::write_string;
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::{RequestContext, ResponseError, StreamStatus, Usage, write_data};
 
-/// Blocks of an answer that may be open at once; Anthropic has one.
+/// Maximum number of open blocks in an answer; Anthropic has one at a time.
 const MAX_OPEN_BLOCKS: usize = 64;
-/// Bytes of an answer's id, which stands in every chunk.
+/// Maximum length of an answer's id in bytes; every chunk has the id.
 const MAX_ID_BYTES: usize = 256;
-/// Bytes of a call's input that is told with the call's begin, which are kept until it is seen whether fragments follow.
+/// Maximum length in bytes of a call's input that is sent with the call's start. It is kept until it is known whether
+/// fragments follow.
 const MAX_INPUT_BYTES: usize = 65_536;
 
 const NOT_STARTED: ResponseError = ResponseError::Malformed("an event before message_start");
 
-/// A streamed answer of Anthropic's as chunks of a chat completion.
+/// Translates a streamed answer of Anthropic's to chunks of a chat completion.
 ///
-/// Each event becomes its chunks at once. Kept are: what begins every chunk (the client's name of the model, and an id of up
-/// to 256 bytes), up to 64 open blocks, and up to 64 KiB of input for each open call whose input came with its begin.
+/// Each event is translated at once. The stream keeps the prefix of every chunk (the client's model name, and an id of up to
+/// 256 bytes), up to 64 open blocks, and up to 64 KiB of input for each open call whose input came with its start.
 #[derive(Debug)]
 pub struct Stream {
     model: String,
     created: u64,
     include_usage: bool,
     step: StreamStatus,
-    /// There are none before the answer's begin, which tells its id.
+    /// `None` before the start of the answer, which has its id.
     chunks: Option<Chunks>,
     open_blocks: Vec<OpenBlock>,
     call_count: u64,
     detail_count: u64,
-    /// Whether a call's input ended before its JSON did.
+    /// Whether a call's input ended before its JSON was complete.
     has_truncated_call: bool,
     finish_reason: Option<&'static str>,
     tokens: Option<Tokens>,
@@ -41,27 +42,27 @@ pub struct Stream {
 
 #[derive(Debug)]
 struct OpenBlock {
-    /// Anthropic's index of it.
+    /// Anthropic's index of the block.
     index: u64,
     kind: BlockKind,
 }
 
 #[derive(Debug)]
 enum BlockKind {
-    /// A call, counted among the calls; its input so far, and input that came with its begin.
+    /// A call: its index among the calls, its input so far, and the input that came with its start.
     Call {
         number: u64,
         nesting: Nesting,
         input: Option<Box<str>>,
     },
-    /// An element of `reasoning_details`, counted among these.
+    /// An element of `reasoning_details`, with its index in that list.
     Reasoning { number: u64 },
-    /// Anything else: text needs no account.
+    /// Anything else; text needs no state.
     Other,
 }
 
 impl Stream {
-    /// A stream at its start, for a request of which `asked` is known. `created` is in seconds since 1970.
+    /// Creates a stream for a request with the context `asked`. `created` is in seconds since 1970.
     pub fn new(asked: &RequestContext, created: u64) -> Self {
         Stream {
             model: asked.model.clone(),
@@ -78,11 +79,12 @@ impl Stream {
         }
     }
 
-    /// Takes one event: its `event` name, `""` if it has none, and its data. `out` gets the chunks that it is; they are none
-    /// for a ping, for events of unknown types, and for all that comes behind the end.
+    /// Takes one event: its `event` name, `""` if it has none, and its data. `out` receives the chunks for it. There are
+    /// none for a ping, for events of unknown types, and for all events after the end.
     ///
     /// # Errors
-    /// [`ResponseError`] when the event makes no sense where it stands or is too much to keep; nothing is written then.
+    /// Returns [`ResponseError`] if the event is not valid at its position or exceeds a limit of the stream; nothing is
+    /// written then.
     pub fn event(
         &mut self,
         name: &str,
@@ -101,10 +103,10 @@ impl Stream {
         step
     }
 
-    /// The provider's stream has ended.
+    /// Handles the end of the provider's stream.
     ///
     /// # Errors
-    /// [`ResponseError::Failed`] when its good end did not come.
+    /// Returns [`ResponseError::Failed`] if the answer has not finished properly.
     pub fn finish(&mut self, _out: &mut Vec<u8>) -> Result<(), ResponseError> {
         match self.step {
             StreamStatus::Finished => Ok(()),
@@ -112,7 +114,7 @@ impl Stream {
         }
     }
 
-    /// What the answer has cost as far as the provider has said. Before the end that is the prompt, and little of the answer.
+    /// Returns the usage reported so far. Before the end it is the prompt, and little of the answer.
     pub fn usage(&self) -> Option<Usage> {
         self.tokens.map(|tokens| tokens.usage())
     }
@@ -244,13 +246,13 @@ impl Stream {
                 };
                 write_reasoning(chunks, &said, *number, out);
             }
-            // The input of one of the provider's own tools, or what is not known.
+            // The input of one of the provider's own tools, or an unknown delta.
             _ => {}
         }
         Ok(())
     }
 
-    /// A block has ended. A call without arguments has an empty object of them.
+    /// Ends a block. A call without arguments gets an empty object as its arguments.
     fn close(&mut self, block: OpenBlock, out: &mut Vec<u8>) -> Result<(), ResponseError> {
         if let BlockKind::Call {
             number,
@@ -291,7 +293,7 @@ impl Stream {
             .finish_reason
             .ok_or(ResponseError::Malformed("message_stop without a stop reason"))?;
         if reason == "tool_calls" {
-            // A call whose end was not told. Of an answer that was cut it stays as it is: cut.
+            // Close the calls whose end was not sent. In a truncated answer they stay truncated.
             for block in std::mem::take(&mut self.open_blocks) {
                 self.close(block, out)?;
             }
@@ -304,14 +306,14 @@ impl Stream {
     }
 }
 
-/// Text of the answer, if it is any.
+/// Writes text of the answer unless it is empty.
 fn write_text(chunks: &Chunks, text: JsonText<'_>, out: &mut Vec<u8>) {
     if !text.is_empty() {
         chunks.write_text(text.raw(), None, out);
     }
 }
 
-/// Reasoning, or a fragment of it.
+/// Writes reasoning, or a fragment of it.
 fn write_reasoning(chunks: &Chunks, said: &BlockContent<'_>, number: u64, out: &mut Vec<u8>) {
     let read = match *said {
         BlockContent::Thinking { thinking, signature } => {
@@ -330,13 +332,14 @@ fn write_reasoning(chunks: &Chunks, said: &BlockContent<'_>, number: u64, out: &
     );
 }
 
-/// Says that the answer failed.
+/// Writes the error that ends the stream.
 fn write_failure(error: &[u8], out: &mut Vec<u8>) -> StreamStatus {
     write_data(out, |out| write_error(None, error, out));
     StreamStatus::Failed
 }
 
-/// The input that a call's begin tells, which at Anthropic is always an empty object with the input in fragments behind it.
+/// Returns the input sent with a call's start. At Anthropic it is always an empty object, followed by the input in
+/// fragments.
 fn initial_input(block: &Block<'_>) -> Result<Option<Box<str>>, ResponseError> {
     match block.input.map(|input| input.get()) {
         None | Some("{}") => Ok(None),

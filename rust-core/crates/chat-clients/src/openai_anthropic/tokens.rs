@@ -3,7 +3,7 @@ use serde::Deserialize;
 use proofgate_dialect::Usage;
 use proofgate_dialect::json::write_number;
 
-/// Anthropic's count of tokens, as far as it is known: a whole one, or what a streamed answer has said so far.
+/// Anthropic's token counts as far as they are known: of a whole answer, or what a stream has reported so far.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 pub(super) struct Tokens {
     input_tokens: Option<u64>,
@@ -19,8 +19,7 @@ struct OutputTokensDetails {
 }
 
 impl Tokens {
-    /// Takes what a later event says. Its numbers are cumulative: each replaces the one before, and what it does not name
-    /// stays.
+    /// Applies a later event. Its numbers are cumulative: each replaces the previous one, and absent ones are kept.
     pub(super) fn update(&mut self, later: Tokens) {
         self.input_tokens = later.input_tokens.or(self.input_tokens);
         self.cache_creation_input_tokens = later
@@ -31,7 +30,7 @@ impl Tokens {
         self.output_tokens_details = later.output_tokens_details.or(self.output_tokens_details);
     }
 
-    /// The count in parts. Anthropic's `input_tokens` are without those of the cache.
+    /// Returns the usage. Anthropic's `input_tokens` exclude the tokens of the cache.
     pub(super) fn usage(&self) -> Usage {
         let cache_read = self.cache_read_input_tokens.unwrap_or(0);
         let cache_write = self.cache_creation_input_tokens.unwrap_or(0);

@@ -6,7 +6,7 @@ use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::object::Flag;
 use proofgate_dialect::schema::{write_arguments, write_for_claude};
 
-/// Writes the members `tools` and `tool_choice`, a comma before each.
+/// Writes the members `tools` and `tool_choice`, each with a comma before it.
 pub(super) fn write(
     chat: &ChatRequest<'_>,
     losses: &mut DroppedFields,

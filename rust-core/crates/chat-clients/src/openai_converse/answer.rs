@@ -10,7 +10,7 @@ use proofgate_dialect::json_text::inside_quotes as inner;
 use proofgate_dialect::reasoning_details::{ENCRYPTED, TEXT};
 use proofgate_dialect::{RequestContext, ResponseError, Usage};
 
-/// An answer of Converse, as far as it has a counterpart. Source: botocore 1.44.5, shape `ConverseResponse`.
+/// An answer of Converse, reduced to what has a counterpart. Source: botocore 1.44.5, shape `ConverseResponse`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ConverseResponse<'b> {
@@ -55,7 +55,7 @@ struct ToolUse<'b> {
     name: &'b RawValue,
     #[serde(borrow)]
     input: Option<&'b RawValue>,
-    /// `server_tool_use` of a call that the provider ran itself.
+    /// `server_tool_use` for a call that the provider ran itself.
     #[serde(borrow, rename = "type")]
     kind: Option<&'b RawValue>,
 }
@@ -89,12 +89,13 @@ struct CitedText<'b> {
     text: Option<&'b RawValue>,
 }
 
-/// Appends a chat completion, of an answer of Converse.
+/// Appends the chat completion for an answer of Converse.
 ///
-/// `created` is in Unix seconds. Converse gives an answer no id in its body; the completion's is a hash of the answer.
+/// `created` is in Unix seconds. Converse's answers have no id in their body, so the completion's id is a hash of the
+/// answer.
 ///
 /// # Errors
-/// [`ResponseError::Malformed`] if it is no such answer. Nothing is appended then.
+/// Returns [`ResponseError::Malformed`] if it is not such an answer. Nothing is appended then.
 pub fn translate_response(
     body: &[u8],
     asked: &RequestContext,
@@ -159,7 +160,7 @@ fn write_completion(
     Ok(usage)
 }
 
-/// An id for a completion, which Converse gives none.
+/// Returns an id for a completion, because Converse has none.
 pub(super) fn completion_id(created: u64, said: &[u8]) -> String {
     let hash = fnv1a(created.to_be_bytes().into_iter().chain(said.iter().copied()));
     format!("chatcmpl-{hash:016x}")
@@ -173,7 +174,7 @@ fn texts<'t, 'b>(block: &'t Block<'b>) -> impl Iterator<Item = &'b RawValue> + u
     block.text.into_iter().chain(cited.filter_map(|part| part.text))
 }
 
-/// Writes texts as one string; if there are none, `null` or an empty one.
+/// Writes texts as one string; without texts, `null` or an empty string.
 fn write_texts<'b>(
     out: &mut Vec<u8>,
     texts: impl Iterator<Item = &'b RawValue>,

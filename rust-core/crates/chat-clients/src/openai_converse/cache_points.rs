@@ -1,4 +1,4 @@
-//! Cache points: ends of prefixes that may be cached.
+//! Cache points, which end a prefix that may be cached.
 
 use serde_json::value::RawValue;
 
@@ -6,11 +6,11 @@ use proofgate_dialect::json::write_all;
 use proofgate_dialect::object::{Word, object};
 
 object! {
-    /// Anthropic's mark of a prefix that may be cached, which clients send to OpenAI's API too.
+    /// Anthropic's mark for a prefix that may be cached, which clients send to OpenAI's API too.
     CacheControl { ttl: Word<'b> }
 }
 
-/// How long a prefix is cached, as a field of a cache point.
+/// Returns the lifetime of a cached prefix, as a field of a cache point.
 pub(super) fn ttl(control: Option<&RawValue>) -> &'static str {
     let control: Option<CacheControl<'_>> =
         control.and_then(|control| serde_json::from_str(control.get()).ok());
@@ -21,7 +21,7 @@ pub(super) fn ttl(control: Option<&RawValue>) -> &'static str {
     }
 }
 
-/// Writes the end of a prefix that may be cached.
+/// Writes a cache point.
 pub(super) fn write_cache_point(ttl: &str, out: &mut Vec<u8>) {
     write_all(out, &[r#"{"cachePoint":{"type":"default""#, ttl, "}}"]);
 }

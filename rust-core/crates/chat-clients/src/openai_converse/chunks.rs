@@ -5,7 +5,7 @@ use proofgate_dialect::json::write_all;
 use proofgate_dialect::json::write_string;
 use proofgate_dialect::{RequestContext, Usage, write_data};
 
-/// What all chunks of a completion have in common.
+/// Writes the chunks of a completion, and keeps their common prefix.
 #[derive(Debug)]
 pub(super) struct Chunks {
     model: String,
@@ -25,13 +25,13 @@ impl Chunks {
         }
     }
 
-    /// Whether a chunk has been written.
+    /// Returns whether a chunk has been written.
     pub(super) fn has_started(&self) -> bool {
         !self.prefix.is_empty()
     }
 
-    /// Writes the first chunk, which names the role. Converse gives a completion no id: it has the hash of the provider's first
-    /// event, so that two that begin alike in the same second have the same.
+    /// Writes the first chunk, which names the role. Converse's answers have no id, so the id is a hash of the provider's
+    /// first event; two answers with the same start in the same second have the same id.
     pub(super) fn write_start(&mut self, first_event: &[u8], out: &mut Vec<u8>) {
         let head = &mut self.prefix;
         write_all(
@@ -49,12 +49,12 @@ impl Chunks {
         self.write_delta(out, &[r#""role":"assistant","content":"""#]);
     }
 
-    /// Writes a chunk with what is new: the fields of its `delta`, in parts.
+    /// Writes a chunk with the fields of its `delta`, given in pieces.
     pub(super) fn write_delta(&self, out: &mut Vec<u8>, fields: &[&str]) {
         self.write_choice(out, fields, None);
     }
 
-    /// Writes the chunk that says why the answer ends.
+    /// Writes the chunk with the finish reason.
     pub(super) fn write_finish(&self, out: &mut Vec<u8>, finish: FinishReason) {
         self.write_choice(out, &[], Some(finish));
     }
@@ -81,7 +81,7 @@ impl Chunks {
         });
     }
 
-    /// Writes the chunk with the usage, if the client asked for it, and the stream's end.
+    /// Writes the chunk with the usage, if the client asked for it, and the end of the stream.
     pub(super) fn write_end(&self, out: &mut Vec<u8>, usage: &Usage) {
         if self.include_usage {
             write_data(out, |out| {

@@ -1,9 +1,9 @@
 use crate::chat_error::{ErrorMessage, write_error};
 use proofgate_dialect::bedrock_error::{BedrockError, ErrorBody};
 
-/// Appends OpenAI's error body for one of Converse.
+/// Appends OpenAI's error body for an error of Converse.
 ///
-/// `kind` is the value of `x-amzn-errortype`, if the answer has one. The status is the provider's, and also tells what it is if
+/// `kind` is the value of `x-amzn-errortype`, if the answer has one. `status` is the provider's, and determines the error if
 /// neither the header nor the body does.
 pub fn translate_error(status: u16, kind: Option<&str>, body: &[u8], out: &mut Vec<u8>) {
     let said = ErrorBody::parse(body);
@@ -11,17 +11,17 @@ pub fn translate_error(status: u16, kind: Option<&str>, body: &[u8], out: &mut V
     write(out, error, &said);
 }
 
-/// Appends OpenAI's error object for an exception within a stream, of its `:exception-type` and its payload.
+/// Appends OpenAI's error object for an exception in a stream, given its `:exception-type` and its payload.
 pub(super) fn write_exception(out: &mut Vec<u8>, name: &str, data: &[u8]) {
     write(out, BedrockError::from_name(name, 500), &ErrorBody::parse(data));
 }
 
-/// Appends OpenAI's error object for output of the model that the provider could not read.
+/// Appends OpenAI's error object for model output that the provider could not read.
 pub(super) fn write_malformed(out: &mut Vec<u8>) {
     write(out, BedrockError::ModelError, &ErrorBody::default());
 }
 
-/// What OpenAI's API calls it: its type and its code.
+/// Returns the error's type and code in OpenAI's API.
 fn openai_names(error: BedrockError) -> (&'static str, Option<&'static str>) {
     match error {
         BedrockError::Invalid | BedrockError::Refused => ("invalid_request_error", None),

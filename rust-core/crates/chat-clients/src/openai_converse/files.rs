@@ -1,17 +1,18 @@
 use std::collections::HashMap;
 
-/// Characters that a document's name may have in Converse.
+/// Maximum number of characters in the name of a document at Converse.
 const MAX_NAME_CHARS: usize = 200;
 
-/// Names of documents: Converse refuses one that stands twice in a request.
+/// The names of documents: Converse refuses a name that occurs twice in a request.
 #[derive(Default)]
 pub(super) struct DocumentNames {
-    /// The number that each name was last given, one of its own.
+    /// The number last assigned for each name.
     assigned: HashMap<String, u32>,
 }
 
 impl DocumentNames {
-    /// The name of a file without its extension and without characters that Converse refuses, with a number if need be.
+    /// Returns the name of a file without its extension and the characters that Converse refuses, with a number if it is
+    /// taken.
     pub(super) fn unique_name(&mut self, file_name: &str) -> String {
         let stem = sanitize(file_name.rsplit_once('.').map_or(file_name, |(stem, _)| stem));
         let Some(mut number) = self.assigned.get(&stem).copied() else {
@@ -31,7 +32,7 @@ impl DocumentNames {
     }
 }
 
-/// Letters, digits, hyphens and brackets, with one blank between words.
+/// Keeps letters, digits, hyphens and brackets, with one space between words.
 fn sanitize(stem: &str) -> String {
     let is_allowed = |char: char| char.is_ascii_alphanumeric() || "-()[]".contains(char);
     let spaced: String = stem

@@ -13,16 +13,16 @@ use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::write_all;
 use proofgate_dialect::json_text::JsonText;
 
-/// What is kept while the messages of a request are written.
+/// The state while the messages of a request are written.
 struct Conversation<'o> {
     turns: TurnWriter<'o>,
     names: DocumentNames,
-    /// Whether what the user says in the turn at hand has documents, and whether it has text.
+    /// Whether the current user turn has documents, and whether it has text.
     has_documents: bool,
     has_text: bool,
 }
 
-/// Writes `messages`; what system and developer messages say goes to `system` as blocks, a comma behind each.
+/// Writes `messages`. System and developer messages are written to `system` as blocks, each followed by a comma.
 pub(super) fn write(
     chat: &ChatRequest<'_>,
     is_claude: bool,
@@ -99,7 +99,7 @@ impl Conversation<'_> {
         }
     }
 
-    /// Gives the user's documents a text, if they have none: Converse demands one beside them (Amazon Bedrock's API reference,
+    /// Adds a text to the user's documents if they have none: Converse requires one (Amazon Bedrock's API reference,
     /// Message: content).
     fn introduce_documents(&mut self) -> Result<(), UntranslatableRequest> {
         let is_alone = self.has_documents && !self.has_text;
@@ -154,7 +154,7 @@ impl Conversation<'_> {
         })
     }
 
-    /// Writes a result; a mark for the cache has no place within it and stands behind it.
+    /// Writes a tool result. A cache mark within it is moved after it, because it is not allowed inside.
     fn write_result(
         &mut self,
         message: &Message<'_>,
@@ -214,7 +214,7 @@ fn write_call(call: &ToolInvocation<'_, '_>, out: &mut Vec<u8>) -> Result<(), Un
     Ok(())
 }
 
-/// A tool call's id as Converse allows it (`[a-zA-Z0-9_.:-]{1,64}`).
+/// Returns a tool call's id in the form that Converse allows (`[a-zA-Z0-9_.:-]{1,64}`).
 fn tool_use_id(id: &str) -> Cow<'_, str> {
     let is_allowed = |char: char| char.is_ascii_alphanumeric() || "_.:-".contains(char);
     sanitize_call_id(id, is_allowed, 64)
@@ -285,7 +285,7 @@ fn write_text(text: JsonText<'_>, out: &mut Vec<u8>) {
     write_all(out, &[r#"{"text":"#, text.raw(), "}"]);
 }
 
-/// The [`ttl`] of a cache that ends behind a part.
+/// Returns the [`ttl`] of a cache point after a part.
 fn part_ttl(piece: &ContentPart<'_>) -> Option<&'static str> {
     (piece.cache.is_some() || piece.breakpoint.is_some()).then(|| ttl(piece.cache))
 }

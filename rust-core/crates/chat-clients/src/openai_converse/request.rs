@@ -9,7 +9,7 @@ use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::schema::write_for_claude;
 use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
-/// What Converse has words for, beside what every provider has.
+/// The fields that Converse supports, in addition to those that every provider supports.
 const SUPPORTED_FIELDS: &[&str] = &[
     "stop",
     "service_tier",
@@ -22,10 +22,10 @@ const SUPPORTED_FIELDS: &[&str] = &[
     "tools[].function.strict",
 ];
 
-/// Appends the body of a request to Converse or ConverseStream, of that of a request for a chat completion.
+/// Appends the body of a Converse or ConverseStream request for a chat-completions request.
 ///
 /// # Errors
-/// [`UntranslatableRequest`] names the field that cannot be said to Converse; nothing is appended then.
+/// Returns [`UntranslatableRequest`] with the field that Converse cannot express; nothing is appended then.
 pub fn translate_request(
     body: &[u8],
     target: &Target<'_>,
@@ -49,7 +49,7 @@ fn write(
     if matches!(format, OutputFormat::Json) {
         write_all(&mut system, &[r#"{"text":""#, JSON_OBJECT, "\"},"]);
     }
-    // Each block has a comma behind it.
+    // Each block is followed by a comma.
     if system.pop().is_some() {
         write_all(out, &[r#","system":["#]);
         out.append(&mut system);
@@ -64,7 +64,7 @@ fn write(
     Ok(())
 }
 
-/// The fields of an object, and the object itself only if it has any.
+/// Writes the fields of an object, and the object itself only if it has any.
 struct Fields<'o> {
     out: &'o mut Vec<u8>,
     name: &'static str,
@@ -96,7 +96,7 @@ impl<'o> Fields<'o> {
     }
 }
 
-/// Writes `inferenceConfig` if there is any.
+/// Writes `inferenceConfig` unless it is empty.
 fn write_inference(
     chat: &ChatRequest<'_>,
     model: &str,
@@ -122,15 +122,15 @@ fn write_inference(
     Ok(())
 }
 
-/// Writes a budget of thought as `additionalModelRequestFields`, a comma before it, for a model that takes that; returns the
-/// effort of a model that takes one.
+/// Writes a thinking budget as `additionalModelRequestFields`, with a comma before it, for a model that takes a budget.
+/// Returns the effort for a model that takes an effort.
 fn write_thinking<'b>(
     chat: &ChatRequest<'b>,
     model: &str,
     losses: &mut DroppedFields,
     out: &mut Vec<u8>,
 ) -> Result<Option<&'b str>, UntranslatableRequest> {
-    // Without a limit of the client's the model has its own, which is above every budget.
+    // Without a limit from the client the model uses its own, which is above every budget.
     let most = chat.max_tokens(losses)?.map_or(u64::MAX, |(_, _, most)| most);
     match thinking_setting(chat, model, most, false, losses)? {
         ThinkingSetting::Level(level) => return Ok(Some(level)),
@@ -164,7 +164,7 @@ fn write_tier(
     }
 }
 
-/// Writes `outputConfig` if there is any. An instruction asks for JSON without a schema.
+/// Writes `outputConfig` unless it is empty. JSON without a schema is requested by an instruction.
 fn write_output(format: &OutputFormat<'_, '_>, model: &str, effort: Option<&str>, out: &mut Vec<u8>) {
     let mut fields = Fields::new("outputConfig", out);
     if let OutputFormat::Schema(described, schema) = format {
@@ -189,7 +189,7 @@ fn write_output(format: &OutputFormat<'_, '_>, model: &str, effort: Option<&str>
     fields.close();
 }
 
-/// Whether a model is known to be one of Anthropic's.
+/// Returns whether a model is known to be one of Anthropic's.
 fn is_claude(model: &str) -> bool {
     model.contains("anthropic.") || model.contains("claude")
 }

@@ -12,18 +12,18 @@ use proofgate_dialect::json_text::inside_quotes as inner;
 use proofgate_dialect::reasoning_details::{ENCRYPTED, TEXT};
 use proofgate_dialect::{EventKind, RequestContext, ResponseError, StreamStatus, Usage, write_data};
 
-/// Tool calls of an answer that may be open at the same time. Nothing else is kept of a stream but numbers.
+/// Maximum number of open tool calls in an answer. All other state of a stream is numbers.
 pub const MAX_OPEN_TOOL_CALLS: usize = 128;
 
-/// A streamed answer of ConverseStream in the chunks of a chat completion.
+/// Translates a streamed answer of ConverseStream to chunks of a chat completion.
 #[derive(Debug)]
 pub struct Stream {
     chunks: Chunks,
     open_calls: Vec<OpenCall>,
-    /// How many tool calls and how many blocks of reasoning there were.
+    /// The number of tool calls and of reasoning blocks so far.
     call_count: usize,
     reasoning_count: usize,
-    /// The index of the block of reasoning that came last.
+    /// The index of the last reasoning block.
     last_reasoning_block: Option<u64>,
     is_truncated: bool,
     stopped: bool,
@@ -35,13 +35,13 @@ pub struct Stream {
 struct OpenCall {
     /// Its index among the blocks of the answer.
     block_index: u64,
-    /// Its index among the client's tool calls; `None` of a call that the provider runs itself.
+    /// Its index among the client's tool calls; `None` for a call that the provider runs itself.
     call_index: Option<usize>,
     arguments: Nesting,
 }
 
 impl Stream {
-    /// The begin of an answer. `created` is in Unix seconds.
+    /// Creates a stream at the start of an answer. `created` is in Unix seconds.
     #[must_use]
     pub fn new(asked: &RequestContext, created: u64) -> Self {
         Stream {
@@ -57,12 +57,12 @@ impl Stream {
         }
     }
 
-    /// Takes one frame of the provider, its name and payload, and appends the events that the client expects. What comes behind
-    /// the end says nothing.
+    /// Takes one frame of the provider, with its name and payload, and appends the client's events. Frames after the end are
+    /// ignored.
     ///
     /// # Errors
-    /// [`ResponseError::Malformed`] for an event that is not of its type, [`ResponseError::TooLarge`] for more than
-    /// [`MAX_OPEN_TOOL_CALLS`].
+    /// Returns [`ResponseError::Malformed`] for an event that does not match its type, and [`ResponseError::TooLarge`] for
+    /// more than [`MAX_OPEN_TOOL_CALLS`] open calls.
     pub fn event(
         &mut self,
         kind: EventKind,
@@ -86,10 +86,10 @@ impl Stream {
         Ok(step)
     }
 
-    /// The provider's stream has ended.
+    /// Handles the end of the provider's stream.
     ///
     /// # Errors
-    /// [`ResponseError::Failed`] unless [`Step::Finished`] was returned before.
+    /// Returns [`ResponseError::Failed`] unless [`StreamStatus::Finished`] was returned before.
     pub fn finish(&mut self, _out: &mut Vec<u8>) -> Result<(), ResponseError> {
         match self.final_step {
             Some(StreamStatus::Finished) => Ok(()),
@@ -97,7 +97,7 @@ impl Stream {
         }
     }
 
-    /// The usage, once the provider has told it.
+    /// Returns the usage, once the provider has reported it.
     #[must_use]
     pub fn usage(&self) -> Option<Usage> {
         self.usage
@@ -130,7 +130,7 @@ impl Stream {
         Ok(StreamStatus::InProgress)
     }
 
-    /// Only tool calls and images have a start.
+    /// Handles the start of a block; only tool calls and images have one.
     fn handle_block_start(&mut self, event: &BlockStart<'_>, out: &mut Vec<u8>) -> Result<(), ResponseError> {
         let Some(tool) = &event.start.tool_use else {
             return Ok(());
@@ -265,7 +265,7 @@ impl Stream {
         }
     }
 
-    /// A call without arguments has an empty object of them.
+    /// Ends a call. A call without arguments gets an empty object as its arguments.
     fn close(&mut self, open: &OpenCall, out: &mut Vec<u8>) {
         let Some(call) = open.call_index else { return };
         if !open.arguments.has_started() {
@@ -284,7 +284,7 @@ impl Stream {
         }
         self.stopped = true;
         let finish = FinishReason::from_stop_reason(string_contents(event.stop_reason)?, self.call_count > 0);
-        // Arguments may be cut short where the whole answer is, and nowhere else.
+        // Arguments may be truncated only if the whole answer is.
         if self.is_truncated && !matches!(finish.reason, "length" | "content_filter") {
             write_data(out, write_malformed);
             return Ok(StreamStatus::Failed);
@@ -322,7 +322,7 @@ fn parse<'b, T: Deserialize<'b>>(data: &'b [u8]) -> Result<T, ResponseError> {
     serde_json::from_slice(data).map_err(|_| ResponseError::Malformed("an event does not match its type"))
 }
 
-/// What stands between the quotes of a string.
+/// Returns the contents of a string, without its quotes.
 fn string_contents(value: &RawValue) -> Result<&str, ResponseError> {
     inner(value).ok_or(ResponseError::Malformed("a value is not a string"))
 }

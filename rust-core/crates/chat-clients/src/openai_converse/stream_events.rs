@@ -1,4 +1,4 @@
-//! Events of ConverseStream, as far as they have a counterpart. Source: botocore 1.44.5, shape `ConverseStreamOutput`.
+//! Events of ConverseStream that have a counterpart. Source: botocore 1.44.5, shape `ConverseStreamOutput`.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

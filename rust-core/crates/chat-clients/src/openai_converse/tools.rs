@@ -7,11 +7,11 @@ use proofgate_dialect::json::{write_all, write_member};
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::schema::{write_arguments, write_for_claude};
 
-/// What stands for the tools that a conversation with tool calls had, in a request that has none or may call none: Converse
-/// demands one (its error "The toolConfig field must be defined when using toolUse and toolResult content blocks").
+/// Replaces the tools of a conversation with tool calls if the request has none or may call none: Converse requires a tool
+/// (its error "The toolConfig field must be defined when using toolUse and toolResult content blocks").
 const PLACEHOLDER_TOOL_CONFIG: &str = r#","toolConfig":{"tools":[{"toolSpec":{"name":"no_tool_available","description":"There is no tool to call. Answer without one.","inputSchema":{"json":{"type":"object","properties":{}}}}}]}"#;
 
-/// Writes `toolConfig` if there are tools, or were any.
+/// Writes `toolConfig` if the request has tools or the conversation has tool calls.
 pub(super) fn write(
     chat: &ChatRequest<'_>,
     is_claude: bool,
@@ -20,7 +20,7 @@ pub(super) fn write(
 ) -> Result<(), UntranslatableRequest> {
     let mut tools = chat.read_tools(losses)?;
     tools.remove_disallowed();
-    // Converse has no choice that forbids tools: a request without them does.
+    // Converse has no tool choice that forbids calls, but a request without tools has the same effect.
     if tools.offered.is_empty() || matches!(tools.choice, ToolSelection::None) {
         if chat.has_calls() {
             write_all(out, &[PLACEHOLDER_TOOL_CONFIG]);
@@ -48,7 +48,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// The name of a tool, if Converse allows it.
+/// Returns the name of a tool, if Converse allows it.
 pub(super) fn tool_name(name: &str, path: impl Fn() -> String) -> Result<&str, UntranslatableRequest> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if !(1..=64).contains(&name.len()) || !name.bytes().all(allowed) {

@@ -2,7 +2,7 @@ use serde::Deserialize;
 
 use proofgate_dialect::Usage;
 
-/// `usage` of an answer. Each field counts tokens. Source: botocore 1.44.5, shape `TokenUsage`.
+/// The `usage` of an answer, in tokens. Source: botocore 1.44.5, shape `TokenUsage`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TokenUsage {
@@ -16,8 +16,8 @@ pub(super) struct TokenUsage {
 }
 
 impl From<&TokenUsage> for Usage {
-    /// `inputTokens` leaves out what was read from a cache or written to one. Where the total shows that a model counts these
-    /// in it, they are not added again.
+    /// Converts the usage. `inputTokens` excludes tokens read from or written to a cache. If the total shows that a model
+    /// includes them, they are not added again.
     fn from(said: &TokenUsage) -> Self {
         let cache_read = said.cache_read_input_tokens.unwrap_or(0);
         let cache_write = said.cache_write_input_tokens.unwrap_or(0);

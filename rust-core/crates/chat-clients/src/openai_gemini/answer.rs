@@ -5,17 +5,17 @@ use crate::openai_gemini::said::{CallIds, CandidateContent, write_joined, write_
 use proofgate_dialect::json::{write_number, write_string};
 use proofgate_dialect::{RequestContext, ResponseError, Usage};
 
-/// The longest id of an answer that is used, in bytes; an answer with a longer one counts as one without.
+/// The maximum length of an answer's id in bytes; a longer id is treated as absent.
 pub(super) const MAX_ID_BYTES: usize = 256;
 
 /// Appends a whole answer of `generateContent` as a chat completion.
 ///
-/// `created` is the time in seconds since 1970. Without an id of the provider's, ids are made of it. The usage is zero, and
-/// not written, if the provider named none.
+/// `created` is the time in seconds since 1970; ids are derived from it if the provider sends none. Without a reported usage
+/// the usage is zero, and not written.
 ///
 /// # Errors
-/// [`ResponseError::Malformed`] when it is no answer, or one that has not ended; [`ResponseError::Failed`] when it is an error. Nothing is
-/// appended then.
+/// Returns [`ResponseError::Malformed`] if it is not an answer, or has not ended, and [`ResponseError::Failed`] if it is an
+/// error. Nothing is appended then.
 pub fn translate_response(
     body: &[u8],
     asked: &RequestContext,
@@ -95,7 +95,7 @@ fn write_choice(
     Ok(())
 }
 
-/// The one choice of an answer to a prompt that was not let through.
+/// Appends the single choice of an answer to a blocked prompt.
 fn write_blocked(out: &mut Vec<u8>) {
     out.extend_from_slice(
         br#"{"index":0,"message":{"role":"assistant","content":"","refusal":null},"logprobs":null"#,
@@ -109,7 +109,7 @@ pub(super) fn parse(body: &[u8]) -> Result<GenerateContentResponse<'_>, Response
     serde_json::from_str(text).map_err(|_| ResponseError::Malformed("it is not a JSON answer"))
 }
 
-/// What tells an answer from others, as the inside of a JSON string.
+/// Returns an identifier of the answer, as the contents of a JSON string.
 pub(super) fn response_id(generated: &GenerateContentResponse<'_>, created: u64) -> String {
     let id = generated.response_id.and_then(|id| string_contents(id).ok());
     match id.filter(|id| (1..=MAX_ID_BYTES).contains(&id.len())) {
@@ -118,7 +118,7 @@ pub(super) fn response_id(generated: &GenerateContentResponse<'_>, created: u64)
     }
 }
 
-/// Appends an answer or chunk up to its choices.
+/// Appends an answer or chunk up to its `choices`.
 pub(super) fn write_head(id: &str, object: &str, created: u64, model: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(br#"{"id":"chatcmpl-"#);
     out.extend_from_slice(id.as_bytes());

@@ -1,11 +1,11 @@
-//! OpenAI's embeddings, and those of Google's Gemini.
+//! Translates between OpenAI's embeddings and those of Google's Gemini.
 //!
-//! A client of OpenAI's API is answered by `batchEmbedContents`: one request for each text, in their order. What cannot pass:
-//! texts that are there as the numbers of their tokens. A client of Google's API is passed on, but for the name of the model,
-//! which stands in each of its requests and not in the path alone.
+//! A request of OpenAI's API becomes a `batchEmbedContents` request: one entry for each text, in the same order. Texts given
+//! as token numbers are not supported. A request of Google's API passes, except for the model's name, which is in each of
+//! its entries and not only in the path.
 //!
-//! Sources: openai 3.54.0 (`resources/embeddings.py`, which asks for base64 unless it is told otherwise), google-genai 3.4.0
-//! (`models.py`), the discovery document of generativelanguage v1beta, revision 20260529.
+//! Sources: openai 3.54.0 (`resources/embeddings.py`, which requests base64 by default), google-genai 3.4.0 (`models.py`),
+//! the discovery document of generativelanguage v1beta, revision 20260529.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -16,16 +16,17 @@ use proofgate_dialect::field::{DroppedFields, Field};
 use proofgate_dialect::json::{write_number, write_string};
 use proofgate_dialect::{RequestContext, ResponseError, Target, UntranslatableRequest, Usage};
 
-/// Most texts of a request, as OpenAI's API has it: each becomes a request that names the model.
+/// The maximum number of texts in a request, as in OpenAI's API; each becomes an entry that names the model.
 pub const MAX_TEXTS: usize = 2048;
 
 const TOO_MANY_TEXTS: &str = "It may have at most 2048 elements.";
 const TOKENS_UNSUPPORTED: &str = "The provider accepts text only, not token ids.";
 
-/// Appends the body of `batchEmbedContents` that says what a body of `POST /v1/embeddings` says.
+/// Appends the body of `batchEmbedContents` for a body of `POST /v1/embeddings`.
 ///
 /// # Errors
-/// [`UntranslatableRequest`] when the body is no such request, or asks for what Gemini has no word for. Nothing is appended then.
+/// Returns [`UntranslatableRequest`] if the body is not such a request, or asks for something that Gemini does not support.
+/// Nothing is appended then.
 pub fn translate_request(
     body: &[u8],
     target: &Target<'_>,
@@ -83,7 +84,7 @@ pub fn translate_request(
     Ok(asked)
 }
 
-/// The texts of an input, as they stand in the body.
+/// Returns the texts of an input, as they appear in the body.
 fn texts<'b>(input: &Field<'b, '_>) -> Result<Vec<&'b str>, UntranslatableRequest> {
     if input.is_string() {
         return Ok(vec![input.literal()?]);
@@ -130,11 +131,11 @@ struct Counted {
     total_token_count: Option<u64>,
 }
 
-/// Appends an answer of `batchEmbedContents` as the list of OpenAI's API. `prompt_tokens`: about how many the texts have, which
-/// stands in the answer where the provider counts none.
+/// Appends an answer of `batchEmbedContents` as the list of OpenAI's API. `prompt_tokens` is an estimate for the texts,
+/// written if the provider reports no count.
 ///
 /// # Errors
-/// [`ResponseError::Malformed`] when it is no such answer. Nothing is appended then.
+/// Returns [`ResponseError::Malformed`] if it is not such an answer. Nothing is appended then.
 pub fn translate_response(
     body: &[u8],
     asked: &RequestContext,
@@ -188,7 +189,7 @@ fn write_embeddings(
     })
 }
 
-/// The numbers with their digits.
+/// Writes the numbers with unchanged digits.
 fn write_numbers(values: &[&RawValue], out: &mut Vec<u8>) -> Result<(), ResponseError> {
     out.push(b'[');
     for (position, value) in values.iter().enumerate() {
@@ -202,7 +203,7 @@ fn write_numbers(values: &[&RawValue], out: &mut Vec<u8>) -> Result<(), Response
     Ok(())
 }
 
-/// The numbers as clients of OpenAI's read them from base64: four bytes each (IEEE 754 binary32), the lowest first.
+/// Writes the numbers in base64 as OpenAI's clients read them: four bytes each (IEEE 754 binary32), little-endian.
 fn write_base64(values: &[&RawValue], out: &mut Vec<u8>) -> Result<(), ResponseError> {
     let mut bytes = Vec::with_capacity(values.len().saturating_mul(4));
     for value in values {
@@ -221,11 +222,12 @@ fn parse_number(value: &RawValue) -> Result<f32, ResponseError> {
     ))
 }
 
-/// Appends a body of `batchEmbedContents` with the provider's name of the model in each of its requests. `asked_for`: the
-/// client's, which the path has.
+/// Appends a body of `batchEmbedContents` with the provider's model name in each of its entries. `asked_for` is the client's
+/// model name, from the path.
 ///
 /// # Errors
-/// [`UntranslatableRequest`] when the body has no requests, or one is for another model than the path names. Nothing is appended then.
+/// Returns [`UntranslatableRequest`] if the body has no entries, or one has another model than the path. Nothing is appended
+/// then.
 pub fn rename_model(
     body: &[u8],
     asked_for: &str,

@@ -6,7 +6,7 @@ use crate::openai_gemini::generated::string_contents;
 
 const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
 
-/// A body that says what went wrong.
+/// A body that reports an error.
 #[derive(Deserialize)]
 struct ErrorReport<'b> {
     #[serde(borrow)]
@@ -33,17 +33,16 @@ struct Detail<'b> {
     retry_delay: Option<&'b RawValue>,
 }
 
-/// Appends what the provider says of a failure as OpenAI's API says it.
+/// Appends the provider's error as an error of OpenAI's API.
 ///
-/// Its `message` is the provider's own; a body that is not Google's error gives one made of `status`, the status of the HTTP
-/// answer.
+/// Its `message` is the provider's own. If the body is not Google's error, the message is derived from the HTTP `status`.
 pub fn translate_error(status: u16, body: &[u8], out: &mut Vec<u8>) {
     let report = read(body);
     write(status, report.and_then(|report| report.message), out);
 }
 
-/// For how many seconds the provider wants no further request, rounded up; `None` if it does not say. Google says so here and
-/// not in a header.
+/// Returns the number of seconds to wait before a retry, rounded up; `None` if the provider names none. Google sends it here
+/// instead of in a header.
 pub fn retry_after(body: &[u8]) -> Option<u64> {
     let details: Vec<Detail<'_>> = serde_json::from_str(read(body)?.details?.get()).ok()?;
     let is_retry = |detail: &&Detail<'_>| {
@@ -55,7 +54,7 @@ pub fn retry_after(body: &[u8]) -> Option<u64> {
     parse_seconds(string_contents(delay).ok()?)
 }
 
-/// Reads a duration as protobuf's JSON has it: seconds with at most nine decimals, and an `s`.
+/// Parses a duration in protobuf's JSON: seconds with at most nine decimals, and an `s`.
 fn parse_seconds(duration: &str) -> Option<u64> {
     let number = duration.strip_suffix('s')?;
     let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
@@ -67,7 +66,7 @@ fn parse_seconds(duration: &str) -> Option<u64> {
     whole.parse::<u64>().ok()?.checked_add(part)
 }
 
-/// Appends the error of a failure that was reported in the middle of a stream, by the status in the report.
+/// Appends an error reported in the middle of a stream, by the status in the report.
 pub(super) fn write_reported(body: &[u8], out: &mut Vec<u8>) {
     let report = read(body);
     let code = report.as_ref().and_then(|report| report.code);
@@ -112,7 +111,7 @@ fn write(status: u16, message: Option<&RawValue>, out: &mut Vec<u8>) {
     write_error(out, message, kind, code);
 }
 
-/// The error of a body: an object, or as Google's endpoint for OpenAI's clients has it, an array of one.
+/// Reads the error in a body: an object or, from Google's endpoint for OpenAI's clients, an array of one.
 fn read(body: &[u8]) -> Option<Status<'_>> {
     let text = std::str::from_utf8(body).ok()?;
     let report = if text.trim_start().starts_with('[') {

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use proofgate_dialect::{ResponseError, Usage};
 
-/// A `GenerateContentResponse`: a whole answer, or an event of a streamed one. Strings are kept as the JSON that they are.
+/// A `GenerateContentResponse`: a whole answer, or an event of a streamed one. Strings are kept as raw JSON.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct GenerateContentResponse<'b> {
@@ -15,7 +15,7 @@ pub(super) struct GenerateContentResponse<'b> {
     pub usage_metadata: Option<UsageMetadata>,
     #[serde(borrow)]
     pub response_id: Option<&'b RawValue>,
-    /// What the provider sends in place of an answer when it failed after its head was sent.
+    /// Sent by the provider instead of an answer if it failed after its response headers were sent.
     pub error: Option<IgnoredAny>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Part<'b> {
     pub file_data: Option<FileData<'b>>,
 }
 
-/// Data in the answer itself, in base64.
+/// Inline data in base64.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct InlineData<'b> {
@@ -63,7 +63,7 @@ pub(super) struct InlineData<'b> {
     pub data: Option<&'b RawValue>,
 }
 
-/// Data at an address.
+/// Data at a URL.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FileData<'b> {
@@ -82,7 +82,7 @@ pub(super) struct FunctionCall<'b> {
     pub name: Option<&'b RawValue>,
     #[serde(borrow)]
     pub args: Option<&'b RawValue>,
-    /// Fragments of the arguments, which come only when they are asked for.
+    /// Fragments of the arguments, which are sent only on request.
     pub partial_args: Option<IgnoredAny>,
     pub will_continue: Option<bool>,
 }
@@ -118,33 +118,33 @@ pub(super) struct Token<'b> {
     pub log_probability: Option<&'b RawValue>,
 }
 
-/// Tokens so far. Every event has those of the whole answer up to it, so that a later one replaces an earlier.
+/// Tokens so far. Every event has the totals up to it, so a later one replaces an earlier one.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UsageMetadata {
-    /// Those read from a cache included.
+    /// Includes tokens read from a cache.
     prompt_token_count: Option<u64>,
     cached_content_token_count: Option<u64>,
     tool_use_prompt_token_count: Option<u64>,
-    /// Thoughts not included.
+    /// Excludes thoughts.
     candidates_token_count: Option<u64>,
     thoughts_token_count: Option<u64>,
     total_token_count: Option<u64>,
 }
 
-/// Why a candidate ended.
+/// The reason why a candidate ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FinishReason {
-    /// At its end. Gemini says so of function calls as well.
+    /// A normal end. Gemini reports it after function calls too.
     Stop,
     Length,
     Filtered,
-    /// In a way that OpenAI's API has no word for, as Gemini calls it.
+    /// An end without a counterpart in OpenAI's API, with Gemini's name.
     Abnormal(&'static str),
 }
 
 impl FinishReason {
-    /// OpenAI's `finish_reason`.
+    /// Returns OpenAI's `finish_reason`.
     pub fn openai_name(self, has_calls: bool) -> &'static str {
         match self {
             FinishReason::Stop if has_calls => "tool_calls",
@@ -154,7 +154,7 @@ impl FinishReason {
         }
     }
 
-    /// Appends a choice's `finish_reason`, and Gemini's own where that says more.
+    /// Appends a choice's `finish_reason`, and Gemini's own if it is more specific.
     pub fn write(self, has_calls: bool, out: &mut Vec<u8>) {
         out.extend_from_slice(br#","finish_reason":""#);
         out.extend_from_slice(self.openai_name(has_calls).as_bytes());
@@ -168,10 +168,10 @@ impl FinishReason {
 }
 
 impl Candidate<'_> {
-    /// Why it ended; `None` while it has not.
+    /// Returns the reason why it ended; `None` if it has not ended.
     ///
     /// # Errors
-    /// [`ResponseError::Malformed`] when the reason is no word.
+    /// Returns [`ResponseError::Malformed`] if the reason is not a word.
     pub fn parse_finish_reason(&self) -> Result<Option<FinishReason>, ResponseError> {
         let Some(reason) = self.finish_reason else {
             return Ok(None);
@@ -192,14 +192,14 @@ impl Candidate<'_> {
             | "IMAGE_OTHER" => FinishReason::Filtered,
             reason => match ABNORMAL_REASONS.iter().find(|known| **known == reason) {
                 Some(known) => FinishReason::Abnormal(known),
-                // A reason of a later version: the answer has ended, and nothing says that it failed.
+                // A reason of a later version: the answer has ended, and there is no sign of a failure.
                 None => FinishReason::Stop,
             },
         }))
     }
 }
 
-/// Ends at which the model, and not a filter, went wrong.
+/// Reasons caused by the model and not by a filter.
 const ABNORMAL_REASONS: [&str; 9] = [
     "MALFORMED_FUNCTION_CALL",
     "MALFORMED_RESPONSE",
@@ -213,7 +213,7 @@ const ABNORMAL_REASONS: [&str; 9] = [
 ];
 
 impl GenerateContentResponse<'_> {
-    /// Whether the prompt was not let through to the model.
+    /// Returns whether the prompt was blocked.
     pub fn is_blocked(&self) -> bool {
         let reason = self
             .prompt_feedback
@@ -224,7 +224,7 @@ impl GenerateContentResponse<'_> {
 }
 
 impl UsageMetadata {
-    /// Takes what a later event says.
+    /// Applies a later event.
     pub fn update(&mut self, later: &UsageMetadata) {
         for (now, later) in [
             (&mut self.prompt_token_count, later.prompt_token_count),
@@ -244,9 +244,9 @@ impl UsageMetadata {
         }
     }
 
-    /// Tokens as they are counted here; `None` if none were named.
+    /// Returns the usage; `None` if no counts were reported.
     ///
-    /// Some models count thoughts only in the total: what prompt and candidates leave of it is reasoning.
+    /// Some models count thoughts only in the total. The rest of the total after prompt and candidates is reasoning.
     pub fn usage(&self) -> Option<Usage> {
         let prompt = self.prompt_token_count;
         prompt
@@ -269,7 +269,7 @@ impl UsageMetadata {
     }
 }
 
-/// What stands between the quotes of a string, escapes as they are.
+/// Returns the contents of a string without its quotes, with escapes unchanged.
 pub(super) fn string_contents(string: &RawValue) -> Result<&str, ResponseError> {
     let text = string
         .get()

@@ -10,12 +10,12 @@ use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::object::object;
 use proofgate_dialect::reasoning_details::read_gemini;
 
-/// What Google documents for calls that have no signature, because another model made them or a client lost it
+/// The value that Google documents for calls without a signature, because another model made them or a client lost it
 /// (ai.google.dev, Thought signatures, FAQ).
 const NO_SIGNATURE: &str = r#""skip_thought_signature_validator""#;
 
 object! {
-    /// What Google's endpoint for OpenAI's clients gives them to send back.
+    /// The extra content that Google's endpoint for OpenAI's clients returns, for clients to send back.
     ExtraContent { google: Vendor<'b>, vertex: Vendor<'b> }
 }
 
@@ -23,13 +23,13 @@ object! {
     Vendor { thought_signature: JsonText<'b> }
 }
 
-/// The messages of a request as Gemini takes them: instructions apart, and turns that alternate.
+/// The messages of a request in Gemini's form: separate instructions, and alternating turns.
 pub(super) struct Conversation<'c, 'b, 'o> {
     chat: &'c ChatRequest<'b>,
     turns: TurnWriter<'o>,
     /// The parts of `systemInstruction`, joined by commas.
     instructions: Vec<u8>,
-    /// Names of the functions that were called by the ids of the calls: Gemini wants the name again with the result.
+    /// Names of the called functions by the ids of the calls: Gemini requires the name again with the result.
     function_names: HashMap<&'c str, &'c str>,
     /// Whether the model refuses calls without a signature.
     needs_signatures: bool,
@@ -82,7 +82,7 @@ impl<'c, 'b> Conversation<'c, 'b, '_> {
         }
     }
 
-    /// Adds parts to the turn of a side; a message without parts begins none.
+    /// Adds parts to the turn of a side; a message without parts starts no turn.
     fn add_parts(&mut self, side: Speaker, parts: &[u8]) -> Result<(), UntranslatableRequest> {
         if parts.is_empty() {
             return Ok(());
@@ -125,7 +125,7 @@ impl<'c, 'b> Conversation<'c, 'b, '_> {
             }
         }
         if let Some(signature) = self.parse_signature(message.extra_content, losses) {
-            // Gemini itself sends a signature that has no text to stand on with an empty one.
+            // Gemini itself sends a signature without text together with an empty text.
             if said.len() == before {
                 write_text("\"\"", &mut said);
             }
@@ -157,7 +157,7 @@ impl<'c, 'b> Conversation<'c, 'b, '_> {
             .parse_signature(call.extra, losses)
             .map(JsonText::raw)
             .or(signed);
-        // Of parallel calls the first alone is signed.
+        // Only the first of parallel calls is signed.
         let stand_in = (is_first && self.needs_signatures).then_some(NO_SIGNATURE);
         if let Some(signature) = signature.or(stand_in) {
             add_member(out, "thoughtSignature", signature);
@@ -173,7 +173,7 @@ impl<'c, 'b> Conversation<'c, 'b, '_> {
         losses: &mut DroppedFields,
     ) -> Result<(), UntranslatableRequest> {
         let id = message.answered_call_id(place)?;
-        // A conversation that was cut may lack the call.
+        // A truncated conversation may lack the call.
         let own = || message.name.and_then(JsonText::from_raw)?.decode();
         let name = match self.function_names.get(id) {
             Some(name) => (*name).into(),
@@ -187,7 +187,7 @@ impl<'c, 'b> Conversation<'c, 'b, '_> {
         for piece in &pieces {
             match piece.content {
                 PartContent::Text(text) => write_all(&mut output, &[text.inner()]),
-                // A function's response has no place for them in models before Gemini 3.
+                // Models before Gemini 3 do not support them in a function response.
                 _ => write_content_part(piece, losses, &mut media)?,
             }
         }
@@ -204,7 +204,7 @@ impl<'c, 'b> Conversation<'c, 'b, '_> {
         self.add_parts(Speaker::User, &media)
     }
 
-    /// The signature in an `extra_content`.
+    /// Returns the signature in an `extra_content`.
     fn parse_signature(
         &self,
         extra: Option<&'b serde_json::value::RawValue>,

@@ -3,10 +3,10 @@ use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::{write_all, write_string};
 use proofgate_dialect::json_text::JsonText;
 
-/// Where the provider keeps files of the gateway's key, of whichever tenant.
+/// Hosts where the provider stores files of the gateway's key, for all tenants.
 const PROVIDER_FILE_HOSTS: [&str; 2] = ["generativelanguage.googleapis.com", "aiplatform.googleapis.com"];
 
-/// Appends a part of what the user says.
+/// Appends a part of a user message.
 pub(super) fn write_content_part(
     piece: &ContentPart<'_>,
     losses: &mut DroppedFields,
@@ -43,8 +43,8 @@ pub(super) fn write_content_part(
     }
 }
 
-/// Appends data, or an address that the provider fetches; Vertex AI demands a media type of each address, which is `otherwise` if it
-/// does not show its own.
+/// Appends inline data, or a URL that the provider fetches. Vertex AI requires a media type for each URL; it is `otherwise`
+/// if the URL does not show one.
 fn write_media(
     media: &MediaSource<'_>,
     media_type: &str,
@@ -75,7 +75,7 @@ fn write_media(
     Ok(())
 }
 
-/// Whether an address is one at which the provider keeps files.
+/// Returns whether a URL is one where the provider stores files.
 fn is_provider_file(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -92,13 +92,13 @@ fn ends_with(name: &str, suffix: &str) -> bool {
         .is_some_and(|end| end.eq_ignore_ascii_case(suffix))
 }
 
-/// Appends a part that is a text; `literal` is a string as JSON.
+/// Appends a text part; `literal` is a JSON string.
 pub(super) fn write_text(literal: &str, out: &mut Vec<u8>) {
     write_separator(out);
     write_all(out, &[r#"{"text":"#, literal, "}"]);
 }
 
-/// Appends the comma before another element, if there is one before it.
+/// Appends the comma before another element, unless it is the first.
 pub(super) fn write_separator(out: &mut Vec<u8>) {
     if !out.is_empty() {
         out.push(b',');

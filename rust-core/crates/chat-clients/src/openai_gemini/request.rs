@@ -6,7 +6,7 @@ use proofgate_dialect::constraints::{Constraint, has};
 use proofgate_dialect::json::write_all;
 use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
-/// What Gemini has words for, beside what every provider has.
+/// The fields that Gemini supports, in addition to those that every provider supports.
 const SUPPORTED_FIELDS: &[&str] = &[
     "n",
     "stop",
@@ -23,14 +23,14 @@ const SUPPORTED_FIELDS: &[&str] = &[
     "messages[].images",
 ];
 
-/// Appends the body of `generateContent` that says what a body of `POST /v1/chat/completions` says.
+/// Appends the body of `generateContent` for a body of `POST /v1/chat/completions`.
 ///
-/// `target.max_output_tokens` is not used: Gemini demands no maximum. Of `target.model` only the generation is read, which
-/// decides how thinking is asked for.
+/// `target.max_output_tokens` is not used, because Gemini requires no maximum. Of `target.model` only the generation is
+/// read, which determines how thinking is requested.
 ///
 /// # Errors
-/// [`UntranslatableRequest`] when the body is no chat request, or asks for what Gemini cannot do or, where `target.untranslatable` refuses
-/// it, for what it has no word for. Nothing is appended then.
+/// Returns [`UntranslatableRequest`] if the body is not a chat request, asks for something that Gemini cannot do, or has a
+/// field without a counterpart and `target.untranslatable` refuses it. Nothing is appended then.
 pub fn translate_request(
     body: &[u8],
     target: &Target<'_>,

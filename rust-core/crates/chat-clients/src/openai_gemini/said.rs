@@ -2,24 +2,24 @@ use crate::openai_gemini::generated::{Candidate, FunctionCall, Logprobs, Part, T
 use proofgate_dialect::json::write_number;
 use proofgate_dialect::{ResponseError, Usage};
 
-/// OpenAI's word for a token that is as good as impossible.
+/// OpenAI's value for a token of almost no probability.
 const IMPOSSIBLE_LOGPROB: &str = "-9999.0";
 
-/// What a candidate says, in a whole answer or one event. Strings are the insides of JSON strings.
+/// The content of a candidate, in a whole answer or one event. Strings are the contents of JSON strings.
 #[derive(Debug, Default)]
 pub(super) struct CandidateContent<'b> {
     pub text: Vec<&'b str>,
     pub reasoning: Vec<&'b str>,
     pub calls: Vec<Call<'b>>,
-    /// Pictures, and other data at addresses.
+    /// Inline images, and other data at URLs.
     pub images: Vec<Image<'b>>,
-    /// The signature of a part that is no call.
+    /// The signature of a part that is not a call.
     pub signature: Option<&'b str>,
 }
 
 #[derive(Debug)]
 pub(super) enum Image<'b> {
-    /// Its media type and its data in base64.
+    /// The media type, and the data in base64.
     Data(&'b str, &'b str),
     Url(&'b str),
 }
@@ -28,24 +28,24 @@ pub(super) enum Image<'b> {
 pub(super) struct Call<'b> {
     id: Option<&'b str>,
     name: &'b str,
-    /// An object.
+    /// A JSON object.
     arguments: &'b str,
     signature: Option<&'b str>,
 }
 
-/// Makes up the ids of calls that have none: the same for the same call of the same answer.
+/// Generates ids for calls without one: always the same for the same call of the same answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallIds<'a> {
-    /// Tells the answer from others.
+    /// Identifies the answer.
     pub response_id: &'a str,
     pub choice: u32,
 }
 
 impl<'b> CandidateContent<'b> {
-    /// Reads a candidate's parts. Parts of unknown kinds are passed over.
+    /// Reads a candidate's parts. Parts of unknown kinds are skipped.
     ///
     /// # Errors
-    /// [`ResponseError::Malformed`] when a part is not as Gemini describes it.
+    /// Returns [`ResponseError::Malformed`] if a part does not match Gemini's description.
     pub fn read(candidate: &Candidate<'b>) -> Result<Self, ResponseError> {
         let mut said = CandidateContent::default();
         let parts = candidate
@@ -78,7 +78,7 @@ impl<'b> CandidateContent<'b> {
         Ok(said)
     }
 
-    /// Whether it says nothing.
+    /// Returns whether it has no content.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
             && self.reasoning.is_empty()
@@ -87,8 +87,8 @@ impl<'b> CandidateContent<'b> {
             && self.signature.is_none()
     }
 
-    /// Appends the members of a message or delta that not every one has, each with a comma before it. Calls are numbered from
-    /// `first` on, and say so in a delta.
+    /// Appends the optional members of a message or delta, each with a comma before it. Calls are numbered starting at
+    /// `first`; a delta includes the number.
     pub fn write_optional_members(&self, ids: CallIds<'_>, first: u32, in_delta: bool, out: &mut Vec<u8>) {
         if !self.reasoning.is_empty() {
             out.extend_from_slice(br#","reasoning_content":"#);
@@ -119,7 +119,7 @@ impl<'b> CandidateContent<'b> {
 }
 
 impl<'b> Image<'b> {
-    /// The picture that a part is, if it is one. Data of other kinds come only when they are asked for.
+    /// Returns the image in a part, if it has one. Other kinds of data are sent only on request.
     fn read(part: &Part<'b>) -> Result<Option<Self>, ResponseError> {
         if let Some(data) = &part.inline_data {
             let media_type = data
@@ -230,7 +230,7 @@ fn write_signature(signature: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(br#""}}"#);
 }
 
-/// Appends OpenAI's `logprobs`. Gemini says nothing of the bytes of a token.
+/// Appends OpenAI's `logprobs`. Gemini does not report the bytes of a token.
 pub(super) fn write_logprobs(logprobs: Option<&Logprobs<'_>>, out: &mut Vec<u8>) {
     let chosen = logprobs.and_then(|logprobs| logprobs.chosen_candidates.as_deref());
     let Some(chosen) = chosen else {
@@ -272,7 +272,7 @@ fn write_token(token: &Token<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(br#"{"token":""#);
     out.extend_from_slice(text.as_bytes());
     out.extend_from_slice(br#"","logprob":"#);
-    // Protobuf's JSON leaves zeros out, and writes infinity as a string.
+    // Protobuf's JSON omits zeros, and writes infinity as a string.
     let probability = token.log_probability.map_or("0", |number| number.get());
     let is_number = probability.starts_with(|first: char| first == '-' || first.is_ascii_digit());
     out.extend_from_slice(
@@ -304,7 +304,7 @@ pub(super) fn write_usage(usage: &Usage, out: &mut Vec<u8>) {
     out.extend_from_slice(b"}}");
 }
 
-/// Appends pieces of a string's inside as one string.
+/// Appends the pieces of a string's contents as one string.
 pub(super) fn write_joined(pieces: &[&str], out: &mut Vec<u8>) {
     out.push(b'"');
     for piece in pieces {
@@ -313,7 +313,7 @@ pub(super) fn write_joined(pieces: &[&str], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Appends JSON as the inside of a string, without the blanks between its parts: Gemini indents whole answers.
+/// Appends JSON as the contents of a string, without white space between tokens: Gemini indents whole answers.
 fn write_in_string(json: &str, out: &mut Vec<u8>) {
     let (mut in_string, mut escaped) = (false, false);
     for &byte in json.as_bytes() {

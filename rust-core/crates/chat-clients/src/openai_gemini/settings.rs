@@ -8,13 +8,13 @@ use proofgate_dialect::constraints::{Constraint, effort_levels, has, nearest};
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::object::{Flag, Number, object};
 
-/// How many texts may stop an answer.
+/// Maximum number of stop sequences.
 const MAX_STOP_SEQUENCES: usize = 5;
 
 const EFFORT: &str = "reasoning_effort";
 
 object! {
-    /// What Google's endpoint for OpenAI's clients takes beside their own fields.
+    /// The extra fields that Google's endpoint for OpenAI's clients accepts.
     ExtraBody { google: Google<'b> }
 }
 
@@ -30,7 +30,7 @@ object! {
     }
 }
 
-/// An object's members that are written already, each with a comma behind it.
+/// Members of an object that are written already, each followed by a comma.
 struct Members(Vec<u8>);
 
 impl Members {
@@ -40,7 +40,7 @@ impl Members {
         }
     }
 
-    /// The object, if it has members.
+    /// Returns the object, if it has members.
     fn into_object(mut self) -> Option<String> {
         self.0.pop()?;
         let members = String::from_utf8(self.0).ok()?;
@@ -48,7 +48,7 @@ impl Members {
     }
 }
 
-/// Writes the settings of an answer, a comma before them, if there are any.
+/// Writes the settings of an answer, with a comma before them, if there are any.
 pub(super) fn write(
     chat: &ChatRequest<'_>,
     model: &str,
@@ -84,7 +84,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// How many answers there are to be, how their words are drawn, and what is told of that.
+/// Writes the number of candidates, the penalties and the seed, and whether log probabilities are returned.
 fn write_candidates(
     chat: &ChatRequest<'_>,
     model: &str,
@@ -107,7 +107,7 @@ fn write_candidates(
         }
     }
     match chat.seed.map(Number::json) {
-        // Gemini's is of 32 bits.
+        // Gemini's seed has 32 bits.
         Some(seed) if seed.parse::<i32>().is_err() => losses.drop_body_field("seed", seed)?,
         seed => config.add("seed", seed),
     }
@@ -117,7 +117,7 @@ fn write_candidates(
     Ok(())
 }
 
-/// Text is what a model answers with anyway; one that makes images may be asked for them, too.
+/// Returns the requested modalities. Text is the default; a model that generates images may be asked for them too.
 fn modalities(
     chat: &ChatRequest<'_>,
     losses: &mut DroppedFields,
@@ -143,7 +143,7 @@ fn modalities(
     Ok(Some(["[", &modalities.join(","), "]"].concat()))
 }
 
-/// The `thinkingConfig`: what the client says itself, and what stands for its effort.
+/// Returns the `thinkingConfig`: the client's own settings, and the counterpart of its effort.
 fn thinking_config(
     chat: &ChatRequest<'_>,
     model: &str,
@@ -190,8 +190,8 @@ fn client_thinking_config<'b>(
     Ok(config)
 }
 
-/// The member that stands for `reasoning_effort`, and its value. The levels and numbers of tokens are those of Google's endpoint for
-/// OpenAI's clients (ai.google.dev, "OpenAI compatibility"); Gemini 2 takes a number of tokens.
+/// Returns the member for `reasoning_effort` and its value. The levels and token budgets are those of Google's endpoint for
+/// OpenAI's clients (ai.google.dev, "OpenAI compatibility"); Gemini 2 takes a token budget.
 fn effort(
     chat: &ChatRequest<'_>,
     model: &str,
@@ -221,7 +221,7 @@ fn effort(
         return Ok(Some(("thinkingBudget", budget)));
     }
     if asked == "none" {
-        // These models cannot be kept from thinking.
+        // Thinking cannot be disabled for these models.
         losses.drop_body_field(EFFORT, value.raw())?;
         return Ok(None);
     }

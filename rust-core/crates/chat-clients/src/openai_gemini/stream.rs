@@ -5,18 +5,18 @@ use crate::openai_gemini::said::{CallIds, CandidateContent, write_joined, write_
 use proofgate_dialect::json::write_number;
 use proofgate_dialect::{RequestContext, ResponseError, StreamStatus, Usage, write_data};
 
-/// How many candidates of one answer are told apart. Gemini makes eight at most.
+/// Maximum number of candidates in one answer. Gemini generates at most eight.
 const MAX_CHOICES: usize = 16;
 
-/// A streamed answer of `streamGenerateContent?alt=sse`, as the chunks of a streamed chat completion.
+/// Translates a streamed answer of `streamGenerateContent?alt=sse` to chunks of a chat completion.
 ///
-/// What is held of it is its id, of 256 bytes at most, the usage, and for each of at most sixteen candidates how far it is.
+/// It keeps the id of at most 256 bytes, the usage, and the progress of at most sixteen candidates.
 #[derive(Debug)]
 pub struct Stream {
     model: String,
     include_usage: bool,
     created: u64,
-    /// What every chunk begins with, and the answer's id, which ids of calls are made of. Empty before the first event.
+    /// The prefix of every chunk, and the answer's id, from which ids of calls are derived. Empty before the first event.
     prefix: Vec<u8>,
     id: String,
     choices: Vec<Choice>,
@@ -41,7 +41,7 @@ enum State {
 }
 
 impl Stream {
-    /// A stream of which nothing has come; `created` is the time in seconds since 1970.
+    /// Creates a stream; `created` is the time in seconds since 1970.
     pub fn new(asked: &RequestContext, created: u64) -> Self {
         Stream {
             model: asked.model.clone(),
@@ -56,16 +56,16 @@ impl Stream {
         }
     }
 
-    /// Takes an event and appends the chunks that it makes; Gemini's events have no names. An object of the provider's that
-    /// says that it failed counts as an event, however it was framed.
+    /// Takes an event and appends the chunks for it; Gemini's events have no names. An error object of the provider counts
+    /// as an event, however it was framed.
     ///
-    /// It is never [`Step::Finished`]: a reason to finish may stand in an event that is not the last, so that only the end of the
-    /// provider's stream is the end. At [`Step::Failed`] an event with the error was appended, and events behind it are
-    /// passed over.
+    /// It never returns [`StreamStatus::Finished`], because an event with a finish reason may not be the last one: only the
+    /// end of the provider's stream is the end. With [`StreamStatus::Failed`] an event with the error was appended, and
+    /// later events are ignored.
     ///
     /// # Errors
-    /// [`ResponseError::Malformed`] when it is no event of Gemini's, [`ResponseError::TooLarge`] at more candidates than are told
-    /// apart. Nothing is appended then, and the stream has no good end any more.
+    /// Returns [`ResponseError::Malformed`] if it is not an event of Gemini's, and [`ResponseError::TooLarge`] for too many
+    /// candidates. Nothing is appended then, and the stream can no longer finish properly.
     pub fn event(
         &mut self,
         _name: &str,
@@ -160,11 +160,12 @@ impl Stream {
         Ok(())
     }
 
-    /// The provider's stream has ended: appends the end of the client's, which is a chunk with the reason for each choice, the
-    /// usage if it was asked for and is known, and `[DONE]`. Nothing is appended after a failure, or a second time.
+    /// Handles the end of the provider's stream. It appends a chunk with the finish reason of each choice, the usage if it
+    /// was requested and is known, and `[DONE]`. Nothing is appended after a failure, or a second time.
     ///
     /// # Errors
-    /// [`ResponseError::Failed`] when a candidate has no reason to finish yet, or there is none. Nothing is appended then.
+    /// Returns [`ResponseError::Failed`] if a candidate has no finish reason, or there is no candidate. Nothing is appended
+    /// then.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<StreamStatus, ResponseError> {
         match self.state {
             State::Open => {}
@@ -200,7 +201,7 @@ impl Stream {
         Ok(StreamStatus::Finished)
     }
 
-    /// A prompt that was not let through has no candidate, and its answer one empty choice.
+    /// Finishes the answer to a blocked prompt, which has no candidate: it gets one empty choice.
     fn finish_blocked(&mut self) {
         if self.choices.is_empty() {
             self.choices.push(Choice {
@@ -215,7 +216,7 @@ impl Stream {
         }
     }
 
-    /// Appends a chunk of one choice. `write` writes the members of the delta, its brace and the logprobs.
+    /// Appends a chunk of one choice. `write` writes the members of the delta, its closing brace and the logprobs.
     fn write_chunk(
         &self,
         index: u32,
@@ -243,13 +244,13 @@ impl Stream {
         });
     }
 
-    /// The usage as far as it is known: that of the last event that named any.
+    /// Returns the usage reported so far: that of the last event with one.
     pub fn usage(&self) -> Option<Usage> {
         self.usage.usage()
     }
 }
 
-/// Appends the members that a delta begins with: its text, and the role in a choice's first.
+/// Appends the first members of a delta: its text, and the role in a choice's first delta.
 fn write_delta_start(begins: bool, text: &[&str], out: &mut Vec<u8>) {
     if begins {
         out.extend_from_slice(br#""role":"assistant","#);
@@ -262,7 +263,7 @@ fn write_delta_start(begins: bool, text: &[&str], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the error of a provider that reports it as an array; whether it did.
+/// Appends the error of a provider that reports it as an array; returns whether it did.
 fn write_reported_if_array(data: &[u8], out: &mut Vec<u8>) -> bool {
     let is_array = data.trim_ascii_start().starts_with(b"[");
     if is_array {

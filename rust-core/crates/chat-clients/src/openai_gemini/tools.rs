@@ -3,7 +3,7 @@ use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::{write_all, write_member, write_string};
 use proofgate_dialect::json_text::JsonText;
 
-/// Writes the tools, and which of them the model may call, a comma before each.
+/// Writes the tools and the tool choice, each with a comma before it.
 pub(super) fn write(
     chat: &ChatRequest<'_>,
     losses: &mut DroppedFields,
@@ -18,7 +18,8 @@ pub(super) fn write(
         write_all(out, &[std::mem::replace(&mut before, ","), r#"{"name":"#]);
         write_string(out, tool.name);
         write_member(out, "description", function.description.map(JsonText::raw));
-        // `parameters` would take a part of OpenAPI's schemas only: no `$ref`, no `additionalProperties`, no list of types.
+        // `parameters` would accept only a subset of OpenAPI schemas: no `$ref`, no `additionalProperties`, no list of
+        // types.
         write_member(out, "parametersJsonSchema", function.arguments());
         out.push(b'}');
     }
@@ -30,7 +31,7 @@ pub(super) fn write(
         ToolSelection::Required => write_choice("ANY", &[], out),
         ToolSelection::Specific(named) => write_choice("ANY", std::slice::from_ref(named), out),
         ToolSelection::AllowedTools(names, true) => write_choice("ANY", names, out),
-        // Its AUTO takes no names; this one is free to answer with text likewise.
+        // `AUTO` takes no names; this mode also leaves the model free to answer with text.
         ToolSelection::AllowedTools(names, false) => write_choice("VALIDATED", names, out),
     }
     Ok(())

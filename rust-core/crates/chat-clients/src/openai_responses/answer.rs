@@ -7,17 +7,17 @@ use proofgate_dialect::json::{write_number, write_string};
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::{RequestContext, ResponseError, Usage};
 
-/// What stands between the texts of two messages, or of two parts of a summary, in a JSON string.
+/// The separator between the texts of two messages, or of two parts of a summary, in a JSON string.
 pub(super) const TEXT_SEPARATOR: &str = "\\n\\n";
 
-/// Writes the chat completion that a whole response is, and returns what it cost, 0 where the provider counts nothing.
+/// Writes the chat completion for a whole response, and returns its usage, 0 where the provider counts nothing.
 ///
-/// `created` is the time of the answer in seconds since 1970, where the response names none. `out` is as it was when the answer
-/// cannot be translated.
+/// `created` is the time of the answer in seconds since 1970, used if the response has none. `out` is unchanged if the
+/// answer cannot be translated.
 ///
 /// # Errors
-/// [`ResponseError::Malformed`] when it is no response, or one of whose items lacks what its type has. [`ResponseError::Failed`] when
-/// it is an error, or a response that failed, was cancelled or has not ended.
+/// Returns [`ResponseError::Malformed`] if it is not a response, or an item lacks what its type requires, and
+/// [`ResponseError::Failed`] if it is an error, or a response that failed, was cancelled or has not ended.
 ///
 /// Source: openai 3.54.0, `types/responses/response.py`.
 pub fn translate_response(
@@ -82,7 +82,7 @@ fn write_completion(
     Ok(usage)
 }
 
-/// Writes the texts, the refusals and the citations of all messages; returns the probabilities of their tokens.
+/// Writes the texts, refusals and citations of all messages; returns the log probabilities of their tokens.
 fn write_message_content<'b>(
     items: &[Item<'b>],
     has_calls: bool,
@@ -140,13 +140,13 @@ fn write_message_content<'b>(
     Ok(logprobs)
 }
 
-/// What stands between the brackets of the list of probabilities, if there are any.
+/// Returns the elements of the list of log probabilities, if there are any.
 fn logprob_elements<'b>(part: &Part<'b>) -> Option<&'b str> {
     let list = part.logprobs?.get().strip_prefix('[')?.strip_suffix(']')?.trim();
     (!list.is_empty()).then_some(list)
 }
 
-/// Writes the probabilities of tokens, whose form is the same in both APIs.
+/// Writes the log probabilities of tokens, which have the same form in both APIs.
 fn write_logprobs(logprobs: &[&str], out: &mut Vec<u8>) {
     if logprobs.is_empty() {
         out.extend_from_slice(b"null");
@@ -160,7 +160,7 @@ fn write_logprobs(logprobs: &[&str], out: &mut Vec<u8>) {
     out.extend_from_slice(b"],\"refusal\":null}");
 }
 
-/// Writes what was thought, for those who read and for those who continue.
+/// Writes the reasoning, for display and to be sent back.
 fn write_reasoning(items: &[Item<'_>], out: &mut Vec<u8>) -> Result<(), ResponseError> {
     let (mut read, mut details) = (String::new(), Vec::new());
     let mut index = 0;

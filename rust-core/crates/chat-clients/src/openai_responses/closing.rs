@@ -10,7 +10,7 @@ use crate::openai_responses::stream::{NOT_STARTED, Stream};
 use proofgate_dialect::ResponseError;
 
 impl Stream {
-    /// An item has ended. What no delta brought is written now.
+    /// Ends an item and writes what no delta has sent.
     pub(super) fn close_item(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), ResponseError> {
         let Some(at) = self
             .open_items
@@ -65,7 +65,7 @@ impl Stream {
         Ok(())
     }
 
-    /// A call without arguments has an empty object of them.
+    /// Ends a call. A call without arguments gets an empty object as its arguments.
     pub(super) fn close_call(&mut self, kind: &ItemKind, out: &mut Vec<u8>) -> Result<(), ResponseError> {
         if let ItemKind::Call {
             number,

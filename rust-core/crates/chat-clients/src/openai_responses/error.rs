@@ -7,7 +7,7 @@ use proofgate_dialect::json::write_member;
 use proofgate_dialect::json::write_string;
 use proofgate_dialect::json_text::JsonText;
 
-/// An error of OpenAI's, or what one stands in: a body, the event `error` or a response that failed.
+/// An error of OpenAI's API, or what contains one: a body, an `error` event or a failed response.
 #[derive(Default, Deserialize)]
 struct ErrorFields<'b> {
     #[serde(borrow)]
@@ -24,18 +24,19 @@ struct ErrorFields<'b> {
     code: Option<&'b RawValue>,
 }
 
-/// Writes what the provider says of a failure as an error of chat completions.
+/// Writes the provider's error as an error of chat completions.
 ///
-/// Both have the same form: message, type and code pass. `param` is the field of chat completions where it has another name, and
-/// `null` where none can be named, such as for an item of the input. Of a refused key (401) the message is ours, because the provider's
-/// is about the gateway's key. A body that cannot be read becomes a general message for the `status` (HTTP).
+/// Both have the same form: message, type and code pass. `param` is replaced if the field has another name in chat
+/// completions, and is `null` if it has none there, such as for an item of the input. For a refused key (401) the message is
+/// the gateway's own, because the provider's is about the gateway's key. A body that cannot be read becomes a general
+/// message for the HTTP `status`.
 ///
 /// Source: OpenAI's API reference, Error codes.
 pub fn translate_error(status: u16, body: &[u8], out: &mut Vec<u8>) {
     write_error(Some(status), body, out);
 }
 
-/// The same of an error in a stream, where the status has said that all is well.
+/// Writes an error; `status` is `None` in a stream, where the HTTP status was a success.
 pub(super) fn write_error(status: Option<u16>, body: &[u8], out: &mut Vec<u8>) {
     let fields: ErrorFields<'_> = serde_json::from_slice(body).unwrap_or_default();
     let inner = |value: Option<&'_ RawValue>| value.map(RawValue::get).map(str::to_owned);
@@ -58,7 +59,7 @@ pub(super) fn write_error(status: Option<u16>, body: &[u8], out: &mut Vec<u8>) {
         Some(message) => out.extend_from_slice(message.as_bytes()),
         None => write_string(out, own_message),
     }
-    // The event of a stream has its own name as its type.
+    // The type of a stream event is its own name.
     let kind = text(error.kind).filter(|kind| kind != "\"error\"" && !kind.starts_with("\"response."));
     let code = text(error.code);
     let kind = kind.unwrap_or_else(|| format!("\"{}\"", error_type(code.as_deref()).unwrap_or(own_kind)));
@@ -76,7 +77,7 @@ pub(super) fn write_error(status: Option<u16>, body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"}}");
 }
 
-/// What is said where the provider says nothing, and its type.
+/// Returns the message if the provider sends none, and its type.
 fn default_error(status: Option<u16>) -> (&'static str, &'static str) {
     match status {
         Some(401) => ("The provider refused the key.", INVALID_REQUEST),
@@ -90,7 +91,7 @@ fn default_error(status: Option<u16>) -> (&'static str, &'static str) {
 
 const INVALID_REQUEST: &str = "invalid_request_error";
 
-/// The type of an error that has a code alone, as a response that failed has it.
+/// Returns the type of an error that has only a code, as in a failed response.
 fn error_type(code: Option<&str>) -> Option<&'static str> {
     match code?.trim_matches('"') {
         "rate_limit_exceeded" => Some("rate_limit_error"),
@@ -101,7 +102,7 @@ fn error_type(code: Option<&str>) -> Option<&'static str> {
     }
 }
 
-/// The name that a field of Responses has in chat completions. `None` where the place cannot be named.
+/// Returns the name of a Responses field in chat completions; `None` if it has no counterpart.
 fn chat_param(param: &str) -> Option<Cow<'_, str>> {
     let is_within = |name: &str| {
         let behind = param.strip_prefix(name);
@@ -110,7 +111,7 @@ fn chat_param(param: &str) -> Option<Cow<'_, str>> {
     if param == "input" {
         return Some(Cow::Borrowed("messages"));
     }
-    // The numbers of items are others than those of messages.
+    // The indexes of items differ from those of messages.
     if ["input", "include", "instructions", "reasoning.summary"]
         .into_iter()
         .any(is_within)
@@ -127,7 +128,7 @@ fn chat_param(param: &str) -> Option<Cow<'_, str>> {
     if let Some((_, name)) = renamed {
         return Some(Cow::Borrowed(name));
     }
-    // A function's fields stand one level deeper.
+    // A function's fields are one level deeper.
     if let Some((tool, field)) = param.split_once("].").filter(|_| param.starts_with("tools["))
         && ["name", "description", "parameters", "strict"]
             .iter()

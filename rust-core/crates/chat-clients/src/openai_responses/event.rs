@@ -6,7 +6,7 @@ use proofgate_dialect::ResponseError;
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::object::Word;
 
-/// An event of a streamed response. The members that stand in it depend on its type.
+/// An event of a streamed response. Its members depend on its type.
 #[derive(Default, Deserialize)]
 pub(super) struct Event<'b> {
     #[serde(borrow, rename = "type")]
@@ -29,7 +29,7 @@ pub(super) struct Event<'b> {
     annotation: Option<&'b RawValue>,
 }
 
-/// The events that are read.
+/// The types of events that are read.
 const KNOWN_EVENTS: [&str; 19] = [
     "response.created",
     "response.queued",
@@ -53,10 +53,10 @@ const KNOWN_EVENTS: [&str; 19] = [
 ];
 
 impl<'b> Event<'b> {
-    /// Reads the data of an event. `None` is an event of a type that is not read.
+    /// Reads the data of an event. Returns `None` for an event of another type.
     ///
     /// # Errors
-    /// [`ResponseError::Malformed`] when it is no JSON, or an event of a known type that is not made as that type is.
+    /// Returns [`ResponseError::Malformed`] if it is not JSON, or a known event with the wrong members.
     pub(super) fn read(data: &'b str) -> Result<Option<Self>, ResponseError> {
         #[derive(Deserialize)]
         struct Kind<'b> {
@@ -69,7 +69,7 @@ impl<'b> Event<'b> {
         let Kind { kind } = serde_json::from_str(data)
             .map_err(|_| ResponseError::Malformed("an event is not JSON, or has no type"))?;
         match &*kind {
-            // A failure is one, however it is made.
+            // A failure counts whatever its form.
             "error" | "response.failed" => Ok(Some(Event {
                 kind,
                 ..Event::default()
@@ -81,26 +81,26 @@ impl<'b> Event<'b> {
         }
     }
 
-    /// The fragment that it brings; empty ones say nothing.
+    /// Returns the fragment in the event; `None` if it is empty.
     pub(super) fn fragment(&self) -> Result<Option<JsonText<'b>>, ResponseError> {
         let delta = self.delta.and_then(JsonText::from_raw);
         let delta = delta.ok_or(ResponseError::Malformed("a delta lacks its value"))?;
         Ok(Some(delta).filter(|delta| !delta.is_empty()))
     }
 
-    /// The whole of a call's arguments or input.
+    /// Returns the whole arguments or input of a call.
     pub(super) fn full_argument(&self) -> Option<JsonText<'b>> {
         let whole = self.arguments.or(self.input).and_then(JsonText::from_raw);
         whole.filter(|whole| !whole.is_empty())
     }
 
-    /// The probabilities of the fragment's tokens: the elements of a list.
+    /// Returns the log probabilities of the fragment's tokens: the elements of a list.
     pub(super) fn logprobs(&self) -> Option<&'b str> {
         let list = self.logprobs?.get().strip_prefix('[')?.strip_suffix(']')?.trim();
         (!list.is_empty()).then_some(list)
     }
 
-    /// What the text cites, if chat completions have it.
+    /// Returns the citation in the event, if chat completions support it.
     pub(super) fn annotation(&self) -> Option<Annotation<'b>> {
         let annotation: Annotation<'b> = serde_json::from_str(self.annotation?.get()).ok()?;
         Some(annotation).filter(Annotation::is_supported)

@@ -1,4 +1,4 @@
-//! Messages as the items of a response's input.
+//! Messages as the input items of a response.
 
 use std::collections::HashSet;
 
@@ -11,10 +11,10 @@ use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::{write_all, write_member, write_string};
 use proofgate_dialect::json_text::JsonText;
 
-/// The longest `call_id` that OpenAI takes, in bytes (its error `string_above_max_length`).
+/// The maximum length of a `call_id` in bytes (OpenAI's error `string_above_max_length`).
 const MAX_CALL_ID_BYTES: usize = 64;
 
-/// Writes the member `input`, a comma before it.
+/// Writes the member `input`, with a comma before it.
 pub(super) fn write(
     chat: &ChatRequest<'_>,
     losses: &mut DroppedFields,
@@ -71,7 +71,7 @@ fn start_message(role: &str, out: &mut Vec<u8>) {
     write_all(out, &head);
 }
 
-/// Writes what is said as a string or as a list of parts.
+/// Writes the content as a string or as a list of parts.
 fn write_content(
     message: &Message<'_>,
     pieces: &[ContentPart<'_>],
@@ -118,7 +118,7 @@ fn write_content_part(
     Ok(())
 }
 
-/// A file by its data or its id. An address in the place of the data is one that the provider fetches.
+/// Writes a file by its data or its id. A URL instead of data is fetched by the provider.
 fn write_file(
     file: &File<'_>,
     place: MessagePath,
@@ -146,8 +146,8 @@ fn write_file(
     Ok(())
 }
 
-/// Reasoning, what was said, and the calls; whether there was reasoning that returns. Reasoning alone is left out: the provider
-/// refuses it without what it led to.
+/// Writes reasoning, text and calls; returns whether there is reasoning to send back. Reasoning alone is left out, because
+/// the provider refuses it without the output that followed.
 fn write_assistant(
     message: &Message<'_>,
     pieces: &[ContentPart<'_>],
@@ -174,7 +174,7 @@ fn write_assistant(
     Ok(has_reasoning)
 }
 
-/// Writes texts in a row as one message of the assistant, which says text alone.
+/// Writes consecutive texts as one message of the assistant, which can have only text.
 fn write_assistant_text(pieces: &[ContentPart<'_>], out: &mut Vec<u8>) -> Result<(), UntranslatableRequest> {
     if pieces.is_empty() {
         return Ok(());

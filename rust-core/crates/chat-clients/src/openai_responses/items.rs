@@ -1,4 +1,4 @@
-//! The items of a streamed response that are open, and what is written of them.
+//! The open items of a streamed response, and writers for their content.
 
 use crate::chunks::Chunks;
 use crate::nesting::Nesting;
@@ -6,42 +6,42 @@ use crate::openai_responses::answer::TEXT_SEPARATOR;
 use crate::openai_responses::output::{Detail, Item, char_count, write_detail};
 use proofgate_dialect::json_text::JsonText;
 
-/// Bytes of an id: that of the response stands in every chunk, that of an item of reasoning in each of its fragments.
+/// Maximum length of an id in bytes: every chunk has the response's id, every fragment of reasoning its item's id.
 pub(super) const MAX_ID_BYTES: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct OpenItem {
-    /// Its place in the output.
+    /// Its index in the output.
     pub(super) index: u64,
     pub(super) kind: ItemKind,
 }
 
 #[derive(Debug)]
 pub(super) enum ItemKind {
-    /// A call, counted among the calls, and its arguments so far.
+    /// A call: its index among the calls, and its arguments so far.
     Call {
         number: u64,
         is_custom: bool,
         nesting: Nesting,
     },
-    /// A message: whether anything of it has come, and where the part at hand began among the characters of the text.
+    /// A message: whether any of it was sent, and the offset of the current part in characters of the text.
     Message {
         has_begun: bool,
         part: Option<u64>,
         part_start: u64,
     },
-    /// Reasoning: its id as JSON, and the element of `reasoning_details` that is open.
+    /// Reasoning: its id as JSON, and the open element of `reasoning_details`.
     Reasoning {
         id: Option<Box<str>>,
         detail: Option<u64>,
         has_begun: bool,
     },
-    /// What one of the provider's own tools did, or what is not known.
+    /// A result of one of the provider's own tools, or an unknown item.
     Other,
 }
 
 impl ItemKind {
-    /// The kind of an item that is no call.
+    /// Returns the kind of an item that is not a call.
     pub(super) fn from_item(item: &Item<'_>) -> Self {
         match item.kind.as_deref() {
             Some("message") => ItemKind::Message {
@@ -59,7 +59,7 @@ impl ItemKind {
     }
 }
 
-/// Writes text, an empty line before the first of a message that is not the first; returns how many characters have come by now.
+/// Writes text, after an empty line if it is the first of a later message; returns the number of characters so far.
 pub(super) fn write_text(
     chunks: &Chunks,
     text: JsonText<'_>,
@@ -77,7 +77,7 @@ pub(super) fn write_text(
         .saturating_add(if is_apart { 2 } else { 0 })
 }
 
-/// Writes a thought, an empty line before the first fragment of a part that is not the first.
+/// Writes a thought, after an empty line if it is the first fragment of a later part.
 pub(super) fn write_thought(
     chunks: &Chunks,
     (text, is_apart): (JsonText<'_>, bool),
@@ -95,7 +95,7 @@ pub(super) fn write_thought(
     }
 }
 
-/// Writes reasoning for those who read it, and for those who send it back.
+/// Writes reasoning for display, and to be sent back.
 pub(super) fn write_reasoning(
     chunks: &Chunks,
     (read, detail): (Option<&str>, Detail<'_>),
@@ -107,7 +107,7 @@ pub(super) fn write_reasoning(
     chunks.write_reasoning(read, out, Some(detail));
 }
 
-/// The next number.
+/// Returns the next number.
 pub(super) fn next_number(next: &mut u64) -> u64 {
     let number = *next;
     *next = number.saturating_add(1);

@@ -1,5 +1,5 @@
-//! The shape of a response and of its items (openai 3.54.0, `types/responses/response.py`), as far as they are read. Members whose
-//! type depends on that of their item are left raw.
+//! The shape of a response and of its items (openai 3.54.0, `types/responses/response.py`), reduced to what is read. Members
+//! whose type depends on the item's type are left raw.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -11,7 +11,7 @@ use proofgate_dialect::object::Word;
 use proofgate_dialect::reasoning_details::{ENCRYPTED, RESPONSES, SUMMARY, TEXT};
 use proofgate_dialect::{ResponseError, Usage};
 
-/// A response, whole or as an event has it.
+/// A response, whole or in an event.
 #[derive(Default, Deserialize)]
 pub(super) struct Response<'b> {
     #[serde(borrow)]
@@ -67,7 +67,7 @@ pub(super) struct Part<'b> {
     pub(super) logprobs: Option<&'b RawValue>,
 }
 
-/// What a part of a text cites.
+/// A citation in a part of a text.
 #[derive(Default, Deserialize)]
 pub(super) struct Annotation<'b> {
     #[serde(borrow, rename = "type")]
@@ -80,7 +80,7 @@ pub(super) struct Annotation<'b> {
     url: Option<&'b RawValue>,
 }
 
-/// A count of tokens in the names of Responses.
+/// Token counts under the names of Responses.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 pub(super) struct Tokens {
     input_tokens: Option<u64>,
@@ -101,7 +101,7 @@ struct OutputDetails {
 }
 
 impl Tokens {
-    /// The count in parts.
+    /// Returns the usage.
     pub(super) fn usage(self) -> Usage {
         let cached = self.input_tokens_details.unwrap_or_default();
         let input = self.input_tokens.unwrap_or(0);
@@ -122,18 +122,18 @@ impl Tokens {
 }
 
 impl<'b> Response<'b> {
-    /// When it was made, in seconds since 1970; some write the number as a fraction.
+    /// Returns the creation time in seconds since 1970; some providers write the number as a fraction.
     pub(super) fn created(&self) -> Option<u64> {
         let digits = self.created_at?.get();
         digits.split('.').next()?.parse().ok()
     }
 
-    /// The tier that served it, if it is named.
+    /// Returns the service tier, if it is named.
     pub(super) fn service_tier(&self) -> Option<JsonText<'b>> {
         self.service_tier.and_then(JsonText::from_raw)
     }
 
-    /// Why an answer of chat completions would have ended.
+    /// Returns the finish reason in terms of chat completions.
     pub(super) fn finish_reason(&self, has_calls: bool) -> &'static str {
         #[derive(Deserialize)]
         struct Details<'b> {
@@ -147,7 +147,7 @@ impl<'b> Response<'b> {
             let reason = details.and_then(|details| details.reason);
             return match reason.as_deref() {
                 Some("content_filter") => "content_filter",
-                // The limit of tokens, and any other end before the answer's own.
+                // The token limit, and any other early end.
                 _ => "length",
             };
         }
@@ -155,18 +155,18 @@ impl<'b> Response<'b> {
     }
 }
 
-/// A call by what chat completions have of it.
+/// A call, reduced to what chat completions have.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Call<'b> {
     pub(super) is_custom: bool,
     pub(super) id: JsonText<'b>,
     pub(super) name: JsonText<'b>,
-    /// The arguments of a function, or the input of a custom tool; a whole item alone has them.
+    /// The arguments of a function, or the input of a custom tool; only a whole item has them.
     pub(super) argument: Option<JsonText<'b>>,
 }
 
 impl<'b> Item<'b> {
-    /// The call that it is. `None` for an item of another type.
+    /// Returns the call; `None` for an item of another type.
     pub(super) fn call(&self) -> Option<Result<Call<'b>, ResponseError>> {
         let text = |value: Option<&'b RawValue>| value.and_then(JsonText::from_raw);
         let (is_custom, argument) = match self.kind.as_deref() {
@@ -189,15 +189,15 @@ impl<'b> Item<'b> {
         self.id.and_then(JsonText::from_raw)
     }
 
-    /// The parts of its content; none where it has no content.
+    /// Returns the parts of its content; none if it has no content.
     ///
     /// # Errors
-    /// [`ResponseError::Malformed`] when the content is no list of parts.
+    /// Returns [`ResponseError::Malformed`] if the content is not a list of parts.
     pub(super) fn parts(&self) -> Result<Vec<Part<'b>>, ResponseError> {
         parts(self.content)
     }
 
-    /// The parts of its summary.
+    /// Returns the parts of its summary.
     ///
     /// # Errors
     /// As for [`parts`](Item::parts).
@@ -217,19 +217,19 @@ fn parts(list: Option<&RawValue>) -> Result<Vec<Part<'_>>, ResponseError> {
 }
 
 impl<'b> Part<'b> {
-    /// Its text, if it has any.
+    /// Returns its text, if it has any.
     pub(super) fn text(&self) -> Option<JsonText<'b>> {
         let text = self.text.and_then(JsonText::from_raw);
         text.filter(|text| !text.is_empty())
     }
 
-    /// By which the model declines, if it does.
+    /// Returns the model's refusal, if it is one.
     pub(super) fn refusal(&self) -> Option<JsonText<'b>> {
         let refusal = self.refusal.and_then(JsonText::from_raw);
         refusal.filter(|refusal| !refusal.is_empty())
     }
 
-    /// What it cites, as far as that is known.
+    /// Returns the citations of known kinds.
     pub(super) fn annotations(&self) -> Vec<Annotation<'b>> {
         let list = self.annotations.map_or("[]", RawValue::get);
         let list: Vec<&RawValue> = serde_json::from_str(list).unwrap_or_default();
@@ -241,12 +241,12 @@ impl<'b> Part<'b> {
 }
 
 impl Annotation<'_> {
-    /// Whether chat completions have it: they have addresses on the web alone.
+    /// Returns whether chat completions support it: they have only web URLs.
     pub(super) fn is_supported(&self) -> bool {
         self.kind.as_deref() == Some("url_citation")
     }
 
-    /// Writes it as chat completions have it. `before` is how many characters stand before its text.
+    /// Writes it for chat completions. `before` is the number of characters before its text.
     pub(super) fn write(&self, before: u64, out: &mut Vec<u8>) {
         let index = |at: Option<u64>| at.unwrap_or(0).saturating_add(before).to_string();
         let text = |value: Option<&'_ RawValue>| {
@@ -269,7 +269,7 @@ impl Annotation<'_> {
     }
 }
 
-/// How many characters a JSON string means: an escape is one, and a pair of surrogates is one.
+/// Returns the number of characters in a JSON string: an escape is one, and a surrogate pair is one.
 pub(super) fn char_count(text: JsonText<'_>) -> u64 {
     let mut count = 0_u64;
     let mut chars = text.inner().chars();
@@ -290,12 +290,12 @@ pub(super) fn char_count(text: JsonText<'_>) -> u64 {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Detail<'b> {
     Summary(JsonText<'b>),
-    /// Reasoning itself, which open models give.
+    /// Reasoning text, which open models return.
     Text(JsonText<'b>),
     Encrypted(JsonText<'b>),
 }
 
-/// Writes an element of `reasoning_details`, whose item has an id that stands in JSON as `id`.
+/// Writes an element of `reasoning_details`. `id` is the item's id as JSON.
 pub(super) fn write_detail(detail: Detail<'_>, index: u64, id: Option<&str>, out: &mut Vec<u8>) {
     let (kind, name, value) = match detail {
         Detail::Summary(text) => (SUMMARY, "summary", text),

@@ -1,13 +1,13 @@
-//! Reasoning that a client sends back, as the items that it came from.
+//! Reasoning that a client sends back, as the items from which it was made.
 
 use proofgate_chat_request::{DroppedFields, Message, json};
 use proofgate_dialect::json::write_all;
 use proofgate_dialect::reasoning_details::{self, ResponseDetail};
 
-/// Writes the items of the reasoning of a message, a comma behind each; whether there are any.
+/// Writes the reasoning items of a message, each followed by a comma; returns whether there are any.
 ///
-/// Those of other providers are left out, as is what came without its encrypted content: the provider has kept nothing that an id
-/// could refer to.
+/// Reasoning of other providers and reasoning without encrypted content are left out: the provider has stored nothing that
+/// an id could refer to.
 pub(super) fn write(message: &Message<'_>, losses: &mut DroppedFields, out: &mut Vec<u8>) -> bool {
     let (items, lost) = reasoning_details::read_responses(message.reasoning_details);
     if lost {

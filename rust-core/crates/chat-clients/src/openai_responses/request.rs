@@ -6,10 +6,10 @@ use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::object::{Flag, Number, Word, object};
 use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
-/// The fewest tokens that `max_output_tokens` may be (OpenAI's API reference, Responses).
+/// The minimum of `max_output_tokens` (OpenAI's API reference, Responses).
 const MIN_OUTPUT_TOKENS: u64 = 16;
 
-/// What Responses have words for, beside what every provider has.
+/// The fields that Responses supports, in addition to those that every provider supports.
 const SUPPORTED_FIELDS: &[&str] = &[
     "parallel_tool_calls",
     "logprobs",
@@ -35,17 +35,18 @@ const SUPPORTED_FIELDS: &[&str] = &[
 ];
 
 object! {
-    /// Anthropic's field for what the model thinks.
+    /// Anthropic's field for thinking.
     Thinking { kind("type"): Word<'b>, budget_tokens: u64, display: Word<'b> }
 }
 
-/// Writes the request to `/v1/responses` that means what a chat-completions request means.
+/// Writes the `/v1/responses` request for a chat-completions request.
 ///
-/// `out` gets the JSON body; it is as it was when the request is refused.
+/// `out` receives the JSON body; it is unchanged if the request is refused.
 ///
 /// # Errors
-/// [`UntranslatableRequest`] when the body is not such a request, when it asks for something that Responses do not have and that cannot be
-/// left out without asking for something else, or when [`Target::untranslatable`] refuses what has no counterpart.
+/// Returns [`UntranslatableRequest`] if the body is not such a request, if it asks for something that Responses does not
+/// have and that cannot be left out without changing the request, or if [`Target::untranslatable`] refuses a field without a
+/// counterpart.
 ///
 /// Source: openai 3.54.0, `types/responses/response_create_params.py`.
 pub fn translate_request(
@@ -81,8 +82,8 @@ fn write(
     Ok(())
 }
 
-/// What the answer is to have besides: the reasoning, which comes encrypted because the provider keeps nothing. Models that
-/// do not reason refuse to be asked for it ("Encrypted content is not supported with this model").
+/// Writes `include`. It requests the reasoning, which is encrypted because the provider stores nothing. Models that do not
+/// reason refuse this ("Encrypted content is not supported with this model").
 fn write_include(chat: &ChatRequest<'_>, model: &str, out: &mut Vec<u8>) {
     let reasons = !has(model, Constraint::NoThinking) && !model.contains("-chat");
     let wanted = [
@@ -116,8 +117,8 @@ fn write_limit(
     Ok(())
 }
 
-/// `reasoning_effort` as the client has it: both APIs have the same levels. `thinking` asks for a summary, and for an effort where
-/// nothing else does.
+/// Writes `reasoning`. `reasoning_effort` passes, because both APIs have the same levels. `thinking` requests a summary, and
+/// an effort if no other field does.
 fn write_reasoning(
     chat: &ChatRequest<'_>,
     model: &str,
@@ -151,8 +152,8 @@ fn write_next_member(before: &mut &str, name: &str, value: &str, out: &mut Vec<u
 }
 
 impl Thinking<'_> {
-    /// Whether the client wants to see what the model thinks. Where it does not say so, a summary is not asked for: OpenAI refuses it
-    /// to organizations that are not verified (windmill-labs/windmill#10147), and the newest models of Anthropic show none either.
+    /// Returns whether the client wants to see the thoughts. By default no summary is requested: OpenAI refuses it to
+    /// organizations that are not verified (windmill-labs/windmill#10147), and Anthropic's newest models show none either.
     fn is_visible(&self) -> bool {
         match (self.kind.as_deref(), self.display.as_deref()) {
             (Some("disabled"), _) => false,
@@ -161,10 +162,10 @@ impl Thinking<'_> {
         }
     }
 
-    /// The effort that a client asks for by `thinking` alone.
+    /// Returns the effort that a client requests by `thinking` alone.
     fn effort(&self, model: &str) -> Option<&'static str> {
         match self.kind.as_deref() {
-            // Models that take tools without an effort have the level `none`.
+            // Models that accept tools without an effort have the level `none`.
             Some("disabled")
                 if has(model, Constraint::ToolsWithoutEffort) && !has(model, Constraint::ResponsesOnly) =>
             {
@@ -176,7 +177,7 @@ impl Thinking<'_> {
     }
 }
 
-/// `response_format` and `verbosity`.
+/// Writes `response_format` and `verbosity`.
 fn write_text(
     chat: &ChatRequest<'_>,
     losses: &mut DroppedFields,
@@ -206,7 +207,7 @@ fn write_text(
     Ok(())
 }
 
-/// What both APIs have under one name.
+/// Writes the fields that have the same name in both APIs.
 fn write_rest(chat: &ChatRequest<'_>, out: &mut Vec<u8>) {
     write_member(out, "top_logprobs", chat.top_logprobs.map(Number::json));
     for (name, value) in [

@@ -9,36 +9,36 @@ use crate::openai_responses::output::{Detail, Response, char_count};
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::{RequestContext, ResponseError, StreamStatus, Usage, write_data};
 
-/// Items of a response that may be open at once.
+/// Maximum number of open items in a response.
 const MAX_OPEN_ITEMS: usize = 128;
 
 pub(super) const NOT_STARTED: ResponseError = ResponseError::Malformed("an event before response.created");
 
-/// A streamed response as chunks of a chat completion.
+/// Translates a streamed response to chunks of a chat completion.
 ///
-/// Each event becomes its chunks at once. Kept are what begins every chunk (the client's name of the model, and an id of up to 256
-/// bytes), and up to 128 open items with an id of up to 256 bytes each.
+/// Each event is translated at once. The stream keeps the prefix of every chunk (the client's model name, and an id of up to
+/// 256 bytes), and up to 128 open items with an id of up to 256 bytes each.
 #[derive(Debug)]
 pub struct Stream {
     pub(super) model: String,
     pub(super) created: u64,
     pub(super) include_usage: bool,
     pub(super) step: StreamStatus,
-    /// There are none before the response's begin, which tells its id.
+    /// `None` before the start of the response, which has its id.
     pub(super) chunks: Option<Chunks>,
     pub(super) open_items: Vec<OpenItem>,
     pub(super) call_count: u64,
     pub(super) detail_count: u64,
-    /// Characters of text so far.
+    /// Number of text characters so far.
     pub(super) text_chars: u64,
     pub(super) has_reasoning: bool,
-    /// Whether a function's arguments ended before their JSON did.
+    /// Whether a function's arguments ended before their JSON was complete.
     pub(super) has_truncated_call: bool,
     pub(super) usage: Option<Usage>,
 }
 
 impl Stream {
-    /// A stream at its start, for a request of which `asked` is known. `created` is in seconds since 1970, for a response that names
+    /// Creates a stream for a request with the context `asked`. `created` is in seconds since 1970, used if the response has
     /// no time.
     pub fn new(asked: &RequestContext, created: u64) -> Self {
         Stream {
@@ -57,11 +57,12 @@ impl Stream {
         }
     }
 
-    /// Takes one event: its `event` name, `""` if it has none, and its data. `out` gets the chunks that it is; they are none for
-    /// events of unknown types, and for all that comes behind the end.
+    /// Takes one event: its `event` name, `""` if it has none, and its data. `out` receives the chunks for it. There are
+    /// none for events of unknown types, and for all events after the end.
     ///
     /// # Errors
-    /// [`ResponseError`] when the event makes no sense where it stands or is too much to keep; nothing is written then.
+    /// Returns [`ResponseError`] if the event is not valid at its position or exceeds a limit of the stream; nothing is
+    /// written then.
     pub fn event(
         &mut self,
         name: &str,
@@ -80,10 +81,10 @@ impl Stream {
         step
     }
 
-    /// The provider's stream has ended.
+    /// Handles the end of the provider's stream.
     ///
     /// # Errors
-    /// [`ResponseError::Failed`] when its good end, `response.completed` or `response.incomplete`, did not come.
+    /// Returns [`ResponseError::Failed`] if neither `response.completed` nor `response.incomplete` was received.
     pub fn finish(&mut self, _out: &mut Vec<u8>) -> Result<(), ResponseError> {
         match self.step {
             StreamStatus::Finished => Ok(()),
@@ -91,7 +92,7 @@ impl Stream {
         }
     }
 
-    /// What the answer has cost, which the provider says with its end.
+    /// Returns the usage, which the provider reports at the end.
     pub fn usage(&self) -> Option<Usage> {
         self.usage
     }
@@ -156,7 +157,7 @@ impl Stream {
         Ok(())
     }
 
-    /// The open item that an event is about, and what writes chunks.
+    /// Returns the open item of an event, and the writer of chunks.
     fn open_item_for(
         &mut self,
         event: &Event<'_>,
@@ -202,7 +203,7 @@ impl Stream {
         Ok(())
     }
 
-    /// A delta of an item.
+    /// Handles a delta of an item.
     fn handle_delta(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), ResponseError> {
         let Some(fragment) = event.fragment()? else {
             return Ok(());
@@ -272,7 +273,7 @@ impl Stream {
         Ok(())
     }
 
-    /// The whole of a call's arguments, which is written if nothing of them has come.
+    /// Writes the whole arguments of a call if none of them were written before.
     pub(super) fn write_full_argument(
         &mut self,
         event: &Event<'_>,
@@ -315,7 +316,7 @@ impl Stream {
     ) -> Result<StreamStatus, ResponseError> {
         let reason = response.finish_reason(self.call_count > 0);
         if reason == "tool_calls" {
-            // A call whose end was not told. Of an answer that was cut it stays as it is: cut.
+            // Close the calls whose end was not sent. In a truncated answer they stay truncated.
             for open in std::mem::take(&mut self.open_items) {
                 self.close_call(&open.kind, out)?;
             }
@@ -329,7 +330,7 @@ impl Stream {
     }
 }
 
-/// Says that the answer failed.
+/// Writes the error that ends the stream.
 fn write_failure(error: &[u8], out: &mut Vec<u8>) -> StreamStatus {
     write_data(out, |out| write_error(None, error, out));
     StreamStatus::Failed

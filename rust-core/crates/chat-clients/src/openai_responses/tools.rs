@@ -1,4 +1,4 @@
-//! Tools, and which of them the model is to call.
+//! Tools and the tool choice.
 
 use proofgate_chat_request::{
     ChatRequest, Custom, DroppedFields, Function, Kind, NO_ARGUMENTS, OfferedTool, ToolReference,
@@ -9,7 +9,8 @@ use proofgate_dialect::json::{bool_literal, write_all, write_member, write_strin
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::object::{Flag, Object};
 
-/// Writes `tools`, `tool_choice` and `parallel_tool_calls`, a comma before each. Without tools the last two ask for nothing.
+/// Writes `tools`, `tool_choice` and `parallel_tool_calls`, each with a comma before it. Without tools the last two have no
+/// effect.
 pub(super) fn write(
     chat: &ChatRequest<'_>,
     losses: &mut DroppedFields,

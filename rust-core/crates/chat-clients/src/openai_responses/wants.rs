@@ -1,4 +1,4 @@
-//! Which requests have to reach OpenAI's own models by `/v1/responses`.
+//! Requests to OpenAI's own models that require `/v1/responses`.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use proofgate_dialect::constraints::{Constraint, has, requires_responses};
 use proofgate_dialect::json_text::JsonText;
 
-/// What decides of a request: chat completions and Anthropic's messages have it under these names.
+/// The fields that decide; they have the same names in chat completions and in Anthropic's messages.
 #[derive(Deserialize)]
 struct RoutingFields<'b> {
     #[serde(borrow)]
@@ -27,10 +27,10 @@ struct Inner<'b> {
     kind: Option<&'b RawValue>,
 }
 
-/// Whether a request of chat completions or of Anthropic's messages has to reach this model of OpenAI's own by `/v1/responses`
-/// ([`wants_responses`]). `model` is the provider's name of it; a body that cannot be read has no wishes.
+/// Returns whether a request of chat completions or of Anthropic's messages must be sent to this model of OpenAI's own at
+/// `/v1/responses` ([`requires_responses`]). `model` is the provider's name; a body that cannot be read requires nothing.
 ///
-/// Only models from `gpt-5.4` on, and those that exist nowhere else, have their bodies read.
+/// The body is read only for models from `gpt-5.4` on, and for those that exist nowhere else.
 #[must_use]
 pub fn requires_responses_api(model: &str, body: &[u8]) -> bool {
     if has(model, Constraint::ResponsesOnly) {
@@ -55,7 +55,7 @@ pub fn requires_responses_api(model: &str, body: &[u8]) -> bool {
         let inner: Option<Inner<'_>> = value.and_then(|value| serde_json::from_str(value.get()).ok());
         inner.map_or((None, None), |inner| (text(inner.effort), text(inner.kind)))
     };
-    // To think is to have an effort, whichever it is.
+    // Thinking counts as an effort, whatever its level.
     let thinks = inner(wishes.thinking).1.filter(|kind| kind != "disabled");
     let effort = text(wishes.reasoning_effort).or(inner(wishes.output_config).0);
     requires_responses(model, has_tools, effort.or(thinks).as_deref())

@@ -29,7 +29,7 @@ pub fn read(case: &Path, file: &str) -> String {
     fs::read_to_string(case.join(file)).unwrap_or_else(|error| panic!("{}/{file}: {error}", case.display()))
 }
 
-/// JSON without the white space between its tokens: digits and the order of keys count, indentation does not.
+/// Removes the white space between JSON tokens: digits and the order of keys count, indentation does not.
 fn minified(json: &str) -> String {
     let (mut in_string, mut escaped) = (false, false);
     json.chars()

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{CREATED, asked, events, sent};
 
-/// What a client gets of these data, and how it ended.
+/// Returns the output for these events, and how the stream ended.
 fn streamed(data: &[Value]) -> (String, Result<StreamStatus, ResponseError>, Option<Usage>) {
     let mut stream = Stream::new(&asked(), CREATED);
     let mut out = Vec::new();
@@ -143,7 +143,7 @@ fn a_text_and_a_call_are_both_told_and_an_empty_text_is_not() {
         .into_iter()
         .filter_map(|chunk| chunk["choices"][0]["delta"].get("content").cloned())
         .collect();
-    // The first is the one with the role.
+    // The first one is the chunk with the role.
     assert_eq!(content, ["", "A", "B"]);
     assert_eq!(calls(&received).len(), 1);
     assert_eq!(finish_reason(&received), "tool_calls");

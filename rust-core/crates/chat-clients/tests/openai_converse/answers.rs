@@ -1,4 +1,4 @@
-//! How a whole answer, or the lack of one, is told to the client.
+//! Whole answers, complete or malformed, as the client receives them.
 
 use proofgate_chat_clients::openai_converse::{translate_error, translate_response};
 use proofgate_dialect::ResponseError;

@@ -1,4 +1,4 @@
-//! Whatever is fed, nothing panics and what is written is JSON.
+//! No input causes a panic, and all output is JSON.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use crate::{CREATED, asked, cases, target};
 
-/// Goldens as the provider or the client would send them, for mutations.
+/// Returns golden files, as the provider or the client would send them, for mutations.
 fn inputs() -> Vec<Vec<u8>> {
     let files = cases().into_iter().flat_map(|case| fs::read_dir(case).unwrap());
     files

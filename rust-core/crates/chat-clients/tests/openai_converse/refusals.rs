@@ -1,4 +1,4 @@
-//! What is refused, and by what name.
+//! Refused requests, and the field that is named.
 
 use proofgate_chat_clients::openai_converse::translate_request;
 use proofgate_dialect::UntranslatableFieldPolicy;

@@ -1,4 +1,4 @@
-//! How a conversation is told to Converse.
+//! Conversations as they are sent to Converse.
 
 use proofgate_chat_clients::openai_converse::{translate_request, translate_response};
 use proofgate_dialect::UntranslatableFieldPolicy;

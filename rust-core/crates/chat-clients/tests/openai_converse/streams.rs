@@ -1,4 +1,4 @@
-//! How a streamed answer is told to the client, and what ends it.
+//! Streamed answers as the client receives them, and what ends them.
 
 use std::fs;
 

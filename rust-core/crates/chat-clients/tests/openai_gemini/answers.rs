@@ -1,4 +1,4 @@
-//! Whole answers and errors, as the client gets them.
+//! Whole answers and errors, as the client receives them.
 
 use super::golden::Golden;
 use super::*;

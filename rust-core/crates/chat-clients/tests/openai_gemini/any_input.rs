@@ -1,11 +1,11 @@
-//! No input makes a translation panic.
+//! No input causes a panic.
 
 use proptest::prelude::*;
 
 use super::golden::{Golden, compact};
 use super::*;
 
-/// A golden input, some of its bytes replaced.
+/// A golden input with some bytes replaced.
 fn mutated() -> impl Strategy<Value = Vec<u8>> {
     let inputs: Vec<Vec<u8>> = Golden::all()
         .iter()

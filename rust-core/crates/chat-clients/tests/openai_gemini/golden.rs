@@ -1,11 +1,11 @@
-//! Golden files: what is sent, and what the client receives.
+//! Golden files: the request sent and the answer received.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
 
-/// JSON without the blanks between its parts.
+/// Removes the white space between JSON tokens.
 pub(crate) fn compact(json: &str) -> String {
     let (mut in_string, mut escaped) = (false, false);
     json.chars()
@@ -43,7 +43,7 @@ impl Golden {
         )
     }
 
-    /// The choices of the chunks that its stream comes out as.
+    /// Returns the choices of the chunks written for its stream.
     pub(crate) fn choices(&self) -> Vec<Value> {
         let (out, _, _) = streamed(&events(&self.read("stream.sse").unwrap()), &asked());
         let chunks = events(std::str::from_utf8(&out).unwrap());

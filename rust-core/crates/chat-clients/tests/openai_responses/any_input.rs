@@ -54,7 +54,7 @@ fn depth_that_no_stack_has_is_taken_or_refused() {
     }
 }
 
-/// A response whose strings are of any characters.
+/// A response whose strings have arbitrary characters.
 fn any_response() -> impl Strategy<Value = Value> {
     let text = "\\PC{1,12}|[\"\\\\\\n\u{e4}\u{1f600}]{1,6}";
     let item = prop_oneof![
@@ -82,7 +82,7 @@ proptest! {
         feed(&input, if drops { DROP } else { REFUSE });
     }
 
-    /// However a provider cuts what it says into deltas, the client gets the same.
+    /// However a provider splits its output into deltas, the client receives the same.
     #[test]
     fn the_cuts_between_deltas_do_not_matter(body in any_response(), piece in 1usize..4) {
         let mut cut = Vec::new();

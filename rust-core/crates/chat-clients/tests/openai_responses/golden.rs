@@ -17,7 +17,7 @@ pub fn read(case: &Path, name: &str) -> String {
     fs::read_to_string(case.join(name)).unwrap_or_else(|error| panic!("{}: {name}: {error}", case.display()))
 }
 
-/// Compares with a golden file; with `WRITE_GOLDENS` set it is written first, to be looked at.
+/// Compares with a golden file; with `WRITE_GOLDENS` set it is written first, for review.
 fn check(case: &Path, name: &str, actual: &str) {
     if std::env::var_os("WRITE_GOLDENS").is_some() {
         fs::write(case.join(name), actual).unwrap();

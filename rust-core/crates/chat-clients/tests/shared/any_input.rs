@@ -1,8 +1,8 @@
-//! What holds of every translation, whatever comes.
+//! Properties of every translation, for any input.
 
 use proptest::prelude::*;
 
-/// One of some inputs with a few faults.
+/// One of the inputs with a few faults.
 pub fn with_faults(inputs: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     let bytes = prop::sample::select(&b"{}[]\":,\\0e.-ntu \xff"[..]);
     let faults = proptest::collection::vec((any::<prop::sample::Index>(), 0usize..6, bytes), 1..4);
@@ -16,7 +16,7 @@ pub fn with_faults(inputs: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// What a translation writes, if it takes the input, is JSON.
+/// Checks that a translation writes JSON if it accepts the input.
 pub fn is_json_if(taken: bool, out: &mut Vec<u8>) {
     if taken {
         serde_json::from_slice::<serde::de::IgnoredAny>(out).expect("what is written is JSON");
@@ -24,7 +24,7 @@ pub fn is_json_if(taken: bool, out: &mut Vec<u8>) {
     out.clear();
 }
 
-/// Feeds each line as the data of an event, which writes chunks or, if it is not `taken`, nothing.
+/// Passes each line as the data of an event; it writes chunks or, if it is not `taken`, nothing.
 pub fn is_a_stream(input: &[u8], mut taken: impl FnMut(&[u8], &mut Vec<u8>) -> bool) {
     let mut out = Vec::new();
     for event in input.split(|&byte| byte == b'\n') {

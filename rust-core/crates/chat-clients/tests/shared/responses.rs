@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// A response with this output and other fields.
+/// Returns a response with this output and additional fields.
 pub fn response(output: Value, fields: Value) -> Value {
     let mut body = json!({
         "id": "resp_1", "object": "response", "created_at": 1_760_000_000, "status": "completed", "error": null,
@@ -19,13 +19,13 @@ pub fn response(output: Value, fields: Value) -> Value {
     body
 }
 
-/// A message of the model.
+/// Returns a message of the model.
 pub fn message(text: &str) -> Value {
     json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
         "content": [{"type": "output_text", "text": text, "annotations": []}]})
 }
 
-/// Reasoning with a summary of these texts.
+/// Returns reasoning with these summary texts.
 pub fn reasoning(id: &str, summary: &[&str], encrypted: &str) -> Value {
     let summary: Vec<_> = summary
         .iter()
@@ -34,13 +34,13 @@ pub fn reasoning(id: &str, summary: &[&str], encrypted: &str) -> Value {
     json!({"type": "reasoning", "id": id, "summary": summary, "encrypted_content": encrypted})
 }
 
-/// A call of a function.
+/// Returns a function call.
 pub fn call(id: &str, name: &str, arguments: &str) -> Value {
     json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": name, "arguments": arguments,
         "status": "completed"})
 }
 
-/// Name and data of the events of a stream.
+/// Returns the names and data of the events of a stream.
 pub fn events(stream: &str) -> Vec<(&str, &str)> {
     let events = stream.split("\n\n").filter(|event| !event.is_empty());
     events
@@ -54,7 +54,7 @@ pub fn events(stream: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// The events of a response as OpenAI streams it: every item in one or more pieces.
+/// Returns the events of a response as OpenAI streams it: every item in one or more pieces.
 pub fn events_of(response: &Value) -> Vec<Value> {
     let mut begun = response.clone();
     begun["output"] = json!([]);

@@ -1,4 +1,4 @@
-//! A chat answer as a Message.
+//! Translation of a chat answer to a Message.
 
 use super::chat::{Arguments, ChatCompletion, ChatMessage, OutputFragment, ToolCall};
 use super::json::{Object, Text, inside_quotes, write_json};
@@ -7,16 +7,17 @@ use super::usage::{usage_of, write_usage};
 use proofgate_dialect::json::{write_number, write_string};
 use proofgate_dialect::{RequestContext, ResponseError, Usage};
 
-/// The id of an answer whose provider gives none.
+/// The id of an answer whose provider sends none.
 pub(super) const FALLBACK_ID: &str = "msg_0";
 
-/// Appends to `out` the Message that says what a chat answer says, and returns its usage.
+/// Appends the Message for a chat answer to `out`, and returns its usage.
 ///
-/// The usage is all 0 when the provider gives none. `out` stays as it was on an error.
+/// The usage is all 0 if the provider reports none. `out` is unchanged on an error.
 ///
 /// # Errors
-/// [`ResponseError::Failed`] when the body is an error under a status of success ([`translate_error`](super::translate_error) writes it), or ends with
-/// one. [`ResponseError::Malformed`] when it is no chat answer, or a tool's arguments are no JSON object and were not cut off either.
+/// Returns [`ResponseError::Failed`] if the body is an error with a success status
+/// ([`translate_error`](super::translate_error) writes it), or ends with one. Returns [`ResponseError::Malformed`] if it is
+/// not a chat answer, or if a tool's arguments are not a JSON object although the answer was not truncated.
 ///
 /// Source: Anthropic's API reference, Messages; OpenAI's API reference, Chat Completions.
 pub fn translate_response(
@@ -61,7 +62,7 @@ fn write_response(body: &[u8], asked: &RequestContext, out: &mut Vec<u8>) -> Res
     Ok(usage)
 }
 
-/// Writes the blocks of an answer: pieces of one kind in a row are one block.
+/// Writes the blocks of an answer: consecutive pieces of one kind are one block.
 fn write_content(
     said: &ChatMessage<'_>,
     id: &str,
@@ -71,7 +72,7 @@ fn write_content(
 ) -> Result<ContentSummary, ResponseError> {
     let mut held = ContentSummary::default();
     let start = out.len();
-    // Whether the open block, if there is one, is one of thinking.
+    // Whether the open block, if there is one, is thinking.
     let mut open: Option<bool> = None;
     said.for_each_fragment(|piece| {
         let (text, thinks) = match piece {
@@ -117,7 +118,7 @@ fn write_content(
         write_json(out, if out.len() > start { "," } else { "" });
         held.has_calls = true;
         held.has_truncated_call |= write_call(call, id, at as u64, finish, out)?;
-        // It may have been cut off before its first argument.
+        // It may have been truncated before its first argument.
         held.has_truncated_call |=
             finish.is_truncated() && at + 1 == calls.len() && call.arguments()?.are_blank();
     }
@@ -140,8 +141,8 @@ fn close_block(thinks: Option<bool>, signature: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a call; whether its arguments were cut off. A whole Message cannot hold half an object: its input is empty then, and
-/// the reason to stop says that it is not to be run.
+/// Writes a call; returns whether its arguments were truncated. A whole Message cannot contain half an object: its input is
+/// empty then, and the stop reason shows that it must not be run.
 fn write_call(
     call: &ToolCall<'_>,
     answer: &str,
@@ -187,7 +188,7 @@ fn write_call(
     Ok(torso)
 }
 
-/// Writes the id of a call. One that the provider left out is made of the answer's, so that no other answer has it.
+/// Writes the id of a call. A missing id is derived from the answer's id, so that no other answer has it.
 pub(super) fn write_call_id(id: Option<&str>, answer: &str, at: u64, out: &mut Vec<u8>) {
     match id {
         Some(id) => write_json(out, id),

@@ -1,8 +1,8 @@
-//! Whether the arguments of a call, which come in fragments, are whole.
+//! Detection of truncated call arguments that arrive in fragments.
 
-/// Follows the brackets and strings of one JSON object, and keeps nothing of it.
+/// Tracks the brackets and strings of one JSON object, without buffering it.
 ///
-/// It tells a torso from a whole object; what else may be wrong between the brackets is left to the client's parser.
+/// It tells a truncated object from a complete one; other errors between the brackets are left to the client's parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ArgumentScanner {
     state: State,
@@ -11,20 +11,20 @@ pub(crate) struct ArgumentScanner {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {
-    /// Nothing but blanks has come.
+    /// Only white space so far.
     #[default]
     Before,
     Inside,
     InString,
-    /// Behind a backslash in a string.
+    /// After a backslash in a string.
     Escaped,
     Complete,
-    /// It is no object, or something stands behind it.
+    /// Not an object, or followed by something else.
     Invalid,
 }
 
 impl ArgumentScanner {
-    /// Takes the next fragment, as it stands between the quotes of a JSON string.
+    /// Takes the next fragment, in the form between the quotes of a JSON string.
     pub(crate) fn push(&mut self, fragment: &str) {
         let mut rest = fragment.as_bytes();
         while let Some((&byte, behind)) = rest.split_first() {
@@ -44,7 +44,7 @@ impl ArgumentScanner {
                     self.push_byte(decode_ascii_escape(digits));
                 }
                 b'"' | b'\\' | b'/' => self.push_byte(escape),
-                // b, f, n, r and t: blanks, or wrong wherever they stand.
+                // b, f, n, r and t: white space, or invalid everywhere.
                 _ => self.push_byte(b'\n'),
             }
         }
@@ -78,7 +78,7 @@ impl ArgumentScanner {
         };
     }
 
-    /// Whether nothing but blanks has come: a call without arguments.
+    /// Returns whether there was only white space: a call without arguments.
     pub(crate) fn is_empty(self) -> bool {
         self.state == State::Before
     }
@@ -92,7 +92,7 @@ impl ArgumentScanner {
     }
 }
 
-/// The ASCII character that four hexadecimal digits stand for; a letter for any other.
+/// Returns the ASCII character for four hexadecimal digits; a letter for any other character.
 fn decode_ascii_escape(digits: &[u8]) -> u8 {
     let code = std::str::from_utf8(digits)
         .ok()

@@ -1,4 +1,4 @@
-//! The events of a block of a streamed Message.
+//! Events for a block of a streamed Message.
 
 use super::answer::write_call_id;
 use super::json::write_json;
@@ -16,7 +16,7 @@ pub(super) fn write_block_start(index: u64, out: &mut Vec<u8>, block: impl FnOnc
     });
 }
 
-/// A call's block at its start. An empty `id` is made of the answer's.
+/// Writes the start of a call's block. An empty `id` is replaced by one derived from the answer's id.
 pub(super) fn write_call_start([id, name]: [&str; 2], answer: &str, number: usize, out: &mut Vec<u8>) {
     write_json(out, "{\"type\":\"tool_use\",\"id\":\"");
     write_call_id((!id.is_empty()).then_some(id), answer, number as u64, out);
@@ -25,7 +25,7 @@ pub(super) fn write_call_start([id, name]: [&str; 2], answer: &str, number: usiz
     write_json(out, "\",\"input\":{}}");
 }
 
-/// Writes a delta: its type, the field that it extends, and the text, as it stands between quotes.
+/// Writes a delta: its type, the field that it extends, and the text, in the form between quotes.
 pub(super) fn write_delta(index: u64, [kind, field, text]: [&str; 3], out: &mut Vec<u8>) {
     write_event(out, "content_block_delta", |out| {
         write_json(out, "{\"type\":\"content_block_delta\",\"index\":");

@@ -1,5 +1,5 @@
-//! The blocks of a streamed Message: one is open at a time, and their indexes have no gaps. A chat stream may mix what
-//! belongs to several, so that all but the open one are held.
+//! The blocks of a streamed Message. One is open at a time, and their indexes have no gaps. A chat stream may interleave the
+//! content of several, so all but the open one are buffered.
 
 use std::collections::VecDeque;
 
@@ -13,19 +13,19 @@ use crate::call_name::append_name;
 use proofgate_dialect::ResponseError;
 use proofgate_dialect::json::write_string;
 
-/// Bytes that are held of a stream: names and ids of its calls, and what waits for a block to close.
+/// Maximum number of bytes buffered for a stream: names and ids of its calls, and content that waits for a block to close.
 const MAX_BUFFERED_BYTES: usize = 1 << 20;
 
-/// Calls of tools in one answer.
+/// Maximum number of tool calls in one answer.
 const MAX_CALLS: usize = 128;
 
-/// Blocks that wait for others to close.
+/// Maximum number of blocks that wait for others to close.
 const MAX_PENDING_BLOCKS: usize = 256;
 
-/// What has come of an answer, and which of it has been written.
+/// Assembles the blocks of an answer, and tracks what has been written.
 #[derive(Debug, Default)]
 pub(super) struct BlockAssembler {
-    /// Those that are not closed, in their order; the first may be open.
+    /// The blocks that are not closed, in order; the first may be open.
     pending: VecDeque<Block>,
     calls: Vec<Call>,
     /// Index of the open block, or of the next one.
@@ -41,9 +41,9 @@ pub(super) struct BlockAssembler {
 struct Block {
     kind: Kind,
     open: bool,
-    /// What stands between quotes and has not been written.
+    /// Content not yet written, in the form between quotes.
     buffered: String,
-    /// The signature of thinking that is over.
+    /// The signature of completed thinking.
     signature: Option<String>,
 }
 
@@ -65,7 +65,7 @@ struct Call {
 }
 
 impl Call {
-    /// Whether the name is all there: what the tool is called with comes after it.
+    /// Returns whether the name is complete: the arguments come after it.
     fn has_complete_name(&self) -> bool {
         !self.name.is_empty() && !self.progress.is_empty()
     }
@@ -126,7 +126,7 @@ impl BlockAssembler {
         self.write_available(out)
     }
 
-    /// Which call a fragment belongs to. Most have an index; some providers give all calls the same one, or none.
+    /// Returns the call of a fragment. Most have an index; some providers give all calls the same one, or none.
     fn find_or_add_call(
         &mut self,
         fragment: &ToolCall<'_>,
@@ -169,7 +169,7 @@ impl BlockAssembler {
                 "the arguments of a tool call are invalid",
             ));
         }
-        // Only blanks can follow on a call that is closed.
+        // Only white space can follow for a closed call.
         if let Some(block) = self
             .pending
             .iter_mut()
@@ -195,7 +195,7 @@ impl BlockAssembler {
         });
     }
 
-    /// Takes the encrypted reasoning behind what was thought, with which a block of thinking is over.
+    /// Takes the encrypted reasoning for the preceding thinking, which completes that block.
     fn push_encrypted_reasoning(
         &mut self,
         sealed: EncryptedReasoning<'_>,
@@ -213,7 +213,7 @@ impl BlockAssembler {
         self.write_available(out)
     }
 
-    /// Writes what can be written by now.
+    /// Writes all that can be written now.
     fn write_available(&mut self, out: &mut Vec<u8>) -> Result<(), ResponseError> {
         while let Some(block) = self.pending.front() {
             let (ready, over) = match block.kind {
@@ -242,7 +242,8 @@ impl BlockAssembler {
         Ok(())
     }
 
-    /// Writes all that is left, at the end of the answer, whose id is `answer`. `cut` says whether the last call may be a torso.
+    /// Writes everything left at the end of the answer with the id `answer`. `cut` is whether the last call may be
+    /// truncated.
     pub(super) fn finish(
         &mut self,
         answer: &str,
@@ -259,7 +260,7 @@ impl BlockAssembler {
                         "the arguments of a tool call are invalid",
                     ));
                 }
-                // The last call may have been cut off before its first argument.
+                // The last call may have been truncated before its first argument.
                 self.has_truncated_call |= cut && (!call.progress.is_empty() || self.pending.len() == 1);
             }
             self.write_first_block(answer, out)?;
@@ -272,7 +273,7 @@ impl BlockAssembler {
         })
     }
 
-    /// Writes what is held of the first block, and opens it before.
+    /// Opens the first block, if necessary, and writes its buffered content.
     fn write_first_block(&mut self, answer: &str, out: &mut Vec<u8>) -> Result<(), ResponseError> {
         let index = self.index;
         let Some(block) = self.pending.front_mut() else {
@@ -327,24 +328,24 @@ impl BlockAssembler {
         }
     }
 
-    /// About how many tokens have come: one for every four bytes.
+    /// Returns an estimate of the tokens so far: one for every four bytes.
     pub(super) fn estimated_tokens(&self) -> u64 {
         self.emitted_bytes.div_ceil(4)
     }
 
-    /// Whether nothing has come.
+    /// Returns whether there was no content.
     pub(super) fn is_empty(&self) -> bool {
         self.emitted_bytes == 0 && self.calls.is_empty()
     }
 
-    /// Whether something waits for a block to close.
+    /// Returns whether any content waits for a block to close.
     pub(super) fn has_buffered_output(&self) -> bool {
         self.buffered_bytes > 0
     }
 }
 
-/// Whether a fragment begins another call than the latest one of its index: it has another id, or it has arguments again
-/// where those of the latest are whole.
+/// Returns whether a fragment begins another call than the latest one with its index: it has another id, or arguments
+/// although those of the latest are complete.
 fn starts_new_call(call: &Call, fragment: &ToolCall<'_>, arguments: Arguments<'_>) -> bool {
     if fragment.name().is_none() {
         return false;

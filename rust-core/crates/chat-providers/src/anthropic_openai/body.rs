@@ -1,4 +1,4 @@
-//! The shape of a Messages request (anthropic-py 2.12.0, `types/message_create_params.py` and what it names).
+//! The shape of a Messages request (anthropic-py 2.12.0, `types/message_create_params.py` and the types it names).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -41,7 +41,7 @@ object! {
 }
 
 impl Body<'_> {
-    /// Whether the model has tools to call.
+    /// Returns whether the model has tools to call.
     pub(super) fn has_tools(&self) -> bool {
         self.tools.as_ref().is_some_and(|tools| !tools.is_empty())
     }
@@ -81,7 +81,7 @@ object! {
 }
 
 object! {
-    /// Where an image or a document is.
+    /// The source of an image or a document.
     Source<'a> {
         "type" => kind: Text<'a>,
         "media_type" => media_type: Text<'a>,
@@ -93,7 +93,7 @@ object! {
 }
 
 object! {
-    /// Who called a tool: the model itself, or code that it wrote.
+    /// The caller of a tool: the model itself, or code that it wrote.
     Caller<'a> {
         "type" => kind: Text<'a>,
         "tool_id" => tool_id: IgnoredAny,
@@ -101,7 +101,7 @@ object! {
 }
 
 object! {
-    /// A tool; one that Anthropic defines has a type of its own.
+    /// A tool; those that Anthropic defines have a type of their own.
     Tool<'a> {
         "type" => kind: Text<'a>,
         "name" => name: Text<'a>,
@@ -117,7 +117,7 @@ object! {
 }
 
 object! {
-    /// Which tool the model may or must use.
+    /// The tool choice.
     ToolChoice<'a> {
         "type" => kind: Text<'a>,
         "name" => name: Text<'a>,
@@ -126,7 +126,7 @@ object! {
 }
 
 object! {
-    /// How much work an answer is worth, and its form.
+    /// The effort and the format of an answer.
     OutputConfig<'a> {
         "effort" => effort: Text<'a>,
         "format" => format: Format<'a>,
@@ -134,7 +134,7 @@ object! {
 }
 
 object! {
-    /// The form of an answer.
+    /// The format of an answer.
     Format<'a> {
         "type" => kind: Text<'a>,
         "schema" => schema: Object<'a>,
@@ -142,7 +142,7 @@ object! {
 }
 
 object! {
-    /// Whether the model is to think, and how much.
+    /// Whether and how much the model thinks.
     Thinking<'a> {
         "type" => kind: Text<'a>,
         "budget_tokens" => budget_tokens: Number<'a>,
@@ -151,13 +151,13 @@ object! {
 }
 
 object! {
-    /// Whose request it is.
+    /// The user of a request.
     Metadata<'a> {
         "user_id" => user_id: Text<'a>,
     }
 }
 
-/// A text, or blocks.
+/// Content: a text, or blocks.
 #[derive(Debug)]
 pub(super) enum Content<'a> {
     Text(Cow<'a, str>),
@@ -190,7 +190,7 @@ impl<'a> Deserialize<'a> for Content<'a> {
     }
 }
 
-/// A part of a content.
+/// A part of the content.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum ContentPart<'c, 'a> {
     Text(&'c str),
@@ -198,7 +198,7 @@ pub(super) enum ContentPart<'c, 'a> {
 }
 
 impl<'a> Content<'a> {
-    /// Its parts: a text is one of them.
+    /// Iterates over its parts; a text is a single part.
     pub(super) fn parts(&self) -> impl Iterator<Item = ContentPart<'_, 'a>> {
         let (text, blocks) = match self {
             Content::Text(text) => (Some(ContentPart::Text(text)), &[][..]),
@@ -208,7 +208,7 @@ impl<'a> Content<'a> {
     }
 }
 
-/// Whether a block is of this type.
+/// Returns whether a block has this type.
 pub(super) fn has_type(block: &Block<'_>, kind: &str) -> bool {
     block.kind.as_ref().is_some_and(|name| name.0 == kind)
 }

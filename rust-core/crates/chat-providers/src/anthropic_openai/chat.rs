@@ -1,5 +1,5 @@
-//! The shape of chat answers and of the chunks of streamed ones, as far as they are read. Strings stay as they came, so that
-//! they pass byte for byte; what some provider sends in another type than OpenAI does is left raw.
+//! The shape of chat answers and of the chunks of streamed ones, reduced to what is read. Strings are kept raw, so that they
+//! pass byte for byte. Values to which some provider gives another type than OpenAI are left raw.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ pub(crate) struct ChatCompletion<'a> {
     object: Option<&'a RawValue>,
 }
 
-/// What Groq says besides.
+/// Groq's extension.
 #[derive(Debug, Deserialize)]
 pub(crate) struct GroqExtension<'a> {
     pub usage: Option<TokenUsage>,
@@ -36,7 +36,7 @@ pub(crate) struct GroqExtension<'a> {
     pub error: Option<&'a RawValue>,
 }
 
-/// One of the answers that were asked for.
+/// One of the requested answers.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Choice<'a> {
     index: Option<u64>,
@@ -52,7 +52,7 @@ pub(crate) struct Choice<'a> {
     pub error: Option<&'a RawValue>,
 }
 
-/// What the model said, or a piece of it.
+/// The model's message, or a piece of it.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct ChatMessage<'a> {
     #[serde(borrow)]
@@ -75,7 +75,7 @@ pub(crate) struct ChatMessage<'a> {
     pub tool_calls: Option<Vec<ToolCall<'a>>>,
 }
 
-/// A call of a tool, or a piece of one.
+/// A tool call, or a piece of one.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ToolCall<'a> {
     pub index: Option<u64>,
@@ -87,7 +87,7 @@ pub(crate) struct ToolCall<'a> {
     pub extra_content: Option<&'a RawValue>,
 }
 
-/// Which tool is called, and with what.
+/// The called tool and its arguments.
 #[derive(Debug, Deserialize)]
 struct Function<'a> {
     #[serde(borrow)]
@@ -96,7 +96,7 @@ struct Function<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// Tokens, in the names of chat completions.
+/// Token counts under the names of chat completions.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 pub(crate) struct TokenUsage {
     #[serde(default)]
@@ -128,7 +128,7 @@ pub(crate) struct CompletionDetails {
     pub reasoning_tokens: TokenCount,
 }
 
-/// A number of tokens; `null` and what is less than nothing are 0.
+/// A number of tokens; `null` and negative numbers are 0.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TokenCount(pub u64);
 
@@ -147,7 +147,7 @@ impl<'a> Deserialize<'a> for TokenCount {
                 Ok(TokenCount(u64::try_from(count).unwrap_or(0)))
             }
             fn visit_f64<E>(self, count: f64) -> Result<TokenCount, E> {
-                // The conversion saturates: what is negative or no number becomes 0.
+                // The conversion saturates: negative values and NaN become 0.
                 Ok(TokenCount(count as u64))
             }
             fn visit_unit<E>(self) -> Result<TokenCount, E> {
@@ -164,7 +164,7 @@ impl<'a> ChatCompletion<'a> {
         serde_json::from_slice(data).map_err(|_| ResponseError::Malformed("no chat completion"))
     }
 
-    /// The error that it reports, if it does; the whole of it if it is an error itself.
+    /// Returns the error that it reports, if any; the whole of it if it is an error itself.
     pub(crate) fn error<'e>(&'e self, whole: &'e str) -> Option<&'e str> {
         let groq = self.x_groq.as_ref().and_then(|groq| groq.error);
         let chosen = self.choice().and_then(|choice| choice.error);
@@ -173,47 +173,47 @@ impl<'a> ChatCompletion<'a> {
         error.or_else(|| (inside_quotes(self.object) == Some("error")).then_some(whole))
     }
 
-    /// The answer among those that were asked for: there is one.
+    /// Returns the answer; there is only one.
     pub(crate) fn choice(&self) -> Option<&Choice<'a>> {
         let choices = self.choices.as_deref().unwrap_or_default();
         choices.iter().find(|choice| choice.index.unwrap_or(0) == 0)
     }
 
-    /// What it says of usage. Groq says it twice.
+    /// Returns the usage. Groq reports it twice.
     pub(crate) fn usage(&self) -> Option<TokenUsage> {
         self.usage.or(self.x_groq.as_ref().and_then(|groq| groq.usage))
     }
 }
 
 impl Choice<'_> {
-    /// Why the model stopped, if it did.
+    /// Returns why the model stopped, if it did.
     pub(crate) fn finish_reason(&self) -> Option<&str> {
         inside_quotes(self.finish_reason)
     }
 }
 
-/// A piece of what the model says, as it stands between quotes.
+/// A piece of the model's output, in the form between quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutputFragment<'a> {
     Thinking(&'a str),
     Text(&'a str),
-    /// Text by which the model declines.
+    /// Text of a refusal.
     Refusal(&'a str),
-    /// Encrypted reasoning, which belongs to the thinking before it.
+    /// Encrypted reasoning for the preceding thinking.
     EncryptedReasoning(EncryptedReasoning<'a>),
 }
 
-/// What stands between two parts of one thought.
+/// The separator between two parts of one thought.
 const THOUGHT_SEPARATOR: OutputFragment<'_> = OutputFragment::Thinking("\\n\\n");
 
 impl<'a> ChatMessage<'a> {
-    /// Visits thinking and text in the order in which they are meant; none of them is empty.
+    /// Visits thinking and text in their intended order, without empty pieces.
     pub(crate) fn for_each_fragment<E: From<ResponseError>>(
         &self,
         mut visit: impl FnMut(OutputFragment<'a>) -> Result<(), E>,
     ) -> Result<(), E> {
         let details = details(self.reasoning_details);
-        // Some send their reasoning again as details.
+        // Some providers send their reasoning again as details.
         if !details.iter().any(|detail| matches!(detail, Detail::Readable(_))) {
             self.visit_plain_thinking(&mut visit)?;
         }
@@ -235,7 +235,7 @@ impl<'a> ChatMessage<'a> {
         self.visit_content(&mut visit)
     }
 
-    /// The same without `reasoning_details`, for whoever reads those.
+    /// Does the same without `reasoning_details`, for callers that read those themselves.
     pub(crate) fn for_each_fragment_except_details<E: From<ResponseError>>(
         &self,
         mut visit: impl FnMut(OutputFragment<'a>) -> Result<(), E>,
@@ -248,7 +248,7 @@ impl<'a> ChatMessage<'a> {
         &self,
         visit: &mut impl FnMut(OutputFragment<'a>) -> Result<(), E>,
     ) -> Result<(), E> {
-        // Some send their reasoning under both names.
+        // Some providers send their reasoning under both names.
         let reasoning = inside_quotes(self.reasoning_content).or(inside_quotes(self.reasoning));
         reasoning.map_or(Ok(()), |thinking| visit(OutputFragment::Thinking(thinking)))
     }
@@ -277,7 +277,7 @@ impl<'a> ChatMessage<'a> {
     }
 }
 
-/// A part of a content that is a list, as Mistral has it.
+/// A part of content in list form, as Mistral sends it.
 #[derive(Debug, Deserialize)]
 struct Chunk<'a> {
     #[serde(borrow)]
@@ -317,7 +317,7 @@ fn chunks(list: &RawValue) -> Result<Vec<Chunk<'_>>, ResponseError> {
 }
 
 impl<'a> ToolCall<'a> {
-    /// What Gemini has signed of it.
+    /// Returns Gemini's signature of the call.
     pub(super) fn encrypted_reasoning(&self) -> Option<EncryptedReasoning<'a>> {
         Some(EncryptedReasoning::for_call(
             self.id()?,
@@ -333,7 +333,7 @@ impl<'a> ToolCall<'a> {
         inside_quotes(self.function.as_ref()?.name)
     }
 
-    /// The arguments as JSON has them: a string, an object (as old versions of TGI send them), or nothing.
+    /// Returns the arguments: a string, an object (as old versions of TGI send it), or nothing.
     pub(crate) fn arguments(&self) -> Result<Arguments<'a>, ResponseError> {
         let Some(arguments) = self.function.as_ref().and_then(|function| function.arguments) else {
             return Ok(Arguments::None);
@@ -352,14 +352,14 @@ impl<'a> ToolCall<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Arguments<'a> {
     None,
-    /// What stands between the quotes of the string that holds them.
+    /// The contents of the string that holds them, without its quotes.
     String(&'a str),
     /// The object itself.
     Object(&'a str),
 }
 
 impl Arguments<'_> {
-    /// Whether the provider sent nothing of them.
+    /// Returns whether the provider sent none of them.
     pub(crate) fn are_blank(self) -> bool {
         match self {
             Arguments::None => true,

@@ -1,4 +1,4 @@
-//! Blocks of content as the parts of a chat message.
+//! Translation of content blocks to the parts of a chat message.
 
 use super::body::{Block, Content, ContentPart, Source};
 use super::json::{Text, write_json, write_string_continuation};
@@ -9,7 +9,7 @@ use super::way::Destination;
 use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::write_string;
 
-/// The text of a block of type `text`.
+/// Returns the text of a `text` block.
 pub(super) fn text_of<'b>(
     place: &JsonPath<'_>,
     block: &'b Block<'_>,
@@ -32,7 +32,7 @@ pub(super) fn text_of<'b>(
     Ok(&text.0)
 }
 
-/// The text of a block at a place where no other type can stand.
+/// Returns the text of a block at a position where no other type is allowed.
 pub(super) fn required_block_text<'b>(
     place: &JsonPath<'_>,
     block: &'b Block<'_>,
@@ -62,13 +62,13 @@ impl JoinedTextWriter {
         self.has_text = true;
     }
 
-    /// Whether there was any text.
+    /// Returns whether there was any text.
     pub(super) fn begun(&self) -> bool {
         self.has_text
     }
 }
 
-/// Writes a content that may hold only text as one string; `""` when it holds nothing.
+/// Writes content that may hold only text as one string; `""` if it holds nothing.
 pub(super) fn write_text_only(
     place: &JsonPath<'_>,
     content: &Content<'_>,
@@ -122,7 +122,7 @@ impl<'o> PartWriter<'o> {
         self.out.push(b'}');
     }
 
-    /// A block of type text, image or document.
+    /// Writes a block of type text, image or document.
     pub(super) fn write_block(
         &mut self,
         place: &JsonPath<'_>,
@@ -232,7 +232,7 @@ impl<'o> PartWriter<'o> {
                     }
                 }
             }
-            // The address stands where the data would.
+            // The URL takes the position of the data.
             Some("url") if self.destination.is_intermediate() => {
                 self.check_source_fields(place, source, &["type", "url"])?;
                 let url = source
@@ -249,14 +249,14 @@ impl<'o> PartWriter<'o> {
         Ok(())
     }
 
-    /// What the model is told of a document, as parts before it.
+    /// Writes the title and the context of a document as parts before it.
     fn write_texts<const N: usize>(&mut self, texts: [&Option<Text<'_>>; N]) {
         for text in texts.into_iter().flatten() {
             self.write_text(&text.0);
         }
     }
 
-    /// The media type and the data of a source that holds it.
+    /// Returns the media type and the data of an inline source.
     fn source_data<'s>(
         &mut self,
         place: &JsonPath<'_>,
@@ -295,7 +295,7 @@ fn is_image(media_type: &str) -> bool {
 }
 
 fn requests_citations(citations: &str) -> bool {
-    // `{"enabled":false}` is the only other value that the API knows.
+    // `{"enabled":false}` is the only other value in the API.
     citations.contains("true")
 }
 

@@ -1,4 +1,4 @@
-//! An error of a chat provider as Anthropic's.
+//! Translation of a chat provider's error to Anthropic's.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -6,11 +6,11 @@ use serde_json::value::RawValue;
 use super::json::{inside_quotes, write_json};
 use proofgate_dialect::json::write_number;
 
-/// Appends to `out` the error body that says what a provider's says.
+/// Appends Anthropic's error body for a provider's error to `out`.
 ///
-/// Its type is that of the status; a status that is none of an error (some providers answer so with 200) leaves it to the
-/// error itself. The message is the provider's `message`, and nothing else of the body; where a key was refused it is ours,
-/// since that of the provider is about the gateway's key.
+/// Its type is that of the status. For a status that is not an error (some providers send errors with 200) the error itself
+/// determines it. The message is the provider's `message`, and nothing else of the body. For a refused key it is the
+/// gateway's own, because the provider's message is about the gateway's key.
 ///
 /// Source: Anthropic's API reference, Errors; OpenAI's API reference, Error codes.
 pub fn translate_error(status: u16, body: &[u8], out: &mut Vec<u8>) {
@@ -34,7 +34,7 @@ pub fn translate_error(status: u16, body: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Writes an error; `message` writes what stands between its quotes.
+/// Writes an error; `message` writes the contents between its quotes.
 pub(crate) fn write_error(kind: &str, message: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
     write_json(out, "{\"type\":\"error\",\"error\":{\"type\":\"");
     write_json(out, kind);
@@ -43,16 +43,16 @@ pub(crate) fn write_error(kind: &str, message: impl FnOnce(&mut Vec<u8>), out: &
     write_json(out, "\"}}");
 }
 
-/// What a provider says of an error.
+/// A provider's error.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ProviderError<'a> {
-    /// As it stands between quotes.
+    /// In the form between quotes.
     message: Option<&'a str>,
     kind: Option<&'a str>,
     code: Option<&'a RawValue>,
 }
 
-/// An error, or what one stands in.
+/// An error, or the object that contains one.
 #[derive(Debug, Deserialize)]
 struct Fields<'a> {
     #[serde(borrow)]
@@ -68,7 +68,7 @@ struct Fields<'a> {
 }
 
 impl<'a> ProviderError<'a> {
-    /// Reads an error: `{"error":{…}}` (OpenAI), `{"error":"…"}` (Ollama, TGI), `{"message":…}` (Mistral, vLLM) or the
+    /// Parses an error: `{"error":{…}}` (OpenAI), `{"error":"…"}` (Ollama, TGI), `{"message":…}` (Mistral, vLLM) or the
     /// message itself.
     pub(crate) fn parse(json: &'a str) -> Self {
         if let Ok(text) = serde_json::from_str::<&RawValue>(json)
@@ -89,7 +89,7 @@ impl<'a> ProviderError<'a> {
                 kind,
                 code: fields.code,
             },
-            // An error in an error's place is not looked for further in.
+            // An error inside an error is not searched further.
             Some(error) => match serde_json::from_str::<Fields<'a>>(error.get()) {
                 Ok(inner) => ProviderError {
                     message: inside_quotes(inner.message),
@@ -106,28 +106,28 @@ impl<'a> ProviderError<'a> {
         }
     }
 
-    /// Its message, as it stands between quotes.
+    /// Returns its message, in the form between quotes.
     pub(crate) fn message(&self) -> Option<&'a str> {
         self.message
     }
 
-    /// Its type, as it stands between quotes.
+    /// Returns its type, in the form between quotes.
     pub(crate) fn type_name(&self) -> Option<&'a str> {
         self.kind
     }
 
-    /// Its code, a word or a number.
+    /// Returns its code, a word or a number.
     pub(crate) fn code_name(&self) -> Option<&'a str> {
         let code = self.code.map(RawValue::get)?;
         Some(code.trim_matches('"'))
     }
 
-    /// What a client may read of it, as it stands between quotes, if its type is `kind`.
+    /// Returns the message that a client may read, in the form between quotes, if its type is `kind`.
     pub(crate) fn message_if_type(&self, kind: &str) -> Option<&'a str> {
         self.message.filter(|_| kind != "authentication_error")
     }
 
-    /// Anthropic's type for it, from a code that is a status or from the names that OpenAI and kin use.
+    /// Returns Anthropic's type for it, from a code that is a status or from the names of OpenAI-compatible providers.
     pub(crate) fn anthropic_type(&self) -> Option<&'static str> {
         let code = self.code.map(RawValue::get).unwrap_or_default();
         let status = code.trim_matches('"').parse().ok().and_then(kind_from_status);

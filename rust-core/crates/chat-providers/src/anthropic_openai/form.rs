@@ -1,4 +1,4 @@
-//! How much work an answer is worth, what is thought for it, and which form it has.
+//! The effort, the thinking and the format of an answer.
 
 use super::body::{Body, Format, OutputConfig, Thinking};
 use super::json::{Text, write_field, write_json};
@@ -10,7 +10,7 @@ use proofgate_dialect::constraints::{Effort, effort_for_budget, effort_for_level
 use proofgate_dialect::json::write_string;
 use proofgate_dialect::schema::can_be_strict;
 
-/// How much work an answer is worth and which form it has.
+/// Writes the effort and the format of the answer.
 pub(super) fn write_output_options(
     body: &Body<'_>,
     model: &str,
@@ -49,13 +49,13 @@ pub(super) fn write_output_options(
             .field("output_format")
             .error("output_config.format sets this already.")),
         (Some(format), None) => write_format(&config_place.field("format"), format, left_out, out),
-        // The name that the field had in a beta.
+        // The field's name in a beta.
         (None, Some(format)) => write_format(&JsonPath::Body.field("output_format"), format, left_out, out),
         (None, None) => Ok(()),
     }
 }
 
-/// A budget of thinking as the effort that costs no more.
+/// Writes a thinking budget as the effort that costs no more.
 fn write_budget_as_effort(thinking: &Thinking<'_>, model: &str, out: &mut Vec<u8>) {
     let budget = thinking.budget_tokens.and_then(|budget| budget.0.parse().ok());
     if let Some(budget) = budget {
@@ -64,7 +64,7 @@ fn write_budget_as_effort(thinking: &Thinking<'_>, model: &str, out: &mut Vec<u8
     }
 }
 
-/// That thoughts are to be shown, where the client wants to see them.
+/// Writes the request to show thoughts, if the client wants to see them.
 fn write_gemini_thoughts(thinking: &Thinking<'_>, has_effort: bool, model: &str, out: &mut Vec<u8>) {
     let is = |text: &Option<Text<'_>>, value| text.as_ref().is_some_and(|text| text.0 == value);
     if !is(&thinking.kind, "disabled") && !is(&thinking.display, "omitted") {
@@ -72,7 +72,7 @@ fn write_gemini_thoughts(thinking: &Thinking<'_>, has_effort: bool, model: &str,
     }
 }
 
-/// What is thought, in Anthropic's words: whether it is to be seen, and how much there may be of it.
+/// Writes `thinking` in Anthropic's form: whether it is visible, and how much of it is allowed.
 fn write_thinking(
     thinking: &Thinking<'_>,
     left_out: &mut DroppedFields,
@@ -94,7 +94,7 @@ fn write_thinking(
     Ok(())
 }
 
-/// The effort, or the highest below it that the model has. A level that is not known passes.
+/// Writes the effort, or the highest one below it that the model has. An unknown level passes.
 fn write_effort(
     place: &JsonPath<'_>,
     level: &str,
@@ -133,8 +133,8 @@ fn write_format(
         out,
         ",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"answer\",",
     );
-    // Anthropic's answers always keep to the schema, OpenAI's only if it is strict, which not every schema can be; the name is
-    // demanded.
+    // Anthropic's answers always follow the schema, OpenAI's only if it is strict, which not every schema can be. The name
+    // is required.
     if can_be_strict(schema.0) {
         write_json(out, "\"strict\":true,");
     }

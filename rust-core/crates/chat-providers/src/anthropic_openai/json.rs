@@ -31,7 +31,7 @@ impl<'a> Deserialize<'a> for Text<'a> {
     }
 }
 
-/// A number with its digits as they came.
+/// A number with its original digits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Number<'a>(pub &'a str);
 
@@ -45,12 +45,12 @@ impl<'a> Deserialize<'a> for Number<'a> {
     }
 }
 
-/// An object as it came.
+/// An object as raw JSON.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Object<'a>(pub &'a str);
 
 impl<'a> Object<'a> {
-    /// An object that stands alone in a text.
+    /// Parses a text that is a single object.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
@@ -66,9 +66,10 @@ impl<'a> Deserialize<'a> for Object<'a> {
     }
 }
 
-/// Declares an object whose fields may all be absent or `null`, and which notes what it does not know.
+/// Declares an object whose fields may all be absent or `null`, and which notes unknown fields.
 ///
-/// Besides its fields it has `unknown`, the first name that is none of them. `given` says which of its fields stand in it;
+/// Besides its fields it has `unknown`, the first unknown name. `given` returns the fields that are present; a duplicate
+/// field is an error.
 /// a field that comes twice is an error.
 macro_rules! object {
     ($(#[$doc:meta])* $name:ident<$life:lifetime> { $($key:literal => $field:ident: $type:ty,)* }) => {
@@ -84,13 +85,13 @@ macro_rules! object {
             #[allow(dead_code)]
             pub(super) const NAMES: &'static [&'static str] = &[$($key),*];
 
-            /// The fields that stand in it, in the order of the declaration.
+            /// Iterates over the fields that are present, in the order of the declaration.
             #[allow(dead_code)]
             pub(super) fn given(&self) -> impl Iterator<Item = &'static str> {
                 [$((self.$field.is_some(), $key)),*].into_iter().filter(|given| given.0).map(|given| given.1)
             }
 
-            /// Whether a text is such an object.
+            /// Returns whether a text is such an object.
             #[allow(dead_code)]
             pub(super) fn reads(text: &str) -> bool {
                 serde_json::from_str::<$name<'_>>(text).is_ok()
@@ -142,7 +143,7 @@ pub(super) fn write_json(out: &mut Vec<u8>, json: &str) {
     out.extend_from_slice(json.as_bytes());
 }
 
-/// Appends a string that goes on one already begun: `before` stands where its opening quote would.
+/// Appends text to a string that has begun: `before` replaces its opening quote.
 pub(super) fn write_string_continuation(out: &mut Vec<u8>, before: u8, text: &str) {
     let quote = out.len();
     write_string(out, text);
@@ -151,13 +152,14 @@ pub(super) fn write_string_continuation(out: &mut Vec<u8>, before: u8, text: &st
     }
 }
 
-/// What stands between the quotes of a JSON string, its escapes untouched; `None` for any other value and for `""`.
+/// Returns the contents of a JSON string without its quotes, with escapes unchanged; `None` for any other value and for
+/// `""`.
 pub(crate) fn inside_quotes(value: Option<&RawValue>) -> Option<&str> {
     let inside = value?.get().strip_prefix('"')?.strip_suffix('"')?;
     (!inside.is_empty()).then_some(inside)
 }
 
-/// A field whose value is JSON already.
+/// Writes a field whose value is JSON already.
 pub(super) fn write_field(name: &str, json: Option<&str>, out: &mut Vec<u8>) {
     if let Some(json) = json {
         write_json(out, ",\"");

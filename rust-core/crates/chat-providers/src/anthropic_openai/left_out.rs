@@ -1,4 +1,4 @@
-//! Where in a request something stands, and what becomes of fields without a counterpart.
+//! Paths in a request, and the handling of fields without a counterpart.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +7,7 @@ use proofgate_dialect::dropped::{DroppedFieldLog, no_counterpart_error, printabl
 use proofgate_dialect::losses::OTHER_FIELDS;
 use proofgate_dialect::{UntranslatableFieldPolicy, UntranslatableRequest};
 
-/// A place in a request; written as `messages[3].content[0].type`.
+/// A path in a request, written as `messages[3].content[0].type`.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum JsonPath<'p> {
     /// The body.
@@ -27,7 +27,7 @@ impl<'p> JsonPath<'p> {
         JsonPath::Element(self, at)
     }
 
-    /// An error about what stands here.
+    /// Returns an error for this path.
     pub(super) fn error(&self, message: impl Into<Cow<'static, str>>) -> UntranslatableRequest {
         UntranslatableRequest::new(self.path(), message)
     }
@@ -39,7 +39,7 @@ impl<'p> JsonPath<'p> {
         }
     }
 
-    /// The error for a field that has to be there.
+    /// Returns the error for a required field that is missing.
     pub(super) fn missing_error(&self) -> UntranslatableRequest {
         self.error("Field required")
     }
@@ -56,8 +56,8 @@ impl fmt::Display for JsonPath<'_> {
     }
 }
 
-/// What says nothing to the model (marks for a cache, whose request it is, how it is carried), and what only lets it do what it does
-/// anyway: to think, and to forget what it thought. It is left out, and never refused.
+/// Fields that do not reach the model (cache marks, the user, transport), and those that only allow it what it does anyway:
+/// thinking, and dropping earlier thinking. They are left out, and never refused.
 const IGNORED_FIELDS: [&str; 9] = [
     OTHER_FIELDS,
     "thinking",
@@ -79,7 +79,7 @@ impl DroppedFields {
         DroppedFields(DroppedFieldLog::new(fields))
     }
 
-    /// The names of what was left out, in the order of what is written.
+    /// Returns the names of what was left out, in the order of the written request.
     pub(super) fn into_names(self) -> Vec<&'static str> {
         self.0.into_names()
     }
@@ -89,7 +89,7 @@ impl DroppedFields {
         self.0.note(name, 0);
     }
 
-    /// A field that the provider has no counterpart for: a preference, unless it says nothing to the model.
+    /// Drops a field without a counterpart at the provider: a preference, unless it does not reach the model.
     pub(super) fn drop_preference(
         &mut self,
         place: &JsonPath<'_>,
@@ -103,7 +103,7 @@ impl DroppedFields {
             .drop_or_reject(name, 0, || no_counterpart_error(place.path()))
     }
 
-    /// A field whose name is not known, if there is one.
+    /// Drops an unknown field, if there is one.
     pub(super) fn drop_unknown(
         &mut self,
         place: &JsonPath<'_>,
@@ -115,7 +115,7 @@ impl DroppedFields {
         }
     }
 
-    /// What stands in an object besides the fields that have been read.
+    /// Drops the fields of an object that have not been read.
     pub(super) fn drop_unread_fields(
         &mut self,
         place: &JsonPath<'_>,

@@ -10,12 +10,12 @@ use super::{results, sealed};
 use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::write_string;
 
-/// What the line begins with by which Claude Code says who sends a request. It differs from session to session, and before
-/// everything else it would keep other providers from reading a prompt out of their caches (code.claude.com, LLM gateways).
+/// The prefix of the line by which Claude Code identifies the sender of a request. It differs between sessions, and at the
+/// start of the prompt it would prevent cache hits at other providers (code.claude.com, LLM gateways).
 const ATTRIBUTION_PREFIX: &str = "x-anthropic-billing-header:";
 
 impl MessageWriter<'_> {
-    /// Writes all messages of a request: those of one role in a row are one turn.
+    /// Writes all messages of a request: consecutive messages of one role are one turn.
     pub(super) fn write_conversation(
         &mut self,
         messages: &[Message<'_>],
@@ -54,7 +54,7 @@ impl MessageWriter<'_> {
         Ok(())
     }
 
-    /// Writes the instructions of the request, but for the line that says who sends it; nothing if they are empty.
+    /// Writes the instructions of the request without the line that identifies the sender; nothing if they are empty.
     pub(super) fn write_system(&mut self, content: &Content<'_>) -> Result<(), UntranslatableRequest> {
         let start = self.out.len();
         self.start_message("{\"role\":\"system\",\"content\":");
@@ -94,8 +94,8 @@ impl MessageWriter<'_> {
         Ok(())
     }
 
-    /// The results of tools, which have to follow their calls, and then what the user says. Only the user can show a picture or
-    /// a document: those of the results stand there, before all else.
+    /// Writes the tool results, which must follow their calls, and then the user's content. Only the user can show an image
+    /// or a document, so those of the results come first in it.
     fn write_user_turn(&mut self, turn: &Turn<'_, '_, '_>) -> Result<(), UntranslatableRequest> {
         let mut said = 0;
         let mut is_text = false;
@@ -143,7 +143,7 @@ impl MessageWriter<'_> {
         Ok(())
     }
 
-    /// Writes the one text that stands in a turn besides results of tools.
+    /// Writes the single text of a turn besides its tool results.
     fn write_only_text(&mut self, turn: &Turn<'_, '_, '_>) -> Result<(), UntranslatableRequest> {
         turn.for_each_part(|place, piece| {
             match piece {
@@ -155,8 +155,8 @@ impl MessageWriter<'_> {
         })
     }
 
-    /// What the model said, and the calls that it made. Thinking that another provider signed is bound to that one; without a
-    /// signature it is what a provider of chat completions thought, and some of them refuse a turn that lacks it.
+    /// Writes the model's text and calls. Thinking that another provider signed is bound to that provider. Thinking without
+    /// a signature came from a provider of chat completions, and some of them refuse a turn without it.
     fn write_assistant_turn(&mut self, turn: &Turn<'_, '_, '_>) -> Result<(), UntranslatableRequest> {
         let start = self.out.len();
         let begun = self.has_messages;
@@ -209,7 +209,8 @@ impl MessageWriter<'_> {
         Ok(())
     }
 
-    /// Takes reasoning that came encrypted out of the signature of a block, where Responses get it again; whether it did.
+    /// Extracts encrypted reasoning from the signature of a block, to send it back to Responses; returns whether there was
+    /// any.
     fn extract_encrypted_details(&self, block: &Block<'_>, details: &mut DetailList) -> bool {
         let DetailList { json, count } = details;
         let signature = inside_quotes(block.signature).filter(|_| self.destination.is_intermediate());
@@ -262,12 +263,12 @@ struct DetailList {
     count: u64,
 }
 
-/// Whether another provider has signed a block of thinking; a signature of ours carries what came with it.
+/// Returns whether another provider has signed a block of thinking. A signature of the gateway carries `reasoning_details`.
 fn has_foreign_signature(block: &Block<'_>) -> bool {
     inside_quotes(block.signature).is_some_and(|signature| !sealed::is_gateway_signature(signature))
 }
 
-/// Messages of one role in a row; the first is the `at`th of the request.
+/// Consecutive messages of one role; the first has the index `at` in the request.
 struct Turn<'t, 'm, 'a> {
     place: &'t JsonPath<'t>,
     first_index: usize,
@@ -275,7 +276,7 @@ struct Turn<'t, 'm, 'a> {
 }
 
 impl<'m, 'a> Turn<'_, 'm, 'a> {
-    /// Visits all parts of its contents.
+    /// Visits all parts of its content.
     fn for_each_part(
         &self,
         mut visit: impl FnMut(&JsonPath<'_>, ContentPart<'m, 'a>) -> Result<(), UntranslatableRequest>,
@@ -296,7 +297,7 @@ fn role<'m>(message: &'m Message<'_>) -> Option<&'m str> {
     message.role.as_ref().map(|role| &*role.0)
 }
 
-/// A text without the line that says who sends it.
+/// Returns a text without the line that identifies the sender.
 fn without_attribution(text: &str) -> &str {
     match text.starts_with(ATTRIBUTION_PREFIX) {
         true => text.split_once('\n').map_or("", |(_, rest)| rest.trim_start()),

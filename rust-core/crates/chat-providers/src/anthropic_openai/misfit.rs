@@ -1,5 +1,5 @@
-//! Which field of a request that cannot be read is to blame. A request is read in one pass that does not note where it is;
-//! only one that fails is walked again, piece by piece.
+//! Finds the field that makes a request unreadable. A request is read in one pass that does not track positions; only one
+//! that fails is walked again, piece by piece.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use super::left_out::JsonPath;
 use super::refused_blocks::unsupported_block_error;
 use proofgate_dialect::UntranslatableRequest;
 
-/// Why a body cannot be read.
+/// Returns the error for a body that cannot be read.
 pub(super) fn find_mismatch(body: &[u8]) -> UntranslatableRequest {
     match serde_json::from_slice::<&RawValue>(body) {
         Ok(body) => BODY.find_mismatch(&JsonPath::Body, body.get()),
@@ -31,14 +31,14 @@ pub(super) fn read_block_content<'a>(
         .map_err(|_| NestedShape::Elements(&BLOCK).find_mismatch(place, content.get()))
 }
 
-/// An object of a request: whether a text is one, the names of its fields, and the shapes of those that have one.
+/// An object of a request: a check of its text, the names of its fields, and the shapes of its nested fields.
 struct ObjectShape {
     reads: fn(&str) -> bool,
     names: &'static [&'static str],
     nested: &'static [(&'static str, NestedShape)],
 }
 
-/// What a field holds.
+/// The shape of a field's value.
 enum NestedShape {
     Single(&'static ObjectShape),
     Elements(&'static ObjectShape),
@@ -66,7 +66,7 @@ static THINKING: ObjectShape = shape!(Thinking:);
 static METADATA: ObjectShape = shape!(Metadata:);
 
 impl ObjectShape {
-    /// What is wrong with a value that is not of this shape.
+    /// Returns the error for a value that does not have this shape.
     fn find_mismatch(&self, place: &JsonPath<'_>, value: &str) -> UntranslatableRequest {
         let Ok(Fields(fields)) = serde_json::from_str(value) else {
             return place.error("An object is expected here.");
@@ -93,7 +93,7 @@ impl ObjectShape {
         place.error("This object cannot be read.")
     }
 
-    /// The type of a block, if this is one.
+    /// Returns the type of a block, if this is one.
     fn kind<'f>(&self, fields: &'f [(Text<'_>, &RawValue)]) -> Option<Text<'f>> {
         let is_block = std::ptr::eq(self, &BLOCK);
         let (_, kind) = fields.iter().find(|(name, _)| is_block && name.0 == "type")?;
@@ -124,7 +124,7 @@ fn wrong_type_error(place: &JsonPath<'_>) -> UntranslatableRequest {
     place.error("The value of this field has the wrong type.")
 }
 
-/// The fields of any object, as they came.
+/// The raw fields of any object.
 struct Fields<'a>(Vec<(Text<'a>, &'a RawValue)>);
 
 impl<'a> Deserialize<'a> for Fields<'a> {

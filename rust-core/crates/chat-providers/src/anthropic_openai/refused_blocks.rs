@@ -1,4 +1,4 @@
-//! Blocks that are refused: those that chat completions have nothing like, and those at a place where they cannot stand.
+//! Refused blocks: those without a counterpart in chat completions, and those at an invalid position.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,8 @@ use super::json::Text;
 use super::left_out::JsonPath;
 use proofgate_dialect::UntranslatableRequest;
 
-/// Types of blocks that chat completions have nothing like (anthropic-py 2.12.0, `types/beta/beta_content_block_param.py`).
+/// Types of blocks without a counterpart in chat completions (anthropic-py 2.12.0,
+/// `types/beta/beta_content_block_param.py`).
 const UNSUPPORTED_BLOCK_TYPES: [&str; 19] = [
     "server_tool_use",
     "web_search_tool_result",
@@ -30,7 +31,7 @@ const UNSUPPORTED_BLOCK_TYPES: [&str; 19] = [
     "browser_state",
 ];
 
-/// The refusal of a block that has no counterpart, if a type is that of one.
+/// Returns the error for a block type without a counterpart, if it is one.
 pub(super) fn unsupported_block_error(
     place: &JsonPath<'_>,
     kind: Option<Text<'_>>,
@@ -41,7 +42,7 @@ pub(super) fn unsupported_block_error(
     Some(place.field("type").error(message))
 }
 
-/// The refusal of a block at a place where its type cannot stand.
+/// Returns the error for a block at a position where its type is not allowed.
 pub(super) fn misplaced_block_error(place: &JsonPath<'_>, block: &Block<'_>) -> UntranslatableRequest {
     let Some(kind) = &block.kind else {
         return place.field("type").missing_error();

@@ -1,4 +1,4 @@
-//! A Messages request as a chat request.
+//! Translation of a Messages request to a chat request.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -15,18 +15,18 @@ use proofgate_dialect::constraints::{Constraint, has};
 use proofgate_dialect::json::write_string;
 use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
-/// The longest `user` that OpenAI takes, in characters (its error `string_above_max_length`).
+/// The maximum length of `user` at OpenAI, in characters (its error `string_above_max_length`).
 const MAX_USER_CHARS: usize = 64;
 
-/// Appends to `out` the chat request that says what a Messages request says.
+/// Appends the chat request for a Messages request to `out`.
 ///
-/// A streamed answer is asked for with its usage. `out` stays as it was when the request is refused.
+/// A streamed answer is requested with its usage. `out` is unchanged if the request is refused.
 ///
 /// # Errors
-/// [`UntranslatableRequest`] names the field that is malformed, or that the provider has no counterpart for. A preference without
-/// counterpart (`top_k`, `thinking`, `cache_control`, citations, a `user_id` of more than 64 characters …) and a field that
-/// is not known are refused or left out as [`Target::untranslatable`] says; what would change the meaning of the request is refused
-/// always.
+/// Returns [`UntranslatableRequest`] with the field that is malformed, or that the provider has no counterpart for. Unknown
+/// fields and preferences without a counterpart (`top_k`, `thinking`, `cache_control`, citations, a `user_id` of more than
+/// 64 characters …) are refused or left out as [`Target::untranslatable`] determines. A field whose loss would change the
+/// meaning of the request is always refused.
 ///
 /// Source: Anthropic's API reference, Messages; OpenAI's API reference, Chat Completions.
 pub fn translate_request(
@@ -37,11 +37,11 @@ pub fn translate_request(
     translate(body, target, Destination::Chat, out)
 }
 
-/// Appends to `out` the chat request that `openai_responses::translate_request` makes one of Responses of.
+/// Appends the chat request that `openai_responses::translate_request` translates for Responses to `out`.
 ///
-/// It is as that of [`translate_request`], but for what Responses take and chat completions do not: an effort beside tools, `thinking`,
-/// pictures and documents in the results of tools, documents by URL, and reasoning that came encrypted. `stop_sequences` are a
-/// preference without counterpart.
+/// It differs from that of [`translate_request`] in what Responses accepts and chat completions do not: an effort besides
+/// tools, `thinking`, images and documents in tool results, documents by URL, and encrypted reasoning. `stop_sequences` are
+/// a preference without a counterpart.
 ///
 /// # Errors
 /// As for [`translate_request`].
@@ -53,10 +53,10 @@ pub fn translate_for_responses(
     translate(body, target, Destination::Responses, out)
 }
 
-/// Appends to `out` the chat request that a writer of the crate `chat-clients` says to its provider.
+/// Appends the chat request that a writer of the crate `chat-clients` translates for its provider to `out`.
 ///
-/// It is as that of [`translate_request`], except for what those writers read and providers of chat completions do not: pictures and documents
-/// in the results of tools, documents by URL, and reasoning that came encrypted. A budget of thinking is an effort.
+/// It differs from that of [`translate_request`] in what those writers read and providers of chat completions do not: images
+/// and documents in tool results, documents by URL, and encrypted reasoning. A thinking budget becomes an effort.
 ///
 /// # Errors
 /// As for [`translate_request`].
@@ -68,9 +68,9 @@ pub fn translate_for_others(
     translate(body, target, Destination::Other, out)
 }
 
-/// Appends to `out` the chat request that `openai_gemini::translate_request` makes one of Gemini's of.
+/// Appends the chat request that `openai_gemini::translate_request` translates for Gemini to `out`.
 ///
-/// It is as that of [`translate_for_others`], but for thinking that is to be seen: Gemini shows its thoughts only where it is asked to.
+/// It differs from that of [`translate_for_others`] in visible thinking: Gemini shows its thoughts only on request.
 ///
 /// # Errors
 /// As for [`translate_request`].
@@ -178,7 +178,7 @@ fn write_max_tokens(
     }
 }
 
-/// How words are chosen and where the answer stops, as far as the model lets a client say so.
+/// Writes sampling parameters and stop sequences, as far as the model accepts them.
 fn write_sampling(
     body: &Body<'_>,
     model: &str,
@@ -196,7 +196,7 @@ fn write_sampling(
         }
     }
     if way.supports_top_k() {
-        // Not a field of chat completions, but those who go on know it.
+        // Not a field of chat completions, but the modules that read this request support it.
         write_field("top_k", body.top_k.map(|top_k| top_k.0), out);
     }
     let stops = body
@@ -242,8 +242,8 @@ fn write_user(
     }
 }
 
-/// Refuses what would mean something else if it were left out: tools on other servers, state of Anthropic's, and where
-/// data may be processed.
+/// Refuses fields whose loss would change the meaning of the request: tools on other servers, state stored at Anthropic, and
+/// where data may be processed.
 fn check_supported(body: &Body<'_>) -> Result<(), UntranslatableRequest> {
     let refused = [
         (
@@ -267,7 +267,7 @@ fn check_supported(body: &Body<'_>) -> Result<(), UntranslatableRequest> {
     }
 }
 
-/// Leaves out preferences, where they ask for something else than is done anyway.
+/// Drops preferences that ask for something other than the default.
 fn drop_preferences(
     body: &Body<'_>,
     model: &str,
@@ -313,7 +313,7 @@ fn is_thinking_enabled(thinking: &Thinking<'_>) -> bool {
     thinking.kind.as_ref().is_none_or(|kind| kind.0 != "disabled")
 }
 
-/// Whether a management of the context changes nothing: Claude Code asks for all thinking to be kept, which is so without it.
+/// Returns whether a context management changes nothing: Claude Code asks to keep all thinking, which is the default.
 fn retains_all_thinking(management: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct Management<'a> {

@@ -1,4 +1,4 @@
-//! Results of tools. Chat completions take text alone there: only the user can show a picture or a document.
+//! Tool results. Chat completions accept only text there: only the user can show an image or a document.
 
 use super::body::{Block, ContentPart, has_type};
 use super::content::{JoinedTextWriter, PartWriter, required_block_text};
@@ -9,13 +9,13 @@ use super::turns::MessageWriter;
 use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::write_string;
 
-/// What a tool's result begins with that is an error: chat completions have no flag for it.
+/// The prefix of a tool result that is an error, because chat completions have no flag for it.
 const ERROR_PREFIX: &str = "\"Error:";
 
-/// What a tool's result says of what only the user can show.
+/// The text of a tool result whose content only the user can show.
 const RESULT_IN_USER_MESSAGE: &str = "\"The result is in the next user message.\"";
 
-/// Writes the text of a result; whether there is something else in it, which stands with what the user says.
+/// Writes the text of a result; returns whether it has other content, which is moved to the user's message.
 pub(super) fn write(
     place: &JsonPath<'_>,
     block: &Block<'_>,
@@ -54,7 +54,7 @@ pub(super) fn write(
         write_json(turns.out, if shows { RESULT_IN_USER_MESSAGE } else { "\"\"" });
     }
     if block.is_error == Some(true) {
-        // The quote that begins the text makes room for the space behind the word.
+        // The opening quote of the text becomes the space after the prefix.
         let text = turns.out.split_off(start);
         write_json(turns.out, ERROR_PREFIX);
         turns.out.push(b' ');
@@ -64,7 +64,7 @@ pub(super) fn write(
     Ok(shows)
 }
 
-/// Whether a result holds a picture or a document.
+/// Returns whether a result has an image or a document.
 fn has_media(place: &JsonPath<'_>, result: &Block<'_>) -> Result<bool, UntranslatableRequest> {
     let Some(content) = &result.content else {
         return Ok(false);
@@ -74,7 +74,7 @@ fn has_media(place: &JsonPath<'_>, result: &Block<'_>) -> Result<bool, Untransla
     Ok(pieces.any(|piece| matches!(piece, ContentPart::Block(block) if is_media_block(block))))
 }
 
-/// Writes a result as parts, where they may stand in it.
+/// Writes a result as parts, if the destination accepts them.
 fn write_parts(
     place: &JsonPath<'_>,
     result: &Block<'_>,
@@ -98,12 +98,12 @@ fn write_parts(
     Ok(())
 }
 
-/// Whether a block of a tool's result is one that only the user can show.
+/// Returns whether a block of a tool result is one that only the user can show.
 fn is_media_block(block: &Block<'_>) -> bool {
     has_type(block, "image") || has_type(block, "document")
 }
 
-/// Writes the pictures and documents of a tool's result.
+/// Writes the images and documents of a tool result.
 pub(super) fn write_media(
     place: &JsonPath<'_>,
     result: &Block<'_>,

@@ -1,5 +1,5 @@
-//! Encrypted reasoning of a chat provider, as the signature of a block of thinking: the one place that clients of Messages send
-//! back as it came.
+//! Encrypted reasoning of a chat provider, stored in the signature of a thinking block, the only field that clients of
+//! Messages send back unchanged.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,10 +10,10 @@ use super::json::{inside_quotes, write_json};
 use proofgate_dialect::json::{write_number, write_string};
 use proofgate_dialect::reasoning_details::{ENCRYPTED, GEMINI, SUMMARY};
 
-/// What such a signature begins with; base64 of JSON follows.
+/// The prefix of such a signature; base64 of JSON follows.
 pub(crate) const SIGNATURE_PREFIX: &str = "reasoning_details:";
 
-/// An element of `reasoning_details` that only its provider can read. Its members stand as they came between their quotes.
+/// An element of `reasoning_details` that only its provider can read. Its members are in the form between quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EncryptedReasoning<'a> {
     id: Option<&'a str>,
@@ -21,7 +21,7 @@ pub(crate) struct EncryptedReasoning<'a> {
     data: &'a str,
 }
 
-/// What is read of an element, of any type.
+/// The members that are read of an element, of any type.
 #[derive(Debug, Deserialize)]
 struct Element<'a> {
     #[serde(borrow, rename = "type")]
@@ -41,12 +41,13 @@ struct Element<'a> {
 /// An element of `reasoning_details`.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Detail<'a> {
-    /// What can be read, as it stands between its quotes.
+    /// Readable reasoning, in the form between quotes.
     Readable(&'a str),
     Encrypted(EncryptedReasoning<'a>),
 }
 
-/// The elements of `reasoning_details`, if any of them is sealed: what can be read alone is said elsewhere, too.
+/// Returns the elements of `reasoning_details`, if any of them is encrypted: reasoning that is only readable is also in
+/// other members.
 pub(super) fn details(value: Option<&RawValue>) -> Vec<Detail<'_>> {
     let list = value.map_or("[]", RawValue::get);
     let elements: Vec<Element<'_>> = serde_json::from_str(list).unwrap_or_default();
@@ -77,7 +78,8 @@ impl<'a> Element<'a> {
 }
 
 impl<'a> EncryptedReasoning<'a> {
-    /// What Gemini signs of a call: its id and the signature, as they stand between their quotes.
+    /// Creates the element for Gemini's signature of a call, from the call's id and the signature in the form between
+    /// quotes.
     pub(super) fn for_call(id: &'a str, signature: &'a str) -> Self {
         EncryptedReasoning {
             id: Some(id),
@@ -86,7 +88,7 @@ impl<'a> EncryptedReasoning<'a> {
         }
     }
 
-    /// It as a signature, which has no character that JSON escapes.
+    /// Returns it as a signature, which has no character that JSON escapes.
     pub(super) fn signature(&self) -> String {
         let mut json = Vec::with_capacity(self.data.len().saturating_add(128));
         write_json(&mut json, "{\"data\":\"");
@@ -109,14 +111,14 @@ impl<'a> EncryptedReasoning<'a> {
     }
 }
 
-/// Whether a signature, as it stands between its quotes, is one of ours.
+/// Returns whether a signature, in the form between quotes, was made by the gateway.
 pub(super) fn is_gateway_signature(signature: &str) -> bool {
     signature.starts_with(SIGNATURE_PREFIX)
 }
 
-/// Appends the elements of `reasoning_details` that a signature of ours stands for, a comma before each but the first, and counts
-/// them in `index`: what could be read of them (`thinking`, as it stands between its quotes), and what could not. Whether they
-/// could be read; a client may have changed them.
+/// Appends the elements of `reasoning_details` stored in a signature of the gateway, with a comma before each but the first,
+/// and counts them in `index`: the readable part (`thinking`, in the form between quotes) and the encrypted one. Returns
+/// whether they could be read; a client may have changed them.
 pub(super) fn write_details(
     signature: &str,
     thinking: Option<&str>,

@@ -1,24 +1,24 @@
-//! Why an answer ended.
+//! The end of an answer.
 
 use proofgate_dialect::ResponseError;
 
-/// Why the provider says that its answer ended.
+/// The provider's reason for the end of its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FinishReason {
     /// The model was done, or called tools.
     Completed,
-    /// It was at one of the stop sequences (TGI says so; OpenAI does not tell it from `Completed`).
+    /// It reached a stop sequence (TGI reports this; OpenAI does not distinguish it from `Completed`).
     StopSequence,
-    /// The limit of tokens.
+    /// It reached the token limit.
     Length,
-    /// A filter.
+    /// A filter stopped it.
     Filtered,
     /// The provider could not go on.
     Failed,
 }
 
 impl FinishReason {
-    /// The meaning of a `finish_reason`; one that is not known is an end like any other.
+    /// Parses a `finish_reason`; an unknown one counts as a normal end.
     pub(crate) fn parse(reason: &str) -> Self {
         match reason {
             "length" | "model_length" | "max_tokens" => FinishReason::Length,
@@ -29,17 +29,17 @@ impl FinishReason {
         }
     }
 
-    /// Whether the answer was cut off, so that its last call may be a torso.
+    /// Returns whether the answer was truncated, so that its last call may be incomplete.
     pub(crate) fn is_truncated(self) -> bool {
         matches!(self, FinishReason::Length | FinishReason::Filtered)
     }
 
-    /// Anthropic's `stop_reason` for an answer.
+    /// Returns Anthropic's `stop_reason` for an answer.
     ///
-    /// An answer with calls of tools ends with them whatever the provider says, unless a filter stopped it.
+    /// An answer with tool calls ends with `tool_use` whatever the provider reports, unless a filter stopped it.
     ///
     /// # Errors
-    /// [`ResponseError::Failed`] when the end says that the provider could not go on.
+    /// Returns [`ResponseError::Failed`] if the provider could not go on.
     pub(crate) fn stop_reason(self, answer: ContentSummary) -> Result<&'static str, ResponseError> {
         match self {
             FinishReason::Failed => Err(ResponseError::Failed("the provider stopped with an error")),
@@ -54,13 +54,13 @@ impl FinishReason {
     }
 }
 
-/// What of an answer decides about its stop reason.
+/// The properties of an answer that determine its stop reason.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ContentSummary {
-    /// It calls tools.
+    /// It has tool calls.
     pub has_calls: bool,
-    /// The last call has arguments that end in the middle.
+    /// The arguments of the last call are truncated.
     pub has_truncated_call: bool,
-    /// The model declined.
+    /// The model refused.
     pub has_refusal: bool,
 }

@@ -1,4 +1,4 @@
-//! A streamed chat answer as the events of a Message.
+//! Translation of a streamed chat answer to the events of a Message.
 
 use super::answer::FALLBACK_ID;
 use super::blocks::BlockAssembler;
@@ -10,17 +10,17 @@ use super::usage::{usage_of, write_usage};
 use proofgate_dialect::json::write_string;
 use proofgate_dialect::{RequestContext, ResponseError, StreamStatus, Usage, write_event};
 
-/// The longest id of an answer that is kept, in bytes.
+/// The maximum length of an answer's id in bytes.
 const MAX_ID_LEN: usize = 1024;
 
-/// Turns the chunks of a chat answer into the events of a Message.
+/// Translates the chunks of a chat answer to the events of a Message.
 ///
-/// The message starts with the first chunk of the answer, with an estimate of its input. Its end is held until `[DONE]`, since some
-/// providers repeat their `finish_reason` or their usage in every chunk, and usage follows on the reason anyway. What is
-/// held of blocks is bounded: 1 MiB, in 256 of them, 128 calls of tools in all.
+/// The message starts with the first chunk of the answer, with an estimate of its input. Its end is held back until
+/// `[DONE]`, because some providers repeat their `finish_reason` or their usage in every chunk, and the usage follows the
+/// reason anyway. The buffered content of blocks is limited to 1 MiB in 256 blocks, with at most 128 tool calls.
 ///
-/// A failure is one `error` event, whether it is returned as [`Step::Failed`] or as a [`ResponseError`]: what was written
-/// says so to the client already. Nothing is written after it.
+/// A failure is one `error` event, whether it is returned as [`StreamStatus::Failed`] or as a [`ResponseError`]: the output
+/// already reports it to the client. Nothing is written after it.
 #[derive(Debug)]
 pub struct Stream {
     model: String,
@@ -42,8 +42,8 @@ enum State {
 }
 
 impl Stream {
-    /// A stream of which nothing has come. `estimated_input` is about how many tokens the prompt has: clients show it until
-    /// the provider's count is there.
+    /// Creates a stream. `estimated_input` is an estimate of the prompt's tokens, which clients show until the provider
+    /// reports its count.
     pub fn new(asked: &RequestContext, estimated_input: u64) -> Self {
         Stream {
             model: asked.model.clone(),
@@ -57,12 +57,12 @@ impl Stream {
         }
     }
 
-    /// Takes one event of the provider, its `event:` name if it has one (`""` else) and its data, and appends to `out` what
-    /// the client is told.
+    /// Takes one event of the provider, its `event:` name (`""` if it has none) and its data, and appends the client's
+    /// events to `out`.
     ///
     /// # Errors
-    /// [`ResponseError`] when the event is malformed, when the answer is at an end that is none, or when it holds too much;
-    /// `out` then ends with an error event.
+    /// Returns [`ResponseError`] if the event is malformed, if the answer ends without a valid end, or if it exceeds a
+    /// limit; `out` then ends with an error event.
     pub fn push_event(
         &mut self,
         name: &str,
@@ -82,10 +82,11 @@ impl Stream {
         step.inspect_err(|error| self.fail(error, out))
     }
 
-    /// The provider's stream is over.
+    /// Handles the end of the provider's stream.
     ///
     /// # Errors
-    /// [`ResponseError::Failed`] unless its good end came before; `out` then ends with an error event, if none was written.
+    /// Returns [`ResponseError::Failed`] unless the answer finished properly; `out` then ends with an error event, if none
+    /// was written before.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), ResponseError> {
         let early = ResponseError::Failed("ended early");
         match self.state {
@@ -96,7 +97,7 @@ impl Stream {
         Err(early)
     }
 
-    /// The usage known so far, the provider's own: an estimate is none.
+    /// Returns the usage reported by the provider so far; an estimate does not count.
     pub fn usage(&self) -> Option<Usage> {
         self.usage
     }
@@ -110,7 +111,7 @@ impl Stream {
         let chunk = match ChatCompletion::read(data) {
             Ok(chunk) => chunk,
             Err(_) if name == "error" => return Ok(self.write_failure(ProviderError::default(), out)),
-            // An event with a name of its own is none of the chat's.
+            // An event with a name of its own is not a chat chunk.
             Err(_) if !matches!(name, "" | "message") => return Ok(StreamStatus::InProgress),
             Err(error) => return Err(error),
         };
@@ -123,13 +124,13 @@ impl Stream {
             return Ok(self.write_failure(ProviderError::parse(error), out));
         }
         let id = inside_quotes(chunk.id);
-        // Azure's first chunk, on the prompt's filters, has neither an id nor a choice.
+        // Azure's first chunk, about the prompt's filters, has neither an id nor a choice.
         if self.state == State::Waiting && (id.is_some() || chunk.choice().is_some()) {
             self.start(id, out)?;
         }
         let written = out.len();
         if let Some(choice) = chunk.choice() {
-            // Some answer a stream with one whole message, others repeat the whole behind its pieces.
+            // Some providers answer a stream with one whole message, others repeat the whole message after its pieces.
             let whole = choice.message.as_ref().filter(|_| self.blocks.is_empty());
             if let Some(said) = choice.delta.as_ref().or(whole) {
                 said.for_each_fragment(|piece| self.blocks.push(piece, out))?;
@@ -148,7 +149,7 @@ impl Stream {
             }
         }
         if out.len() == written && self.blocks.has_buffered_output() {
-            // What is held may be long; the client sees that it is being generated.
+            // The buffered content may be long; this shows the client that generation continues.
             write_event(out, "ping", |out| write_json(out, "{\"type\":\"ping\"}"));
         }
         Ok(StreamStatus::InProgress)
@@ -203,7 +204,7 @@ impl Stream {
         Ok(StreamStatus::Finished)
     }
 
-    /// Says what the provider says of a failure.
+    /// Writes the provider's error.
     fn write_failure(&mut self, told: ProviderError<'_>, out: &mut Vec<u8>) -> StreamStatus {
         self.state = State::Failed;
         let kind = told.anthropic_type().unwrap_or("api_error");

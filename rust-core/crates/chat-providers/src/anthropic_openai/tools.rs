@@ -1,4 +1,4 @@
-//! Tools, and which of them the model may or must use.
+//! Tools and the tool choice.
 
 use super::body::{Tool, ToolChoice};
 use super::json::write_json;
@@ -7,7 +7,7 @@ use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::write_string;
 use proofgate_dialect::schema::can_be_strict;
 
-/// What the types of tools that Anthropic defines begin with; a date follows.
+/// The prefixes of the types of tools that Anthropic defines; a date follows.
 const ANTHROPIC_TOOL_PREFIXES: [&str; 11] = [
     "web_search",
     "web_fetch",
@@ -22,7 +22,7 @@ const ANTHROPIC_TOOL_PREFIXES: [&str; 11] = [
     "mcp_toolset",
 ];
 
-/// Writes `tools` and what goes with them; nothing when there are none.
+/// Writes `tools` and the related fields; nothing if there are none.
 pub(super) fn write_tools(
     tools: &[Tool<'_>],
     choice: Option<&ToolChoice<'_>>,
@@ -64,14 +64,14 @@ fn write_tool(
     write_json(out, ",\"parameters\":");
     write_json(out, schema.0);
     match tool.strict {
-        // OpenAI refuses a schema that leaves something open, which Anthropic's may.
+        // OpenAI refuses a strict schema that leaves something open, which Anthropic's may.
         Some(true) if !can_be_strict(schema.0) => left_out.note("strict"),
         Some(true) => write_json(out, ",\"strict\":true"),
         Some(false) => write_json(out, ",\"strict\":false"),
         None => {}
     }
     write_json(out, "}}");
-    // Fields that ask for what is done without them anyway.
+    // Fields that ask for the default.
     let is_default = |name: &&str| match *name {
         "defer_loading" => tool.defer_loading == Some(false),
         "eager_input_streaming" => tool.eager_input_streaming == Some(false),
@@ -108,7 +108,7 @@ fn write_tool_choice(
         .as_ref()
         .ok_or_else(|| place.field("type").missing_error())?;
     match (&*kind.0, no_tools) {
-        // Without tools chat completions refuse the field, and nothing can be chosen anyway.
+        // Without tools chat completions refuse the field, and there is nothing to choose.
         ("auto" | "none", true) => return Ok(()),
         ("any" | "tool", true) => {
             return Err(place.error("The choice requires a tool, but the request has no tools."));
@@ -134,7 +134,7 @@ fn write_tool_choice(
                 .error("The type must be auto, any, tool or none."));
         }
     }
-    // Several at once is what happens anyway, and some models refuse the field.
+    // Parallel calls are the default, and some models refuse the field.
     if choice.disable_parallel_tool_use == Some(true) {
         write_json(out, ",\"parallel_tool_calls\":false");
     }

@@ -1,17 +1,17 @@
-//! What turns are written to.
+//! The writer of turns.
 
 use super::json::write_json;
 use super::left_out::DroppedFields;
 use super::way::Destination;
 use proofgate_dialect::constraints::{Constraint, has};
 
-/// Writes messages, each behind a comma.
+/// Writes messages, each with a comma before it.
 #[derive(Debug)]
 pub(super) struct MessageWriter<'o> {
     pub(super) left_out: &'o mut DroppedFields,
     pub(super) out: &'o mut Vec<u8>,
     pub(super) has_messages: bool,
-    /// Whether the model may be sent what it thought: OpenAI's own take no such field.
+    /// Whether the model accepts its earlier thinking: OpenAI's own models have no such field.
     pub(super) accepts_reasoning: bool,
     pub(super) destination: Destination,
 }

@@ -1,14 +1,14 @@
-//! What an answer cost.
+//! The usage of an answer.
 
 use super::chat::TokenUsage;
 use super::json::write_json;
 use proofgate_dialect::Usage;
 use proofgate_dialect::json::write_number;
 
-/// What a provider's count means; `None` when it counts nothing.
+/// Returns the usage for a provider's count; `None` if it counts nothing.
 ///
-/// Where the total is more than prompt and completion, the difference is reasoning that the completion leaves out (xAI,
-/// Gemini's compatibility).
+/// If the total exceeds prompt and completion, the difference is reasoning that the completion excludes (xAI, Gemini's
+/// compatibility API).
 pub(crate) fn usage_of(told: &TokenUsage) -> Option<Usage> {
     let (prompt, completion) = (told.prompt_tokens.0, told.completion_tokens.0);
     let output = told.total_tokens.0.saturating_sub(prompt).max(completion);
@@ -38,7 +38,7 @@ pub(crate) fn usage_of(told: &TokenUsage) -> Option<Usage> {
     })
 }
 
-/// Writes the object that Anthropic's answers and streams have: its input leaves the cache out.
+/// Writes the usage object of Anthropic's answers and streams, whose input excludes the cache.
 pub(crate) fn write_usage(usage: &Usage, out: &mut Vec<u8>) {
     let cached = usage.cache_read.saturating_add(usage.cache_write);
     write_json(out, "{\"input_tokens\":");

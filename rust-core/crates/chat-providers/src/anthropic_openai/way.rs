@@ -1,29 +1,29 @@
-//! Who reads the chat request that a Messages request becomes, and what they know besides.
+//! The reader of the chat request written for a Messages request, and the additional features that it supports.
 
 use super::body::Thinking;
 use proofgate_dialect::constraints::{Constraint, effort_levels, has};
 
-/// Where a request goes.
+/// The destination of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Destination {
-    /// To a provider of chat completions.
+    /// A provider of chat completions.
     Chat,
-    /// On to OpenAI's Responses.
+    /// The translation to OpenAI's Responses.
     Responses,
-    /// On to Gemini.
+    /// The translation to Gemini.
     Gemini,
-    /// On to any other dialect.
+    /// The translation to any other API.
     Other,
 }
 
 impl Destination {
-    /// Whether another module reads what is written.
+    /// Returns whether another module reads what is written.
     pub(super) fn is_intermediate(self) -> bool {
         self != Destination::Chat
     }
 
-    /// Whether what is written says of thinking what the request does. Providers of chat completions are sent an effort where
-    /// their model is known to have one.
+    /// Returns whether the written request can express the thinking of the request. Providers of chat completions receive an
+    /// effort if their model is known to have one.
     pub(super) fn can_express_thinking(self, thinking: &Thinking<'_>, model: &str, has_tools: bool) -> bool {
         match self {
             Destination::Chat => {
@@ -36,12 +36,12 @@ impl Destination {
         }
     }
 
-    /// Whether those who read what is written know `top_k`, which chat completions do not have.
+    /// Returns whether the reader supports `top_k`, which chat completions do not have.
     pub(super) fn supports_top_k(self) -> bool {
         matches!(self, Destination::Gemini | Destination::Other)
     }
 
-    /// Whether the model refuses an effort beside tools.
+    /// Returns whether the model refuses an effort together with tools.
     pub(super) fn rejects_effort(self, model: &str, has_tools: bool) -> bool {
         self == Destination::Chat && has_tools && has(model, Constraint::ToolsWithoutEffort)
     }

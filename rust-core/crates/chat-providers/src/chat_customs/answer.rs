@@ -27,10 +27,10 @@ struct Message<'b> {
 
 const NOT_A_COMPLETION: ResponseError = ResponseError::Malformed("no chat completion");
 
-/// Appends a whole chat completion in which calls of the functions that stand for custom tools are calls of these.
+/// Appends a whole chat completion in which calls of functions that replace custom tools become calls of these tools.
 ///
 /// # Errors
-/// [`ResponseError::Malformed`] when it is no chat completion. Nothing is appended then.
+/// Returns [`ResponseError::Malformed`] if it is not a chat completion. Nothing is appended then.
 pub fn translate_response(
     body: &[u8],
     asked: &RequestContext,
@@ -56,7 +56,7 @@ pub fn translate_response(
         .inspect_err(|_| out.truncate(start))
 }
 
-/// Whether a call is of a function that stands for a custom tool.
+/// Returns whether a call is of a function that replaces a custom tool.
 pub(super) fn is_custom_call(call: &ToolCall<'_>, asked: &RequestContext) -> bool {
     call.name().is_some_and(|name| {
         let name: Result<String, _> = serde_json::from_str(&["\"", name, "\""].concat());
@@ -83,7 +83,7 @@ fn to_custom_call(call: &ToolCall<'_>) -> Result<String, ResponseError> {
     Ok(String::from_utf8(out).unwrap_or_default())
 }
 
-/// The arguments as the text that they are; none are an empty object.
+/// Returns the arguments as text; absent ones are an empty object.
 fn arguments(call: &ToolCall<'_>) -> Result<String, ResponseError> {
     match call.arguments()? {
         Arguments::None => Ok("{}".to_owned()),

@@ -38,7 +38,7 @@ struct Grammar<'b> {
     definition: Option<&'b RawValue>,
 }
 
-/// What a request becomes.
+/// The changes to a request.
 #[derive(Default)]
 struct RequestRewrite {
     edits: Edits,
@@ -46,10 +46,11 @@ struct RequestRewrite {
     dropped: Vec<&'static str>,
 }
 
-/// Appends a request of chat completions with functions in the place of its custom tools.
+/// Appends a chat-completions request with functions instead of its custom tools.
 ///
 /// # Errors
-/// [`UntranslatableRequest`] where a custom tool has the name of a function: its calls could not be told apart.
+/// Returns [`UntranslatableRequest`] if a custom tool and a function have the same name, because their calls could not be
+/// told apart.
 pub fn translate_request(body: &[u8], out: &mut Vec<u8>) -> Result<RequestContext, UntranslatableRequest> {
     let read = std::str::from_utf8(body).ok();
     let read = read.and_then(|text| Some((text, serde_json::from_str::<Body<'_>>(text).ok()?)));
@@ -149,7 +150,7 @@ impl RequestRewrite {
         into_text(out)
     }
 
-    /// A call of the conversation so far.
+    /// Rewrites a call of the conversation so far.
     fn rewrite_call(&mut self, text: &str, raw: &RawValue) {
         let Ok(call) = serde_json::from_str::<Call<'_>>(raw.get()) else {
             return;
@@ -182,7 +183,7 @@ impl RequestRewrite {
         self.edits.replace(text, raw, into_text(out));
     }
 
-    /// The choice of a custom tool, or of several tools among which there are such.
+    /// Rewrites the choice of a custom tool, or of several tools with custom ones among them.
     fn rewrite_choice(&mut self, text: &str, raw: &RawValue) {
         let Ok(choice) = serde_json::from_str::<ToolChoice<'_>>(raw.get()) else {
             return;
@@ -225,7 +226,7 @@ impl RequestRewrite {
     }
 }
 
-/// What was written, which is text.
+/// Returns the written text.
 fn into_text(written: Vec<u8>) -> String {
     String::from_utf8(written).unwrap_or_default()
 }

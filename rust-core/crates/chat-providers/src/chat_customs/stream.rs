@@ -9,10 +9,10 @@ use crate::edits::Edits;
 use proofgate_dialect::json::{write_all, write_member, write_number, write_string};
 use proofgate_dialect::{RequestContext, ResponseError, StreamStatus, write_data};
 
-/// Bytes of calls that are held until they are whole.
+/// Maximum number of bytes of calls that are buffered until they are complete.
 const MAX_BUFFERED_BYTES: usize = 1 << 20;
 
-/// Calls of custom tools in one answer.
+/// Maximum number of calls of custom tools in one answer.
 const MAX_CALLS: usize = 128;
 
 #[derive(Deserialize)]
@@ -37,7 +37,8 @@ struct Delta<'b> {
     tool_calls: Option<Vec<&'b RawValue>>,
 }
 
-/// The chunks of a streamed chat completion, calls of the functions that stand for custom tools as calls of these.
+/// Rewrites the chunks of a streamed chat completion: calls of functions that replace custom tools become calls of these
+/// tools.
 #[derive(Debug)]
 pub struct Stream {
     request: RequestContext,
@@ -50,13 +51,13 @@ pub struct Stream {
 struct Call {
     choice: u64,
     index: u64,
-    /// What has come, as it stands between the quotes of a string.
+    /// The arguments so far, in the form between quotes.
     arguments: String,
     progress: ArgumentScanner,
 }
 
 impl Stream {
-    /// A stream of which nothing has come.
+    /// Creates a stream.
     #[must_use]
     pub fn new(asked: &RequestContext) -> Self {
         Stream {
@@ -66,10 +67,11 @@ impl Stream {
         }
     }
 
-    /// Takes an event of chat completions and appends the one that it becomes.
+    /// Takes an event of chat completions and appends the rewritten one.
     ///
     /// # Errors
-    /// [`ResponseError::Malformed`] when it is no chunk, [`ResponseError::TooLarge`] at more than is held. Nothing is appended then.
+    /// Returns [`ResponseError::Malformed`] if it is not a chunk, and [`ResponseError::TooLarge`] if a limit of the stream
+    /// is exceeded. Nothing is appended then.
     pub fn push_event(&mut self, data: &[u8], out: &mut Vec<u8>) -> Result<StreamStatus, ResponseError> {
         if data.trim_ascii() == b"[DONE]" {
             write_data(out, |out| out.extend_from_slice(data));
@@ -97,7 +99,7 @@ impl Stream {
         })
     }
 
-    /// What a fragment of a call becomes; `None` where it is of no custom tool.
+    /// Rewrites a fragment of a call; `None` if it is not a call of a custom tool.
     fn rewrite_fragment(
         &mut self,
         choice: u64,
@@ -158,7 +160,7 @@ impl Call {
         self.arguments.push_str(text);
     }
 
-    /// The text of a call that is whole, of which nothing is held any more.
+    /// Returns the text of a complete call and frees its buffer.
     fn take_input(&mut self) -> Result<String, ResponseError> {
         let quoted = ["\"", &std::mem::take(&mut self.arguments), "\""].concat();
         let arguments: String = serde_json::from_str(&quoted)

@@ -7,15 +7,16 @@ use crate::responses_openai::output::Output;
 use crate::responses_openai::stream::response_base;
 use proofgate_dialect::{RequestContext, ResponseError, Usage};
 
-/// Appends to `out` the Response that says what a chat answer says, and returns its usage.
+/// Appends the Response for a chat answer to `out`, and returns its usage.
 ///
-/// `created` is the time of the answer in seconds since 1970. The usage is all 0 when the provider gives none. `out` stays as it was
-/// on an error.
+/// `created` is the time of the answer in seconds since 1970. The usage is all 0 if the provider reports none. `out` is
+/// unchanged on an error.
 ///
 /// # Errors
-/// [`ResponseError::Failed`] when the body is an error under a status of success ([`translate_error`](super::translate_error) writes it), or ends with
-/// one. [`ResponseError::Malformed`] when it is no chat answer, or a tool's arguments are no JSON object and were not cut off either;
-/// [`ResponseError::TooLarge`] at more than 8 MiB, 512 items or 128 calls.
+/// Returns [`ResponseError::Failed`] if the body is an error with a success status
+/// ([`translate_error`](super::translate_error) writes it), or ends with one. Returns [`ResponseError::Malformed`] if it is
+/// not a chat answer, or if a tool's arguments are not a JSON object although the answer was not truncated. Returns
+/// [`ResponseError::TooLarge`] for more than 8 MiB, 512 items or 128 calls.
 ///
 /// Source: OpenAI's API reference, Responses and Chat Completions.
 pub fn translate_response(
@@ -37,7 +38,7 @@ pub fn translate_response(
         .as_ref()
         .map(|response| response.tools.clone());
     let mut output = Output::new(items, tools.unwrap_or_default());
-    // No event is written of a whole answer.
+    // A whole answer has no events.
     let mut events = Vec::new();
     output.push_message(said, choice.logprobs, &mut events)?;
     let finish = choice

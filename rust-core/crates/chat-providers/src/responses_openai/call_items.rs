@@ -1,4 +1,4 @@
-//! Calls as the items that a client knows.
+//! Tool calls as the items that a client knows.
 
 use std::borrow::Cow;
 
@@ -15,13 +15,13 @@ use proofgate_dialect::{ToolKind, ToolMapping};
 pub(super) struct CallItem<'c> {
     pub(super) kind: ToolKind,
     pub(super) tool: Option<&'c ToolMapping>,
-    /// Insides of strings: the item's id, the call's, and the name at the provider.
+    /// In the form between quotes: the item's id, the call's id, and the name at the provider.
     pub(super) id: &'c str,
     pub(super) call_id: &'c str,
     pub(super) name: &'c str,
 }
 
-/// What the ids of such items begin with.
+/// Returns the prefix of the ids of such items.
 pub(super) fn id_prefix(kind: ToolKind) -> &'static str {
     match kind {
         ToolKind::Function => "fc",
@@ -34,7 +34,7 @@ pub(super) fn id_prefix(kind: ToolKind) -> &'static str {
 }
 
 impl CallItem<'_> {
-    /// The item, with the members that only its kind has, a comma before each.
+    /// Returns the item. `members` are the members of its kind, each with a comma before it.
     pub(super) fn write(&self, status: &str, members: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(members.len() + 256);
         let kind = match self.kind {
@@ -78,7 +78,8 @@ impl CallItem<'_> {
     }
 }
 
-/// The members that a call of a tool of OpenAI's has, a comma before each; `None` where the arguments are not such a call's.
+/// Returns the members of a call of an OpenAI tool, each with a comma before it; `None` if the arguments do not fit such a
+/// call.
 pub(super) fn openai_members(kind: ToolKind, arguments: &str) -> Option<Vec<u8>> {
     let members = members(arguments)?;
     let mut out = Vec::new();
@@ -141,7 +142,7 @@ fn is_string_array(value: &RawValue) -> bool {
     serde_json::from_str::<Vec<Cow<'_, str>>>(value.get()).is_ok()
 }
 
-/// Appends a member, a comma before it, or that there is none.
+/// Appends a member or `null`, with a comma before it.
 fn write_nullable_member(name: &str, value: Option<&&RawValue>, out: &mut Vec<u8>) {
     for piece in [",\"", name, "\":"] {
         write_json(out, piece);

@@ -1,4 +1,4 @@
-//! The calls of an answer, which may come in fragments and one beside another.
+//! The calls of an answer, which may arrive in fragments and interleaved.
 
 use crate::anthropic_openai::arguments::ArgumentScanner;
 use crate::anthropic_openai::chat::{Arguments, ToolCall};
@@ -11,12 +11,12 @@ use proofgate_dialect::ResponseError;
 use proofgate_dialect::json::write_string;
 use proofgate_dialect::{ToolKind, ToolMapping};
 
-/// Calls of tools in one answer.
+/// Maximum number of tool calls in one answer.
 const MAX_CALLS: usize = 128;
 
 const INVALID_ARGUMENTS: ResponseError = ResponseError::Malformed("the arguments of a tool call are invalid");
 
-/// Those so far.
+/// The calls so far.
 #[derive(Debug, Default)]
 pub(super) struct OutputCalls {
     calls: Vec<Call>,
@@ -25,18 +25,18 @@ pub(super) struct OutputCalls {
 
 #[derive(Debug, Default)]
 struct Call {
-    /// The provider's number of it.
+    /// The provider's index of the call.
     index: Option<u64>,
-    /// Insides of strings.
+    /// In the form between quotes.
     id: String,
     name: String,
     arguments: String,
-    /// How much of the arguments the client has been told.
+    /// The number of bytes of the arguments that were sent to the client.
     sent_len: usize,
-    /// Its tool among those that are no plain functions, once its name is known.
+    /// Its tool among those that are not plain functions, once its name is complete.
     tool: Option<usize>,
     progress: ArgumentScanner,
-    /// Its item's index and id, once that has begun.
+    /// The index and id of its item, once that has begun.
     item: Option<(usize, String)>,
     is_done: bool,
 }
@@ -53,7 +53,7 @@ impl OutputCalls {
         self.calls.is_empty()
     }
 
-    /// Takes a fragment: the number of its call, and whether it begins that.
+    /// Finds the call of a fragment, or adds it; returns its number and whether the fragment begins it.
     pub(super) fn find_or_add(
         &mut self,
         fragment: &ToolCall<'_>,
@@ -83,7 +83,7 @@ impl OutputCalls {
         Ok((self.calls.len() - 1, true))
     }
 
-    /// Takes what a fragment says of its call.
+    /// Adds a fragment to its call.
     pub(super) fn push_fragment(
         &mut self,
         number: usize,
@@ -126,7 +126,7 @@ impl OutputCalls {
         call.write_available(tool, items, out)
     }
 
-    /// Tells what can be told of the latest call before another item begins: items are told in their order.
+    /// Writes what is available of the latest call before another item begins, because items are sent in order.
     pub(super) fn flush_latest(
         &mut self,
         items: &mut OutputItems,
@@ -144,7 +144,7 @@ impl OutputCalls {
         Ok(())
     }
 
-    /// Ends all that are open. `cut` says whether the last may be a torso, which only a function's call is told as.
+    /// Ends all open calls. `cut` is whether the last one may be truncated; only a function's call is sent truncated.
     pub(super) fn finish(
         &mut self,
         cut: bool,
@@ -187,7 +187,7 @@ impl OutputCalls {
 }
 
 impl Call {
-    /// Whether the name is all there: what the tool is called with comes after it, or the client knows the name.
+    /// Returns whether the name is complete: the arguments come after it, or the client knows the name.
     fn has_complete_name(&self) -> bool {
         !self.name.is_empty() && (!self.progress.is_empty() || self.item.is_some())
     }
@@ -201,7 +201,7 @@ impl Call {
         items.count_retained(text.len())
     }
 
-    /// Tells the client what can be told by now.
+    /// Writes to the client all that is available.
     fn write_available(
         &mut self,
         tool: Option<&ToolMapping>,
@@ -231,7 +231,7 @@ impl Call {
         }
     }
 
-    /// Tells what has come of a function's arguments.
+    /// Writes the new part of a function's arguments.
     fn write_arguments_delta(
         &mut self,
         tool: Option<&ToolMapping>,
@@ -289,7 +289,7 @@ impl Call {
         items.finish_item(index, item, out);
     }
 
-    /// A call is whole: tells the rest of it, or all.
+    /// Writes the rest of a complete call, or all of it.
     fn write_complete_call(
         &mut self,
         tool: Option<&ToolMapping>,
@@ -313,7 +313,7 @@ impl Call {
             (_, Some(arguments)) => openai_members(kind, arguments),
             _ => None,
         };
-        // What is no call of such a tool is told as the call of a function that the model made.
+        // A call that does not fit its tool is sent as a call of a function.
         let Some(members) = members else {
             self.write_arguments_delta(tool, items, out)?;
             self.finish_function("completed", tool, items, out);
@@ -350,15 +350,15 @@ impl Call {
     }
 }
 
-/// Appends a member that is a string, of which the inside is given, a comma before it.
+/// Appends a string member, given in the form between quotes, with a comma before it.
 pub(super) fn write_string_member(name: &str, inside: &str, out: &mut Vec<u8>) {
     for piece in [",\"", name, "\":\"", inside, "\""] {
         write_json(out, piece);
     }
 }
 
-/// Whether a fragment begins another call than the latest one of its index: it has another id, or it has arguments again
-/// where those of the latest are whole.
+/// Returns whether a fragment begins another call than the latest one with its index: it has another id, or arguments
+/// although those of the latest are complete.
 fn starts_new_call(call: &Call, fragment: &ToolCall<'_>, arguments: Arguments<'_>) -> bool {
     if fragment.name().is_none() {
         return false;

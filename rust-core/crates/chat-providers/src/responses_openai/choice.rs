@@ -1,4 +1,4 @@
-//! Which tools the model may or must call.
+//! The tool choice.
 
 use crate::responses_openai::tools::{MAX_TOOLS, Tools, write_json};
 use proofgate_dialect::ToolKind;
@@ -9,7 +9,7 @@ use proofgate_dialect::json::write_string;
 const UNKNOWN_TOOL_ERROR: &str =
     "The provider of this model cannot use this tool: it is not one of the functions in this request.";
 
-/// What a `tool_choice` says.
+/// The content of a `tool_choice`.
 #[derive(Debug, Default)]
 pub(super) enum ToolChoice {
     #[default]
@@ -18,7 +18,7 @@ pub(super) enum ToolChoice {
     Required,
     /// A function, by its name at the provider.
     Function(String),
-    /// Those of these names alone, and whether one has to be called.
+    /// Only the tools with these names, and whether one must be called.
     AllowedTools(Vec<String>, bool),
 }
 
@@ -75,7 +75,7 @@ impl ToolChoice {
                 names.extend(found);
             }
         }
-        // A tool that is named again allows nothing more.
+        // A tool that is named twice allows nothing more.
         names.sort_unstable();
         names.dedup();
         match names.is_empty() {
@@ -84,10 +84,10 @@ impl ToolChoice {
         }
     }
 
-    /// Appends the member, a comma before it, if it asks for anything.
+    /// Appends the member, with a comma before it, if it is not the default.
     ///
     /// # Errors
-    /// [`UntranslatableRequest`] where a tool has to be called and there is none.
+    /// Returns [`UntranslatableRequest`] if a tool must be called and there is none.
     pub(super) fn write(&self, has_tools: bool, out: &mut Vec<u8>) -> Result<(), UntranslatableRequest> {
         if !has_tools {
             return match self {
@@ -123,7 +123,7 @@ impl ToolChoice {
         Ok(())
     }
 
-    /// Makes the choice among the tools by leaving out the others, for providers that have no such choice.
+    /// Applies the choice by leaving out the other tools, for providers without such a choice.
     pub(super) fn restrict_tools(self, tools: &mut Tools<'_>) -> Self {
         match self {
             ToolChoice::AllowedTools(names, is_required) => {
@@ -145,7 +145,8 @@ fn write_function(name: &str, out: &mut Vec<u8>) {
     write_json(out, "}}");
 }
 
-/// The names at the provider of what a choice refers to: one, all of a namespace, or none where OpenAI runs it.
+/// Returns the provider names of the tools that a choice refers to: one, all of a namespace, or none if OpenAI runs the
+/// tool.
 fn provider_names(tool: &Field<'_, '_>, tools: &Tools<'_>) -> Result<Vec<String>, UntranslatableRequest> {
     let (mut kind, mut name, mut namespace) = (None, None, None);
     for (member_name, value) in tool.members()? {

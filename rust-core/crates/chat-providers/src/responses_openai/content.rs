@@ -1,4 +1,4 @@
-//! What a message or a result of a tool says, in parts.
+//! The content of a message or a tool result, in parts.
 
 use crate::responses_openai::tools::{inside_quotes, write_json};
 use proofgate_dialect::UntranslatableRequest;
@@ -8,17 +8,17 @@ use proofgate_dialect::losses::OTHER_FIELDS;
 
 /// A part of a chat message.
 pub(super) enum Part<'b> {
-    /// The inside of a string.
+    /// Text in the form between quotes.
     Text(&'b str),
-    /// One that is made of something else.
+    /// Generated text.
     Owned(String),
     Refusal(&'b str),
-    /// A part as chat has it: a picture, a file, or sound.
+    /// A part in the form of chat completions: an image, a file or audio.
     Media(Vec<u8>),
 }
 
 impl Part<'_> {
-    /// The inside of its text.
+    /// Returns its text in the form between quotes.
     pub(super) fn text(&self) -> Option<&str> {
         match self {
             Part::Text(text) | Part::Refusal(text) => Some(text),
@@ -42,7 +42,7 @@ struct Members<'b, 'p> {
     detail: Option<Field<'b, 'p>>,
 }
 
-/// A member that has to be there.
+/// Returns a required member.
 pub(super) fn required<'m, 'b, 'p>(
     object: &Field<'_, '_>,
     member: Option<&'m Field<'b, 'p>>,
@@ -94,7 +94,7 @@ fn read_part<'b>(
             "prompt_cache_breakpoint" => {
                 losses.drop_listed("input[].content[].prompt_cache_breakpoint", &member)?;
             }
-            // Of what the model said: whence it has it, and how sure it was.
+            // Only in the model's own messages: its sources, and its confidence.
             "annotations" | "logprobs" => {}
             _ => losses.note(OTHER_FIELDS, &member),
         }
@@ -139,7 +139,7 @@ fn read_image<'b>(
                 write_json(&mut out, r#","detail":"#);
                 write_string(&mut out, said);
             }
-            // As much as there is: chat's most.
+            // The highest level that chat completions have.
             _ => {
                 losses.note("input[].content[].detail", detail);
                 write_json(&mut out, r#","detail":"high""#);
@@ -150,7 +150,7 @@ fn read_image<'b>(
     Ok(Part::Media(out))
 }
 
-/// An address stands in the place of the data: providers that fetch it are told so there.
+/// Reads a file. A URL takes the position of the data, where providers that fetch it look for it.
 fn read_file<'b>(
     part: &Field<'b, '_>,
     members: &Members<'b, '_>,
@@ -174,7 +174,7 @@ fn read_file<'b>(
     Ok(Part::Media(out))
 }
 
-/// Appends a content: a string where there is one text, an array of parts else.
+/// Appends content: a string if it is one text, otherwise an array of parts.
 pub(super) fn write(parts: &[Part<'_>], out: &mut Vec<u8>) {
     match parts {
         [] => write_json(out, "\"\""),
@@ -210,7 +210,7 @@ fn write_part(part: &Part<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the texts as one string, each on lines of its own.
+/// Appends the texts as one string, separated by line breaks.
 pub(super) fn write_texts(parts: &[Part<'_>], out: &mut Vec<u8>) {
     let mut before = "\"";
     for text in parts.iter().filter_map(Part::text) {

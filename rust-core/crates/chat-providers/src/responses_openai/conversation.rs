@@ -1,5 +1,5 @@
-//! The messages of a chat request, put together of items: what the assistant said and called between two of the user's is one
-//! message, and the results of its calls stand right behind it, as chat demands.
+//! Builds the messages of a chat request from items. The assistant's texts and calls between two user messages are one
+//! message, directly followed by the results of its calls, as chat completions require.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -9,10 +9,10 @@ use crate::responses_openai::thoughts::TurnReasoning;
 use crate::responses_openai::tools::write_json;
 use proofgate_dialect::json::write_string;
 
-/// What a tool's result says of what only the user can show.
+/// The text of a tool result whose content only the user can show.
 const RESULT_IN_USER_MESSAGE: &str = "\"The result is in the next user message.\"";
 
-/// A call of a function, as it is sent.
+/// A function call in the form that is sent.
 pub(super) struct Call<'b> {
     pub(super) id: Cow<'b, str>,
     /// The function's name at the provider.
@@ -21,11 +21,11 @@ pub(super) struct Call<'b> {
     pub(super) arguments: Cow<'b, str>,
 }
 
-/// What the assistant says in one turn.
+/// The assistant's content in one turn.
 #[derive(Default)]
 struct AssistantTurn<'b> {
     has_started: bool,
-    /// Insides of strings.
+    /// In the form between quotes.
     text: String,
     refusal: String,
     has_text: bool,
@@ -35,20 +35,20 @@ struct AssistantTurn<'b> {
 
 /// The messages so far.
 pub(super) struct Conversation<'b> {
-    /// Instructions, and what the system says before all others: insides of a string.
+    /// Instructions, and system messages before all others, in the form between quotes.
     system: String,
     messages: Vec<u8>,
     turn: AssistantTurn<'b>,
-    /// Ids of the calls whose results have not come.
+    /// Ids of the calls without a result so far.
     pending_calls: HashSet<Cow<'b, str>>,
-    /// Messages that stand behind them.
+    /// Messages that follow the results.
     deferred_messages: Vec<u8>,
-    /// Pictures and files of results, which the user shows, if only text is taken in results.
+    /// Images and files of results, which the user shows if results can only be text.
     pending_media: Vec<Part<'b>>,
     text_only_results: bool,
 }
 
-/// Appends the comma before another element, if there is one before it.
+/// Appends the comma before another element, unless it is the first.
 fn write_separator(out: &mut Vec<u8>) {
     if !out.is_empty() {
         out.push(b',');
@@ -56,7 +56,7 @@ fn write_separator(out: &mut Vec<u8>) {
 }
 
 impl<'b> Conversation<'b> {
-    /// One without a message. `text_only_results`: whether a tool's result can be nothing else.
+    /// Creates an empty conversation. `results_are_texts` is whether a tool result can only be text.
     pub(super) fn new(results_are_texts: bool) -> Self {
         Conversation {
             system: String::new(),
@@ -69,7 +69,7 @@ impl<'b> Conversation<'b> {
         }
     }
 
-    /// The system speaks. Some models take it only before all others, and once.
+    /// Adds a system message. Some models accept it only once, and before all others.
     pub(super) fn push_system(&mut self, parts: &[Part<'_>]) {
         let mut text = Vec::new();
         content::write_texts(parts, &mut text);
@@ -98,7 +98,7 @@ impl<'b> Conversation<'b> {
         out.push(b'}');
     }
 
-    /// Where a message goes that is not the assistant's: behind the results of its calls.
+    /// Returns the buffer for a message that is not the assistant's: it follows the results of the assistant's calls.
     fn message_buffer(&mut self) -> &mut Vec<u8> {
         self.close_turn();
         let out = if self.pending_calls.is_empty() {
@@ -110,7 +110,7 @@ impl<'b> Conversation<'b> {
         out
     }
 
-    /// The assistant's turn, which begins if it is not its own.
+    /// Returns the assistant's turn, and begins one if necessary.
     fn assistant_turn(&mut self) -> &mut AssistantTurn<'b> {
         if !self.turn.has_started {
             self.flush_deferred();
@@ -119,7 +119,7 @@ impl<'b> Conversation<'b> {
         &mut self.turn
     }
 
-    /// The assistant says something.
+    /// Adds content of the assistant.
     pub(super) fn push_assistant(&mut self, parts: &[Part<'_>]) {
         let turn = self.assistant_turn();
         let mut is_first = true;
@@ -146,7 +146,7 @@ impl<'b> Conversation<'b> {
         self.assistant_turn().calls.push(call);
     }
 
-    /// A call has this result.
+    /// Adds the result of a call.
     pub(super) fn push_result(&mut self, id: &str, parts: Vec<Part<'b>>) {
         self.close_turn();
         let out = &mut self.messages;
@@ -174,14 +174,14 @@ impl<'b> Conversation<'b> {
         }
     }
 
-    /// No more results come: what stands behind them follows.
+    /// Ends the results, and writes what follows them.
     fn flush_deferred(&mut self) {
         self.pending_calls.clear();
         let shown = std::mem::take(&mut self.pending_media);
         if !shown.is_empty() {
             write_separator(&mut self.messages);
             write_json(&mut self.messages, "{\"role\":\"user\",\"content\":");
-            // One picture is an array of parts, too.
+            // A single image is an array of parts too.
             content::write(&shown, &mut self.messages);
             self.messages.push(b'}');
         }
@@ -196,7 +196,7 @@ impl<'b> Conversation<'b> {
             return;
         }
         let turn = std::mem::take(&mut self.turn);
-        // Thoughts alone are no turn.
+        // Reasoning alone is not a turn.
         if !turn.has_text && turn.refusal.is_empty() && turn.calls.is_empty() {
             return;
         }
@@ -206,7 +206,7 @@ impl<'b> Conversation<'b> {
             .extend(turn.calls.into_iter().map(|call| call.id));
     }
 
-    /// Appends the member `messages`, a comma before it.
+    /// Appends the member `messages`, with a comma before it.
     pub(super) fn write(&mut self, out: &mut Vec<u8>) {
         self.close_turn();
         self.flush_deferred();

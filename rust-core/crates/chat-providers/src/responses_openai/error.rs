@@ -1,13 +1,13 @@
-//! An error of a chat provider as OpenAI says it to clients of Responses: both dialects have the same.
+//! Translation of a chat provider's error for clients of Responses; both APIs have the same form.
 
 use crate::anthropic_openai::error::ProviderError;
 use crate::responses_openai::tools::write_json;
 use proofgate_dialect::json::write_number;
 
-/// Appends to `out` the error body that says what a provider's says.
+/// Appends OpenAI's error body for a provider's error to `out`.
 ///
-/// Its `message`, and where they are words its type and its code, are the provider's, and nothing else of the body; where a key was
-/// refused the message is ours, since that of the provider is about the gateway's key.
+/// Its `message`, and its type and code if they are words, are the provider's, and nothing else of the body. For a refused
+/// key the message is the gateway's own, because the provider's is about the gateway's key.
 ///
 /// Source: OpenAI's API reference, Error codes.
 pub fn translate_error(status: u16, body: &[u8], out: &mut Vec<u8>) {
@@ -56,7 +56,7 @@ fn is_identifier(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
 }
 
-/// The code of a failed Response that says what an error says: one of OpenAI's, or of those that Codex acts on; and whether the error
+/// Returns the code of a failed Response for an error, one of OpenAI's or of those that Codex handles, and whether the error
 /// is about a key.
 pub(super) fn failure_code(told: &ProviderError<'_>) -> (&'static str, bool) {
     let names = [told.code_name(), told.type_name()];

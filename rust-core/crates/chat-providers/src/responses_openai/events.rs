@@ -1,20 +1,20 @@
-//! The items of an answer, and the events that tell of them.
+//! The items of an answer, and their events.
 
 use crate::responses_openai::tools::write_json;
 use proofgate_dialect::json::write_number;
 use proofgate_dialect::{ResponseError, write_event};
 
-/// Bytes that are kept of an answer. All of it is kept, since the last event repeats it.
+/// Maximum number of bytes kept of an answer. All of it is kept, because the last event repeats it.
 const MAX_RETAINED_BYTES: usize = 8 << 20;
-/// Items of an answer.
+/// Maximum number of items in an answer.
 const MAX_ITEMS: usize = 512;
 
-/// The items so far, and what they have in common.
+/// The items so far, and their common state.
 #[derive(Debug, Default)]
 pub(super) struct OutputItems {
-    /// Tells the answer from others; ids of items are made of it.
+    /// Identifies the answer; ids of items are derived from it.
     id_stem: String,
-    /// Those that are done, each at its index.
+    /// The finished items, each at its index.
     finished: Vec<Option<Vec<u8>>>,
     retained_bytes: usize,
     sequence: u64,
@@ -23,10 +23,10 @@ pub(super) struct OutputItems {
 }
 
 impl OutputItems {
-    /// None yet, of an answer with this id at its provider.
+    /// Creates an empty list for an answer with this id at its provider.
     pub(super) fn new(id: &str, created: u64, is_streamed: bool) -> Self {
         let is_plain = |char: &char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
-        // OpenAI's own ids have 64 characters at most.
+        // OpenAI's own ids have at most 64 characters.
         let mut core: Vec<char> = id.chars().rev().filter(is_plain).take(40).collect();
         core.reverse();
         let core: String = core.into_iter().collect();
@@ -45,12 +45,12 @@ impl OutputItems {
         &self.id_stem
     }
 
-    /// The id of the item of an index; `prefix` says what it is.
+    /// Returns the id of the item at an index; `prefix` names its kind.
     pub(super) fn item_id(&self, prefix: &str, index: usize) -> String {
         format!("{prefix}_{}_{index}", self.id_stem)
     }
 
-    /// The index of another item.
+    /// Reserves the index of another item.
     pub(super) fn next_index(&mut self) -> Result<usize, ResponseError> {
         if self.finished.len() >= MAX_ITEMS {
             return Err(ResponseError::TooLarge);
@@ -59,10 +59,10 @@ impl OutputItems {
         Ok(self.finished.len() - 1)
     }
 
-    /// Counts what is kept of an item.
+    /// Counts the bytes kept of an item.
     ///
     /// # Errors
-    /// [`ResponseError::TooLarge`] when it is too much.
+    /// Returns [`ResponseError::TooLarge`] if the limit is exceeded.
     pub(super) fn count_retained(&mut self, bytes: usize) -> Result<(), ResponseError> {
         self.retained_bytes = self.retained_bytes.saturating_add(bytes);
         if self.retained_bytes > MAX_RETAINED_BYTES {
@@ -71,7 +71,7 @@ impl OutputItems {
         Ok(())
     }
 
-    /// Writes an event; `members` have a comma before each.
+    /// Writes an event; `members` writes its members, each with a comma before it.
     pub(super) fn write_event(&mut self, name: &str, out: &mut Vec<u8>, members: impl FnOnce(&mut Vec<u8>)) {
         if !self.is_streamed {
             return;
@@ -88,7 +88,7 @@ impl OutputItems {
         });
     }
 
-    /// Writes an event of one item.
+    /// Writes an event about one item.
     pub(super) fn write_targeted_event(
         &mut self,
         name: &str,
@@ -111,12 +111,12 @@ impl OutputItems {
         });
     }
 
-    /// Says that an item has begun.
+    /// Writes that an item has begun.
     pub(super) fn write_added(&mut self, index: usize, item: &[u8], out: &mut Vec<u8>) {
         self.write_item_event("response.output_item.added", index, item, out);
     }
 
-    /// Says that an item is done, and keeps it.
+    /// Writes that an item is done, and keeps it.
     pub(super) fn finish_item(&mut self, index: usize, item: Vec<u8>, out: &mut Vec<u8>) {
         self.write_item_event("response.output_item.done", index, &item, out);
         if let Some(place) = self.finished.get_mut(index) {
@@ -133,7 +133,7 @@ impl OutputItems {
         });
     }
 
-    /// Appends the items that are done, commas between.
+    /// Appends the finished items, separated by commas.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let mut before = "";
         for item in self.finished.iter().flatten() {
@@ -143,7 +143,7 @@ impl OutputItems {
     }
 }
 
-/// What an event is about: an item, and a part of it by the name of its number.
+/// The target of an event: an item, and a part of it by the name of its index.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EventTarget<'o> {
     pub(super) id: &'o str,

@@ -18,7 +18,7 @@ const COMPACTION_ERROR: &str = "Only OpenAI can read what OpenAI has compacted: 
                           of it as a message.";
 const COMPUTER_TOOL_ERROR: &str = "The provider of this model has no computer use tool.";
 
-/// Takes the tools that stand among the items: those that a search found, and those that were added later.
+/// Reads the tools among the items: those that a search found, and those that were added later.
 pub(super) fn read_tools<'b>(
     input: &Field<'b, '_>,
     tools: &mut Tools<'b>,
@@ -30,7 +30,7 @@ pub(super) fn read_tools<'b>(
         return Ok(());
     }
     for (index, item) in input.elements()?.into_iter().enumerate() {
-        // Most items hold no tools, and need not be read twice.
+        // Most items have no tools, and need not be read twice.
         if !may_hold(item.get()) {
             continue;
         }
@@ -48,7 +48,7 @@ pub(super) fn read_tools<'b>(
     Ok(())
 }
 
-/// Takes the body's `input`: a string, or items.
+/// Reads the body's `input`: a string, or items.
 pub(super) fn read<'b>(
     input: &Field<'b, '_>,
     tools: &Tools<'b>,
@@ -77,7 +77,7 @@ struct InputReader<'r, 'b> {
     tools: &'r Tools<'b>,
     conversation: &'r mut Conversation<'b>,
     losses: &'r mut DroppedFields,
-    /// Ids of items that are calls of a local shell, and the ids of the calls: their results may name either.
+    /// The ids of items that are local-shell calls, with the ids of the calls: results may use either.
     shell_call_ids: HashMap<Cow<'b, str>, Cow<'b, str>>,
 }
 
@@ -106,7 +106,7 @@ impl<'b> InputReader<'_, 'b> {
                 "status" => &mut item.status,
                 "result" => &mut item.result,
                 "output_format" => &mut item.output_format,
-                // Who called it, in which phase, and what else its provider notes of it.
+                // The caller, the phase, and notes of the provider.
                 _ => continue,
             };
             *place = Some(field.member(name, value));
@@ -132,14 +132,14 @@ impl<'b> InputReader<'_, 'b> {
             Some("shell_call_output") => self.read_result(ToolKind::Shell, field, &item),
             Some("apply_patch_call_output") => self.read_result(ToolKind::ApplyPatch, field, &item),
             Some("image_generation_call") if item.result.is_some() => self.read_image(&item),
-            // They are among the tools.
+            // They were read with the tools.
             Some("additional_tools") => Ok(()),
             Some("compaction" | "compaction_summary" | "compaction_trigger") => {
                 Err(field.error(COMPACTION_ERROR))
             }
             Some("computer_call" | "computer_call_output") => Err(field.error(COMPUTER_TOOL_ERROR)),
-            // What OpenAI's own tools did, of which the model said what it made of it; what is no part of the conversation; and
-            // what is not known.
+            // Results of OpenAI's own tools, which the model has used in its text; items that are not part of the
+            // conversation; and unknown items.
             _ => self.losses.drop_listed("input[].type", field),
         }
     }
@@ -168,7 +168,7 @@ impl<'b> InputReader<'_, 'b> {
 
     fn read_reasoning(&mut self, item: &Item<'b, '_>) -> Result<(), UntranslatableRequest> {
         let mut texts = Vec::new();
-        // What was thought itself, where there is no summary of it.
+        // The reasoning itself, if it has no summary.
         for said in [&item.summary, &item.content].into_iter().flatten() {
             if texts.is_empty() {
                 texts = content::read(said, self.losses)?;
@@ -184,7 +184,7 @@ impl<'b> InputReader<'_, 'b> {
         }
     }
 
-    /// A picture that was made: only the user can show it.
+    /// Reads a generated image: only the user can show it.
     fn read_image(&mut self, item: &Item<'b, '_>) -> Result<(), UntranslatableRequest> {
         let Some(result) = &item.result else { return Ok(()) };
         let format = item
@@ -238,7 +238,7 @@ impl<'b> InputReader<'_, 'b> {
         Ok(item.call_id.is_some() && execution.as_deref() != Some("server"))
     }
 
-    /// A search found tools, which are sent with the others.
+    /// Reads the tools that a search found, which are sent with the others.
     fn read_found_tools(
         &mut self,
         field: &Field<'b, '_>,
@@ -263,7 +263,7 @@ impl<'b> InputReader<'_, 'b> {
         Ok(())
     }
 
-    /// Adds the names at the provider of a tool, or of those in a namespace.
+    /// Adds the provider names of a tool, or of those in a namespace.
     fn add_provider_names(
         &self,
         tool: &Field<'b, '_>,

@@ -2,7 +2,7 @@
 
 use proofgate_dialect::field::Field;
 
-/// The members of an item, by name; what only marks it for its provider is not read.
+/// The members of an item, by name, without those that only its provider needs.
 #[derive(Default)]
 pub(super) struct Item<'b, 'p> {
     pub(super) kind: Option<Field<'b, 'p>>,

@@ -1,5 +1,5 @@
-//! What is kept of what a provider thought while it is told: the way to the `encrypted_content` that
-//! [`thoughts`](super::thoughts) reads.
+//! Collects the parts of a provider's reasoning that are stored in `encrypted_content`, which [`thoughts`](super::thoughts)
+//! reads.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -30,27 +30,27 @@ pub(super) struct DetailFragment<'f> {
 }
 
 impl<'f> DetailFragment<'f> {
-    /// Reads them; what is no such list holds none.
+    /// Reads the fragments; an invalid list has none.
     pub(super) fn read(details: &'f RawValue) -> Vec<Self> {
         serde_json::from_str(details.get()).unwrap_or_default()
     }
 
-    /// The inside of its text.
+    /// Returns its text in the form between quotes.
     pub(super) fn text(&self) -> Option<&'f str> {
         let text = self.text.or(self.summary)?.get();
         (text.starts_with('"') && text != "\"\"").then(|| inside_quotes(text))
     }
 }
 
-/// What a reasoning item keeps of what the provider thought, its text apart.
+/// What a reasoning item stores of the provider's reasoning, apart from its text.
 #[derive(Debug, Default)]
 pub(super) struct ReasoningState {
     blocks: Vec<Block>,
-    /// The name of the member that the text came in.
+    /// The name of the member that had the text.
     pub(super) text_member: Option<&'static str>,
-    /// The inside of Gemini's signature of the message.
+    /// Gemini's signature of the message, in the form between quotes.
     pub(super) signature: Option<String>,
-    /// Insides of ids of calls, and of their signatures.
+    /// Ids of calls and their signatures, in the form between quotes.
     pub(super) calls: Vec<(String, String)>,
 }
 
@@ -58,14 +58,14 @@ pub(super) struct ReasoningState {
 struct Block {
     kind: String,
     index: Option<u64>,
-    /// Members with strings, a comma before each; the signature apart, which may come in pieces.
+    /// String members, each with a comma before it, except for the signature, which may arrive in pieces.
     members: String,
     signature: String,
     summary: Option<usize>,
 }
 
 impl ReasoningState {
-    /// Takes a fragment. Returns whether it begins another block than the one before, and how many bytes are kept of it.
+    /// Takes a fragment. Returns whether it begins another block, and how many of its bytes are kept.
     pub(super) fn push(&mut self, fragment: &DetailFragment<'_>) -> (bool, usize) {
         let kind = fragment.kind.map_or(TEXT, |kind| inside_quotes(kind.get()));
         let goes_on = |block: &&mut Block| {
@@ -109,14 +109,14 @@ impl ReasoningState {
         (begins, grown.saturating_add(if begins { 64 } else { 0 }))
     }
 
-    /// The block at hand has its text in this part of the summary.
+    /// Sets the part of the summary that has the current block's text.
     pub(super) fn set_summary_part(&mut self, part: usize) {
         if let Some(block) = self.blocks.last_mut() {
             block.summary.get_or_insert(part);
         }
     }
 
-    /// Appends the `encrypted_content` that keeps it, as a string; `null` where there is nothing to keep.
+    /// Appends the `encrypted_content` as a string; `null` if there is nothing to store.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let has_text = self.blocks.iter().any(|block| block.summary.is_some());
         let field = self.text_member.filter(|_| !has_text);

@@ -1,4 +1,4 @@
-//! What the model says: an item whose parts are texts and refusals.
+//! The model's message: an item with parts that are texts and refusals.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -10,7 +10,7 @@ use crate::responses_openai::response::write_compact;
 use crate::responses_openai::tools::write_json;
 use proofgate_dialect::ResponseError;
 
-/// A message at hand.
+/// The current message.
 #[derive(Debug)]
 pub(super) struct Message {
     parts: ItemParts,
@@ -20,9 +20,9 @@ pub(super) struct Message {
 #[derive(Debug, Default)]
 struct Part {
     is_refusal: bool,
-    /// The inside of a string.
+    /// In the form between quotes.
     text: String,
-    /// Elements, commas between.
+    /// The elements, separated by commas.
     annotations: Vec<u8>,
     annotation_count: usize,
     logprobs: Vec<u8>,
@@ -40,7 +40,7 @@ impl Message {
         Ok(message)
     }
 
-    /// Takes a piece of what is said; `logprobs` are elements, commas between.
+    /// Takes a piece of the content; `logprobs` are elements separated by commas.
     pub(super) fn push(
         &mut self,
         is_refusal: bool,
@@ -88,7 +88,7 @@ impl Message {
         Ok(())
     }
 
-    /// Takes what the text at hand refers to.
+    /// Adds the annotations of the current text.
     pub(super) fn annotate(
         &mut self,
         annotations: &RawValue,
@@ -166,7 +166,7 @@ impl Part {
     }
 }
 
-/// The elements of the `content` of a choice's `logprobs`, commas between: both APIs have the same.
+/// Returns the elements of the `content` of a choice's `logprobs`, separated by commas; both APIs have the same form.
 pub(super) fn logprobs(of_choice: Option<&RawValue>) -> Vec<u8> {
     #[derive(Deserialize)]
     struct Logprobs<'l> {
@@ -184,7 +184,7 @@ pub(super) fn logprobs(of_choice: Option<&RawValue>) -> Vec<u8> {
     list
 }
 
-/// Chat's annotations, each as Responses have it: there what is cited stands in the annotation itself.
+/// Converts chat annotations to the form of Responses, where the citation's fields are in the annotation itself.
 fn citations(annotations: &RawValue) -> Vec<Vec<u8>> {
     #[derive(Deserialize)]
     struct Annotation<'a> {

@@ -1,4 +1,4 @@
-//! An answer as its items, whole or as it comes: both are put together here, so that they say the same.
+//! Builds the items of an answer, whole or streamed: both use the same code, so that they have the same content.
 
 use serde_json::value::RawValue;
 
@@ -15,13 +15,13 @@ use crate::thought_signature::signature;
 use proofgate_dialect::ResponseError;
 use proofgate_dialect::ToolMapping;
 
-/// What has come of an answer.
+/// The output so far.
 #[derive(Debug)]
 pub(super) struct Output {
     pub(super) items: OutputItems,
     open_item: OpenItem,
     calls: OutputCalls,
-    /// Signatures that stand in no item yet.
+    /// Signatures that belong to no item yet.
     pending_signatures: ReasoningState,
     emitted_bytes: u64,
 }
@@ -45,12 +45,12 @@ impl Output {
         }
     }
 
-    /// Whether nothing has come.
+    /// Returns whether there was no output.
     pub(super) fn is_empty(&self) -> bool {
         self.emitted_bytes == 0 && self.calls.is_empty()
     }
 
-    /// About how many tokens have come: one for every four bytes.
+    /// Returns an estimate of the tokens so far: one for every four bytes.
     pub(super) fn estimated_tokens(&self) -> u64 {
         self.emitted_bytes.div_ceil(4)
     }
@@ -81,7 +81,7 @@ impl Output {
         said.for_each_fragment_except_details(|piece| {
             self.calls.flush_latest(&mut self.items, out)?;
             let (text, is_refusal) = match piece {
-                // The same again, as most providers of blocks have it.
+                // A duplicate, as most providers that send blocks also send the text.
                 OutputFragment::Thinking(_) if told => return Ok(()),
                 OutputFragment::Thinking(text) => {
                     self.emitted_bytes = self.emitted_bytes.saturating_add(text.len() as u64);
@@ -132,7 +132,7 @@ impl Output {
         }
         if begins {
             self.open_item.close("completed", &mut self.items, out);
-            // What is signed stands before the call, as thinking does.
+            // Signatures come before the call, as thinking does.
             self.write_pending_signatures(out)?;
         }
         self.emitted_bytes = self.emitted_bytes.saturating_add(1);
@@ -151,10 +151,11 @@ impl Output {
         Ok(())
     }
 
-    /// The answer is over.
+    /// Ends the answer.
     ///
     /// # Errors
-    /// [`ResponseError`] when the provider could not go on, or a call is a torso although nothing cut it.
+    /// Returns [`ResponseError`] if the provider could not go on, or if a call is incomplete although the answer was not
+    /// truncated.
     pub(super) fn finish(
         &mut self,
         finish: FinishReason,
@@ -187,7 +188,7 @@ impl OpenItem {
         }
     }
 
-    /// The message at hand, which begins if there is none.
+    /// Returns the current message, and begins one if there is none.
     fn ensure_message(
         &mut self,
         items: &mut OutputItems,
@@ -203,7 +204,7 @@ impl OpenItem {
         }
     }
 
-    /// The thinking at hand, which begins if there is none.
+    /// Returns the current reasoning item, and begins one if there is none.
     fn ensure_reasoning(
         &mut self,
         items: &mut OutputItems,

@@ -1,23 +1,23 @@
-//! What items that consist of parts have in common: a message, and reasoning.
+//! The common state of items with parts: a message and reasoning.
 
 use crate::responses_openai::events::{EventTarget, OutputItems};
 use crate::responses_openai::tools::write_json;
 use proofgate_dialect::ResponseError;
 
-/// An item at hand, and its parts that are done.
+/// The current item, and its finished parts.
 #[derive(Debug)]
 pub(super) struct ItemParts {
     index: usize,
     id: String,
-    /// Commas between them.
+    /// Separated by commas.
     finished_parts: Vec<u8>,
     pub(super) count: usize,
-    /// The member of an event that says which part it is about.
+    /// The member of an event that has the index of the part.
     name: &'static str,
 }
 
 impl ItemParts {
-    /// An item whose id has this prefix, without parts.
+    /// Opens an item without parts whose id has this prefix.
     pub(super) fn open(
         prefix: &str,
         name: &'static str,
@@ -33,7 +33,7 @@ impl ItemParts {
         })
     }
 
-    /// The place of the part at hand.
+    /// Returns the event target for the current part.
     pub(super) fn event_target(&self) -> EventTarget<'_> {
         EventTarget {
             id: &self.id,
@@ -42,7 +42,7 @@ impl ItemParts {
         }
     }
 
-    /// Tells that the part at hand is done, and takes it to the others.
+    /// Writes that the current part is done, and adds it to the finished ones.
     pub(super) fn finish_part(
         &mut self,
         kind: &str,
@@ -58,17 +58,17 @@ impl ItemParts {
         self.count = self.count.saturating_add(1);
     }
 
-    /// Tells that the item has begun.
+    /// Writes that the item has begun.
     pub(super) fn write_added(&self, item: &[u8], items: &mut OutputItems, out: &mut Vec<u8>) {
         items.write_added(self.index, item, out);
     }
 
-    /// Tells that the item is done.
+    /// Writes that the item is done.
     pub(super) fn finish(&self, item: Vec<u8>, items: &mut OutputItems, out: &mut Vec<u8>) {
         items.finish_item(self.index, item, out);
     }
 
-    /// The item up to the end of its parts, which follow on `before`.
+    /// Returns the item up to the end of its parts, which follow `before`.
     pub(super) fn write(&self, kind: &str, status: &str, before: &str) -> Vec<u8> {
         let mut item = Vec::with_capacity(self.finished_parts.len() + 256);
         for piece in [
@@ -90,7 +90,7 @@ impl ItemParts {
     }
 }
 
-/// Appends an element, or several, to those of a list.
+/// Appends one or more elements to those of a list.
 pub(super) fn append_elements(elements: &[u8], list: &mut Vec<u8>) {
     if !list.is_empty() && !elements.is_empty() {
         list.push(b',');

@@ -1,4 +1,4 @@
-//! What the model thinks: an item whose summary has a part for each block.
+//! The model's reasoning: an item whose summary has a part for each block.
 
 use crate::responses_openai::calls::write_string_member;
 use crate::responses_openai::events::OutputItems;
@@ -7,12 +7,12 @@ use crate::responses_openai::parts::ItemParts;
 use crate::responses_openai::tools::write_json;
 use proofgate_dialect::ResponseError;
 
-/// Thinking at hand.
+/// The current reasoning.
 #[derive(Debug)]
 pub(super) struct Reasoning {
-    /// Of the summary.
+    /// The parts of the summary.
     parts: ItemParts,
-    /// The inside of a string: the part at hand.
+    /// The text of the current part, in the form between quotes.
     text: Option<String>,
     pub(super) state: ReasoningState,
 }
@@ -29,7 +29,7 @@ impl Reasoning {
         Ok(reasoning)
     }
 
-    /// Takes a piece of thinking that came in a member of this name.
+    /// Takes a piece of thinking from a member with this name.
     pub(super) fn push_thinking(
         &mut self,
         text: &str,
@@ -61,7 +61,7 @@ impl Reasoning {
         Ok(())
     }
 
-    /// Takes a fragment of a block, each of which is a part of the summary.
+    /// Takes a fragment of a block; each block is a part of the summary.
     pub(super) fn push_detail(
         &mut self,
         fragment: &DetailFragment<'_>,

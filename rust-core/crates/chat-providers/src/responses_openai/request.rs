@@ -1,4 +1,4 @@
-//! A Responses request as a chat request.
+//! Translation of a Responses request to a chat request.
 
 use crate::responses_openai::choice::ToolChoice;
 use crate::responses_openai::content;
@@ -14,16 +14,16 @@ use proofgate_dialect::losses::OTHER_FIELDS;
 use proofgate_dialect::losses::is_known;
 use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
-/// Appends the chat request that says what a body of `POST /v1/responses` says, for another module to say it to its provider.
+/// Appends the chat request for a body of `POST /v1/responses`, for another module to translate for its provider.
 ///
-/// A streamed answer is asked for with its usage. `target.max_output_tokens` is not used. `out` stays as it was when the request
+/// A streamed answer is requested with its usage. `target.max_output_tokens` is not used. `out` is unchanged if the request
 /// is refused.
 ///
 /// # Errors
-/// [`UntranslatableRequest`] when the body is no such request; when it refers to what OpenAI keeps (`item_reference`, compaction items,
-/// `file_id`, `previous_response_id`, `conversation`, `prompt`, `background`); when it needs what only OpenAI has (a computer, a
-/// container); or, where `target.untranslatable` refuses it, for what the model is asked for and chat has no word for. Fields, items and
-/// parts that are not known are left out and named.
+/// Returns [`UntranslatableRequest`] if the body is not such a request; if it refers to content stored at OpenAI
+/// (`item_reference`, compaction items, `file_id`, `previous_response_id`, `conversation`, `prompt`, `background`); if it
+/// needs features that only OpenAI has (a computer, a container); or, if `target.untranslatable` refuses it, for a field
+/// without a counterpart in chat completions. Unknown fields, items and parts are left out and named.
 ///
 /// Source: OpenAI's API reference, Responses and Chat Completions.
 pub fn translate_request(
@@ -34,7 +34,8 @@ pub fn translate_request(
     write_or_roll_back(body, target, None, false, out)
 }
 
-/// The same for `openai_gemini::translate_request`: Gemini shows its thoughts only where it is asked to, which `reasoning.summary` does.
+/// Does the same for `openai_gemini::translate_request`: Gemini shows its thoughts only on request, which
+/// `reasoning.summary` makes.
 ///
 /// # Errors
 /// As for [`translate_request`].
@@ -46,10 +47,10 @@ pub fn translate_for_gemini(
     write_or_roll_back(body, target, None, true, out)
 }
 
-/// The same for a provider that speaks chat completions itself.
+/// Does the same for a provider that uses chat completions itself.
 ///
-/// Results of tools are texts: the user shows pictures and files behind them. Tools among which the model may not choose are left
-/// out, and what only OpenAI's own models know is left out and named. The limit has the name that the model takes.
+/// Tool results are texts: the user shows images and files after them. Tools that the model may not choose are left out, and
+/// fields that only OpenAI's own models support are left out and named. The limit has the name that the model accepts.
 ///
 /// # Errors
 /// As for [`translate_request`].
@@ -76,7 +77,7 @@ fn write_or_roll_back(
     asked
 }
 
-/// Fields that are read one after another, wherever they stand in the body.
+/// Fields that are read one after another, wherever they are in the body.
 #[derive(Default)]
 struct Fields<'b, 'p> {
     model: Option<Field<'b, 'p>>,
@@ -116,7 +117,7 @@ fn write(
                 }
                 match is_known(name) {
                     true => losses.drop_listed(name, &field)?,
-                    // New clients send new fields: the request is not refused for one.
+                    // New clients send new fields: they are no reason to refuse the request.
                     false => losses.note(OTHER_FIELDS, &field),
                 }
             }

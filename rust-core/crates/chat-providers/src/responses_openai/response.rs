@@ -1,4 +1,4 @@
-//! The object of an answer.
+//! The response object of an answer.
 
 use std::borrow::Cow;
 
@@ -9,12 +9,12 @@ use crate::responses_openai::tools::write_json;
 use proofgate_dialect::Usage;
 use proofgate_dialect::json::{write_number, write_string};
 
-/// The longest value of a request that an answer repeats, and how much it repeats in all, in bytes. What is longer is told as if
-/// it had not been asked for: no client reads it.
+/// The maximum length of a request value that an answer repeats, and of all of them together, in bytes. A longer value is
+/// reported as if it was not set, because no client reads it.
 const MAX_ECHO_VALUE_BYTES: usize = 8 << 10;
 const MAX_ECHO_BYTES: usize = 64 << 10;
 
-/// What an answer repeats of its request, and what it says of what was not asked for.
+/// The fields of its request that an answer repeats, with the values for absent fields.
 const ECHOED_FIELDS: [(&str, &str); 16] = [
     ("instructions", "null"),
     ("max_output_tokens", "null"),
@@ -34,7 +34,7 @@ const ECHOED_FIELDS: [(&str, &str); 16] = [
     ("user", "null"),
 ];
 
-/// Members of an answer that repeat these of a request.
+/// Returns the members of an answer that repeat these members of a request.
 pub(super) fn echo(members: &[(Cow<'_, str>, &RawValue)]) -> String {
     let mut out = Vec::new();
     for (name, default) in ECHOED_FIELDS {
@@ -57,7 +57,7 @@ pub(super) fn echo(members: &[(Cow<'_, str>, &RawValue)]) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Appends JSON without the blanks between its parts: a line feed would end an event.
+/// Appends JSON without white space between tokens: a line feed would end an event.
 pub(super) fn write_compact(json: &str, out: &mut Vec<u8>) {
     if !json.bytes().any(|byte| byte.is_ascii_whitespace()) {
         write_json(out, json);
@@ -73,22 +73,22 @@ pub(super) fn write_compact(json: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// How far an answer has come.
+/// The status of an answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Status<'s> {
     InProgress,
     Completed,
-    /// For a reason of OpenAI's.
+    /// With one of OpenAI's reasons.
     Incomplete(&'static str),
-    /// A code, and the inside of a message.
+    /// With a code, and a message in the form between quotes.
     Failed(&'s str, &'s str),
 }
 
-/// What all objects of an answer have in common.
+/// The common members of all response objects of an answer.
 #[derive(Debug, Default)]
 pub(super) struct ResponseBase {
     pub(super) created: u64,
-    /// The model as the client named it.
+    /// The client's name of the model.
     pub(super) model: String,
     pub(super) echo: String,
 }

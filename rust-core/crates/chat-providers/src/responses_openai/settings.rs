@@ -1,4 +1,4 @@
-//! How a request wants its answer: what is said of its form, its length and its cost.
+//! The settings of a request: the format, length and cost of its answer.
 
 use crate::gemini_thoughts::write_include_thoughts;
 use crate::responses_openai::tools::write_json;
@@ -9,7 +9,7 @@ use proofgate_dialect::json::write_string;
 use proofgate_dialect::losses::OTHER_FIELDS;
 use proofgate_dialect::schema::can_be_strict;
 
-/// Members of a chat request, a comma before each.
+/// Members of a chat request, each with a comma before it.
 #[derive(Debug, Default)]
 pub(super) struct Settings {
     pub(super) members: Vec<u8>,
@@ -24,7 +24,8 @@ impl Settings {
         }
     }
 
-    /// Takes a field of the body if it is one of these; whether it is. `to_chat`: whether a provider of chat completions reads it.
+    /// Reads a field of the body if it is a setting; returns whether it is. `to_chat` is set if a provider of chat
+    /// completions reads the request.
     pub(super) fn read(
         &mut self,
         name: &str,
@@ -67,7 +68,7 @@ impl Settings {
                 }
             }
             "user" => self.push_member(name, field.literal()?),
-            // Others than OpenAI may refuse what they do not know.
+            // Providers other than OpenAI may refuse fields that they do not know.
             "safety_identifier" | "prompt_cache_key" if to_chat.is_some() => {
                 losses.drop_listed(name, field)?
             }
@@ -95,7 +96,7 @@ impl Settings {
     ) -> Result<(), UntranslatableRequest> {
         for (index, part) in field.elements()?.into_iter().enumerate() {
             match part.get() {
-                // It is told anyway.
+                // It is always returned.
                 "\"reasoning.encrypted_content\"" => {}
                 "\"message.output_text.logprobs\"" => self.logprobs = true,
                 _ => losses.drop_listed("include", &field.element(index, part))?,
@@ -104,8 +105,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Takes the body's `reasoning`. `to_chat` as for [`read`](Settings::read); `shown`: the model, if it is one of Gemini's, which
-    /// shows thoughts where it is asked to.
+    /// Reads the body's `reasoning`. `to_chat` is as for [`read`](Settings::read); `shown` is the model, if it is one of
+    /// Gemini's, which shows thoughts on request.
     pub(super) fn read_reasoning(
         &mut self,
         field: &Field<'_, '_>,
@@ -137,7 +138,7 @@ impl Settings {
         Ok(())
     }
 
-    /// The effort; a provider of chat is asked for one that its model has.
+    /// Reads the effort; a provider of chat completions receives one that its model has.
     fn read_effort(
         &mut self,
         field: &Field<'_, '_>,
@@ -219,7 +220,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Appends the members. `to_chat` as for [`read`](Settings::read).
+    /// Appends the members. `to_chat` is as for [`read`](Settings::read).
     pub(super) fn write(&mut self, to_chat: Option<&str>, has_tools: bool, out: &mut Vec<u8>) {
         if self.logprobs {
             self.push_member("logprobs", "true");
@@ -227,7 +228,7 @@ impl Settings {
         if to_chat.is_some_and(|model| rejects_effort(model, has_tools)) {
             self.push_member("reasoning_effort", "\"none\"");
         }
-        // Several at once is what happens anyway, and some models refuse the field.
+        // Parallel calls are the default, and some models refuse the field.
         if has_tools && self.parallel_tool_calls == Some(false) {
             self.push_member("parallel_tool_calls", "false");
         }
@@ -235,7 +236,7 @@ impl Settings {
     }
 }
 
-/// Whether a model takes tools in chat completions only without an effort.
+/// Returns whether a model accepts tools in chat completions only without an effort.
 fn rejects_effort(model: &str, has_tools: bool) -> bool {
     has_tools && has(model, Constraint::ToolsWithoutEffort)
 }

@@ -1,4 +1,4 @@
-//! A streamed chat answer as the events of a Response.
+//! Translation of a streamed chat answer to the events of a Response.
 
 use crate::anthropic_openai::chat::ChatCompletion;
 use crate::anthropic_openai::error::ProviderError;
@@ -15,7 +15,7 @@ use proofgate_dialect::{RequestContext, ResponseError, StreamStatus, Usage};
 
 const PROVIDER_ERROR_MESSAGE: &str = "The provider stopped with an error.";
 
-/// What all objects of the answer to a request have in common.
+/// Returns the common members of all response objects for a request.
 pub(super) fn response_base(asked: &RequestContext, created: u64) -> ResponseBase {
     let response = asked.responses_context.as_ref();
     ResponseBase {
@@ -25,19 +25,20 @@ pub(super) fn response_base(asked: &RequestContext, created: u64) -> ResponseBas
     }
 }
 
-/// Turns the chunks of a chat answer into the events of a Response.
+/// Translates the chunks of a chat answer to the events of a Response.
 ///
-/// Its end is held until `[DONE]` or the end of the body, since usage follows on the reason to finish. The last event repeats the
-/// whole answer, so that all of it is kept: at most 8 MiB, in 512 items, 128 calls of tools among them. Calls of other tools than
-/// functions are told when they are whole.
+/// Its end is held back until `[DONE]` or the end of the body, because the usage follows the finish reason. The last event
+/// repeats the whole answer, so all of it is kept: at most 8 MiB in 512 items, with at most 128 tool calls. Calls of tools
+/// other than functions are sent once they are complete.
 ///
-/// A failure is one event, `response.failed`, or `error` before anything was told of the answer, whether it is returned as
-/// [`Step::Failed`] or as a [`ResponseError`]: what was written says so to the client already. Nothing is written after it.
+/// A failure is one event, `response.failed`, or `error` before any other event of the answer, whether it is returned as
+/// [`StreamStatus::Failed`] or as a [`ResponseError`]: the output already reports it to the client. Nothing is written after
+/// it.
 #[derive(Debug)]
 pub struct Stream {
     base: ResponseBase,
     tools: Vec<ToolMapping>,
-    /// There is none before the answer's first chunk, which tells its id.
+    /// `None` before the answer's first chunk, which has its id.
     output: Option<Output>,
     finish: Option<FinishReason>,
     usage: Option<Usage>,
@@ -45,7 +46,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream of which nothing has come, for a request of which `asked` is known. `created` is in seconds since 1970.
+    /// Creates a stream for a request with the context `asked`. `created` is in seconds since 1970.
     pub fn new(asked: &RequestContext, created: u64) -> Self {
         let tools = asked
             .responses_context
@@ -61,12 +62,12 @@ impl Stream {
         }
     }
 
-    /// Takes one event of the provider, its `event:` name if it has one (`""` else) and its data, and appends to `out` what
-    /// the client is told.
+    /// Takes one event of the provider, its `event:` name (`""` if it has none) and its data, and appends the client's
+    /// events to `out`.
     ///
     /// # Errors
-    /// [`ResponseError`] when the event is malformed, when the answer is at an end that is none, or when it holds too much;
-    /// `out` then ends with an event that says so.
+    /// Returns [`ResponseError`] if the event is malformed, if the answer ends without a valid end, or if it exceeds a
+    /// limit; `out` then ends with an event that reports it.
     pub fn push_event(
         &mut self,
         name: &str,
@@ -84,10 +85,11 @@ impl Stream {
         self.record_step(step, out)
     }
 
-    /// The provider's stream is over. It was good if the answer said why it ended, with or without `[DONE]`.
+    /// Handles the end of the provider's stream. The answer is valid if it has a finish reason, with or without `[DONE]`.
     ///
     /// # Errors
-    /// [`ResponseError::Failed`] else; `out` then ends with an event that says so, if none was written.
+    /// Returns [`ResponseError::Failed`] otherwise; `out` then ends with an event that reports it, if none was written
+    /// before.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<StreamStatus, ResponseError> {
         match self.step {
             StreamStatus::Finished => Ok(StreamStatus::Finished),
@@ -99,7 +101,7 @@ impl Stream {
         }
     }
 
-    /// The usage known so far, the provider's own: an estimate is none.
+    /// Returns the usage reported by the provider so far; an estimate does not count.
     pub fn usage(&self) -> Option<Usage> {
         self.usage
     }
@@ -127,7 +129,7 @@ impl Stream {
         let chunk = match ChatCompletion::read(data) {
             Ok(chunk) => chunk,
             Err(_) if name == "error" => return Ok(self.write_failure(ProviderError::default(), out)),
-            // An event with a name of its own is none of the chat's.
+            // An event with a name of its own is not a chat chunk.
             Err(_) if !matches!(name, "" | "message") => return Ok(StreamStatus::InProgress),
             Err(error) => return Err(error),
         };
@@ -140,14 +142,14 @@ impl Stream {
             return Ok(self.write_failure(ProviderError::parse(error), out));
         }
         let id = inside_quotes(chunk.id);
-        // Azure's first chunk, on the prompt's filters, has neither an id nor a choice.
+        // Azure's first chunk, about the prompt's filters, has neither an id nor a choice.
         if self.output.is_none() && (id.is_some() || chunk.choice().is_some()) {
             self.start(id, out);
         }
         let (Some(choice), Some(output)) = (chunk.choice(), &mut self.output) else {
             return Ok(StreamStatus::InProgress);
         };
-        // Some answer a stream with one whole message, others repeat the whole behind its pieces.
+        // Some providers answer a stream with one whole message, others repeat the whole message after its pieces.
         let whole = choice.message.as_ref().filter(|_| output.is_empty());
         if let Some(said) = choice.delta.as_ref().or(whole) {
             output.push_message(said, choice.logprobs, out)?;
@@ -188,7 +190,7 @@ impl Stream {
         Ok(StreamStatus::Finished)
     }
 
-    /// Says what the provider says of a failure.
+    /// Writes the provider's error.
     fn write_failure(&mut self, told: ProviderError<'_>, out: &mut Vec<u8>) -> StreamStatus {
         let (code, is_of_key) = failure_code(&told);
         let message = told
@@ -198,7 +200,7 @@ impl Stream {
         self.fail(code, message, out)
     }
 
-    /// Says that the answer failed; `message` is the inside of a string.
+    /// Writes that the answer failed; `message` is in the form between quotes.
     fn fail(&mut self, code: &str, message: &str, out: &mut Vec<u8>) -> StreamStatus {
         self.step = StreamStatus::Failed;
         match &mut self.output {
@@ -232,7 +234,7 @@ impl Stream {
 }
 
 impl ResponseBase {
-    /// Writes an event with the whole object.
+    /// Writes an event with the whole response object.
     fn write_event(
         &self,
         name: &str,

@@ -1,12 +1,12 @@
-//! What a provider thought, in a reasoning item: its text is the `summary`, a part for each block, and what belongs to it and is no
-//! text is the `encrypted_content`. The client sends the item back as it came, so that nothing is kept here.
+//! A provider's reasoning in a reasoning item: its text is the `summary`, with a part for each block, and all other data is
+//! the `encrypted_content`. The client sends the item back unchanged, so nothing is stored here.
 //!
-//! The form: [`STATE_PREFIX`], and behind it a JSON object with any of
-//! * `details`: blocks of `reasoning_details`, each with `type`, `index`, `format`, `id`, `signature` and `data` where it has them, and
-//!   with `summary`, the number of the part that holds its text;
-//! * `field`: the name under which the provider told its thinking, if it has no such blocks;
+//! The format is [`STATE_PREFIX`], followed by a JSON object with any of
+//! * `details`: blocks of `reasoning_details`, each with `type`, `index`, `format`, `id`, `signature` and `data` where
+//!   present, and with `summary`, the index of the part that has its text;
+//! * `field`: the name under which the provider sent its thinking, if it has no such blocks;
 //! * `signature`: Gemini's thought signature of the message;
-//! * `calls`: those of calls, each with `id` and `signature`.
+//! * `calls`: the signatures of calls, each with `id` and `signature`.
 
 use std::collections::HashMap;
 
@@ -17,10 +17,10 @@ use crate::responses_openai::tools::write_json;
 use proofgate_dialect::json::write_number;
 use proofgate_dialect::reasoning_details::{ENCRYPTED, TEXT};
 
-/// What an `encrypted_content` of ours begins with.
+/// The prefix of an `encrypted_content` made by the gateway.
 pub(crate) const STATE_PREFIX: &str = "proofgate-1:";
 
-/// OpenRouter's type of a summary of what was thought.
+/// OpenRouter's type of a reasoning summary.
 const SUMMARY: &str = "reasoning.summary";
 
 #[derive(Deserialize)]
@@ -58,14 +58,14 @@ struct Call<'k> {
     signature: &'k RawValue,
 }
 
-/// What the reasoning items of one turn say, as members of an assistant's message.
+/// The content of the reasoning items of one turn, as members of an assistant's message.
 #[derive(Debug, Default)]
 pub(super) struct TurnReasoning {
-    /// Elements of `reasoning_details`, commas between.
+    /// Elements of `reasoning_details`, separated by commas.
     details: Vec<u8>,
-    /// The inside of a string.
+    /// In the form between quotes.
     content: String,
-    /// Whether the provider calls it `reasoning`, and not `reasoning_content`.
+    /// Whether the provider's member is `reasoning` instead of `reasoning_content`.
     is_reasoning: bool,
     /// Strings as JSON.
     signature: Option<String>,
@@ -73,8 +73,8 @@ pub(super) struct TurnReasoning {
 }
 
 impl TurnReasoning {
-    /// Takes an item: the insides of its summary's texts, and its `encrypted_content`. Whether that could be read; thoughts of
-    /// another provider cannot, and are left out.
+    /// Takes an item: the texts of its summary in the form between quotes, and its `encrypted_content`. Returns whether that
+    /// could be read; reasoning of another provider cannot, and is left out.
     pub(super) fn push_item(&mut self, texts: &[&str], encrypted: Option<&str>) -> bool {
         let Some(encrypted) = encrypted else {
             self.content.extend(texts.iter().copied());
@@ -100,7 +100,7 @@ impl TurnReasoning {
         true
     }
 
-    /// Appends the members, a comma before each.
+    /// Appends the members, each with a comma before it.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         if !self.content.is_empty() {
             let name = if self.is_reasoning {
@@ -120,7 +120,7 @@ impl TurnReasoning {
         write_signature(self.signature.as_deref(), out);
     }
 
-    /// Appends the member that a call has, whose id is given as JSON.
+    /// Appends the member for a call, whose id is given as JSON.
     pub(super) fn write_call_member(&self, id: &str, out: &mut Vec<u8>) {
         write_signature(self.calls.get(id).map(String::as_str), out);
     }
@@ -138,13 +138,13 @@ fn write_signature(signature: Option<&str>, out: &mut Vec<u8>) {
     }
 }
 
-/// A string as JSON.
+/// Returns a string as JSON.
 fn string_json(value: &RawValue) -> Option<String> {
     value.get().starts_with('"').then(|| value.get().to_owned())
 }
 
 impl Detail<'_> {
-    /// Appends it as an element, with the text that the item's summary has for it.
+    /// Appends it as an element, with its text from the item's summary.
     fn write(&self, texts: &[&str], out: &mut Vec<u8>) {
         let text = self.summary.and_then(|part| texts.get(part));
         let is_known = match self.kind {

@@ -1,4 +1,4 @@
-//! Calls of earlier turns, as calls of functions, and their results.
+//! Calls of earlier turns as function calls, and their results.
 
 use std::borrow::Cow;
 
@@ -13,13 +13,13 @@ use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::field::{DroppedFields, Field};
 use proofgate_dialect::json::write_string;
 
-/// The id that a call and its result have in common.
+/// Returns the id shared by a call and its result.
 fn call_id<'b>(field: &Field<'b, '_>, item: &Item<'b, '_>) -> Result<Cow<'b, str>, UntranslatableRequest> {
     let id = item.call_id.as_ref().or(item.id.as_ref());
     required(field, id, "It must have a call_id.")?.text()
 }
 
-/// JSON as a string of JSON, without blanks between its parts.
+/// Returns JSON as a JSON string, without white space between tokens.
 fn json_as_string(json: &str) -> Cow<'static, str> {
     let (mut compact, mut out) = (
         Vec::with_capacity(json.len()),
@@ -73,7 +73,7 @@ pub(super) fn call<'b>(
     })
 }
 
-/// A string of JSON, or the object itself.
+/// Returns the arguments as a JSON string, whether they are a string or the object itself.
 fn function_arguments<'b>(arguments: &Field<'b, '_>) -> Result<Cow<'b, str>, UntranslatableRequest> {
     match arguments.is_object() {
         true => Ok(json_as_string(arguments.json())),
@@ -81,7 +81,7 @@ fn function_arguments<'b>(arguments: &Field<'b, '_>) -> Result<Cow<'b, str>, Unt
     }
 }
 
-/// A command to run, without saying that it is one.
+/// Returns the command to run, without its type.
 fn command_without_type(action: &Field<'_, '_>) -> Result<String, UntranslatableRequest> {
     let mut out = Vec::new();
     let mut before = "{";
@@ -95,7 +95,7 @@ fn command_without_type(action: &Field<'_, '_>) -> Result<String, Untranslatable
     Ok(String::from_utf8(out).unwrap_or_default())
 }
 
-/// The result of a call: its id, and what it says.
+/// Reads the result of a call: its id and its content.
 pub(super) fn result<'b>(
     kind: ToolKind,
     field: &Field<'b, '_>,
@@ -105,7 +105,7 @@ pub(super) fn result<'b>(
     let id = call_id(field, item)?;
     let output = item.output.as_ref();
     let parts = match (kind, output) {
-        // What was written to its two streams, and how each command ended.
+        // The output of its two streams, and the exit status of each command.
         (ToolKind::Shell, Some(output)) if !output.is_string() => {
             let text = json_as_string(output.json()).into_owned();
             vec![Part::Owned(inside_quotes(&text).to_owned())]

@@ -1,30 +1,30 @@
-//! What tools are called at a provider, which knows functions alone.
+//! Names of tools at a provider that has only functions.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use proofgate_dialect::{ToolKind, ToolMapping};
 
-/// The longest name that all providers take, in bytes.
+/// The maximum length of a name that all providers accept, in bytes.
 const MAX_NAME_LEN: usize = 64;
 
 /// The tools of a request.
 #[derive(Debug, Default)]
 pub(super) struct ToolNames {
     tools: Vec<ToolMapping>,
-    /// Where each stands, by its [key].
+    /// The index of each tool by its [`tool_key`].
     indices: HashMap<String, usize>,
     used_names: HashSet<Box<str>>,
 }
 
-/// What tells a tool from others.
+/// Returns a key that identifies a tool.
 fn tool_key(kind: ToolKind, namespace: Option<&str>, name: &str) -> String {
-    // No name of a namespace is empty.
+    // The name of a namespace is never empty.
     format!("{kind:?}\0{}\0{name}", namespace.unwrap_or_default())
 }
 
 impl ToolNames {
-    /// Gives a tool its name at the provider; `None` if it has one already.
+    /// Assigns a tool its name at the provider; `None` if it has one already.
     pub(super) fn add(
         &mut self,
         kind: ToolKind,
@@ -50,7 +50,7 @@ impl ToolNames {
         self.tools.len()
     }
 
-    /// A name that no tool has yet.
+    /// Returns a name that no tool has yet.
     fn unused_name(&self, name: String) -> String {
         if !self.used_names.contains(&*name) {
             return name;
@@ -71,7 +71,7 @@ impl ToolNames {
         self.tools.get(*place)
     }
 
-    /// The name at the provider of a tool that was called, whether or not the request has it still.
+    /// Returns the provider name of a called tool, whether or not the request still has it.
     pub(super) fn provider_name(&self, kind: ToolKind, namespace: Option<&str>, name: &str) -> String {
         match self.find(kind, namespace, name) {
             Some(tool) => tool.provider_name.to_string(),
@@ -79,7 +79,7 @@ impl ToolNames {
         }
     }
 
-    /// The names at the provider of all tools of a namespace.
+    /// Iterates over the provider names of all tools in a namespace.
     pub(super) fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = &str> {
         self.tools
             .iter()
@@ -87,7 +87,7 @@ impl ToolNames {
             .map(|tool| &*tool.provider_name)
     }
 
-    /// What the way back has to know of them.
+    /// Returns the mappings that the translation of the answer needs.
     pub(super) fn into_mappings(self) -> Vec<ToolMapping> {
         self.tools
             .into_iter()
@@ -96,8 +96,8 @@ impl ToolNames {
     }
 }
 
-/// A tool's name with its namespace's before it, in the characters and the length that providers take. A name that has to be
-/// changed ends with its hash, so that it is told from others, and is the same in all turns.
+/// Returns a tool's name with its namespace's name before it, in characters and a length that all providers accept. A
+/// changed name ends with its hash, so that it is unique and the same in all turns.
 fn make_provider_name(namespace: Option<&str>, name: &str) -> String {
     let Some(namespace) = namespace else {
         return name.to_owned();
@@ -113,7 +113,7 @@ fn make_provider_name(namespace: Option<&str>, name: &str) -> String {
     format!("{}_{:08x}", cleaned.take(room).collect::<String>(), hash(&whole))
 }
 
-/// FNV-1a of 32 bits.
+/// Returns the 32-bit FNV-1a hash.
 fn hash(text: &str) -> u32 {
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     text.bytes().fold(0x811c_9dc5, step)

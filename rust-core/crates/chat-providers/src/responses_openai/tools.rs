@@ -15,13 +15,14 @@ pub(super) fn write_json(out: &mut Vec<u8>, json: &str) {
     out.extend_from_slice(json.as_bytes());
 }
 
-/// What stands between the quotes of a string as JSON.
+/// Returns the contents of a JSON string, without its quotes.
 pub(super) fn inside_quotes(literal: &str) -> &str {
     let literal = literal.strip_prefix('"').unwrap_or(literal);
     literal.strip_suffix('"').unwrap_or(literal)
 }
 
-/// Tools of a request, those of namespaces and those that searches found among them. OpenAI's API takes fewer.
+/// Maximum number of tools in a request, including those of namespaces and those found by searches. OpenAI's API accepts
+/// fewer.
 pub(super) const MAX_TOOLS: usize = 1024;
 
 const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
@@ -32,7 +33,7 @@ const APPLY_PATCH_SCHEMA: &str = r#"{"type":"object","properties":{"type":{"type
 /// A function for the provider.
 struct Definition<'b> {
     provider_name: String,
-    /// Insides of strings, one behind another with blank lines between.
+    /// Descriptions in the form between quotes, to be joined by blank lines.
     descriptions: Vec<Cow<'b, str>>,
     parameters: Cow<'b, str>,
     strict: bool,
@@ -45,7 +46,7 @@ pub(super) struct Tools<'b> {
     definitions: Vec<Definition<'b>>,
 }
 
-/// A tool, its members by name.
+/// The members of a tool, by name.
 #[derive(Default)]
 struct Members<'b, 'p> {
     kind: Cow<'b, str>,
@@ -59,10 +60,10 @@ struct Members<'b, 'p> {
 }
 
 impl<'b> Tools<'b> {
-    /// Takes an array of tools.
+    /// Reads an array of tools.
     ///
     /// # Errors
-    /// [`UntranslatableRequest`] at one that cannot be sent, and at more than 1024.
+    /// Returns [`UntranslatableRequest`] for a tool that cannot be sent, and for more than 1024 tools.
     pub(super) fn read(
         &mut self,
         field: &Field<'b, '_>,
@@ -74,7 +75,7 @@ impl<'b> Tools<'b> {
             let tool = field.element(index, tool);
             read.push((tool, tool.members()?));
         }
-        // Tools that the client names itself keep their names, whatever else there is.
+        // Tools that the client names itself keep their names, whatever other tools there are.
         let is_named = |members: &FieldMembers<'_>| {
             let is_named = |kind: &str| matches!(kind, "\"function\"" | "\"custom\"");
             members
@@ -116,7 +117,7 @@ impl<'b> Tools<'b> {
                 "output_schema" => losses.drop_listed("tools[].output_schema", &member)?,
                 "allowed_callers" => losses.drop_listed("tools[].allowed_callers", &member)?,
                 "async" => losses.drop_listed("tools[].async", &member)?,
-                // A tool that is left out, or one that will be known: its members say nothing more.
+                // A tool that is left out, or a future one: its other members do not matter.
                 _ => {}
             }
         }
@@ -173,7 +174,7 @@ impl<'b> Tools<'b> {
                 Err(tool
                     .error("The provider of this model has no computer use tool. Use a function instead."))
             }
-            // Run by OpenAI, or not known; all tools that a search of its own would find are sent.
+            // Run by OpenAI, or unknown. All tools that OpenAI's own search would find are sent.
             _ => losses.drop_listed("tools[].type", tool),
         }
     }
@@ -228,7 +229,7 @@ impl<'b> Tools<'b> {
         Ok(())
     }
 
-    /// Functions in a group: what is said of the group stands before what is said of its first.
+    /// Reads the functions of a namespace: the namespace's description is put before that of its first function.
     fn read_namespace(
         &mut self,
         tool: &Field<'b, '_>,
@@ -252,7 +253,7 @@ impl<'b> Tools<'b> {
         Ok(())
     }
 
-    /// A tool whose parameters OpenAI defines.
+    /// Adds a tool whose parameters OpenAI defines.
     fn add_openai_tool(
         &mut self,
         kind: ToolKind,
@@ -276,13 +277,13 @@ impl<'b> Tools<'b> {
         self.definitions.is_empty()
     }
 
-    /// Keeps those alone that have one of these names at the provider.
+    /// Keeps only the tools that have one of these names at the provider.
     pub(super) fn retain(&mut self, names: &[String]) {
         self.definitions
             .retain(|definition| names.contains(&definition.provider_name));
     }
 
-    /// Appends the member `tools`, a comma before it, if there are any.
+    /// Appends the member `tools`, with a comma before it, if there are any.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let mut before = ",\"tools\":[";
         for definition in &self.definitions {
@@ -324,7 +325,8 @@ fn is_empty_object(json: &str) -> bool {
     inside.is_some_and(|inside| inside.trim_ascii().is_empty())
 }
 
-/// What says which texts a custom tool takes, as the inside of a string. No provider holds to it: the model is told of it.
+/// Returns the description of a custom tool's grammar, in the form between quotes. No provider enforces it, so the model is
+/// only informed.
 fn grammar(
     format: &Field<'_, '_>,
     losses: &mut DroppedFields,
@@ -344,7 +346,7 @@ fn grammar(
     Ok(definition.map(|definition| grammar_description(&syntax, definition)))
 }
 
-/// A shell runs where the client is; containers are OpenAI's.
+/// Refuses an environment that is not the client's: containers are OpenAI's.
 fn check_environment(environment: &Field<'_, '_>) -> Result<(), UntranslatableRequest> {
     let kind = environment
         .members()?

@@ -1,4 +1,4 @@
-//! Requests, as the provider is sent them.
+//! Requests as they are sent to the provider.
 
 use super::*;
 

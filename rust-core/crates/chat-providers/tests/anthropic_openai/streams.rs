@@ -88,7 +88,7 @@ fn whole_calls_of_one_index_are_calls_of_their_own() {
     }
 }
 
-/// The names that the chunks of one call say, the first of them with its id, and then its arguments.
+/// The names in the chunks of one call, the first of them with its id; the arguments follow.
 const NAMES_OF_CALLS: [&[&str]; 7] = [
     &[r#""read_file""#],
     &[r#""read""#, r#""_file""#],
@@ -127,7 +127,7 @@ fn a_name_that_comes_in_pieces_or_again_is_one_name() {
             );
         }
     }
-    // A call without arguments, and one behind it.
+    // A call without arguments, followed by another one.
     let deltas = [
         call("0", r#""a""#, r#""read""#, ""),
         call("0", "null", r#""_file""#, ""),

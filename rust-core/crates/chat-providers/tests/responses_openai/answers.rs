@@ -54,7 +54,7 @@ fn thinking_text_and_calls_are_items_in_this_order() {
     assert_eq!(output[2]["id"], "fc_chatcmpl-1_2");
 }
 
-/// What the items of an answer become in the next request.
+/// Returns what the items of an answer become in the next request.
 fn sent_back(message: Value) -> Value {
     let response = whole(message, "stop", &asked()).unwrap();
     let mut items = response["output"].as_array().unwrap().clone();
@@ -119,7 +119,7 @@ fn an_answer_that_was_cut_is_incomplete() {
         assert_eq!(response["output"][1]["status"], "incomplete");
         assert_eq!(response["output"][1]["arguments"], "{\"a\":");
     }
-    // Half a patch must not be run.
+    // A truncated patch must not be run.
     let patch = json!({"content": "So", "tool_calls": [{"id": "c", "function": {"name": "p", "arguments": "{\"input\":\"*** Del"}}]});
     let response = whole(
         patch,

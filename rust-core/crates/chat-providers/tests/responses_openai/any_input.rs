@@ -1,4 +1,4 @@
-//! Whatever comes: nothing panics, what is written is whole, and how an answer was cut into pieces makes no difference.
+//! For any input: nothing panics, the output is complete, and the split of an answer into pieces makes no difference.
 
 use proptest::prelude::*;
 
@@ -32,7 +32,7 @@ fn survives(bytes: &[u8]) {
     receive(&data, &asked).events();
 }
 
-/// Text with what JSON escapes.
+/// Text with characters that JSON escapes.
 fn words() -> impl Strategy<Value = String> {
     proptest::collection::vec(
         prop::sample::select(&["a", "\"", "\\", "\n", "é", "😀", "}", "{"][..]),
@@ -41,7 +41,7 @@ fn words() -> impl Strategy<Value = String> {
     .prop_map(|words| words.concat())
 }
 
-/// The same text in other pieces.
+/// Splits the same text into other pieces.
 fn pieces(text: &str, cuts: &[prop::sample::Index]) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     let mut ends: Vec<usize> = cuts.iter().map(|cut| cut.index(chars.len() + 1)).collect();

@@ -1,4 +1,4 @@
-//! A Responses request on its way to other providers through chat, and their streamed answers on the way back.
+//! Responses requests translated through chat completions for other providers, and their streamed answers translated back.
 
 use proofgate_chat_clients::{openai_anthropic, openai_converse, openai_gemini};
 use proofgate_dialect::EventKind;
@@ -16,7 +16,7 @@ const WRITERS: [(&str, Writer); 3] = [
     ),
 ];
 
-/// What is sent in the end, and what both writers know of the request.
+/// Returns the request sent in the end, and the contexts of both writers.
 fn chained(
     writer: Writer,
     model: &str,
@@ -92,7 +92,7 @@ fn claude_is_given_its_thinking_and_the_pictures_of_tools() {
     );
 }
 
-/// Feeds what the inner stream writes, as far as it is written.
+/// Feeds the output of the inner stream, as far as it is written.
 fn relay(chat: &[u8], stream: &mut Stream, out: &mut Vec<u8>) {
     for (name, data) in events(std::str::from_utf8(chat).unwrap()) {
         stream.push_event(&name, data.as_bytes(), out).unwrap();
@@ -107,7 +107,7 @@ fn received(stream: Stream, out: Vec<u8>) -> Received {
     }
 }
 
-/// Asks again with what was answered and the results of its calls, and returns what is sent.
+/// Repeats the request with the answer and the results of its calls, and returns what is sent.
 fn next_turn(writer: Writer, model: &str, first: &Value, output: &[Value]) -> Value {
     let mut next = first.clone();
     let mut items = vec![json!({"role": "user", "content": "hi"})];

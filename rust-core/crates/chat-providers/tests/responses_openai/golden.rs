@@ -1,4 +1,4 @@
-//! Golden files: what is sent, and what the client receives. With `WRITE_GOLDENS` set they are written first, to be looked at.
+//! Golden files: the request sent and the answer received. With `WRITE_GOLDENS` set they are written first, for review.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn pretty(bytes: &[u8]) -> String {
     serde_json::to_string_pretty(&value).unwrap() + "\n"
 }
 
-/// What the way back knows of the request of a case, if it has one.
+/// Returns the context of a case's request, if it has one.
 fn asked_in(case: &Path) -> RequestContext {
     match case.join("request.json").exists() {
         true => translate_request(

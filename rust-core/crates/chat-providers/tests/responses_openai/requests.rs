@@ -1,4 +1,4 @@
-//! What a Responses request becomes.
+//! Translation of Responses requests.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Tools: what they are called there, and what becomes of their calls.
+//! Tools: their names at the provider, and their calls.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn call(name: &str, arguments: &str) -> Value {
         {"id": "c1", "type": "function", "function": {"name": name, "arguments": arguments}}]})
 }
 
-/// The item that a call of this function becomes, in a whole answer and in a stream alike.
+/// Returns the item for a call of this function, which must be the same in a whole answer and in a stream.
 fn told(tools: Value, name: &str, arguments: &str) -> Value {
     let asked = asked_with(tools);
     let mut items = whole(call(name, arguments), "tool_calls", &asked).unwrap()["output"].clone();
@@ -87,7 +87,7 @@ fn a_custom_tool_is_a_function_of_one_string() {
         json!({"id": "ctc_chatcmpl-1_0", "type": "custom_tool_call", "status": "completed", "call_id": "c1", "name": "apply_patch",
             "input": "*** Begin\n\"x\" é"})
     );
-    // Models miss the name, or the form.
+    // Models get the name or the form wrong.
     assert_eq!(
         told(tools.clone(), "apply_patch", r#"{"patch":"*** Begin"}"#)["input"],
         "*** Begin"
@@ -156,7 +156,7 @@ fn tools_of_openais_that_the_client_runs_are_functions() {
         (&json!("tool_search_call"), &json!("client"))
     );
     assert_eq!(item["arguments"], json!({"query": "agents"}));
-    // What is no such call is told as what the model called.
+    // A call that does not fit its tool is sent as a call of what the model named.
     let item = told(tools, "apply_patch", r#"{"file":"a"}"#);
     assert_eq!(
         (&item["type"], &item["name"]),
@@ -299,7 +299,7 @@ fn tools_without_end_are_refused() {
         .map(|number| json!({"type": "function", "name": format!("f{number}")}))
         .collect();
     assert_eq!(refused(&with(json!("x"), json!({"tools": tools}))).0, "tools");
-    // One that is found again and again is one.
+    // A tool that is found repeatedly is one tool.
     let found =
         json!({"type": "tool_search_output", "call_id": "c", "tools": [{"type": "function", "name": "f"}]});
     let sent = sent(&with(Value::Array(vec![found; 2000]), json!({})));

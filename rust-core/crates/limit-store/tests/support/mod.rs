@@ -1,4 +1,4 @@
-//! Workers in miniature on a simulated disk: a limiter and a store each.
+//! Minimal workers on a simulated disk: a limiter and a store each.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use proofgate_limit_store::{LimitStore, LimitStoreError, OpenedStore, file_name};
@@ -16,7 +16,7 @@ pub const SECOND: u64 = 1_000_000;
 pub const START: u64 = 1_700_000_000 * SECOND + SECOND / 2;
 pub const KEY: CredentialId = CredentialId::ApiKey([1, 2, 3, 4]);
 
-/// The ULID of an incarnation that began so many seconds after `START`.
+/// Returns the ULID of an incarnation that began this many seconds after `START`.
 pub fn ulid(shard: u32, after: u64) -> Ulid {
     Ulid::from_parts(START / 1000 + after * 1000, u128::from(shard) + 1)
 }
@@ -36,7 +36,7 @@ pub struct Worker {
     changes: Changes,
 }
 
-/// Claims a directory and opens a store in it; the tenant has 1000 tokens per minute and 4 places.
+/// Claims a directory and opens a store in it; the tenant has 1000 tokens per minute and 4 concurrent requests.
 pub fn start(
     disk: &SimulatedDisk,
     shard: u32,
@@ -80,14 +80,14 @@ pub fn start(
     Ok((worker, found))
 }
 
-/// What `start` found.
+/// The result of `start`.
 pub struct Found {
     pub crashed: Vec<proofgate_limits::Snapshot>,
     pub problems: Vec<(PathBuf, String)>,
 }
 
 impl Worker {
-    /// One request that uses what it reserves, with both its records.
+    /// Consumes one request that uses its whole reservation, with both its records.
     pub fn consume(&mut self, tokens: u64, now: u64) -> Result<(), LimitExceeded> {
         let mut grant = self.limiter.admit(self.acme, KEY, tokens, now)?;
         self.limiter.mark_recorded(&mut grant);
@@ -103,7 +103,7 @@ impl Worker {
         self.store.write(now)
     }
 
-    /// Reads what the others have published.
+    /// Reads what the other workers have published.
     pub fn look(&mut self, now: u64) -> Vec<(PathBuf, String)> {
         let problems = self.store.poll(now);
         self.absorb(now);
@@ -118,7 +118,7 @@ impl Worker {
         self.limiter.apply_remote(&sums, now);
     }
 
-    /// Tokens left to the tenant in this minute.
+    /// Returns the tenant's remaining tokens in this minute.
     pub fn left(&mut self, now: u64) -> u64 {
         let mut lines = Vec::new();
         self.limiter.limit_status(self.acme, KEY, now).write(&mut lines);

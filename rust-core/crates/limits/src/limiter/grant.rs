@@ -1,17 +1,17 @@
-//! What was given to a request.
+//! Grants of admitted requests.
 
 use crate::demand::ActualUsage;
 use crate::moment::Moment;
 use std::sync::Arc;
 
-/// The index of no subject, for what is not counted.
+/// The index that stands for no subject, for what is not counted.
 pub(super) const NO_SUBJECT: u32 = u32::MAX;
 
-/// A request that was admitted: one request, one place among the concurrent ones, and tokens.
+/// A reservation for an admitted request: one request, one concurrency slot, and tokens.
 ///
-/// It must come back to the limiter by [`settle`](crate::Limiter::settle), [`keep_reservation`](crate::Limiter::keep_reservation) or
-/// [`refund`](crate::Limiter::refund). One that is dropped holds its place and its tokens for good, so keep it in
-/// something that gives it back when it is dropped.
+/// It must be returned to the limiter with [`settle`](crate::Limiter::settle),
+/// [`keep_reservation`](crate::Limiter::keep_reservation) or [`refund`](crate::Limiter::refund). A dropped grant holds its
+/// slot and its tokens for good, so keep it in something that returns it on drop.
 #[derive(Debug)]
 #[must_use = "a grant that is not returned counts as a concurrent request permanently"]
 pub struct Grant {
@@ -20,37 +20,38 @@ pub struct Grant {
     pub(super) model: u32,
     pub(super) shared: u32,
     pub(super) shared_plan: Option<Arc<str>>,
-    /// Number of its entry in `Limiter::unrecorded`, until its admission is recorded.
+    /// Index of its entry in `Limiter::unrecorded`, until its admission is recorded.
     pub(super) unrecorded: u32,
     /// Unix microseconds.
     pub(super) admitted_at: u64,
     pub(super) moment: Moment,
     pub(super) reserved: ActualUsage,
-    /// Whether what it costs counts.
+    /// Whether its cost counts.
     pub(super) money_counted: bool,
 }
 
 impl Grant {
-    /// When it was admitted, in unix microseconds: the time told, or a later one told before. Write it into the admission
-    /// record as its time, so that a replay counts the request in the same second.
+    /// Returns when it was admitted, in unix microseconds: the time passed, or a later one passed before. Use it as the time
+    /// of the admission record, so that a replay counts the request in the same second.
     #[must_use]
     pub fn at(&self) -> u64 {
         self.admitted_at
     }
 
-    /// Tokens reserved, for the admission record. `None` when the tenant has no limits and nothing is counted.
+    /// Returns the tokens reserved, for the admission record. `None` if the tenant has no limits and nothing is counted.
     #[must_use]
     pub fn reserved(&self) -> Option<u64> {
         (self.tenant != NO_SUBJECT).then_some(self.reserved.tokens)
     }
 
-    /// Nanodollars reserved, for the admission record. `None` when no budget counts what it costs.
+    /// Returns the nanodollars reserved, for the admission record. `None` if no budget counts its cost.
     #[must_use]
     pub fn reserved_cost(&self) -> Option<u64> {
         self.money_counted.then_some(self.reserved.cost)
     }
 
-    /// The plan whose limits the tenants of its namespace share, for the admission record. `None` when it counts in none.
+    /// Returns the plan whose limits the tenants of its namespace share, for the admission record. `None` if it counts in
+    /// none.
     #[must_use]
     pub fn shared_plan(&self) -> Option<&Arc<str>> {
         self.shared_plan.as_ref()
@@ -61,7 +62,7 @@ impl Grant {
     }
 }
 
-/// What an admission has booked and the ledger does not know yet.
+/// An admission that is booked and not yet in the ledger.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Booking {
     pub(super) tenant: u32,
@@ -78,11 +79,11 @@ impl Booking {
     }
 }
 
-/// A subject that a request counts for.
+/// A subject for which a request counts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LimitReservation {
     pub(super) subject: u32,
-    /// Whether it only pays.
+    /// Whether only the cost counts.
     cost_only: bool,
 }
 
@@ -96,7 +97,7 @@ fn reservations(tenant: u32, key: u32, model: u32, shared: u32) -> [LimitReserva
 }
 
 impl LimitReservation {
-    /// What of a request's use counts for this subject.
+    /// Returns the part of a request's usage that counts for this subject.
     pub(super) fn counted_usage(self, used: ActualUsage) -> ActualUsage {
         ActualUsage {
             tokens: if self.cost_only { 0 } else { used.tokens },
@@ -104,7 +105,7 @@ impl LimitReservation {
         }
     }
 
-    /// How often the request itself does.
+    /// Returns how often the request itself counts.
     pub(super) fn request_count(self) -> u32 {
         u32::from(!self.cost_only)
     }

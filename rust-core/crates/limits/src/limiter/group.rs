@@ -1,18 +1,18 @@
-//! The tenants of a namespace that share limits.
+//! Tenants of a namespace that share limits.
 
 use crate::config::Ceilings;
 
-/// Tenants that share limits.
+/// A group of tenants that share limits.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) subject: u32,
     pub(super) ceilings: Ceilings,
-    /// How many tenants are in it. What one that left has used still counts.
+    /// The number of tenants in the group. The usage of a tenant that left still counts.
     tenants: u32,
 }
 
 impl Group {
-    /// A group of one tenant.
+    /// Creates a group of one tenant.
     pub(super) fn new(subject: u32, ceilings: Ceilings) -> Self {
         Self {
             subject,
@@ -21,7 +21,7 @@ impl Group {
         }
     }
 
-    /// One more tenant, with what the limits are now.
+    /// Adds a tenant and sets the current limits.
     pub(super) fn join(&mut self, ceilings: Ceilings) {
         self.ceilings = ceilings;
         self.tenants += 1;

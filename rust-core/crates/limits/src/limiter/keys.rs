@@ -1,7 +1,7 @@
-//! Finding a credential.
+//! The map of credentials.
 
 use crate::config::CredentialId;
 
-/// From a tenant's credential to its subject. Who a token is about can be chosen by whoever gets the token, so the map's
-/// hash has a secret.
+/// Maps a tenant's credential to its subject. A client can choose the subject of its token, so the hash is keyed with a
+/// secret.
 pub(super) type KeyMap = std::collections::HashMap<(u32, CredentialId), u32>;

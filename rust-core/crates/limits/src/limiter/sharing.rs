@@ -1,4 +1,4 @@
-//! What the tenants of one namespace share that have the same plan.
+//! Limits shared by the tenants of one namespace with the same plan.
 
 use super::grant::NO_SUBJECT;
 use super::group::Group;
@@ -13,7 +13,7 @@ use crate::usage::SubjectName;
 use std::sync::Arc;
 
 impl Limiter {
-    /// Puts a tenant into the group that its quotas name, and out of the one that it was in.
+    /// Moves a tenant into the group that its quotas name, and out of its previous one.
     pub(super) fn set_group(&mut self, id: TenantId, quotas: Option<&Quotas>) {
         let at = id.0 as usize;
         let before = std::mem::replace(&mut self.tenants[at].shared, NO_SUBJECT);
@@ -44,7 +44,7 @@ impl Limiter {
         }
     }
 
-    /// Forgets a group of which nothing counts; says whether it did: one that has tenants stays.
+    /// Removes a group without tenants; returns whether it is gone.
     pub(super) fn remove_group_if_idle(&mut self, name: &SubjectName) -> bool {
         let is_empty = self.groups.get(name).is_none_or(Group::is_empty);
         if is_empty {
@@ -53,7 +53,7 @@ impl Limiter {
         is_empty
     }
 
-    /// The plan by which what is booked for a subject is shared.
+    /// Returns the plan whose limits the tenant shares.
     #[inline]
     pub(super) fn plan_of(&self, tenant: usize) -> Option<Arc<str>> {
         if self.tenants[tenant].shared == NO_SUBJECT {
@@ -63,7 +63,7 @@ impl Limiter {
         Some(Arc::clone(plan))
     }
 
-    /// Whether a request fits into what its tenant's namespace shares.
+    /// Returns whether a request fits the limits shared by its tenant's namespace.
     #[inline]
     pub(super) fn fits_shared(&mut self, tenant: usize, asked: ActualUsage, now: Moment) -> bool {
         let Some(subject) = self.subjects.get_mut(self.tenants[tenant].shared as usize) else {
@@ -74,7 +74,7 @@ impl Limiter {
         shared.is_none_or(|(_, ceilings)| subject.totals(now).fits(ceilings, asked))
     }
 
-    /// The shared limit that keeps a request out longest.
+    /// Returns the shared limit with the longest wait.
     pub(super) fn exceeded_shared(
         &mut self,
         tenant: usize,
@@ -87,7 +87,7 @@ impl Limiter {
         subject.exceeded(Scope::Namespace, ceilings, &totals, asked, time)
     }
 
-    /// What the tenants of a tenant's namespace have used together; `None` when it shares nothing.
+    /// Returns what the tenants of the tenant's namespace have used together; `None` if it shares nothing.
     pub(crate) fn totals_shared(&mut self, tenant: TenantId, now: Moment) -> Option<Totals> {
         let subject = self.tenants[tenant.0 as usize].shared;
         let subject = self.subjects.get_mut(subject as usize)?;

@@ -1,4 +1,4 @@
-//! Limits and names that every test uses.
+//! Limits and names used by every test.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use proofgate_limits::{CredentialId, Limiter, Limits, Quotas, Snapshot, TenantId, TenantLimits};
@@ -47,7 +47,7 @@ pub fn consume(limiter: &mut Limiter, tenant: TenantId, key: CredentialId, token
     limiter.keep_reservation(grant);
 }
 
-/// What a snapshot says of consumption, without what is in flight.
+/// Returns the consumption in a snapshot, without requests in flight.
 pub fn consumed(snapshot: &Snapshot) -> Snapshot {
     let mut consumed = snapshot.clone();
     for usage in consumed.subjects.values_mut() {

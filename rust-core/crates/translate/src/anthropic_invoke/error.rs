@@ -1,9 +1,9 @@
 use proofgate_dialect::bedrock_error::{BedrockError, ErrorBody};
 use proofgate_dialect::json::write_string;
 
-/// Appends Anthropic's error body for one of Bedrock.
+/// Appends Anthropic's error body for an error of Bedrock.
 ///
-/// `kind` is the value of `x-amzn-errortype`, or an exception's type; without either the body tells it, or the status does.
+/// `kind` is the value of `x-amzn-errortype`, or an exception's type; without either, the body or the status determines it.
 pub fn translate_error(status: u16, kind: Option<&str>, body: &[u8], out: &mut Vec<u8>) {
     let said = ErrorBody::parse(body);
     let error = BedrockError::from_name(kind.or(said.name()).unwrap_or_default(), status);
@@ -17,7 +17,7 @@ pub fn translate_error(status: u16, kind: Option<&str>, body: &[u8], out: &mut V
     out.extend_from_slice(b"}}");
 }
 
-/// What Anthropic's API calls it. Source: Anthropic's API reference, Errors.
+/// Returns the error type of Anthropic's API. Source: Anthropic's API reference, Errors.
 fn error_type(error: BedrockError) -> &'static str {
     match error {
         BedrockError::Invalid | BedrockError::Refused => "invalid_request_error",

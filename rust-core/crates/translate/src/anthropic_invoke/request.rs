@@ -7,14 +7,15 @@ use serde_json::value::RawValue;
 use proofgate_dialect::json::{Text, write_string};
 use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
-/// The version of Anthropic's API that every Claude model of Bedrock knows.
+/// The version of Anthropic's API that every Claude model on Bedrock supports.
 const VERSION: &str = "bedrock-2023-05-31";
 
-/// Appends the body of InvokeModel for a request of Anthropic's messages. `betas`: those of the request that the provider may be sent.
+/// Appends the body of InvokeModel for a Messages request. `betas` are the betas of the request that may be sent to the
+/// provider.
 ///
 /// # Errors
-/// [`UntranslatableRequest`] for a body that is no object, and for fields that only the gateway may set: with `anthropic_beta` a client
-/// would choose betas that it may not use. `out` is as it was then.
+/// Returns [`UntranslatableRequest`] if the body is not an object, and for fields that only the gateway may set: with
+/// `anthropic_beta` a client could choose betas that it may not use. `out` is then unchanged.
 pub fn translate_request(
     body: &[u8],
     _target: &Target<'_>,
@@ -24,7 +25,7 @@ pub fn translate_request(
     write_invoke_body(body, VERSION, betas, out)
 }
 
-/// Appends a request without its model and without `stream`, and with the version and the betas of the API in it.
+/// Appends a request without `model` and `stream`, and with the API version and the betas.
 pub(crate) fn write_invoke_body(
     body: &[u8],
     version: &str,

@@ -1,24 +1,24 @@
 use super::translate_error;
 use proofgate_dialect::{EventKind, ResponseError, StreamStatus, write_event};
 
-/// A streamed answer, whose events are the client's already. Nothing is kept of it.
+/// Passes on a streamed answer, whose events are in the client's format already. It buffers nothing.
 #[derive(Debug, Default)]
 pub struct Stream {
     final_status: Option<StreamStatus>,
 }
 
 impl Stream {
-    /// The begin of an answer.
+    /// Creates a stream at the start of an answer.
     #[must_use]
     pub fn new() -> Self {
         Stream::default()
     }
 
-    /// Takes one event or exception, its name and its data, and appends what the client gets for it. What comes behind the end
-    /// says nothing.
+    /// Takes one event or exception, with its name and its data, and appends the client's event. Input after the end is
+    /// ignored.
     ///
     /// # Errors
-    /// None: what an event holds is the client's to read.
+    /// Never returns an error: the client interprets the content of an event.
     pub fn push_event(
         &mut self,
         kind: EventKind,

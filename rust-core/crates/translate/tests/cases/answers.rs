@@ -1,4 +1,4 @@
-//! Answers that are what the provider's API says, and were none once.
+//! Answers that follow the provider's API and once were not translated.
 
 use super::*;
 use proofgate_translate::StreamStatus;

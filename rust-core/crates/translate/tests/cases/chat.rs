@@ -1,4 +1,4 @@
-//! Requests of chat completions to providers of other APIs.
+//! Chat-completions requests to providers of other APIs.
 
 use super::*;
 
@@ -307,7 +307,7 @@ fn a_conversation_with_calls_has_a_tool_at_converse() {
     assert!(sent.get("toolConfig").is_none());
 }
 
-/// Converse refuses documents in a turn without a text.
+/// Converse refuses documents in a turn without text.
 #[test]
 fn documents_that_nobody_speaks_of_have_a_text_at_converse() {
     let file = json!({"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}});

@@ -1,9 +1,9 @@
-//! A client of Anthropic's messages that asks Gemini to think sees what it thought, and brings it back.
+//! A client of Anthropic's messages that requests thinking from Gemini receives the thoughts and sends them back.
 
 use super::*;
 use proofgate_translate::StreamStatus;
 
-/// What Gemini is sent for a Messages request with these fields, and what was left out.
+/// Returns the Gemini request for a Messages request with these fields, and the fields left out.
 fn sent(model: &str, fields: Value) -> (Value, Vec<&'static str>) {
     let mut body = asking(fields);
     body["max_tokens"] = json!(32_000);
@@ -101,7 +101,7 @@ fn a_gemini_that_does_not_think_is_not_asked_to() {
     assert_eq!(dropped, ["reasoning_effort"]);
 }
 
-/// Events of an answer: thoughts in two, and a signed call behind them.
+/// Events of an answer: thoughts in two events, followed by a signed call.
 fn events() -> [Value; 3] {
     let event = |parts: Value| json!({"responseId": "r", "candidates": [{"content": {"parts": parts}}]});
     let mut last =

@@ -1,4 +1,5 @@
-//! One request through all writers of chat completions: the same fields are lost, under the same names, by the same verdicts.
+//! One request through all writers of chat completions: they drop the same fields, under the same names, with the same
+//! verdicts.
 
 use super::probes::{
     Provider::{self, Anthropic, Converse, Gemini, Responses},
@@ -15,7 +16,7 @@ const WRITERS: [(Provider, Writer, &str); 4] = [
     (Responses, openai_responses::translate_request, "gpt-9"),
 ];
 
-/// The verdict of a writer, and the name or the path that it gives.
+/// Returns the verdict of a writer, and the name or the path that it reports.
 fn verdict(writer: Writer, model: &str, body: &Value) -> (Verdict, String) {
     let refusing = written(writer, model, REFUSE, body);
     let dropping = written(writer, model, DROP, body);

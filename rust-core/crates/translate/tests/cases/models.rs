@@ -1,4 +1,4 @@
-//! What single models do not take.
+//! What individual models do not accept.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Requests of chat completions, and what becomes of them at every provider but for those that can more, or less.
+//! Chat-completions requests, and their verdict at every provider, with exceptions for some.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ mod settings;
 #[path = "probes/tools.rs"]
 mod tools;
 
-/// Where a request goes.
+/// The provider of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Provider {
     Anthropic,
@@ -18,14 +18,14 @@ pub enum Provider {
     Responses,
 }
 
-/// What becomes of a field.
+/// The verdict on a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is said, or says nothing: nothing is named.
+    /// It is translated, or has no effect: nothing is reported.
     Passes,
-    /// It is left out and named, whatever the setting.
+    /// It is left out and reported, whatever the setting.
     Harmless,
-    /// It is refused, or left out and named.
+    /// It is refused, or left out and reported, depending on the setting.
     Lossy,
     /// It is refused, whatever the setting.
     Impossible,
@@ -33,18 +33,18 @@ pub enum Verdict {
 
 use Verdict::{Harmless, Impossible, Lossy, Passes};
 
-/// Fields of a request, and what becomes of them.
+/// Fields of a request and their verdict.
 pub struct Probe {
     pub fields: Value,
     pub verdict: Verdict,
-    /// The name of what is lost, or the path of what is refused.
+    /// The name of the dropped field, or the path of the refused one.
     pub name: &'static str,
-    /// Where a provider can more than the others, or less.
+    /// Providers with another verdict.
     pub exceptions: Vec<(Provider, Verdict)>,
 }
 
 impl Probe {
-    /// The probe, but for these providers, of which another verdict is true.
+    /// Sets another verdict for these providers.
     fn but(mut self, verdict: Verdict, providers: &[Provider]) -> Self {
         let others = providers.iter().map(|provider| (*provider, verdict));
         self.exceptions.extend(others);
@@ -77,7 +77,7 @@ fn impossible(fields: Value, path: &'static str) -> Probe {
     probe(fields, Impossible, path)
 }
 
-/// An object with other fields.
+/// Returns an object with additional fields.
 fn with(mut object: Value, fields: &Value) -> Value {
     for (name, value) in fields.as_object().unwrap() {
         object[name] = value.clone();
@@ -85,7 +85,7 @@ fn with(mut object: Value, fields: &Value) -> Value {
     object
 }
 
-/// All of them.
+/// Returns all probes.
 pub fn probes() -> Vec<Probe> {
     let mut probes = settings::probes();
     probes.extend(messages::probes());

@@ -1,5 +1,5 @@
-//! Requests and answers that providers or clients choked on, in the field: what has to leave, or to be heard, in one table. What
-//! a row stands for is said by its first word.
+//! Requests and answers that providers or clients failed on in the field, with the expected output, in one table. The first
+//! word of a row identifies its case.
 
 use super::*;
 use proofgate_translate::{openai_responses, responses_openai};
@@ -7,7 +7,7 @@ use proofgate_translate::{openai_responses, responses_openai};
 #[path = "providers/answers.rs"]
 mod answers;
 
-/// What became of a request or an answer: what was written, and what was left out.
+/// The outcome of a request or an answer: the translation, and the fields left out.
 type Outcome = Result<(Value, Vec<&'static str>), UntranslatableRequest>;
 
 struct Row {
@@ -22,7 +22,7 @@ impl Row {
         outcome.unwrap_or_else(|refused| panic!("{about}: {refused:?}"))
     }
 
-    /// It has these values, at their JSON pointers; `null` is one that is not there.
+    /// Expects these values at their JSON pointers; `null` means that the value is absent.
     fn has(self, values: &[(&str, Value)]) -> Self {
         let (written, _) = self.written();
         for (pointer, expected) in values {
@@ -32,13 +32,13 @@ impl Row {
         self
     }
 
-    /// These were left out and named.
+    /// Expects that these were left out and reported.
     fn drops(self, names: &[&str]) -> Self {
         assert_eq!(self.written().1, names, "{}", self.about);
         self
     }
 
-    /// It is refused by this path.
+    /// Expects that it is refused with this path.
     fn refuses(self, path: &str) {
         let refused = self.outcome.expect_err(self.about);
         assert_eq!(refused.param, path, "{}", self.about);
@@ -58,7 +58,7 @@ fn sent(
     }
 }
 
-/// Of a client of messages.
+/// Returns a row for a client of Anthropic's messages.
 fn messages(about: &'static str, rule: UntranslatableFieldPolicy, fields: Value) -> Row {
     let model = fields["model"].as_str().unwrap_or("gpt").to_owned();
     let mut body = asking(fields);
@@ -66,7 +66,7 @@ fn messages(about: &'static str, rule: UntranslatableFieldPolicy, fields: Value)
     sent(about, anthropic_openai::translate_request, &model, rule, body)
 }
 
-/// Of a client of Responses.
+/// Returns a row for a client of Responses.
 fn responses(about: &'static str, tools: Value) -> Row {
     let body = json!({"model": "gpt", "input": "Hi", "store": false, "tools": tools});
     sent(about, responses_openai::translate_request, "m", REFUSE, body)

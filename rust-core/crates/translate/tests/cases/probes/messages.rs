@@ -1,4 +1,4 @@
-//! Messages, and the parts of what they say.
+//! Messages and their parts.
 
 use super::Provider::{Anthropic, Converse, Gemini, Responses};
 use super::*;
@@ -60,7 +60,7 @@ pub fn probes() -> Vec<Probe> {
     probes
 }
 
-/// What the assistant said, as clients send it back.
+/// The assistant's messages, as clients send them back.
 fn of_the_model() -> Vec<Probe> {
     let drawn = json!([image(&format!("data:image/png;base64,{PIXEL}"), json!({}))]);
     vec![

@@ -1,4 +1,4 @@
-//! The fields of a request beside its messages and tools.
+//! The fields of a request besides its messages and tools.
 
 use super::Provider::{Anthropic, Converse, Gemini, Responses};
 use super::*;
@@ -12,7 +12,7 @@ pub fn probes() -> Vec<Probe> {
     probes
 }
 
-/// What says nothing to the model.
+/// Fields that do not reach the model.
 fn who_asks() -> Vec<Probe> {
     let named = [Anthropic, Responses];
     vec![
@@ -88,7 +88,7 @@ fn sampling() -> Vec<Probe> {
     ]
 }
 
-/// What the answer is to be.
+/// Fields that determine the answer.
 fn answers() -> Vec<Probe> {
     let schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
     let format = |fields: Value| {

@@ -1,4 +1,4 @@
-//! Tools, choices among them, and calls.
+//! Tools, tool choices and calls.
 
 use super::Provider::{Anthropic, Converse, Gemini, Responses};
 use super::*;
@@ -9,7 +9,7 @@ fn tool(fields: Value) -> Value {
     json!({"tools": [{"type": "function", "function": function}]})
 }
 
-/// A request of the functions `f` and `g`.
+/// Returns a request with the functions `f` and `g`.
 fn choosing(choice: Value) -> Value {
     let function = |name: &str| json!({"type": "function", "function": {"name": name}});
     json!({"tools": [function("f"), function("g")], "tool_choice": choice})
@@ -82,7 +82,7 @@ fn choices() -> Vec<Probe> {
     ]
 }
 
-/// A conversation with a call, and what the tool returned.
+/// Returns a conversation with a call and the tool's result.
 fn called(call: Value, result: Value) -> Value {
     let call = with(
         json!({"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}),
@@ -158,7 +158,7 @@ pub fn calls() -> Vec<Probe> {
         .but(Passes, &[Gemini]),
         harmless(called(json!({}), json!({"reasoning": "r"})), OTHERS),
     ];
-    // Responses take any text.
+    // Responses accepts any text.
     for text in ["{\"a\":", "[1]", "null", "{} {}"] {
         probes.push(impossible(arguments(text), path).but(Passes, &[Responses]));
     }

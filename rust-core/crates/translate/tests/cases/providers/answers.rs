@@ -1,4 +1,4 @@
-//! What leaves for Bedrock with its betas, and what a client hears.
+//! Betas sent to Bedrock, and answers received by a client.
 
 use super::*;
 use proofgate_translate::anthropic_invoke;
