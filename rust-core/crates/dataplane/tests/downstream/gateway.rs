@@ -172,7 +172,7 @@ pub fn word(kind: &str) -> &'static str {
         "gemini" => "Gemini",
         "bedrock" => "Bedrock",
         "vertex_ai" => "VertexAI",
-        _ => panic!("{kind} is no kind of provider"),
+        _ => unreachable!("{kind} is not a provider type"),
     }
 }
 
