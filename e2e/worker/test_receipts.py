@@ -94,7 +94,7 @@ def test_what_openais_client_sends_and_gets_is_shown_by_its_receipts(
         first, second, refused = transport.verify_all()
     assert first.bodies == second.bodies == ("request", "response")
     assert [record.kind for record in refused.records] == ["rejection"] and refused.bodies == ()
-    assert [exchange.status for exchange in transport.seen] == [200, 200, 404]
+    assert [exchange.status for exchange in transport.exchanges] == [200, 200, 404]
     assert list(witness.newest_checkpoints()) == [gateway.origin]
     assert transport.verify_all() == [], "each is read once"
 
@@ -112,10 +112,10 @@ def test_what_anthropics_client_sends_and_gets_is_shown_by_its_receipts(
         assert client.messages.create(**asked).content
         with client.messages.stream(**asked) as stream:
             assert stream.get_final_message().content
-        for exchange in transport.seen:
+        for exchange in transport.exchanges:
             assert exchange.error is None and exchange.verified is not None
             assert exchange.verified.bodies == ("request", "response")
-    assert len(transport.seen) == 2
+    assert len(transport.exchanges) == 2
 
 
 def test_a_client_of_the_older_httpx_and_one_that_leaves_early_are_witnessed_as_well(

@@ -8,7 +8,7 @@ import ssl
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from proofgate_schema.counts import format_count
 
@@ -24,6 +24,10 @@ from proofgate.mirror import audited as mirrored
 from proofgate.replica.replica import ledger_folder
 from proofgate.siem import audited as streamed
 from proofgate.terminal import one_line
+
+if TYPE_CHECKING:
+    from proofgate.auditor.watch import LedgerWatcher
+    from proofgate.auditor.witnesses import Witnesses
 
 _EXIT_CODES = {
     "ok": ExitCode.OK,
@@ -272,7 +276,7 @@ def _read_held_checkpoint(path: Path) -> str | None:
         return None
 
 
-def _serve(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
+def _serve(watch: LedgerWatcher, witnesses: Witnesses, options: argparse.Namespace) -> int:
     from proofgate.auditor import service
     from proofgate.http_server import ListenError, bind
     from proofgate.index.oidc_settings import OidcSettingsError
@@ -295,10 +299,10 @@ def _serve(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
             watch.on_accepted = offers
             if watch.replica is not None:
                 watch.replica.takers, watch.on_accepted = offers, [watch.replica.offer]
-                indexes = [] if kept.index is None else [kept.index]
-                watch.replica.refused = [reader.rejected_origins for reader in (*indexes, *watch.streams)]
+                indexes = [] if kept.index is None else [kept.index.rejected_origins]
+                watch.replica.refused = [*indexes, *(stream.rejected_origins for stream in watch.streams)]
                 watch.replica.read = [stream.cursor.sent_counts for stream in watch.streams]
-            watch.reads = None if kept.reader_port is None else kept.reader_port.access_log_head
+            watch.access_log_head = None if kept.reader_port is None else kept.reader_port.access_log_head
             service.run(watch, witnesses, listener, kept)
     except (ReadersError, OidcSettingsError, CursorError) as error:
         return fail(f"{error} [{error.code}]", EXIT_FAILED)
@@ -308,20 +312,24 @@ def _serve(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
     return 0
 
 
-def _check_once(watch: Any, witnesses: Any, options: argparse.Namespace) -> int:
+def _check_once(watch: LedgerWatcher, witnesses: Witnesses, options: argparse.Namespace) -> int:
     # The first look of all has just read everything: nothing is there to be verified again.
     scrub = 0 if options.new_aggregate else _UNLIMITED
     done = watch.poll(_UNLIMITED, 0)
     if scrub:
         done = watch.poll(_UNLIMITED, scrub)
     if witnesses.urls:
-        witnesses.round()
+        witnesses.request_due()
         done = watch.poll(_UNLIMITED, scrub)
     while done["suspicious"]:
         time.sleep(options.second_look)
         done = watch.poll(_UNLIMITED, scrub)
         # Of a worker that does not answer, what was suspected stays so.
-        if not done["changed"] and watch.served is not None and not all(watch.served.standing().values()):
+        if (
+            not done["changed"]
+            and watch.served is not None
+            and not all(watch.served.reachable_by_shard().values())
+        ):
             break
     findings = watch.findings()
     code = max((_EXIT_CODES[finding["verdict"]] for finding in findings), default=0)
