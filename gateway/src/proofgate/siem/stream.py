@@ -86,7 +86,7 @@ class EventStream:
                 self._mark_lagging()
                 self._condition.notify()
 
-    def refused(self) -> list[str]:
+    def rejected_origins(self) -> list[str]:
         """The origins of logs that do not hold what was accepted."""
         return [of for of, problem in list(self._problems.items()) if not problem.endswith("[siem_event]")]
 
