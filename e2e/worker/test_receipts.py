@@ -130,7 +130,7 @@ def test_a_client_of_the_older_httpx_and_one_that_leaves_early_are_witnessed_as_
             assert answer.status_code == 200  # and nothing of it is read
         (left,) = transport.verify_all()
         assert left.bodies == ("request",)
-        ended = left.of_kind("completion")
+        ended = left.record_of_kind("completion")
         assert ended is not None and ended.facts["outcome"] == "client_disconnect"
 
 
