@@ -106,7 +106,7 @@ def test_what_is_no_answer_is_none(answer: Any) -> None:
 def test_an_answer_is_bounded_and_holds_nothing_that_a_terminal_would_act_on() -> None:
     long = {**FINDING, "message": "\x1b[2J" + "x" * 9000, "code": "c" * 900}
     told = parse_audit_report(
-        changed(newest=[long] * 90, finding_counts={f"code-{number}": 1 for number in range(900)})
+        changed(newest=[long] * 90, by_code={f"code-{number}": 1 for number in range(900)})
     )
     witness = {"name": "\x1b" * 900, "last": "l" * 900, "size": 1e300, "time": 1e300}
     [*witnesses] = parse_audit_report({**STATUS, "witnesses": [witness] * 900}).witnesses

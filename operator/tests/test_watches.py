@@ -111,7 +111,7 @@ async def test_an_answer_that_makes_no_sense_does_not_end_a_watch(monkeypatch: p
                 raise failures.pop()
             return taking(kind, found)
 
-        monkeypatch.setattr(seen.store, "put", put)
+        monkeypatch.setattr(seen.store, "upsert", put)
         cluster.put(service())
         await until(lambda: seen.has("demo"))
         assert seen.watches.silent_watches(300) == []

@@ -138,27 +138,27 @@ async def test_an_answer_grows_old(admin: Any) -> None:
 async def test_what_a_worker_makes_of_a_new_configuration_is_awaited_for_a_while(admin: Any) -> None:
     port, workers, clock = admin
     await told(workers)
-    assert not workers.awaited("team", "demo")
+    assert not workers.awaits_reload("team", "demo")
     await told(workers, pod(mark="2"))
-    assert workers.awaited("team", "demo")
+    assert workers.awaits_reload("team", "demo")
     error = {"code": "config_invalid", "problems": [{"field": "tenants[0].name", "message": "is taken"}]}
     port.answer = json.dumps({**STATUS, "last_reload_error": error})
     clock.seconds = 4
     report = await told(workers, pod(mark="2"))
     assert report and report.refused == "config_invalid; tenants[0].name: is taken"
     clock.seconds = 30
-    assert not workers.awaited("team", "demo")
+    assert not workers.awaits_reload("team", "demo")
 
 
 async def test_a_worker_is_retired_and_told_to_stay_with_the_token(admin: Any) -> None:
     port, workers, _ = admin
     assert await workers.admin_port.retire(pod(), TOKEN)
     assert port.retiring
-    assert await workers.admin_port.stay(pod(), TOKEN)
+    assert await workers.admin_port.cancel_retirement(pod(), TOKEN)
     assert not port.retiring
     assert port.tokens == [f"Bearer {TOKEN}"] * 2
     port.http_status = 409
-    assert not await workers.admin_port.stay(pod(), TOKEN)
+    assert not await workers.admin_port.cancel_retirement(pod(), TOKEN)
 
 
 async def test_the_token_follows_no_redirect(admin: Any) -> None:
@@ -233,8 +233,8 @@ async def test_many_workers_are_asked_together(admin: Any) -> None:
     _, workers, _ = admin
     pods = [pod(number, f"pod-{number}") for number in range(64)]
     assert len(await asyncio.wait_for(workers.reports("team", "demo", pods, NOBODY), 600)) == 64
-    workers.forget("team", "demo")
-    assert workers.last("team", "demo", pods) == {}
+    workers.remove_gateway("team", "demo")
+    assert workers.cached("team", "demo", pods) == {}
 
 
 @pytest.mark.parametrize(("throttled", "held"), [(0, False), (5, False), (6, True), (None, False)])
