@@ -156,19 +156,11 @@ _KINDS: dict[AuthType, _Kind] = {
 #: Types of providers that answer nobody without credentials.
 _AUTH_REQUIRED_PROVIDERS = _BEDROCK | _VERTEX
 _AWS_SIGNED_TYPES = frozenset({"AWSStaticKeys", "AWSWebIdentity", "AWSPodIdentity"})
-_ACCESS_TOKEN_TYPES = frozenset(
-    {"AzureWorkloadIdentity", "GCPServiceAccountKey", "GCPWorkloadIdentity", "GCPMetadataServer"}
-)
 
 
 def uses_aws_signature(auth: Auth | None) -> bool:
     """Whether requests carry a signature of AWS."""
     return auth is not None and auth.type in _AWS_SIGNED_TYPES
-
-
-def uses_access_token(auth: Auth | None) -> bool:
-    """Whether requests carry an access token, which is renewed while the worker runs."""
-    return auth is not None and auth.type in _ACCESS_TOKEN_TYPES
 
 
 def check_auth(auth: Auth | None, provider_type: str, path: FieldPath, findings: Findings) -> None:
