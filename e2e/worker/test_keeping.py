@@ -23,30 +23,10 @@ from e2e.commands import proofgate
 from e2e.local_gateway import local_gateway
 from e2e.programs import PATIENCE, wait_until
 from e2e.served import look, served
+from e2e.worker import killed_retention
 
 RETENTION_KEY_NAME = "proofgate.dev/local/keeping"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "verify" / "verify.py"
-
-
-YEAR = 366 * 86_400_000_000
-#: `proofgate ledger retention` when everything is a year old; the process is gone after the step that is named.
-KILLED_IN_A_YEAR = f"""
-import os, sys, time
-from proofgate.keeping import arguments, retention_job
-from proofgate.cli import main
-def and_die(step):
-    def dying(*given, **named):
-        step(*given, **named)
-        os._exit(9)
-    return dying
-later = time.time_ns() // 1000 + {YEAR}
-arguments.now = lambda: later
-kept = retention_job.KeptLedger
-for place, name in ((retention_job, "_opened"), (retention_job, "_bring_in"), (kept, "prune"), (kept, "erase")):
-    if name == sys.argv[1]:
-        setattr(place, name, and_die(getattr(place, name)))
-sys.exit(main(["retention", *sys.argv[2:]]))
-"""
 
 
 @dataclass(frozen=True)
@@ -80,10 +60,10 @@ class Kept:
         named = ["--signing-key", str(folder / "retention-key"), "--plan", str(folder / "plan")]
         options = [*where, *named, *more, "--report", str(folder / "report")]
         if kill_after:
-            command = [sys.executable, "-c", KILLED_IN_A_YEAR, kill_after, *options]
+            command = [sys.executable, "-m", killed_retention.__name__, kill_after, *options]
             code = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE).returncode
         else:
-            later = time.time_ns() // 1000 + YEAR
+            later = killed_retention.in_a_year()
             with pytest.MonkeyPatch.context() as patched:
                 patched.setattr(arguments, "now", lambda: later)
                 code = proofgate("ledger", "retention", *options).returncode
@@ -371,7 +351,7 @@ def test_a_state_that_is_lost_stops_everything_also_where_the_plan_begins(kept: 
     assert {path: path.read_bytes() for path in kept.audit.ledger.rglob("*") if path.is_file()} == files
 
 
-@pytest.mark.parametrize("step", ["_opened", "_bring_in", "prune", "erase"])
+@pytest.mark.parametrize("step", sorted(killed_retention.STEPS))
 def test_killed_after_any_step_the_next_run_finishes(kept: Kept, step: str) -> None:
     released = {"name": "case", "all": True, "reason": "litigation"}
     other = CASE | {"name": "other", "tenant": "globex"}

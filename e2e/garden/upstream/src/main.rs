@@ -15,14 +15,14 @@ const PROVIDERS: [Provider; 4] = [
     (
         "https://api.provider.example/v1",
         Dialect::Chat,
-        Some(ProviderKey { field: "Authorization: Bearer ", key: "sk-garden-0123456789" }),
+        Some(ProviderKey { header_prefix: "Authorization: Bearer ", key: "sk-garden-0123456789" }),
         "",
     ),
     ("http://provider:8080", Dialect::Embeddings, None, ""),
     (
         "http://[::1]:9000/anthropic/v1/",
         Dialect::Messages,
-        Some(ProviderKey { field: "x-api-key: ", key: "k" }),
+        Some(ProviderKey { header_prefix: "x-api-key: ", key: "k" }),
         "",
     ),
     (
