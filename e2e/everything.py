@@ -72,12 +72,12 @@ def start(
     *more: str,
     environment: Mapping[str, str] = NO_KEYS,
     logs: Path | None = None,
-    new: bool | None = None,
 ) -> Program:
-    """Starts it on a folder, which it makes or continues."""
-    arguments = ["quickstart", "--start", "--directory", str(folder), "--explorer-listen", _ANY_PORT, *more]
-    if new if new is not None else not folder.exists():
+    """Starts it on a folder, which it makes or continues. Addresses in `more` replace the free ports."""
+    arguments = ["quickstart", "--start", "--directory", str(folder), "--explorer-listen", _ANY_PORT]
+    if not folder.exists():
         arguments += ["--listen", _ANY_PORT, "--admin-listen", _ANY_PORT]
+    arguments += more
     return Program.start("quickstart", logs or folder.parent, arguments, env=dict(environment), process_group=0)
 
 

@@ -143,7 +143,7 @@ def test_a_second_start_of_the_folder_and_a_port_that_is_taken_are_told_with_wha
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         for option in ("--listen", "--admin-listen", "--explorer-listen"):
             (tmp_path / option).mkdir()
-            other = start(tmp_path / option / "run", "--demo", option, address, logs=tmp_path / option, new=False)
+            other = start(tmp_path / option / "run", "--demo", option, address, logs=tmp_path / option)
             assert other.process.wait(PATIENCE) == 2
             assert f"{address} cannot be bound" in other.printed and f"another address with {option}" in other.printed
             assert option == "--explorer-listen" or not (tmp_path / option / "run").exists()
