@@ -1,12 +1,13 @@
 //! Consumption of all other origins.
 
+use crate::MICROS_PER_SECOND;
 use crate::counts::Periods;
 use crate::moment::Moment;
 use crate::snapshot::{Origin, Snapshot};
 use crate::subject::Totals;
 use crate::usage::{SubjectName, Usage};
 use crate::window::Second;
-use crate::{MICROS_PER_SECOND, SECONDS_PER_DAY};
+use proofgate_calendar::SECONDS_PER_DAY;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The newest snapshot of every other origin, and the sums that have changed. Use it on a slow thread.

@@ -32,7 +32,6 @@
 //! consumption in it counts again.
 #![forbid(unsafe_code)]
 
-mod calendar;
 mod config;
 mod counts;
 mod demand;
@@ -73,5 +72,3 @@ pub use window::{Second, WINDOW_SECONDS};
 
 /// Microseconds in a second.
 const MICROS_PER_SECOND: u64 = 1_000_000;
-/// Seconds in a UTC day; unix time has no leap seconds.
-const SECONDS_PER_DAY: u64 = 86_400;

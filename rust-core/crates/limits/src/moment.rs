@@ -1,7 +1,7 @@
 //! Moments, and the periods in which limits count.
 
-use crate::calendar;
-use crate::{MICROS_PER_SECOND, SECONDS_PER_DAY};
+use crate::MICROS_PER_SECOND;
+use proofgate_calendar::SECONDS_PER_DAY;
 
 /// A moment as limits count it: its second, its UTC day and its UTC month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Moment {
         Self {
             second,
             day,
-            month: calendar::month_of(day),
+            month: proofgate_calendar::month_of(day),
         }
     }
 
@@ -35,6 +35,6 @@ impl Moment {
 
     /// Returns the second in which the next month begins.
     pub(crate) fn next_month(self) -> u64 {
-        calendar::first_day_of(self.month + 1).saturating_mul(SECONDS_PER_DAY)
+        proofgate_calendar::first_day_of(self.month + 1).saturating_mul(SECONDS_PER_DAY)
     }
 }

@@ -1,6 +1,5 @@
 //! The rest of a client's limits, as header fields.
 
-use crate::SECONDS_PER_DAY;
 use crate::config::Ceilings;
 use crate::exceeded::Scope;
 use crate::kinds::{Limit, Period, Quantity};
@@ -9,6 +8,7 @@ use crate::policies;
 use crate::subject::Totals;
 use crate::text::{push_integer, push_number, push_seconds};
 use crate::window::WINDOW_SECONDS;
+use proofgate_calendar::SECONDS_PER_DAY;
 
 /// The limits of a tenant, a key and a namespace.
 const MAX_LIMITS: usize = 3 * Limit::COUNT;

@@ -3,6 +3,7 @@
 //! Python's lines have the same two formats (gateway/src/proofgate/logs.py): text, or JSON with `time`, `level`, `logger`
 //! and `message`. The core writes its own lines, because a data-plane thread must not wait for the interpreter.
 
+use proofgate_calendar::{Date, SECONDS_PER_DAY};
 use std::fmt;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -104,22 +105,10 @@ impl Level {
     }
 }
 
-/// Formats a time since 1970 in UTC, with milliseconds. The date follows "chrono-Compatible Low-Level Date Algorithms"
-/// (howardhinnant.github.io/date_algorithms.html, `civil_from_days`).
+/// Formats a time since 1970 in UTC, with milliseconds.
 fn rfc3339(since_1970: Duration) -> String {
     let seconds = since_1970.as_secs();
-    let days = seconds / 86_400 + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 {
-        from_march + 3
-    } else {
-        from_march - 9
-    };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let Date { year, month, day } = Date::of_day(seconds / SECONDS_PER_DAY);
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     let milliseconds = since_1970.subsec_millis();
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milliseconds:03}Z")

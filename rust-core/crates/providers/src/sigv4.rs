@@ -8,12 +8,12 @@
 use std::fmt::Write as _;
 
 use hmac::{Hmac, KeyInit, Mac};
+use proofgate_calendar::{Date, SECONDS_PER_DAY};
 use sha2::{Digest, Sha256};
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 /// 9999-12-31T23:59:59Z: a later year has five digits, which do not fit the date format.
 const MAX_TIMESTAMP: u64 = 253_402_300_799;
-const SECONDS_PER_DAY: u64 = 86_400;
 
 /// Headers that a proxy may change or add to, and those that the signer sets itself.
 const NEVER_SIGNED: [&str; 20] = [
@@ -332,7 +332,7 @@ fn day_of(at: u64) -> u64 {
 /// Formats Unix seconds as `20261120T120000Z`.
 fn timestamp(at: u64) -> String {
     let at = at.min(MAX_TIMESTAMP);
-    let (year, month, day) = date_of(at / SECONDS_PER_DAY);
+    let Date { year, month, day } = Date::of_day(at / SECONDS_PER_DAY);
     let second = at % SECONDS_PER_DAY;
     format!(
         "{year:04}{month:02}{day:02}T{:02}{:02}{:02}Z",
@@ -340,21 +340,4 @@ fn timestamp(at: u64) -> String {
         second / 60 % 60,
         second % 60
     )
-}
-
-/// Returns year, month and day of a day since 1970-01-01. Source: H. Hinnant, "chrono-Compatible Low-Level Date
-/// Algorithms", `civil_from_days`: years begin with March, and 400 years have 146,097 days.
-fn date_of(day: u64) -> (u64, u64, u64) {
-    let day = day + 719_468;
-    let (era, day) = (day / 146_097, day % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day_of_month = day - (153 * month + 2) / 5 + 1;
-    let (month, later) = if month < 10 {
-        (month + 3, 0)
-    } else {
-        (month - 9, 1)
-    };
-    (era * 400 + year + later, month, day_of_month)
 }
