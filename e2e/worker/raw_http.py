@@ -47,7 +47,8 @@ def chat_request(body: bytes, key: str, extra: bytes = b"") -> bytes:
 
 
 def answer(body: bytes, head: bytes = b"Content-Type: application/json\r\n") -> bytes:
-    return b"HTTP/1.1 200 OK\r\n" + head + f"Content-Length: {len(body)}\r\n\r\n".encode() + body
+    """An answer of an upstream that closes then, and says so: else the worker may send its next request there."""
+    return b"HTTP/1.1 200 OK\r\nConnection: close\r\n" + head + f"Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 def status_of(response: bytes) -> int:
