@@ -56,8 +56,7 @@ def events(pieces: list[str]) -> bytes:
         return b"data: " + json.dumps({"choices": [{"index": 0, "delta": delta}]}).encode() + b"\n\n"
 
     body = b"".join(event({"content": piece}) for piece in pieces) + b"data: [DONE]\n\n"
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n" % len(body)
-    return head + body
+    return answer(body, b"Content-Type: text/event-stream\r\n")
 
 
 def settings(url: str, **more: Any) -> dict[str, Any]:
@@ -83,7 +82,7 @@ def body_of(response: bytes) -> bytes:
 @contextmanager
 def governed(folder: Path, **more: Any) -> Iterator[tuple[RecordingUpstream, LocalGateway]]:
     """A gateway with rules, in front of an upstream that always says hello, and ends its connection with that."""
-    hello = answer(completion("hello"), head=b"Content-Type: application/json\r\nConnection: close\r\n")
+    hello = answer(completion("hello"))
     with (
         recording_upstream(hello) as upstream,
         local_gateway(folder, settings=settings(upstream.url, **more)) as gateway,
