@@ -1,6 +1,6 @@
-"""`proofgate ledger retention` when everything is a year old, in a process that ends right after one step.
+"""Runs `proofgate ledger retention` with the clock set one year ahead, and exits right after one step.
 
-`python -m e2e.worker.killed_retention STEP ARGUMENTS…` exits with 9 if the step is reached.
+`python -m e2e.worker.killed_retention STEP ARGUMENTS…` exits with code 9 if it reaches the step.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from proofgate.cli import main
 from proofgate.keeping import arguments, retention_job
 from proofgate.keeping.ledger import RetentionLedger
 
-#: A step: the object that has its function, and the function.
+#: The steps: for each, the object that holds its function, and the function.
 STEPS: dict[str, tuple[object, Any]] = {
     "open-state": (retention_job, retention_job._open_state),
     "apply-holds": (retention_job, retention_job._apply_hold_changes),
@@ -24,12 +24,12 @@ STEPS: dict[str, tuple[object, Any]] = {
 
 
 def in_a_year() -> int:
-    """The time in a year, in microseconds."""
+    """Returns the time one year from now, in microseconds since 1970."""
     return time.time_ns() // 1000 + 366 * 86_400_000_000
 
 
 def kill_after(step: str) -> None:
-    """Lets this process end, as if killed, right after the step."""
+    """Makes this process exit right after the step, without any cleanup."""
     owner, function = STEPS[step]
 
     def step_and_exit(*given: Any, **named: Any) -> None:

@@ -47,7 +47,10 @@ def chat_request(body: bytes, key: str, extra: bytes = b"") -> bytes:
 
 
 def answer(body: bytes, head: bytes = b"Content-Type: application/json\r\n") -> bytes:
-    """An answer of an upstream that closes then, and says so: else the worker may send its next request there."""
+    """Returns a response of an upstream that closes the connection afterwards.
+
+    The header says so: without it, the worker may reuse the connection for its next request.
+    """
     return b"HTTP/1.1 200 OK\r\nConnection: close\r\n" + head + f"Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
