@@ -265,6 +265,29 @@ def test_each_finding_is_logged_once_and_so_is_its_end(
     assert "[fork]" in caplog.text
 
 
+def test_an_error_that_lasts_is_logged_once_a_minute(
+    watch: LedgerWatcher,
+    double: auditor_double.Auditor,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr("proofgate.auditor.watch.POLL_SECONDS", 0)
+
+    async def follow_until(failures: int) -> None:
+        following = asyncio.create_task(watch.follow())
+        assert await asyncio.to_thread(eventually, lambda: watch.totals.failures >= failures)
+        following.cancel()
+
+    double.failure = "no space left"
+    asyncio.run(follow_until(5))
+    assert [record.message for record in caplog.records] == [
+        "the poll failed and will be retried: no space left [auditor_state_io]"
+    ]
+    monkeypatch.setattr("proofgate.auditor.watch.FAILURE_LOG_SECONDS", 0)
+    asyncio.run(follow_until(watch.totals.failures + 2))
+    assert len(caplog.records) >= 3
+
+
 def test_a_poll_that_fails_is_counted_and_tried_again(
     watch: LedgerWatcher, double: auditor_double.Auditor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

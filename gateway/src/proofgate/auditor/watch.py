@@ -23,6 +23,8 @@ log = logging.getLogger("proofgate.auditor")
 
 #: Between two polls that leave nothing to read.
 POLL_SECONDS = 1.0
+#: Between two log lines about the same error of polls.
+FAILURE_LOG_SECONDS = 60.0
 #: Read in one poll; what readers are told is as old as that takes.
 MAX_POLL_BYTES = 64 << 20
 #: How often a long first read says how far it is.
@@ -97,6 +99,8 @@ class LedgerWatcher:
     #: Heads that were signed at a time, in monotonic seconds: what a quorum of witnesses is waited for.
     _unpublished_since: tuple[int, float] = (0, 0.0)
     _logged_findings: set[tuple[str, str]] = field(default_factory=set)
+    #: The error that the last poll ended with, and when it was logged, in monotonic seconds.
+    _logged_failure: tuple[str, float] | None = None
     _access_head_submitted: bool = False
     _scrubbed_until: float = field(default_factory=time.monotonic)
     _progress_reported_at: float = field(default_factory=time.monotonic)
@@ -139,18 +143,27 @@ class LedgerWatcher:
         return None if self._polled_at is None else time.monotonic() - self._polled_at
 
     async def follow(self) -> None:
-        """Polls until it is cancelled. A poll that fails is told, and tried again."""
+        """Polls until it is cancelled. A failed poll is logged and repeated."""
         while True:
             busy = False
             try:
                 done = await asyncio.to_thread(self.poll)
                 busy = done["behind"] > 0 and done["bytes"] >= MAX_POLL_BYTES
+                self._logged_failure = None
             except _core.ProofgateError as error:
                 self.totals.failures += 1
-                log.error(  # noqa: TRY400 - what happened is in the message, and the next poll is in a second
-                    "the poll failed and will be retried: %s [%s]", error, error.code
-                )
+                self._log_failure(error)
             await asyncio.sleep(0 if busy else POLL_SECONDS)
+
+    def _log_failure(self, error: _core.ProofgateError) -> None:
+        """Logs an error at once, and once a minute while it lasts: there is a poll each second."""
+        now, message = time.monotonic(), str(error)
+        if self._logged_failure is not None:
+            logged, logged_at = self._logged_failure
+            if logged == message and now - logged_at < FAILURE_LOG_SECONDS:
+                return
+        self._logged_failure = (message, now)
+        log.error("the poll failed and will be retried: %s [%s]", error, error.code)
 
     def findings(self) -> list[dict[str, Any]]:
         """Everything that was found, the oldest first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -208,6 +209,9 @@ def _stop_all(
         if name in children
     }
     supervisor.stop_all()
+    if ended is None and codes.get("worker") == -signal.SIGTERM and children["worker"].ready is None:
+        print("stopped before the worker was ready", flush=True)
+        return EXIT_OK
     sealed = codes.get("worker") == EXIT_OK
     if sealed:
         again = f"{options.command} quickstart --start --directory {shlex.quote(str(folder.path))}"
