@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 
 from e2e.kubernetes import PATIENCE, CommandError, Namespace, environment
 from e2e.lab_network import exchange, inside
+from e2e.ports import free_port
 from e2e.promql import Scrapes, asked
 from e2e.runbooks import blocks, queries, variable
 
@@ -14,8 +16,17 @@ def carried_out(commands: str, namespace: Namespace, gateway: str, **labels: str
     """What came of commands in a shell that knows an alert's labels; the pod is the first worker if none is given."""
     values = {"namespace": namespace.name, "gateway": gateway, "pod": f"{gateway}-worker-0", "provider": "any"}
     assigned = {variable(label): value for label, value in {**values, **labels}.items()}
-    shell = ["bash", "-c", commands]
+    shell = ["bash", "-c", forward_from_free_ports(commands)]
     return subprocess.run(shell, env={**environment(), **assigned}, capture_output=True, text=True, timeout=PATIENCE)
+
+
+def forward_from_free_ports(commands: str) -> str:
+    """Forwards from free local ports in place of the pages' fixed ones, on which other tests may listen."""
+    for port in set(re.findall(r"port-forward \S+ (\d+)\b", commands)):
+        local = free_port()
+        commands = re.sub(rf"(port-forward \S+) {port}\b", rf"\1 {local}:{port}", commands)
+        commands = commands.replace(f"127.0.0.1:{port}", f"127.0.0.1:{local}")
+    return commands
 
 
 def looked_into(alert: str, namespace: Namespace, gateway: str, number: int = 0, **labels: str) -> str:

@@ -128,7 +128,7 @@ def test_where_a_worker_was_drained_by_hand_the_runbook_shows_that_it_drains(
     page = (REPOSITORY / "docs" / "how-to" / "drain-a-worker.md").read_text()
     [commands] = [part for part in page.split("```") if "/drain" in part and "TOKEN=" in part]
     commands = commands.replace("-n llm", f"-n {namespace.name}").replace("llm-", f"{without_provider}-")
-    curl = "curl -sS --retry 3 --retry-delay 1 --retry-connrefused"
+    curl = "curl -fsS --retry 3 --retry-delay 1 --retry-connrefused"
     commands = commands.replace("9090 &", "9090 >/dev/null &").replace("curl", curl)
     done = carried_out(f"{commands}\nkill %1", namespace, without_provider)
     assert done.returncode == 0, done.stdout + done.stderr
