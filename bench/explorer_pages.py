@@ -28,7 +28,7 @@ from proofgate.index.known_names import known_names
 from proofgate.index.overview import GROUPINGS, overview
 from proofgate.index.query import IndexSnapshot
 from proofgate.index.totals import tenants
-from proofgate.index.used import usage_by_model
+from proofgate.index.usage import usage_by_model
 from proofgate.index.writer import IndexWriter
 
 KEY = "proofgate.dev/bench+00000000+AAAA"

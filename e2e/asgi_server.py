@@ -28,7 +28,7 @@ def asgi_server(application: Callable[[Scope, Receive, Send], Awaitable[None]]) 
     # A connection waits in the backlog until the server runs.
     listener.listen()
     # Longer than any gateway keeps an idle connection.
-    server = Server(application, f"ready: {url}", keep_alive_seconds=600, bounds=None)
+    server = Server(application, f"ready: {url}", keep_alive_seconds=600, limits=None)
 
     def run() -> None:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

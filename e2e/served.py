@@ -13,7 +13,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from proofgate import _core
-from proofgate.auditor.served import ROOT, ServedLedger
+from proofgate.auditor.served_ledger import ROOT, ServedLedger
 from proofgate.http_errors import ApiError, handle_api_error
 from proofgate.reading.routes import LedgerReadRoutes
 

@@ -353,7 +353,7 @@ def test_the_operator_reads_what_a_real_auditor_tells_and_signs(history: tuple[A
         before = report_that(lambda report: report.last_poll_at, "it has polled")
         assert before.reachable and not before.stale and before.newest_head_at > 0
         assert (before.finding_counts, before.findings, before.omitted_findings) == ((), (), 0)
-        assert checkpoint.read_aggregate(before.checkpoint, key.verifying_text).size > 0
+        assert checkpoint.read_aggregate_checkpoint(before.checkpoint, key.verifying_text).size > 0
         remove_a_checkpoint(audit, history[1])
         after = report_that(lambda report: report.findings, "it reports its findings")
         [finding] = after.findings

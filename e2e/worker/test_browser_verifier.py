@@ -14,7 +14,7 @@ import proofgate
 import pytest
 from proofgate import _core
 from proofgate.receipts import EvidenceError, Receipt
-from proofgate.receipts.bundle import verify
+from proofgate.receipts.verified_receipt import verify
 
 from e2e.explored import exchange
 from e2e.local_gateway import LEDGER, LocalGateway

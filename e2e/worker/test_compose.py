@@ -12,8 +12,8 @@ import pytest
 import yaml
 from proofgate import cli
 from proofgate.config import Config, load
+from proofgate.preflight import require_usable
 from proofgate.quickstart import QuickstartSetup, create
-from proofgate.trial import require_usable
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FILE = REPOSITORY / "compose.yaml"

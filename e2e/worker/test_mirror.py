@@ -16,9 +16,9 @@ from urllib.parse import urlencode
 
 import pytest
 from proofgate import _core
-from proofgate.mirror.places import parse
 from proofgate.mirror.s3 import BucketTarget
 from proofgate.mirror.target import MirrorError
+from proofgate.mirror.target_address import parse
 
 from e2e.auditing import AUDITOR, Audit, ask_and_wait, fetch, following
 from e2e.commands import proofgate

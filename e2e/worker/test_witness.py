@@ -221,7 +221,7 @@ def test_the_operator_reads_how_witnesses_stand_and_why_a_policy_is_refused(
         with following(audit, "--new-aggregate", "--witness-policy", str(policy)) as (_, auditor):
             wait_until(lambda: published(auditor) is not None, PATIENCE, "it is cosigned")
             report = parse_audit_report(json.loads(fetch(f"{auditor}/status")))
-            size = checkpoint.read_aggregate(report.checkpoint, auditor_vkey).size
+            size = checkpoint.read_aggregate_checkpoint(report.checkpoint, auditor_vkey).size
             assert [(one.name, one.last_outcome, one.size) for one in report.witnesses] == [("ours", "cosigned", size)]
             assert report.cosignature_wait_seconds == 0 and begun <= report.witnesses[0].time <= time.time()
         # What the operator holds is the checkpoint with its cosignatures, and the next start is held to it.

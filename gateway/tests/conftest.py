@@ -29,7 +29,7 @@ from signing import LEDGER
 
 from proofgate import _core, profiling
 from proofgate.config import Config, InvalidConfigError, load
-from proofgate.http_server import Bounds, Server, address_of, bind
+from proofgate.http_server import Server, ServerLimits, address_of, bind
 from proofgate.reload import ReloadOutcome
 
 # Whoever runs the tests may have a proxy, which would be asked for what is on loopback, settings of a worker,
@@ -196,8 +196,8 @@ def config_directory(tmp_path: Path) -> ConfigDirectory:
 class _PromptServer(Server):
     """Ends at once. uvicorn's looks ten times a second whether it is to end, and whether all have left."""
 
-    def __init__(self, app: Callable[..., object], bounds: Bounds) -> None:
-        super().__init__(app, "", bounds=bounds)
+    def __init__(self, app: Callable[..., object], bounds: ServerLimits) -> None:
+        super().__init__(app, "", limits=bounds)
         self.has_started = threading.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -241,11 +241,11 @@ def client_of(url: str) -> httpx.Client:
 @contextlib.contextmanager
 def serving(
     app: Callable[..., Any],
-    bounds: Bounds | None = None,
+    bounds: ServerLimits | None = None,
     new_loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop,
 ) -> Iterator[str]:
     """Serves an application on loopback with uvicorn in a thread; gives its URL."""
-    server = _PromptServer(app, bounds or Bounds())
+    server = _PromptServer(app, bounds or ServerLimits())
     listener = bind("127.0.0.1:0")
     url = f"http://{address_of(listener)}"
 

@@ -13,7 +13,7 @@ from written_log import stored, write_log
 
 from proofgate import _core
 from proofgate.index.filter import Filter
-from proofgate.index.follow import Indexer
+from proofgate.index.indexer import Indexer
 from proofgate.index.query import IndexSnapshot
 from proofgate.index.totals import tenants
 from proofgate.index.writer import IndexWriter

@@ -23,10 +23,10 @@ from proofgate.auditor.watch import LedgerWatcher
 from proofgate.cli import main
 from proofgate.index import audited_index, schema
 from proofgate.index.access_log import AccessLog
-from proofgate.index.audited import IndexServices
 from proofgate.index.audited_index import AuditedIndex
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import Filter
+from proofgate.index.index_services import IndexServices
 from proofgate.index.query import IndexSnapshot
 from proofgate.index.readers import ReadersFile
 from proofgate.index.routes import ReaderPort

@@ -18,12 +18,12 @@ from signing import AUDITOR, VKEY
 
 from proofgate import _core
 from proofgate.auditor.metrics import render
-from proofgate.auditor.served import ServedLedger
+from proofgate.auditor.served_ledger import ServedLedger
 from proofgate.auditor.service import create_app
 from proofgate.auditor.summary import summary
 from proofgate.auditor.watch import MAX_POLL_BYTES, LedgerWatcher
 from proofgate.cli import main
-from proofgate.http_server import Bounds
+from proofgate.http_server import ServerLimits
 from proofgate.times import SteadyClock
 
 pytestmark = pytest.mark.usefixtures("fake_auditor")
@@ -99,7 +99,10 @@ def test_whoever_reaches_the_port_fills_no_memory_with_a_head_and_holds_no_conne
     with connected(url) as client:
         client.sendall(b"GET /checkpoint HTTP/1.1\r\nHost: x\r\nX: " + b"a" * (1 << 20))
         assert b"".join(iter(lambda: client.recv(4096), b"")).startswith(b"HTTP/1.1 431 ")
-    with serving(create_app(watch), Bounds(head_seconds=0.05)) as impatient, connected(impatient) as client:
+    with (
+        serving(create_app(watch), ServerLimits(head_seconds=0.05)) as impatient,
+        connected(impatient) as client,
+    ):
         assert client.recv(1) == b""
 
 
@@ -430,7 +433,7 @@ class NobodyAnswers(ServedLedger):
 def test_an_auditor_that_no_worker_answers_looks_and_is_not_ready(
     watch: LedgerWatcher, double: auditor_double.Auditor
 ) -> None:
-    watch.served = NobodyAnswers()
+    watch.served_ledger = NobodyAnswers()
     watch.poll()
     assert double.reach == [{"0": {"answers": False, "failing": None}}]
     with serving(create_app(watch)) as url:

@@ -16,13 +16,13 @@ from conftest import PATIENCE_SECONDS, eventually
 from loopback import answer, answering
 
 from proofgate import _core
-from proofgate.auditor.witnesses import PolicyUrlError, Witnesses, check_urls
-from proofgate.timed_exchange import ExchangeLimits
+from proofgate.auditor.witnesses import WitnessUrlError, Witnesses, check_urls
+from proofgate.timed_request import HttpRequestLimits
 
 pytestmark = pytest.mark.usefixtures("fake_auditor")
 
 KEYS = ("ledger", "state", "PRIVATE+KEY+a+1a2b3c4d+c2VjcmV0", "vkey", 1, 1, 1, True)
-BOUNDS = ExchangeLimits(seconds=PATIENCE_SECONDS, max_response_bytes=1000)
+BOUNDS = HttpRequestLimits(seconds=PATIENCE_SECONDS, max_response_bytes=1000)
 
 
 def double_of(*questions: list[str]) -> auditor_double.Auditor:
@@ -33,7 +33,7 @@ def double_of(*questions: list[str]) -> auditor_double.Auditor:
 
 
 def witnesses_of(
-    double: auditor_double.Auditor, *urls: str | None, bounds: ExchangeLimits = BOUNDS
+    double: auditor_double.Auditor, *urls: str | None, bounds: HttpRequestLimits = BOUNDS
 ) -> Witnesses:
     return Witnesses(cast("_core.Auditor", double), urls, bounds)
 
@@ -90,7 +90,7 @@ def test_what_is_no_answer_is_told_to_the_core(respond: Callable[[Handler], None
 def test_an_answer_that_drips_without_end_is_given_up() -> None:
     double = double_of(["question"])
     with answering(drip) as url:
-        bounds = ExchangeLimits(seconds=0.1, max_response_bytes=1 << 20)
+        bounds = HttpRequestLimits(seconds=0.1, max_response_bytes=1 << 20)
         assert witnesses_of(double, base(url), bounds=bounds).request_cosignature(0) == "timeout"
 
 
@@ -160,6 +160,6 @@ def test_a_state_that_cannot_be_written_is_told_and_ends_nothing(caplog: pytest.
 def test_plain_http_is_for_this_machine_or_where_it_is_allowed() -> None:
     of = [("a", "http://127.0.0.1:9/"), ("b", None), ("c", "https://c.example/x/")]
     assert check_urls(of, allow_http=False) == ["http://127.0.0.1:9", None, "https://c.example/x"]
-    with pytest.raises(PolicyUrlError, match="use https"):
+    with pytest.raises(WitnessUrlError, match="use https"):
         check_urls([("d", "http://d.example")], allow_http=False)
     assert check_urls([("d", "http://d.example")], allow_http=True) == ["http://d.example"]

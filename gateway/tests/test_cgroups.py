@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proofgate.cgroups import Cpus, read_cpus
+from proofgate.cgroups import CpuQuota, read_cpu_quota
 
 # Kubernetes 1.36 with containerd, control groups of version 2, a namespace of their own, no exclusive core.
 SECOND = {
@@ -54,27 +54,30 @@ NESTED = {
 }
 
 
-def cpus_of(folder: Path, files: Mapping[str, str]) -> Cpus:
+def cpus_of(folder: Path, files: Mapping[str, str]) -> CpuQuota:
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return read_cpus(folder / "self", folder / "root")
+    return read_cpu_quota(folder / "self", folder / "root")
 
 
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        (SECOND, Cpus((0, 1, 2, 3), 1.0, 411, 37)),
-        (EXCLUSIVE, Cpus((2,), None, 0, 0)),
-        (FIRST, Cpus((0, 1, 4), 1.5, 12, 3)),
-        (FIRST | {"root/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "-1\n"}, Cpus((0, 1, 4), None, 12, 3)),
-        (NESTED, Cpus((0,), 0.5, 7, 0)),
+        (SECOND, CpuQuota((0, 1, 2, 3), 1.0, 411, 37)),
+        (EXCLUSIVE, CpuQuota((2,), None, 0, 0)),
+        (FIRST, CpuQuota((0, 1, 4), 1.5, 12, 3)),
+        (
+            FIRST | {"root/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "-1\n"},
+            CpuQuota((0, 1, 4), None, 12, 3),
+        ),
+        (NESTED, CpuQuota((0,), 0.5, 7, 0)),
     ],
     ids=["version-2", "version-2-exclusive", "version-1", "version-1-without-limit", "nested"],
 )
 def test_the_cpus_limit_and_throttling_of_a_group_are_read(
-    tmp_path: Path, files: Mapping[str, str], expected: Cpus
+    tmp_path: Path, files: Mapping[str, str], expected: CpuQuota
 ) -> None:
     assert cpus_of(tmp_path, files) == expected
 
@@ -88,8 +91,8 @@ def test_what_the_kernel_does_not_tell_is_unknown_and_no_error(tmp_path: Path, m
 @pytest.mark.parametrize("text", ["", "max", "x y", "100000", "100000 0", "٣ 100000"])
 def test_a_limit_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
     files = SECOND | {"root/sys/fs/cgroup/cpu.max": text, "root/sys/fs/cgroup/cpu.stat": "nr_periods many\n"}
-    assert cpus_of(tmp_path, files) == Cpus((0, 1, 2, 3), None, None, None)
+    assert cpus_of(tmp_path, files) == CpuQuota((0, 1, 2, 3), None, None, None)
 
 
 def test_this_very_process_has_a_cpu() -> None:
-    assert read_cpus().effective
+    assert read_cpu_quota().effective

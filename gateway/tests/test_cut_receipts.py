@@ -16,7 +16,7 @@ from signing import VKEY
 
 from proofgate.cli import main
 from proofgate.index.query import IndexSnapshot
-from proofgate.index.stored import receipt
+from proofgate.index.stored_records import receipt
 
 Capture = pytest.CaptureFixture[str]
 Verifier = Callable[[Path], tuple[int, str]]

@@ -13,7 +13,7 @@ from proofgate import _core
 from proofgate.index.denials import effective_verdict
 from proofgate.index.query import IndexSnapshot
 from proofgate.index.schema import DENIED, REFUSED
-from proofgate.index.stored import receipt
+from proofgate.index.stored_records import receipt
 
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "gateway/src/proofgate/explorer/static"

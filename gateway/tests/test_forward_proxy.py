@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from proofgate.config import load
 from proofgate.forward_proxy import ForwardProxy, NoProxyRule
-from proofgate.timed_exchange import ExchangeError, ExchangeLimits, exchange, use_proxy
+from proofgate.timed_request import HttpRequestError, HttpRequestLimits, send_http_request, use_proxy
 
 SECRET = "Basic c2VjcmV0"
 JWKS = b'{"keys": []}'
@@ -88,7 +88,7 @@ def answering_tunnels(answer: Callable[[Handler], None]) -> Iterator[int]:
 
 def fetched(through_proxy: ForwardProxy | None, url: str = "http://keys.example.com/jwks?v=1") -> bytes:
     with use_proxy(through_proxy):
-        return exchange("GET", url, {}, ExchangeLimits(PATIENCE_SECONDS, 1 << 16)).body
+        return send_http_request("GET", url, {}, HttpRequestLimits(PATIENCE_SECONDS, 1 << 16)).body
 
 
 def test_an_exchange_goes_through_a_tunnel_and_its_credentials_stay_with_the_proxy() -> None:
@@ -121,22 +121,22 @@ def test_a_refusal_of_the_proxy_names_its_status_and_no_secret(status: int) -> N
         handler.send_response(status, "no c2VjcmV0 for you")
         handler.end_headers()
 
-    with answering_tunnels(refuse) as port, pytest.raises(ExchangeError) as caught:
+    with answering_tunnels(refuse) as port, pytest.raises(HttpRequestError) as caught:
         fetched(proxy(port=port))
     assert caught.value.code == "proxy"
     assert str(caught.value) == f"the egress proxy answers {status}"
 
 
 def test_a_proxy_that_is_away_or_whose_credentials_are_is_an_error_of_its_own() -> None:
-    with refusing_port() as port, pytest.raises(ExchangeError) as caught:
+    with refusing_port() as port, pytest.raises(HttpRequestError) as caught:
         fetched(proxy(port=port))
     assert caught.value.code == "unreachable"
     unusable = ForwardProxy("127.0.0.1", 1, is_usable=False)
-    with pytest.raises(ExchangeError) as caught:
+    with pytest.raises(HttpRequestError) as caught:
         fetched(unusable)
     assert caught.value.code == "proxy"
     # Outside of it there is no proxy any more.
-    with refusing_port() as port, pytest.raises(ExchangeError) as caught:
+    with refusing_port() as port, pytest.raises(HttpRequestError) as caught:
         fetched(None, f"http://127.0.0.1:{port}/")
     assert caught.value.code == "unreachable"
 

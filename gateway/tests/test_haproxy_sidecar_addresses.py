@@ -16,11 +16,11 @@ import pytest
 from conftest import PATIENCE_SECONDS, serving
 from runtime_double import RuntimeDouble
 
-from proofgate.haproxy_sidecar import names, servers
+from proofgate.haproxy_sidecar import name_resolver, servers
 from proofgate.haproxy_sidecar.addresses import DNS_FALLBACK_SECONDS, WorkerAddresses, parse_addresses
 from proofgate.haproxy_sidecar.agent import create_app
 from proofgate.haproxy_sidecar.follower import SyncLoop
-from proofgate.haproxy_sidecar.names import NameResolver
+from proofgate.haproxy_sidecar.name_resolver import NameResolver
 from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
 from proofgate.haproxy_sidecar.tenant_map import MapFile
 
@@ -270,7 +270,7 @@ def test_a_file_of_addresses_has_comments_and_an_address_for_each_worker() -> No
 
 
 def test_a_name_server_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(names, "TIMEOUT_SECONDS", 0.01)
+    monkeypatch.setattr(name_resolver, "TIMEOUT_SECONDS", 0.01)
     answered = threading.Event()
 
     def look_up(_: str) -> Sequence[str]:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from certificates import write_identity
 
-from proofgate.haproxy_sidecar import answers
-from proofgate.haproxy_sidecar.answers import TrafficProbe
+from proofgate.haproxy_sidecar import traffic_probe
+from proofgate.haproxy_sidecar.traffic_probe import TrafficProbe
 
 OK = b'HTTP/1.1 200 OK\r\ncontent-length: 15\r\n\r\n{"status":"ok"}'
 UNAVAILABLE = (
@@ -119,7 +119,7 @@ def test_a_port_that_nobody_listens_on_is_not_reached() -> None:
 
 
 def test_a_silent_haproxy_is_waited_for_no_longer_than_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "_PROBE_TIMEOUT_SECONDS", 0.01)
+    monkeypatch.setattr(traffic_probe, "_PROBE_TIMEOUT_SECONDS", 0.01)
 
     async def run() -> dict[str, object]:
         released = asyncio.Event()

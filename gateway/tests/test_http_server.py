@@ -16,7 +16,7 @@ import pytest
 import uvloop
 from conftest import PATIENCE_SECONDS, eventually, serving
 
-from proofgate.http_server import FIELD_OVERHEAD_BYTES, MAX_HEAD_BYTES, MAX_PIPELINED_REQUESTS, Bounds
+from proofgate.http_server import FIELD_OVERHEAD_BYTES, MAX_HEAD_BYTES, MAX_PIPELINED_REQUESTS, ServerLimits
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 PROBE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -104,7 +104,7 @@ def port(
     app: App, new_loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop, **bounds: Any
 ) -> Iterator[Any]:
     """What connects to a port with these bounds."""
-    with serving(app, Bounds(**bounds), new_loop) as url:
+    with serving(app, ServerLimits(**bounds), new_loop) as url:
         parts = urlsplit(url)
 
         def connect(sent: bytes = b"") -> socket.socket:

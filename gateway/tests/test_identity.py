@@ -19,7 +19,7 @@ from proofgate.identity.aws import PodIdentity, WebIdentity, session_name, sts_u
 from proofgate.identity.azure import EntraWorkloadIdentity
 from proofgate.identity.endpoint import MAX_RESPONSE_BYTES
 from proofgate.identity.google import FederatedIdentity, MetadataServer, ServiceAccountKey
-from proofgate.identity.issued import AccessToken, AwsSession, IdentityError
+from proofgate.identity.issued_credentials import AccessToken, AwsSession, IdentityError
 from proofgate.identity.sources import Identity
 
 ROLE = "arn:aws:iam::123456789012:role/proofgate"

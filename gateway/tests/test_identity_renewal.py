@@ -17,7 +17,7 @@ from proofgate.config import Config
 from proofgate.config.settings import Provider
 from proofgate.forward_proxy import ForwardProxy
 from proofgate.identity.google import ServiceAccountKey
-from proofgate.identity.issued import AccessToken, AwsSession, IdentityError, IssuedCredentials
+from proofgate.identity.issued_credentials import AccessToken, AwsSession, IdentityError, IssuedCredentials
 from proofgate.identity.renewal import MAX_BACKOFF_SECONDS, CredentialRenewer
 from proofgate.identity.sources import Identity
 

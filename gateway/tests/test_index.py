@@ -29,7 +29,7 @@ from proofgate.cli import main
 from proofgate.index import schema
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import Filter
-from proofgate.index.follow import Indexer
+from proofgate.index.indexer import Indexer
 from proofgate.index.query import IndexSnapshot
 from proofgate.index.writer import IndexWriter
 

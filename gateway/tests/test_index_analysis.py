@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from index_ledger import DAY, NOON, Log, bring_up, own_id
 
-from proofgate.index import analysed
+from proofgate.index import analysis
 from proofgate.index.filter import Filter
 from proofgate.index.query import IndexSnapshot
-from proofgate.index.schema import time_text
+from proofgate.index.schema import format_time
 
 TEST = {"feature": "entropy", "values": 200, "distance_ppm": 9, "p_ppb": 1, "differs": True}
 
@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
 
 def ask(folder: Path, **asked: Any) -> dict[str, Any]:
     with IndexSnapshot(folder / "index") as questions:
-        return analysed.read_analysis(questions, Filter(**asked))
+        return analysis.read_analysis(questions, Filter(**asked))
 
 
 def test_windows_and_flagged_answers_come_in_order_with_the_numbers_of_their_records(folder: Path) -> None:
@@ -63,7 +63,7 @@ def test_windows_and_flagged_answers_come_in_order_with_the_numbers_of_their_rec
     assert [second[name] for name in names] == [902, 31_000, 5, 0, 200]
     assert second["repetition_permille"] is None
     assert found["windows"][0]["tests"] == []
-    assert (second["time"], second["exchange"]) == (time_text(NOON), own_id(2))
+    assert (second["time"], second["exchange"]) == (format_time(NOON), own_id(2))
     [answer] = found["answers"]
     assert (answer["findings"], answer["stretch_permille"]) == (["loop", "repetitive"], 900)
     assert answer["record"]["index"] == 6
@@ -81,7 +81,7 @@ def test_a_day_on_which_only_analysis_was_recorded_is_a_day_of_the_index(folder:
 def test_of_very_many_the_newest_are_told_and_that_there_are_more(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(analysed, "MAX_RECORDS", 2)
+    monkeypatch.setattr(analysis, "MAX_RECORDS", 2)
     found = ask(folder)
     assert found["more"]
     assert [of["tenant"] for of in found["windows"]] == ["globex"]

@@ -109,7 +109,7 @@ def test_what_is_rare_is_looked_for_in_its_minutes_alone(tmp_path: Path) -> None
     log.sign()
     index = tmp_path / "index"
     bring_up(index, tmp_path / "ledger", 50)
-    begin, end = schema.bounds(schema.day_of(NOON))
+    begin, end = schema.day_bounds(schema.day_of(NOON))
     day = schema.connect(schema.day_path(index, schema.day_of(NOON)))
     two, one = (NOON + 7 * MINUTE, NOON + 9 * MINUTE), (NOON + 100 * MINUTE, NOON + 101 * MINUTE)
     assert minutes.spans(day, Filter(), begin, end) == [(begin, end)]
@@ -142,7 +142,7 @@ def test_what_is_rare_of_a_tenant_is_looked_for_in_hours_in_which_that_tenant_ha
     log.sign()
     index = tmp_path / "index"
     bring_up(index, tmp_path / "ledger", 50)
-    begin, end = schema.bounds(schema.day_of(NOON))
+    begin, end = schema.day_bounds(schema.day_of(NOON))
     day = schema.connect(schema.day_path(index, schema.day_of(NOON)))
 
     def minutes_of(**asked: Any) -> list[int]:

@@ -23,11 +23,11 @@ from proofgate.auditor.service import create_app
 from proofgate.auditor.watch import LedgerWatcher
 from proofgate.cli import main
 from proofgate.index.access_log import AccessLog
-from proofgate.index.audited import IndexServices
 from proofgate.index.audited_index import AuditedIndex
+from proofgate.index.index_services import IndexServices
 from proofgate.index.readers import ReadersError, ReadersFile
 from proofgate.index.routes import ReaderPort
-from proofgate.index.schema import time_text
+from proofgate.index.schema import format_time
 
 pytestmark = pytest.mark.usefixtures("fake_auditor")
 
@@ -184,7 +184,9 @@ def test_tenants_add_up_and_a_reader_of_one_sees_its_own(url: str, folder: Path)
     assert code_of(ask(url, ALL, "/../tenants", model="gpt")) == (400, "bad_filter")
     assert ask(url, ALL, "/../tenants", since="2030-01-01")[1]["tenants"] == []
     # Also where the time begins and ends within a day.
-    within = ask(url, ALL, "/../tenants", since=time_text(NOON + 2), until=time_text(NOON + 5))[1]["tenants"]
+    within = ask(url, ALL, "/../tenants", since=format_time(NOON + 2), until=format_time(NOON + 5))[1][
+        "tenants"
+    ]
     assert [(of["tenant"], of["exchanges"]) for of in within] == [("acme", 2), ("globex", 1)]
     assert [entry["rows"] for entry in recorded(folder) if entry["asked"].get("of") == "tenants"] == [
         *(3, 1, 0, 0, 0, 2)
@@ -232,7 +234,7 @@ def test_of_a_question_that_is_watched_one_line_is_recorded_for_all_of_a_minute(
     url: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = 1000.0
-    monkeypatch.setattr("proofgate.index.watching.monotonic", lambda: clock)
+    monkeypatch.setattr("proofgate.index.repeated_queries.monotonic", lambda: clock)
     watched = {"watch": "true", "newest": "true", "limit": "5"}
     for _ in range(3):
         assert ask(url, ACME, **watched)[0] == 200

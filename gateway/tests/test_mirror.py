@@ -22,10 +22,10 @@ from proofgate.auditor.watch import LedgerWatcher
 from proofgate.cli import main
 from proofgate.mirror import aggregate
 from proofgate.mirror.directory import DirectoryTarget
-from proofgate.mirror.memory import MirrorProgress
 from proofgate.mirror.mirror import Mirror
-from proofgate.mirror.places import TargetAddressError, parse
+from proofgate.mirror.mirror_progress import MirrorProgress
 from proofgate.mirror.target import ConflictError, FileChangedError, MirrorError, MirrorObject
+from proofgate.mirror.target_address import TargetAddressError, parse
 
 pytestmark = pytest.mark.usefixtures("fake_pinned")
 

@@ -23,8 +23,8 @@ from proofgate import _core
 from proofgate.cli import main
 from proofgate.mirror.aggregate import EndedLog
 from proofgate.mirror.directory import DirectoryTarget
-from proofgate.mirror.memory import MirrorProgress
 from proofgate.mirror.mirror import Mirror
+from proofgate.mirror.mirror_progress import MirrorProgress
 from proofgate.mirror.target import MirrorError
 from proofgate.replica import replica, workers
 from proofgate.replica.log_copy import LogCopy
@@ -211,7 +211,7 @@ def test_a_worker_is_asked_once_in_a_round_which_logs_it_holds_however_many_are_
     world.copies._resting = dict.fromkeys([f"0/{name}" for name in DAYS], float("inf"))
     world.copies.run_once()
     assert asked == ["0"]
-    assert all(world.copies.status(one).is_gone for one in world.mirror.required_logs())
+    assert all(world.copies.status(one).is_missing_on_worker for one in world.mirror.required_logs())
 
 
 def test_a_log_that_is_away_for_a_moment_is_not_missing(world: World) -> None:
@@ -406,12 +406,12 @@ def test_a_log_that_was_removed_is_in_a_mirror_once_what_stays_of_it_is(world: W
         EndedLog(0, "0", FIRST, 3, "", False),
     )
     place = log.log_path
-    assert not memory.has(place, removed=False)
+    assert not memory.has_log(place, removed=False)
     memory.mark_mirrored(log)
-    assert (memory.has(place, removed=False), memory.has(place, removed=True)) == (True, False)
+    assert (memory.has_log(place, removed=False), memory.has_log(place, removed=True)) == (True, False)
     memory.mark_mirrored(replace(log, removed=True))
     again = MirrorProgress.open(world.folder / "state", "mirror", "audit")
-    assert (again.has(place, removed=True), again.has(f"0/{SECOND}", removed=False)) == (True, False)
+    assert (again.has_log(place, removed=True), again.has_log(f"0/{SECOND}", removed=False)) == (True, False)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from proofgate.auditor.service import create_app
 from proofgate.auditor.watch import LedgerWatcher
 from proofgate.index import oidc_settings, sessions
 from proofgate.index.access_log import AccessLog
-from proofgate.index.audited import IndexServices
+from proofgate.index.index_services import IndexServices
 from proofgate.index.oidc import OidcClient
 from proofgate.index.oidc_settings import OidcSettingsError
 from proofgate.index.readers import Reader, ReadersFile

@@ -28,13 +28,13 @@ from proofgate import _core
 from proofgate.auditor.service import create_app
 from proofgate.auditor.watch import LedgerWatcher
 from proofgate.cli import main
-from proofgate.index import port_export, show
+from proofgate.index import port_export, row_formatting
 from proofgate.index.access_log import AccessLog
-from proofgate.index.audited import IndexServices
 from proofgate.index.audited_index import RESERVE_BYTES
 from proofgate.index.filter import Filter
-from proofgate.index.places import TooManyQueriesError
+from proofgate.index.index_services import IndexServices
 from proofgate.index.port_export import ExportFactory
+from proofgate.index.query_limiter import TooManyQueriesError
 from proofgate.index.readers import Reader, ReadersFile
 from proofgate.index.routes import ReaderPort, _FileResponse
 
@@ -151,7 +151,7 @@ def test_what_is_too_large_is_cut_to_the_newest_and_says_so_in_the_answer_and_th
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     """Exports of columns that begin, and continue when a test lets them."""
     held = Held()
-    write = show.csv_header
+    write = row_formatting.csv_header
 
     def slow() -> str:
         held.begun.release()

@@ -16,6 +16,7 @@ from proofgate.cli import main
 from proofgate.config import load
 from proofgate.index.readers import ReadersFile
 from proofgate.local.folder import QuickstartFolder
+from proofgate.preflight import require_priced
 from proofgate.quickstart import (
     QuickstartError,
     QuickstartSetup,
@@ -25,7 +26,6 @@ from proofgate.quickstart import (
     instructions,
     render,
 )
-from proofgate.trial import require_priced
 
 KEY = "sk-0123456789abcdef0123"
 SETUP = QuickstartSetup(provider_key=KEY)

@@ -30,15 +30,15 @@ from proofgate import _core
 from proofgate.auditor.service import create_app
 from proofgate.auditor.watch import LedgerWatcher
 from proofgate.cli import main
-from proofgate.index import places, room
+from proofgate.index import access_log_quota, query_limiter
 from proofgate.index.access_log import AccessLog, encode_entry
-from proofgate.index.audited import IndexServices
-from proofgate.index.by_hand import append_entry, write_access_log_location
+from proofgate.index.command_line_reads import append_entry, write_access_log_location
+from proofgate.index.failed_sign_ins import MAX_PEERS, FailedSignIns
+from proofgate.index.index_services import IndexServices
 from proofgate.index.readers import Reader, ReadersFile
-from proofgate.index.refused import MAX_LINES
+from proofgate.index.refused_queries import MAX_LINES
 from proofgate.index.routes import ReaderPort
-from proofgate.index.show import csv_line
-from proofgate.index.sign_ins import MAX_PEERS, FailedSignIns
+from proofgate.index.row_formatting import csv_line
 
 pytestmark = pytest.mark.usefixtures("fake_payloads", "fake_auditor")
 
@@ -98,15 +98,18 @@ def test_people_of_one_name_have_a_part_of_the_access_log_each() -> None:
     people = [
         Reader("oidc:ada", tenant, None, subject) for tenant in (None, "acme") for subject in ("u-1", 'u"2')
     ]
-    holders = [room.owner_for_reader(person) for person in people]
+    holders = [access_log_quota.owner_for_reader(person) for person in people]
     assert len(set(holders)) == len(people)
     # The lines show the same after a restart.
     assert [
-        room.line_owner(encode_entry(ReaderPort._entry(person) | {"asked": {}})) for person in people
+        access_log_quota.line_owner(encode_entry(ReaderPort._entry(person) | {"asked": {}}))
+        for person in people
     ] == holders
     other = Reader("oidc:ada u-1", None)
-    assert room.owner_for_reader(other) not in holders
-    assert room.line_owner(encode_entry(ReaderPort._entry(other))) == room.owner_for_reader(other)
+    assert access_log_quota.owner_for_reader(other) not in holders
+    assert access_log_quota.line_owner(
+        encode_entry(ReaderPort._entry(other))
+    ) == access_log_quota.owner_for_reader(other)
 
 
 def test_readers_that_ask_much_at_once_keep_an_officer_from_no_answer(
@@ -123,8 +126,8 @@ def test_readers_that_ask_much_at_once_keep_an_officer_from_no_answer(
     monkeypatch.setattr(ReaderPort, "_page", slow)
     with ThreadPoolExecutor(8) as pool:
         acmes = [pool.submit(ask, url, ACME) for _ in range(4)]
-        assert all(asked.acquire(timeout=PATIENCE_SECONDS) for _ in range(places.MAX_PER_READER))
-        first = islice(as_completed(acmes, PATIENCE_SECONDS), 4 - places.MAX_PER_READER)
+        assert all(asked.acquire(timeout=PATIENCE_SECONDS) for _ in range(query_limiter.MAX_PER_READER))
+        first = islice(as_completed(acmes, PATIENCE_SECONDS), 4 - query_limiter.MAX_PER_READER)
         assert [code_of(one.result()) for one in first] == [(503, "busy")] * 2
         globexs = pool.submit(ask, url, GLOBEX)
         assert asked.acquire(timeout=PATIENCE_SECONDS), "another tenant has a place, too"
@@ -137,7 +140,9 @@ def test_readers_that_ask_much_at_once_keep_an_officer_from_no_answer(
 
 def test_whose_part_is_full_is_known_again_after_a_start(url: str, folder: Path, desk: ReaderPort) -> None:
     until_full(url, ACME)
-    acme, officer = (room.owner_for_reader(Reader(*who)) for who in (("acme's", "acme"), ("officer", None)))
+    acme, officer = (
+        access_log_quota.owner_for_reader(Reader(*who)) for who in (("acme's", "acme"), ("officer", None))
+    )
     with closing(AccessLog(folder, 8, desk.access_log_head(), most_bytes=SMALL)) as again:
         line = {"time": "t", "reader": "acme's", "tenant": "acme", "asked": {"session": "s" * 500}}
         with pytest.raises(OSError, match="this reader has used"):
@@ -149,7 +154,9 @@ def test_a_line_is_known_to_be_its_readers_whatever_the_name_is() -> None:
     names = [("a", None), ('a","tenant":null,"x":"', "b"), ("é\\", 'n"'), ("", "x")]
     for name, tenant in names:
         line = json.dumps({"time": "t", "reader": name, "tenant": tenant, "asked": {}}, separators=(",", ":"))
-        assert room.line_owner(line.encode()) == room.owner_for_reader(Reader(name, tenant))
+        assert access_log_quota.line_owner(line.encode()) == access_log_quota.owner_for_reader(
+            Reader(name, tenant)
+        )
 
 
 def test_refused_questions_are_recorded_short_and_beyond_some_only_counted(

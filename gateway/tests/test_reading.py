@@ -279,10 +279,10 @@ def test_a_file_that_becomes_shorter_while_it_is_read_is_told_as_it_is(
 
 
 def test_a_seal_has_been_read_when_two_more_looks_have_begun(port: Port) -> None:
-    assert port.reading.has_read_since(0), "nobody looks"
+    assert port.reading.is_fully_read_since(0), "nobody looks"
     port.names()
-    assert port.reading.has_follower()
+    assert port.reading.has_active_auditor()
     before = port.reading.pass_count
     for expected in (False, False, True):
-        assert port.reading.has_read_since(before) is expected
+        assert port.reading.is_fully_read_since(before) is expected
         port.names()

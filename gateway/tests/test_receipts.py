@@ -11,7 +11,7 @@ import pytest
 from signing import LEDGER, VKEY, Key
 
 from proofgate.receipts import EvidenceError, GatewayResponse, Receipt, UrlSource, Witness, fetch
-from proofgate.receipts.bundle import Checkpoint
+from proofgate.receipts.verified_receipt import Checkpoint
 
 RECEIPT: dict[str, Any] = {
     "object": "receipt",

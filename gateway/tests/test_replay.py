@@ -12,7 +12,7 @@ from replay_double import RecordedExchange, Replayer
 
 from proofgate import _core
 from proofgate.replay.engines import archived_engines
-from proofgate.replay.recorded import ReplayExchange
+from proofgate.replay.replay_exchange import ReplayExchange
 from proofgate.replay.report import ReplayReport
 from proofgate.replay.run import excuse_version_differences, replay
 from proofgate.replay.sources import BodyFolder, BodySource, FallbackSource, StoredBodies

@@ -244,7 +244,7 @@ def test_an_index_reads_the_copies_and_no_record_that_was_changed_on_the_way(
     log: Log, ledger: Path, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replica, "_REBUILD_DELAY_SECONDS", 0.0)
-    monkeypatch.setattr("proofgate.index.follow.RETRY_DELAY_SECONDS", 0.0)
+    monkeypatch.setattr("proofgate.index.indexer.RETRY_DELAY_SECONDS", 0.0)
     segment = log.directory / SEGMENT
     honest = segment.read_bytes()
     segment.write_bytes(honest.replace(b"model-7", b"model-8"))

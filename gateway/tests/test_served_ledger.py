@@ -18,9 +18,9 @@ from fastapi import FastAPI
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofgate.auditor import served as served_module
+from proofgate.auditor import served_ledger as served_module
 from proofgate.auditor import worker_files
-from proofgate.auditor.served import ServedLedger, check_worker_urls, read_worker_list
+from proofgate.auditor.served_ledger import ServedLedger, check_worker_urls, read_worker_list
 from proofgate.auditor.worker_files import BLOCK_BYTES, UnreadableError, WorkerError, WorkerFiles
 from proofgate.http_errors import ApiError, handle_api_error
 from proofgate.reading.routes import LedgerReadRoutes

@@ -32,8 +32,8 @@ from proofgate.cli import main
 from proofgate.siem.cursor import EventCursor
 from proofgate.siem.events import ExchangeEvent
 from proofgate.siem.otlp import log_record
-from proofgate.siem.places import SinkAddressError, parse
 from proofgate.siem.sink import SinkError
+from proofgate.siem.sink_address import SinkAddressError, parse
 from proofgate.siem.stream import EventStream
 
 pytestmark = pytest.mark.usefixtures("fake_auditor")

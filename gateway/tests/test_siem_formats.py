@@ -19,7 +19,7 @@ from proofgate.index.schema import VERDICTS
 from proofgate.siem import cef, ocsf
 from proofgate.siem.events import ExchangeEvent
 from proofgate.siem.otlp import log_record
-from proofgate.siem.places import SinkAddressError, parse
+from proofgate.siem.sink_address import SinkAddressError, parse
 from proofgate.telemetry import names
 
 EVENT = ExchangeEvent(

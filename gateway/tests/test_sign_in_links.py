@@ -23,7 +23,7 @@ from proofgate.auditor.service import create_app
 from proofgate.auditor.watch import LedgerWatcher
 from proofgate.cli import main
 from proofgate.index.access_log import AccessLog
-from proofgate.index.audited import IndexServices
+from proofgate.index.index_services import IndexServices
 from proofgate.index.readers import ReadersFile
 from proofgate.index.routes import ReaderPort
 from proofgate.index.sign_in_links import LINK_SECONDS, SESSION_SECONDS, SignInLinks

@@ -18,7 +18,7 @@ from proofgate.cli import main
 from proofgate.status import text
 from proofgate.status.cluster import checkpoint_head, parse_gateway
 from proofgate.status.limits import merge_limits, parse_limits
-from proofgate.status.seen import Gateway, Limits, LimitUsage, Tenant
+from proofgate.status.status_model import Gateway, Limits, LimitUsage, Tenant
 from proofgate.status.worker import parse_worker
 
 HERE = Path(__file__).parent

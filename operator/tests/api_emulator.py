@@ -11,7 +11,7 @@ from kubernetes.aio import client as kubernetes_client
 
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.kube.reads import Read
+from proofgate_operator.kube.reads import ReadRequest
 from tests.fake_cluster import KIND_OF, FakeCluster, Manifest, selects
 
 _PAGE = 5
@@ -95,7 +95,7 @@ class Emulator:
             parts = [*parts[:-3], parts[-1]]
         kind = KIND_OF[("/".join(parts[1:-1]), parts[-1])]
         self.watches.append(kind)
-        if blinked := self.cluster.blink(Read("watch", kind, namespace)):
+        if blinked := self.cluster.blink(ReadRequest("watch", kind, namespace)):
             return _refusal(blinked)
         response = web.StreamResponse()
         await response.prepare(request)

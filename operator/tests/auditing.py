@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from proofgate_operator.build.auditor import held_aggregate_entry
 from proofgate_operator.build.ledger_key import SigningKey
-from proofgate_operator.handlers.applied import ApplyHistory
+from proofgate_operator.handlers.apply_history import ApplyHistory
 from proofgate_operator.handlers.reconcile import ReconcileResult, reconcile
 from proofgate_operator.plan.audit_reports import UNREACHABLE_AUDITOR, AuditReport, Finding
 from proofgate_operator.workers.audit_reports import AuditReports

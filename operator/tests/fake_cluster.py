@@ -13,7 +13,7 @@ from typing import Any
 from proofgate_operator.handlers.watches import SELECTORS
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.kube.reads import Read
+from proofgate_operator.kube.reads import ReadRequest
 from proofgate_operator.kube.resources import RESOURCES
 from proofgate_operator.kube.store import Store
 
@@ -94,7 +94,7 @@ class FakeCluster(Client):
         #: What the API server and its webhooks make of an object that is applied.
         self.admit: Callable[[Manifest], None] = lambda _: None
         #: What comes of a read, before it is one; None: it is.
-        self.blink: Callable[[Read], ApiError | None] = lambda _: None
+        self.blink: Callable[[ReadRequest], ApiError | None] = lambda _: None
         #: Namespaces in which nothing may be listed or watched, because they are gone.
         self.barred: set[str] = set()
         #: Labels of namespaces; None: they may not be read.
@@ -241,7 +241,7 @@ class FakeCluster(Client):
         if fault:
             raise fault
         if method == "GET" and (
-            blinked := self.blink(Read("get" if name else "list", kind, namespace, name))
+            blinked := self.blink(ReadRequest("get" if name else "list", kind, namespace, name))
         ):
             raise blinked
         if method == "GET" and not name and namespace in self.barred:
@@ -289,7 +289,7 @@ class FakeCluster(Client):
 
     def _namespaces(self, selector: str) -> Manifest:
         self.requests.append("GET Namespace")
-        if blinked := self.blink(Read("list", "Namespace", None)):
+        if blinked := self.blink(ReadRequest("list", "Namespace", None)):
             raise blinked
         if self.namespaces_fault:
             raise self.namespaces_fault

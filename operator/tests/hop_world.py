@@ -16,7 +16,7 @@ from proofgate_operator.build.internal_tls import VOLUME, haproxy_endpoint, secr
 from proofgate_operator.build.naming import START_ANNOTATION
 from proofgate_operator.build.worker_config import ACCEPTED_FILE, CONFIG_FILE, text_digest
 from proofgate_operator.plan.decide import ReconcilePlan, decide
-from proofgate_operator.plan.observed import ObservedState, Ref
+from proofgate_operator.plan.observed_state import ObservedState, Ref
 from proofgate_operator.plan.reports import WorkerReport
 from tests.gateways import DEFAULTS
 from tests.world import World
@@ -105,7 +105,7 @@ class HopWorld:
             made["metadata"]["resourceVersion"] = str(self.random.random())
             self.world.children[CERTIFICATES] = made
         self.world.carry_out(plan)
-        self.marks |= {name: dict(annotations) for name, annotations in plan.annotate_pods.items()}
+        self.marks |= {name: dict(annotations) for name, annotations in plan.pod_annotations.items()}
         return plan
 
     def begin(self) -> "HopWorld":
@@ -134,7 +134,7 @@ class HopWorld:
     def _possible(self) -> list[Callable[[], Any]]:
         found: list[Callable[[], Any]] = []
         plan = self.plan()
-        if plan.apply or plan.certificate_renewal or plan.delete:
+        if plan.manifests_to_apply or plan.certificate_renewal or plan.objects_to_delete:
             found.append(lambda: self.reconcile(plan))
         worker, balancer = (
             self.template("StatefulSet", "demo-worker"),

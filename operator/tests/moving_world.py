@@ -12,8 +12,8 @@ from proofgate_operator.api.conditions import Condition, ConditionType
 from proofgate_operator.build.naming import LOAD_BALANCED_CONDITION
 from proofgate_operator.plan.balancers import BalancerReport
 from proofgate_operator.plan.decide import ReconcilePlan, decide
-from proofgate_operator.plan.lasting import PodFirstSeenTimes
-from proofgate_operator.plan.observed import ObservedState, Ref
+from proofgate_operator.plan.observed_state import ObservedState, Ref
+from proofgate_operator.plan.pod_durations import PodFirstSeenTimes
 from proofgate_operator.plan.reports import UNREACHABLE, WorkerReport
 from proofgate_operator.plan.rfc3339 import time_of
 from tests.gateways import DEFAULTS, SPEC
@@ -187,10 +187,10 @@ class MovingWorld:
     def carry_out(self, plan: ReconcilePlan, writes: int | None = None) -> None:
         """Do what a plan says, or so many steps of that."""
         steps = [
-            lambda: [self._stay(pod) for pod in plan.cancel_retirements],
+            lambda: [self._stay(pod) for pod in plan.retirements_to_cancel],
             lambda: self._apply(plan),
-            lambda: [self._retire(pod) for pod in plan.retire],
-            lambda: [self._delete(pod) for pod in plan.replace],
+            lambda: [self._retire(pod) for pod in plan.pods_to_retire],
+            lambda: [self._delete(pod) for pod in plan.pods_to_replace],
             lambda: [self._find(pod) for pod in plan.discovered_pods],
             lambda: self._report(plan),
         ]
@@ -203,7 +203,10 @@ class MovingWorld:
         live = copy.deepcopy(self.world.children.get(SET))
         self.world.carry_out(plan)
         for pod in self.pods.values():
-            pod.annotations = {**pod.annotations, **plan.annotate_pods.get(f"demo-worker-{pod.ordinal}", {})}
+            pod.annotations = {
+                **pod.annotations,
+                **plan.pod_annotations.get(f"demo-worker-{pod.ordinal}", {}),
+            }
         written = self.world.children.get(SET)
         if written is not None and written is not live:
             changed = live is None or live["spec"] != written["spec"]
@@ -326,7 +329,7 @@ class MovingWorld:
     def settled(self, plan: ReconcilePlan) -> bool:
         wanted = self.world.manifest["spec"]["replicas"]
         pods = list(self.pods.values())
-        quiet = not (plan.has_writes or plan.retire or plan.cancel_retirements or plan.time_driven)
+        quiet = not (plan.has_writes or plan.pods_to_retire or plan.retirements_to_cancel or plan.time_driven)
         return (
             quiet
             and sorted(self.pods) == list(range(wanted))

@@ -68,7 +68,9 @@ class RequiredWorld(MovingWorld):
         return {
             name: BalancerReport(
                 {f"worker-{number}": self._line(number, told) for number in range(8)},
-                owners=None if told.file is None else hashlib.sha256(told.file.encode()).hexdigest(),
+                owner_map_digest=None
+                if told.file is None
+                else hashlib.sha256(told.file.encode()).hexdigest(),
             )
             for name, told in self.balancers.items()
         }
@@ -99,7 +101,7 @@ class RequiredWorld(MovingWorld):
 
     def _apply(self, plan: ReconcilePlan) -> None:
         super()._apply(plan)
-        for name in self.balancers.keys() & plan.annotate_pods.keys():
+        for name in self.balancers.keys() & plan.pod_annotations.keys():
             balancer = self.balancers[name]
             balancer.due.append(self.now + balancer.map_delay)
 

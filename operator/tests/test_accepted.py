@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from proofgate_operator.build.worker_config import ACCEPTED_FILE, CONFIG_FILE, text_digest
-from proofgate_operator.plan.accepted import accepted_text
-from proofgate_operator.plan.observed import ObservedState
+from proofgate_operator.plan.accepted_config import accepted_config_text
+from proofgate_operator.plan.observed_state import ObservedState
 from proofgate_operator.plan.reports import WorkerReport
 from tests.moving_world import MovingWorld
 
@@ -82,11 +82,11 @@ def test_a_worker_that_does_not_tell_has_accepted_nothing(
 ) -> None:
     world = MovingWorld(1)
     seen = replace(world.observed(), worker_reports=reports)
-    assert (accepted_text(world.world.gateway, seen, NEW) == NEW) is moves
+    assert (accepted_config_text(world.world.gateway, seen, NEW) == NEW) is moves
 
 
 def test_two_files_that_do_not_fit_together_are_one_file() -> None:
     world = MovingWorld(1)
     large = "#" * 600_000
     seen = replace(world.observed(), worker_reports={0: WorkerReport(file_digest=text_digest(large))})
-    assert accepted_text(world.world.gateway, seen, large) is None
+    assert accepted_config_text(world.world.gateway, seen, large) is None

@@ -8,13 +8,13 @@ import pytest
 from aiohttp import web
 
 from proofgate_operator.build import haproxy
-from proofgate_operator.handlers.answers import RequestProbePoller
+from proofgate_operator.handlers.request_probe_poller import RequestProbePoller
 from proofgate_operator.handlers.requeue import Requeues
-from proofgate_operator.plan.answers import RequestProbeReport, parse_request_probe
 from proofgate_operator.plan.decide import decide
-from proofgate_operator.plan.observed import ObservedState
+from proofgate_operator.plan.observed_state import ObservedState
+from proofgate_operator.plan.request_probes import RequestProbeReport, parse_request_probe
 from proofgate_operator.workers.admin_port import AdminPort
-from proofgate_operator.workers.answer_reports import POLL_SECONDS, RequestProbeReports
+from proofgate_operator.workers.request_probe_reports import POLL_SECONDS, RequestProbeReports
 from tests.gateways import DEFAULTS
 from tests.test_ready import NOW, running
 from tests.world import Manifest

@@ -7,7 +7,7 @@ from typing import Any
 import kopf
 import pytest
 
-from proofgate_operator.handlers import apart, gateways
+from proofgate_operator.handlers import gateways, kopf_thread
 from proofgate_operator.handlers.operator import Operator
 from tests.fake_cluster import FakeCluster
 from tests.operators import operator
@@ -49,7 +49,7 @@ async def test_kopf_ends_when_it_is_told_and_what_it_told_is_done_at_home(
 
     monkeypatch.setattr(kopf, "operator", tell)
     over = threading.Event()
-    following = asyncio.create_task(apart.run_kopf_in_thread(_operator(), ("team",), over))
+    following = asyncio.create_task(kopf_thread.run_kopf_in_thread(_operator(), ("team",), over))
     async with asyncio.timeout(300):
         while world != ["begin", "end"]:
             await asyncio.sleep(0.005)
@@ -67,7 +67,7 @@ async def test_what_ends_kopf_is_told_and_leaves_our_tasks_alone(monkeypatch: py
     monkeypatch.setattr(kopf, "operator", fail)
     loop_of_a_gateway = asyncio.create_task(asyncio.sleep(3600))
     with pytest.raises(PermissionError, match="the namespace is gone"):
-        await apart.run_kopf_in_thread(_operator(), (), threading.Event())
+        await kopf_thread.run_kopf_in_thread(_operator(), (), threading.Event())
     assert not loop_of_a_gateway.done()
     loop_of_a_gateway.cancel()
 
@@ -80,7 +80,7 @@ async def test_whoever_cancels_waits_for_its_thread(monkeypatch: pytest.MonkeyPa
         ended.set()
 
     monkeypatch.setattr(kopf, "operator", run)
-    following = asyncio.create_task(apart.run_kopf_in_thread(_operator(), (), threading.Event()))
+    following = asyncio.create_task(kopf_thread.run_kopf_in_thread(_operator(), (), threading.Event()))
     await asyncio.sleep(0)
     following.cancel()
     await asyncio.wait([following])

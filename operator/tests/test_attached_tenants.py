@@ -14,7 +14,7 @@ from proofgate_operator.build.tenant_shards import SHARDS
 from proofgate_operator.handlers.loop import GatewayLoop
 from proofgate_operator.handlers.operator import Operator
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.plan import shard_places, tenant_book
+from proofgate_operator.plan import shard_allocation, tenant_registry
 from tests.fake_cluster import FakeCluster
 from tests.gateways import manifest, user_secrets
 from tests.operators import loop, operator
@@ -534,8 +534,8 @@ def test_another_operator_gives_no_key_to_a_tenant_that_only_lists_it(thief: str
 
 
 def test_another_operator_shuts_nobody_out_of_a_gateway_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tenant_book, "MAX_TENANT_BYTES", 2 * 256)
-    monkeypatch.setattr(shard_places, "MIN_NAMESPACES", 1)
+    monkeypatch.setattr(tenant_registry, "MAX_TENANT_BYTES", 2 * 256)
+    monkeypatch.setattr(shard_allocation, "MIN_NAMESPACES", 1)
     found = [f"t{n}" for n in range(2 * SHARDS + 1)]
     world = World()
     world.add(*found[1:])

@@ -12,7 +12,7 @@ from proofgate_operator.plan.audit_reports import (
     AuditReport,
     Finding,
     IndexStatus,
-    Witness,
+    WitnessStatus,
     parse_audit_report,
 )
 from proofgate_operator.workers.admin_port import AdminPort
@@ -56,7 +56,7 @@ def test_an_answer_is_read() -> None:
         omitted_findings=2,
         findings=(Finding(*(FINDING[key] for key in ("code", "origin", "verdict", "since", "message"))),),
         cosignature_wait_seconds=2,
-        witnesses=(Witness("w", "timeout", 4, 1_800_000_000.0),),
+        witnesses=(WitnessStatus("w", "timeout", 4, 1_800_000_000.0),),
         index=IndexStatus(5, "index_full"),
     )
     assert parse_audit_report({**STATUS, "index": None}).index is None
@@ -180,7 +180,7 @@ async def test_how_a_witness_answers_is_told_at_once_and_how_long_heads_wait_eve
     auditors = Auditors()
 
     def waits(seconds: int, last: str = "cosigned") -> AuditReport:
-        return report(1, cosignature_wait_seconds=seconds, witnesses=(Witness("w", last, 1, 1.0),))
+        return report(1, cosignature_wait_seconds=seconds, witnesses=(WitnessStatus("w", last, 1, 1.0),))
 
     await auditors.after(0, waits(0))
     epoch = auditors.reports.change_count("team", "demo")

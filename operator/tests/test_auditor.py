@@ -16,7 +16,7 @@ from proofgate_operator.build.naming import Defaults
 from proofgate_operator.events import reportable_transitions
 from proofgate_operator.plan.audit_reports import UNREACHABLE_AUDITOR, AuditReport, Finding
 from proofgate_operator.plan.decide import ReconcilePlan, decide
-from proofgate_operator.plan.observed import ObservedState, Ref, ref_of
+from proofgate_operator.plan.observed_state import ObservedState, Ref, ref_of
 from tests.auditing import (
     AUDITOR,
     KEY,
@@ -403,17 +403,17 @@ def test_ready_and_available_do_not_depend_on_the_auditor() -> None:
 
 
 def test_a_checkpoint_of_the_log_of_heads_bears_the_keys_own_name() -> None:
-    assert checkpoint.read_aggregate(note(0), KEY.verifying_text).size == 0
+    assert checkpoint.read_aggregate_checkpoint(note(0), KEY.verifying_text).size == 0
     with pytest.raises(InvalidCheckpoint, match="origin"):
-        checkpoint.read_aggregate(note(1, origin=f"{ORIGIN}/below"), KEY.verifying_text)
+        checkpoint.read_aggregate_checkpoint(note(1, origin=f"{ORIGIN}/below"), KEY.verifying_text)
     with pytest.raises(InvalidCheckpoint, match="size"):
-        checkpoint.read_aggregate(note(-1), KEY.verifying_text)
+        checkpoint.read_aggregate_checkpoint(note(-1), KEY.verifying_text)
 
 
 def test_the_manifests_of_an_auditor_are_settled_after_one_reconcile() -> None:
     audited = Audited()
     assert not audited.plan(report()).has_writes
-    assert {ref_of(found) for found in audited.plan(report()).apply} == set()
+    assert {ref_of(found) for found in audited.plan(report()).manifests_to_apply} == set()
 
 
 FOREIGN: Manifest = {"metadata": {"name": "demo-auditor", "namespace": "team", "uid": "foreign"}, "spec": {}}

@@ -8,7 +8,7 @@ from proofgate.reading.token import auditor_token
 from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.auditor import workers_digest
 from proofgate_operator.plan.configuration import read_configuration
-from proofgate_operator.plan.observed import ObservedState, Ref
+from proofgate_operator.plan.observed_state import ObservedState, Ref
 from tests.auditing import AUDITOR
 from tests.gateways import DEFAULTS, secret
 from tests.test_auditor import WHOLE, Audited, made
@@ -64,7 +64,7 @@ def test_a_list_that_has_changed_replaces_no_pod_and_marks_it() -> None:
         configuration = read_configuration(audited.world.gateway, seen, DEFAULTS)
         return workers_digest(audited.world.gateway, configuration, workers)
 
-    assert audited.plan().annotate_pods["demo-auditor-0"] == {"proofgate.dev/config-digest": mark(2)}
+    assert audited.plan().pod_annotations["demo-auditor-0"] == {"proofgate.dev/config-digest": mark(2)}
     assert mark(2) != mark(3)
     audited.world.manifest["spec"]["replicas"] = 3
     audited.world.settle()
@@ -74,7 +74,7 @@ def test_a_list_that_has_changed_replaces_no_pod_and_marks_it() -> None:
 
 def test_an_auditor_that_mounts_the_ledger_is_marked_with_nothing() -> None:
     audited = Audited()
-    assert "demo-auditor-0" not in audited.plan().annotate_pods and WORKERS not in made(audited.world)
+    assert "demo-auditor-0" not in audited.plan().pod_annotations and WORKERS not in made(audited.world)
 
 
 def indexed(**index: Any) -> Audited:

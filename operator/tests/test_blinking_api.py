@@ -9,11 +9,11 @@ import pytest
 
 from proofgate_operator.api import KIND
 from proofgate_operator.api.tenant import TENANT_KIND
-from proofgate_operator.handlers.readers import SecretReferences
+from proofgate_operator.handlers.secret_references import SecretReferences
 from proofgate_operator.handlers.watches import SELECTORS, Watches
 from proofgate_operator.kube import informer
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.kube.reads import Read, ReadOutcome
+from proofgate_operator.kube.reads import ReadOutcome, ReadRequest
 from proofgate_operator.kube.resources import RESOURCES, resource_name
 from tests.api_emulator import Emulator
 from tests.fake_cluster import FakeCluster
@@ -45,7 +45,7 @@ class Blinking:
         """Have reads come to nothing, and every watch be renewed, as is done every few minutes."""
         self.refused = 0
 
-        def refuse(read: Read) -> ApiError | None:
+        def refuse(read: ReadRequest) -> ApiError | None:
             if (read.kind, read.namespace) != (self.kind, TEAM) or read.verb not in verbs:
                 return None
             self.refused += 1
@@ -90,7 +90,7 @@ async def test_a_list_that_blinks_loses_nothing_is_known_of_and_heals(kind: str,
             await until(lambda: seen.store.unavailable_reasons(TEAM))
             assert not seen.store.unavailable_reasons(HOME)
         for found in barred:
-            assert found.failure.read == Read("list", kind, TEAM)
+            assert found.failure.read == ReadRequest("list", kind, TEAM)
         if kind == TENANT_KIND and barred:
             assert "demo" in seen.woken, "the gateway that the tenant names is to say so"
         seen.cluster.remove(kind, "kept", TEAM)
@@ -136,7 +136,7 @@ async def test_a_watch_that_is_refused_is_told_for_as_long_although_lists_are_an
         await until(all_told)
         assert set(told) == {1}, "it does not come and go with each list"
         (failure,) = seen.store.unavailable_reasons(TEAM)
-        assert failure.read == Read("watch", kind, TEAM)
+        assert failure.read == ReadRequest("watch", kind, TEAM)
         assert failure.outcome is ReadOutcome.MAY_NOT_LOOK and not seen.store.blocked_kinds(TEAM)
         seen.cluster.blink = lambda _: None
         seen.cluster.put(made(kind, "new"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from proofgate_operator.handlers.claims import LEASE, NamespaceClaims
+from proofgate_operator.handlers.namespace_claims import LEASE, NamespaceClaims
 from tests.fake_cluster import FakeCluster
 from tests.operators import loop, operator
 from tests.test_convergence import new_cluster

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofgate_operator.build.naming import CONFIG_ANNOTATION
-from proofgate_operator.handlers.applied import ApplyHistory
+from proofgate_operator.handlers.apply_history import ApplyHistory
 from proofgate_operator.handlers.reconcile import ReconcileResult, reconcile
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.workers.reports import WorkerReports
@@ -364,7 +364,7 @@ def test_a_spec_that_cannot_be_read_is_a_condition_and_changes_nothing() -> None
     gateway = cluster.find("GovernanceGateway", "demo")
     gateway["spec"]["providers"][0]["type"] = "anthropic"
     outcome = reconcile_once(cluster)
-    assert outcome.exists and not outcome.wrote
+    assert outcome.exists and not outcome.changed
     assert cluster.writes == [*before, "PATCH GovernanceGateway demo/status"]
     assert status(cluster)["ConfigValid"] == status(cluster)["Ready"] == ("False", "SpecInvalid")
     assert status(cluster)["WorkersAvailable"][0] == "True"

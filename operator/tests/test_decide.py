@@ -11,15 +11,15 @@ from proofgate_operator.api.conditions import ABNORMAL_CONDITIONS, ConditionStat
 from proofgate_operator.build import gateway_secrets
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.plan.drift import contains, with_digest
-from proofgate_operator.plan.observed import Ref, ref_of
+from proofgate_operator.plan.observed_state import Ref, ref_of
 from tests.gateways import ACME_KEY, ACME_OTHER_KEY, GLOBEX_KEY, UID, secret, user_secrets
 from tests.world import PROVIDER, World, kinds, pod
 
 
 def test_a_new_gateway_generates_its_secrets_before_anything_needs_them() -> None:
     plan = World().plan()
-    assert plan.generate == ("demo-admin", "demo-ledger")
-    assert not kinds(plan.apply) & {"StatefulSet", "Deployment"}
+    assert plan.secrets_to_generate == ("demo-admin", "demo-ledger")
+    assert not kinds(plan.manifests_to_apply) & {"StatefulSet", "Deployment"}
 
 
 def test_a_gateway_settles_and_then_nothing_is_written() -> None:
@@ -37,9 +37,11 @@ def test_a_generated_secret_is_never_written_again() -> None:
         {"k": SigningKey("proofgate.dev/team/demo", bytes([7] * 32)).signing_text}
     )["k"]
     plan = world.plan()
-    assert plan.generate == ()
-    assert "demo-ledger" not in {written["metadata"]["name"] for written in plan.apply}
-    assert kinds(plan.apply) == {"StatefulSet"}, "another signing key rolls the workers, and only them"
+    assert plan.secrets_to_generate == ()
+    assert "demo-ledger" not in {written["metadata"]["name"] for written in plan.manifests_to_apply}
+    assert kinds(plan.manifests_to_apply) == {"StatefulSet"}, (
+        "another signing key rolls the workers, and only them"
+    )
 
 
 def test_a_missing_secret_is_told_and_costs_its_owner_alone() -> None:
@@ -136,15 +138,15 @@ def test_a_set_whose_template_is_held_back_is_scaled_and_nothing_else() -> None:
     world.manifest["spec"] |= {"replicas": 3, "ledger": {"signingKeySecretRef": {"name": "lost"}}}
     world.secrets["lost"] = None
     plan = world.plan()
-    assert plan.rescale == 3
-    assert "StatefulSet" not in kinds(plan.apply)
+    assert plan.rescale_to == 3
+    assert "StatefulSet" not in kinds(plan.manifests_to_apply)
     assert world.condition(ConditionType.CONFIG_VALID)[:2] == ("False", "SecretMissing")
     # Neither without the file that its pods mount, which nobody can write again now.
     world = World().settle()
     world.children[Ref("ConfigMap", "demo-config")] = None
     world.manifest["spec"] |= {"replicas": 3, "policy": {"rules": [UNBOUNDED_RULE]}}
     plan = world.plan()
-    assert (plan.rescale, "StatefulSet" in kinds(plan.apply)) == (3, False)
+    assert (plan.rescale_to, "StatefulSet" in kinds(plan.manifests_to_apply)) == (3, False)
 
 
 def test_without_a_file_or_a_signing_key_no_worker_is_started() -> None:
@@ -179,7 +181,7 @@ def test_a_brought_signing_key_is_read_and_none_is_generated() -> None:
     world = World(ledger={"signingKeySecretRef": {"name": "mine"}})
     key = SigningKey("proofgate.dev/team/demo", bytes([3] * 32))
     world.secrets["mine"] = secret("mine", signing_key=key.signing_text)
-    assert world.plan().generate == ("demo-admin",)
+    assert world.plan().secrets_to_generate == ("demo-admin",)
     world.settle()
     assert world.plan().status.ledger == {"verifyingKey": key.verifying_text}
 
@@ -196,7 +198,7 @@ def test_a_brought_key_may_be_held_by_a_process_beside_the_worker_that_shares_a_
     }
     world = World(ledger={"signingKeySecretRef": {"name": "mine"}}, worker={"podTemplate": template})
     world.secrets["mine"] = secret("mine", signing_key=f"SIGNER {public} /run/signer/socket\n")
-    assert world.plan().generate == ("demo-admin",)
+    assert world.plan().secrets_to_generate == ("demo-admin",)
     world.settle()
     assert world.condition(ConditionType.CONFIG_VALID)[:2] == ("True", "Valid")
     assert world.plan().status.ledger == {"verifyingKey": public}
@@ -302,13 +304,15 @@ def test_what_no_pattern_tells_is_a_condition_that_names_the_field(
 def test_a_deleted_child_is_written_again_and_nothing_else() -> None:
     world = World().settle()
     world.children[Ref("Service", "demo")] = None
-    assert [ref_of(written) for written in world.plan().apply] == [Ref("Service", "demo")]
+    assert [ref_of(written) for written in world.plan().manifests_to_apply] == [Ref("Service", "demo")]
 
 
 def test_a_changed_child_is_set_right() -> None:
     world = World().settle()
     world.child("Deployment", "demo-haproxy")["spec"]["replicas"] = 7
-    assert [ref_of(written) for written in world.plan().apply] == [Ref("Deployment", "demo-haproxy")]
+    assert [ref_of(written) for written in world.plan().manifests_to_apply] == [
+        Ref("Deployment", "demo-haproxy")
+    ]
 
 
 def test_a_child_on_its_way_out_is_left_alone_until_it_is_gone() -> None:
@@ -338,7 +342,7 @@ def test_a_retained_volume_is_taken_up_by_a_gateway_of_the_same_name() -> None:
     successor.manifest["metadata"]["uid"] = "another"
     successor.children[Ref("PersistentVolumeClaim", "demo-wal")] = claim
     successor.children[Ref("Secret", "demo-ledger")] = world.child("Secret", "demo-ledger")
-    assert "PersistentVolumeClaim" not in kinds(successor.plan().apply)
+    assert "PersistentVolumeClaim" not in kinds(successor.plan().manifests_to_apply)
     assert successor.condition(ConditionType.CONFIG_VALID)[0] == "True"
 
 
@@ -347,11 +351,11 @@ def test_a_signing_key_that_goes_with_its_gateway_is_waited_out() -> None:
     assert world.child("Secret", "demo-ledger")["metadata"]["ownerReferences"][0]["uid"] == UID
     world.manifest["metadata"]["uid"] = "another"
     plan = world.plan()
-    assert plan.generate == () and "StatefulSet" not in kinds(plan.apply)
+    assert plan.secrets_to_generate == () and "StatefulSet" not in kinds(plan.manifests_to_apply)
     assert world.condition(ConditionType.PROGRESSING)[1] == "WaitingForDeletion"
     for ref in (("Secret", "demo-ledger"), ("Secret", "demo-admin"), ("PersistentVolumeClaim", "demo-wal")):
         world.children[Ref(*ref)] = None
-    assert world.plan().generate == ("demo-admin", "demo-ledger")
+    assert world.plan().secrets_to_generate == ("demo-admin", "demo-ledger")
 
 
 def test_a_signing_key_lives_as_long_as_the_claim() -> None:
@@ -387,12 +391,12 @@ def test_a_lost_signing_key_is_told_and_never_made_anew(evidence: str) -> None:
         world.ledger = {"verifyingKey": "team/demo+aabbccdd+AQ=="}
     before = copy.deepcopy(world.child("StatefulSet", "demo-worker"))
     plan = world.plan()
-    assert plan.generate == ()
+    assert plan.secrets_to_generate == ()
     status, reason, message = world.condition(ConditionType.CONFIG_VALID)
     assert (status, reason) == ("False", "SigningKeyLost")
     assert "Secret demo-ledger is missing" in message and "backup" in message
     world.manifest["spec"]["replicas"] = 3
-    assert world.plan().rescale == 3, "everything else goes on"
+    assert world.plan().rescale_to == 3, "everything else goes on"
     assert world.child("StatefulSet", "demo-worker") == before
     assert plan.status.ledger == world.ledger
 
@@ -400,7 +404,7 @@ def test_a_lost_signing_key_is_told_and_never_made_anew(evidence: str) -> None:
 def test_for_a_claim_that_somebody_brought_no_key_is_made() -> None:
     world = World(ledger={"volume": {"existingClaim": "restored"}})
     plan = world.plan()
-    assert plan.generate == ("demo-admin",)
+    assert plan.secrets_to_generate == ("demo-admin",)
     world.carry_out(plan)
     status, reason, message = world.condition(ConditionType.CONFIG_VALID)
     assert (status, reason) == ("False", "SigningKeyRequired")
@@ -432,7 +436,9 @@ def test_former_verifying_keys_are_kept() -> None:
 
 def test_a_claim_is_made_only_after_the_key() -> None:
     plan = World().plan()
-    assert "demo-ledger" in plan.generate and "PersistentVolumeClaim" not in kinds(plan.apply)
+    assert "demo-ledger" in plan.secrets_to_generate and "PersistentVolumeClaim" not in kinds(
+        plan.manifests_to_apply
+    )
 
 
 def test_a_paused_gateway_changes_nothing_and_says_so() -> None:
@@ -446,7 +452,7 @@ def test_a_paused_gateway_changes_nothing_and_says_so() -> None:
 def test_the_second_haproxys_budget_goes_with_it() -> None:
     world = World().settle()
     world.manifest["spec"]["loadBalancer"] = {"replicas": 1}
-    assert world.plan().delete == (Ref("PodDisruptionBudget", "demo-haproxy"),)
+    assert world.plan().objects_to_delete == (Ref("PodDisruptionBudget", "demo-haproxy"),)
     world.settle()
     assert world.children[Ref("PodDisruptionBudget", "demo-haproxy")] is None
 
@@ -455,7 +461,7 @@ def test_a_retain_policy_that_becomes_retain_takes_the_owner_off_the_claim() -> 
     world = World(ledger={"volume": {"retainPolicy": "Delete"}}).settle()
     assert world.child("PersistentVolumeClaim", "demo-wal")["metadata"]["ownerReferences"][0]["uid"] == UID
     world.manifest["spec"]["ledger"]["volume"]["retainPolicy"] = "Retain"
-    written = world.plan().apply
+    written = world.plan().manifests_to_apply
     assert kinds(written) == {"PersistentVolumeClaim", "Secret"}, "the claim, and the key of what is on it"
     assert all("ownerReferences" not in found["metadata"] for found in written)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from proofgate_operator.handlers.applied import ApplyHistory
+from proofgate_operator.handlers.apply_history import ApplyHistory
 from tests.fake_cluster import FakeCluster
 from tests.operators import loop, operator
 from tests.test_convergence import new_cluster, reconcile_once, settle, status

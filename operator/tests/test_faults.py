@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from proofgate_operator.build import ledger_key
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.handlers import loop as loops
-from proofgate_operator.handlers.readers import SecretReferences
 from proofgate_operator.handlers.requeue import Requeues
+from proofgate_operator.handlers.secret_references import SecretReferences
 from proofgate_operator.handlers.watches import Watches
 from proofgate_operator.kube import informer
 from proofgate_operator.kube.errors import ApiError

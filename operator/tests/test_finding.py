@@ -11,11 +11,11 @@ from aiohttp import web
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import LOAD_BALANCED_CONDITION
-from proofgate_operator.handlers.steering import mark_load_balanced
+from proofgate_operator.handlers.worker_lifecycle import mark_load_balanced
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.plan.balancers import (
     DISCOVERY_DEADLINE_SECONDS,
-    SILENCE_SECONDS,
+    UNRESPONSIVE_SECONDS,
     BalancerReport,
     Balancers,
     BalancerView,
@@ -145,7 +145,7 @@ def test_a_haproxy_that_does_not_answer_is_waited_for_and_not_for_ever() -> None
     world = FindingWorld(2)
     world.finders["demo-haproxy-a"].silent_since = world.now
     world.use_image("worker:next")
-    world.run(SILENCE_SECONDS - 2)
+    world.run(UNRESPONSIVE_SECONDS - 2)
     assert world.removed == []
     assert progressing(world)[:2] == ("True", "Rolling")
     world.run(120)
@@ -157,7 +157,7 @@ def test_where_no_haproxy_answers_nobody_is_taken_away_and_the_condition_says_so
     for finder in world.finders.values():
         finder.silent_since = world.now
     world.use_image("worker:next")
-    world.run(4 * SILENCE_SECONDS)
+    world.run(4 * UNRESPONSIVE_SECONDS)
     status, reason, message = progressing(world)
     assert (status, reason) == ("False", "RolloutStalled")
     assert "no HAProxy pod that is Ready answers the operator on port 8405" in message
@@ -171,7 +171,7 @@ def test_where_no_haproxy_answers_nobody_is_taken_away_and_the_condition_says_so
 def test_where_no_haproxy_answers_a_worker_is_ready_after_a_while_so_that_nodes_can_be_drained() -> None:
     world = FindingWorld(2)
     for finder in world.finders.values():
-        finder.silent_since = world.now - 2 * SILENCE_SECONDS
+        finder.silent_since = world.now - 2 * UNRESPONSIVE_SECONDS
     world.pods[0].ending = True
     world.run(DISCOVERY_DEADLINE_SECONDS // 2)
     assert not world.pods[0].ready(world.now)
@@ -218,7 +218,7 @@ def says(address: str | None, state: str, seconds: int = 3) -> BalancerReport:
 
 
 UP = says("10.0.0.1", "up")
-SILENT = BalancerReport(None, SILENCE_SECONDS)
+SILENT = BalancerReport(None, UNRESPONSIVE_SECONDS)
 
 
 @pytest.mark.parametrize(
@@ -326,7 +326,7 @@ def test_the_address_of_a_pod_that_has_failed_is_not_its_own_any_more() -> None:
     seen = world.observed()
     failed = {**seen.worker_pods[0], "status": {**seen.worker_pods[0]["status"], "phase": "Failed"}}
     plan = world.plan_of(replace(seen, worker_pods=(failed, *seen.worker_pods[1:])))
-    [changed] = [found for found in plan.apply if found["metadata"]["name"] == "demo-addresses"]
+    [changed] = [found for found in plan.manifests_to_apply if found["metadata"]["name"] == "demo-addresses"]
     assert changed["data"]["workers.map"].startswith("worker-0 -\n")
 
 
@@ -336,12 +336,12 @@ def test_haproxys_pods_are_marked_once_the_addresses_are_written() -> None:
     assert len(marks) == 1
     world.pods[1].ending = True
     before = world.plan()
-    assert [found["metadata"]["name"] for found in before.apply] == ["demo-addresses"]
-    assert not before.annotate_pods
+    assert [found["metadata"]["name"] for found in before.manifests_to_apply] == ["demo-addresses"]
+    assert not before.pod_annotations
     world.carry_out(before)
     after = world.plan()
-    assert sorted(after.annotate_pods) == ["demo-haproxy-a", "demo-haproxy-b"]
-    assert {name for marks in after.annotate_pods.values() for name in marks} == {"proofgate.dev/addresses"}
+    assert sorted(after.pod_annotations) == ["demo-haproxy-a", "demo-haproxy-b"]
+    assert {name for marks in after.pod_annotations.values() for name in marks} == {"proofgate.dev/addresses"}
 
 
 def test_a_paused_gateway_still_tells_haproxy_where_workers_are() -> None:
@@ -349,8 +349,10 @@ def test_a_paused_gateway_still_tells_haproxy_where_workers_are() -> None:
     world.world.manifest["spec"]["paused"] = True
     world.pods[1].ending = True
     plan = world.plan()
-    assert [found["metadata"]["name"] for found in plan.apply] == ["demo-addresses"]
-    assert not (plan.retire or plan.replace or plan.delete or plan.generate)
+    assert [found["metadata"]["name"] for found in plan.manifests_to_apply] == ["demo-addresses"]
+    assert not (
+        plan.pods_to_retire or plan.pods_to_replace or plan.objects_to_delete or plan.secrets_to_generate
+    )
     world.run(20)
     assert written(world).endswith(f"worker-1 {world.pods[1].address}\n")
     assert world.pods[1].ready(world.now)
@@ -390,12 +392,12 @@ async def test_the_agents_are_asked_and_their_silence_is_counted(told: list[Any]
     pods = [haproxy("a"), haproxy("b", "False")]
     try:
         assert await found.reports("team", "demo", pods) == {
-            "a": BalancerReport({"worker-0": ServerState("10.0.0.1", "up", 4)}, owners="ab")
+            "a": BalancerReport({"worker-0": ServerState("10.0.0.1", "up", 4)}, owner_map_digest="ab")
         }
         told[0] = None
         assert (await found.reports("team", "demo", pods))["a"] == BalancerReport(None, 0.0)
         now[0] += 61
-        assert (await found.reports("team", "demo", pods))["a"].given_up
+        assert (await found.reports("team", "demo", pods))["a"].has_timed_out
         told[0] = {"workers": []}
         assert (await found.reports("team", "demo", pods))["a"] == BalancerReport({})
         told[0] = {"workers": "many"}

@@ -1,7 +1,7 @@
 """Which namespaces kopf is told to follow."""
 
 from proofgate_operator.api import KIND
-from proofgate_operator.handlers.followed import FollowedNamespaces
+from proofgate_operator.handlers.followed_namespaces import FollowedNamespaces
 from proofgate_operator.kube.store import Store
 from tests.gateways import manifest
 

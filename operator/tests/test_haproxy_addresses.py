@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from proofgate.haproxy_sidecar.addresses import WorkerAddresses
 from proofgate.haproxy_sidecar.follower import SyncLoop
-from proofgate.haproxy_sidecar.names import NameResolver
+from proofgate.haproxy_sidecar.name_resolver import NameResolver
 from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
 
 from tests.agents import Agent, agent, weights_of

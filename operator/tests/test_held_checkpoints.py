@@ -18,11 +18,11 @@ from proofgate_operator.build.checkpoint import InvalidCheckpoint
 from proofgate_operator.build.gateway_secrets import ledger_secret
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.events import reportable_transitions
-from proofgate_operator.handlers.applied import ApplyHistory
+from proofgate_operator.handlers.apply_history import ApplyHistory
 from proofgate_operator.handlers.reconcile import ReconcileResult, reconcile
 from proofgate_operator.plan.decide import ReconcilePlan, decide
 from proofgate_operator.plan.held_checkpoints import CLAIMS_ANNOTATION, HOLD_INTERVAL_SECONDS
-from proofgate_operator.plan.observed import ObservedState, Ref
+from proofgate_operator.plan.observed_state import ObservedState, Ref
 from proofgate_operator.plan.reports import WorkerReport
 from proofgate_operator.workers.reports import WorkerReports
 from tests.fake_cluster import FakeCluster, Killed
@@ -208,7 +208,9 @@ def test_a_key_that_follows_rolls_the_workers_and_that_the_one_before_goes_rolls
 
     def digests(text: str) -> list[str]:
         ledger.world.children[Ref("Secret", "demo-ledger")] = ledger_secret(ledger.world.gateway, text, "")
-        sets = [manifest for manifest in ledger.plan().apply if manifest["kind"] == "StatefulSet"]
+        sets = [
+            manifest for manifest in ledger.plan().manifests_to_apply if manifest["kind"] == "StatefulSet"
+        ]
         return [
             one["spec"]["template"]["metadata"]["annotations"]["proofgate.dev/start-digest"] for one in sets
         ]
@@ -245,7 +247,7 @@ def test_the_last_of_a_worker_that_leaves_is_written_at_once_and_only_once() -> 
 def test_a_settled_gateway_stays_settled_while_it_is_written() -> None:
     ledger = Ledger()
     plan = ledger.plan((0, note()))
-    assert plan.newer_checkpoints and not plan.has_writes and not plan.apply
+    assert plan.newer_checkpoints and not plan.has_writes and not plan.manifests_to_apply
     assert plan.status.condition(ConditionType.PROGRESSING).reason != "Applying"
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from proofgate_operator.build.auditor import held_aggregate_entry
 from proofgate_operator.build.naming import KEEPING_PLAN_ANNOTATION
-from proofgate_operator.plan.observed import Ref
+from proofgate_operator.plan.observed_state import Ref
 from tests.retention import KEEPING, KEY, run, said
 from tests.test_keeping import Kept
 

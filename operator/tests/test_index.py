@@ -15,7 +15,7 @@ from proofgate_operator.build import readers
 from proofgate_operator.build.readers import InvalidReaders
 from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.audit_reports import UNREACHABLE_AUDITOR, IndexStatus
-from proofgate_operator.plan.observed import Ref
+from proofgate_operator.plan.observed_state import Ref
 from tests.auditing import AUDITOR, ROLLBACK, report
 from tests.gateways import secret
 from tests.test_auditor import WHOLE, Audited, made

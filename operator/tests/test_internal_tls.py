@@ -10,7 +10,7 @@ from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.build.haproxy import render_config
 from proofgate_operator.build.internal_tls import haproxy_endpoint
 from proofgate_operator.build.worker_config import worker_config
-from proofgate_operator.plan.observed import Ref, child_refs, referenced_secrets
+from proofgate_operator.plan.observed_state import Ref, child_refs, referenced_secrets
 from tests.gateways import DEFAULTS, gateway, secret
 from tests.hop_world import CERTIFICATES, HopWorld
 from tests.internal_certificates import user_certificates
@@ -168,7 +168,7 @@ def test_certificates_are_renewed_in_time_and_no_pod_is_replaced_for_it() -> Non
     after = content(made)
     assert after["worker.crt"] != before["worker.crt"] and after["ca.crt"] == before["ca.crt"]
     renewing = made.plan()
-    assert {name.rsplit("-", 1)[0] for name in renewing.annotate_pods} == {"demo-worker", "demo-haproxy"}, (
+    assert {name.rsplit("-", 1)[0] for name in renewing.pod_annotations} == {"demo-worker", "demo-haproxy"}, (
         "the kubelet renews the files at once"
     )
     made.reconcile()

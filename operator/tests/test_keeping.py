@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge_conditions
 from proofgate_operator.build import retention
 from proofgate_operator.build.auditor import held_aggregate_entry
-from proofgate_operator.build.ledger_key import LedgerKey, SignerKey, SigningKey
+from proofgate_operator.build.ledger_key import ExternalSigningKey, LedgerKey, SigningKey
 from proofgate_operator.build.naming import KEEPING_PLAN_ANNOTATION
 from proofgate_operator.events import reportable_transitions
-from proofgate_operator.plan import keeping_runs
+from proofgate_operator.plan import retention_runs
 from proofgate_operator.plan.decide import ReconcilePlan, decide
-from proofgate_operator.plan.observed import ObservedState, Ref, is_retention_run, ref_of
+from proofgate_operator.plan.observed_state import ObservedState, Ref, is_retention_run, ref_of
 from tests.auditing import AUDITOR
 from tests.auditing import KEY as AUDITORS_KEY
 from tests.auditing import key_secret as auditors_secret
@@ -281,10 +281,10 @@ def test_last_words_that_are_no_report_are_a_failure_and_teach_nothing(words: st
     )
 )
 def test_whatever_a_container_says_it_is_a_run_that_ended(words: str) -> None:
-    [found] = keeping_runs.finished_runs([run(words)], KEY.name) or [None]
+    [found] = retention_runs.finished_runs([run(words)], KEY.name) or [None]
     if found is not None:
         assert len(found.message) <= 512
-        assert found.known_holds is None or found.known_holds >= 0
+        assert found.known_hold_count is None or found.known_hold_count >= 0
 
 
 def test_the_clock_of_a_node_hides_no_later_run() -> None:
@@ -296,7 +296,7 @@ def test_the_clock_of_a_node_hides_no_later_run() -> None:
 
 
 def test_messages_bear_no_control_characters() -> None:
-    [found] = keeping_runs.finished_runs([said(message="a\x1b[31m\nb")], KEY.name)
+    [found] = retention_runs.finished_runs([said(message="a\x1b[31m\nb")], KEY.name)
     assert found.message == "a [31m b"
 
 
@@ -427,9 +427,9 @@ def test_nothing_is_removed_before_the_auditor_knows_whose_tombstones_hold() -> 
 def test_the_first_reconcile_of_a_gateway_with_both_lets_the_retention_job_wait() -> None:
     world = World(keeping=KEEPING, auditor=AUDITOR)
     world.secrets |= {"retention-key": key_secret(), "auditor-key": auditors_secret()}
-    while not any(ref_of(found) == JOB for found in world.plan().apply):
+    while not any(ref_of(found) == JOB for found in world.plan().manifests_to_apply):
         world.carry_out(world.plan())
-    [job] = [found for found in world.plan().apply if ref_of(found) == JOB]
+    [job] = [found for found in world.plan().manifests_to_apply if ref_of(found) == JOB]
     assert job["spec"]["suspend"] is True
 
 
@@ -480,7 +480,7 @@ OTHER = SigningKey("keeping.example.com/other", b"\x0b" * 32)
         (SigningKey("keeping.example.com/x", bytes(32)), {}, "SecretInvalid", "the ledger's own key"),
         (SigningKey(f"k.example.com/{'x' * 500}", b"\x0c" * 32), {}, "SecretInvalid", "1 to 256 characters"),
         (
-            SignerKey(KEY.name, KEY.public, socket="/run/signer/socket"),
+            ExternalSigningKey(KEY.name, KEY.public, socket="/run/signer/socket"),
             {},
             "SecretInvalid",
             "a process that holds the key",

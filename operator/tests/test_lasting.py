@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from proofgate_operator.plan.balancers import served_seconds
-from proofgate_operator.plan.lasting import PodFirstSeenTimes
+from proofgate_operator.plan.pod_durations import PodFirstSeenTimes
 from proofgate_operator.plan.rfc3339 import time_of
 from proofgate_operator.plan.shards import STUCK_SECONDS, Shard
 from tests.moving_world import MovingWorld, Pod

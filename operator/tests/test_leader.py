@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from proofgate_operator.kube import lease
-from proofgate_operator.kube.errors import ApiError, Fenced
+from proofgate_operator.kube.errors import ApiError, ClientFenced
 from proofgate_operator.kube.lease import Election, LeadershipLost
 from tests.api_emulator import Emulator
 from tests.fake_cluster import FakeCluster
@@ -48,9 +48,9 @@ async def test_a_lease_that_is_renewed_is_never_taken(world: World) -> None:
     first, second = world.replica("a"), world.replica("b")
     await first.acquire()
     for _ in range(30):
-        assert not await second.attempt()
+        assert not await second.try_acquire_or_renew()
         world.now += 5
-        assert await first.attempt()
+        assert await first.try_acquire_or_renew()
 
 
 async def test_a_dead_holder_is_followed_after_a_whole_duration_that_the_successor_saw(world: World) -> None:
@@ -66,9 +66,9 @@ async def test_a_dead_holder_is_followed_after_a_whole_duration_that_the_success
 async def test_a_lease_that_was_given_back_is_taken_at_once(world: World) -> None:
     first, second = world.replica("a"), world.replica("b")
     await first.acquire()
-    assert not await second.attempt()
+    assert not await second.try_acquire_or_renew()
     await first.release()
-    assert await second.attempt()
+    assert await second.try_acquire_or_renew()
 
 
 async def test_of_two_replicas_that_ask_together_one_acts(world: World) -> None:
@@ -87,7 +87,7 @@ async def test_of_two_replicas_that_ask_together_one_acts(world: World) -> None:
         except ApiError as error:
             assert error.status == 409
     assert took == ["b"]
-    assert not await third.attempt()
+    assert not await third.try_acquire_or_renew()
 
 
 async def test_a_holder_that_cannot_renew_gives_up_before_anybody_may_follow(world: World) -> None:
@@ -96,8 +96,8 @@ async def test_a_holder_that_cannot_renew_gives_up_before_anybody_may_follow(wor
     begun = world.now
     world.cluster.faults = [ApiError(500, "InternalError", "") for _ in range(100)]
     with pytest.raises(LeadershipLost):
-        await first.hold()
-    assert world.now - begun <= first.renew + first.retry < first.duration
+        await first.renew_until_lost()
+    assert world.now - begun <= first.renew_deadline + first.retry_period < first.duration
 
 
 async def test_a_holder_whose_lease_somebody_took_stops(world: World) -> None:
@@ -105,15 +105,15 @@ async def test_a_holder_whose_lease_somebody_took_stops(world: World) -> None:
     await first.acquire()
     world.cluster.find("Lease", "operator", "system")["spec"]["holderIdentity"] = "b"
     with pytest.raises(LeadershipLost, match="another holder has"):
-        await first.hold()
+        await first.renew_until_lost()
 
 
 async def test_a_lease_that_was_touched_but_not_taken_is_kept(world: World) -> None:
     first = world.replica("a")
     await first.acquire()
     world.cluster.find("Lease", "operator", "system")["metadata"]["labels"] = {"touched": "yes"}
-    assert await first.attempt()
-    assert await first.attempt()
+    assert await first.try_acquire_or_renew()
+    assert await first.try_acquire_or_renew()
     assert world.spec["holderIdentity"] == "a"
 
 
@@ -121,14 +121,14 @@ async def test_a_lease_that_somebody_deleted_is_made_again(world: World) -> None
     first = world.replica("a")
     await first.acquire()
     world.cluster.remove("Lease", "operator", "system")
-    await first.attempt()
-    assert await first.attempt()
+    await first.try_acquire_or_renew()
+    assert await first.try_acquire_or_renew()
     assert world.spec["holderIdentity"] == "a"
 
 
 async def test_a_replica_that_lost_makes_no_request_any_more(world: World) -> None:
     world.cluster.fence()
-    with pytest.raises(Fenced):
+    with pytest.raises(ClientFenced):
         await world.cluster.get("Service", "team", "demo")
     assert world.cluster.requests == []
 
@@ -136,7 +136,7 @@ async def test_a_replica_that_lost_makes_no_request_any_more(world: World) -> No
 async def test_giving_back_what_is_not_held_changes_nothing(world: World) -> None:
     first, second = world.replica("a"), world.replica("b")
     await first.acquire()
-    await second.attempt()
+    await second.try_acquire_or_renew()
     await second.release()
     assert world.spec["holderIdentity"] == "a"
 

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofgate_operator.build.ledger_key import InvalidSigningKey, SignerKey, SigningKey, read
+from proofgate_operator.build.ledger_key import ExternalSigningKey, InvalidSigningKey, SigningKey, read
 
 KEY = SigningKey("proofgate.dev/team/demo", bytes(range(32)))
 PUBLIC = Ed25519PrivateKey.from_private_bytes(bytes(range(32))).public_key().public_bytes_raw()
@@ -51,7 +51,7 @@ def test_a_key_that_follows_another_is_read_with_the_public_halves_of_those_befo
 
 def test_a_key_that_another_process_holds_is_read_by_its_public_half_alone() -> None:
     key = read(f"SIGNER {KEY.verifying_text} /run/signer/a socket\n")
-    assert key == SignerKey(KEY.name, PUBLIC, socket="/run/signer/a socket")
+    assert key == ExternalSigningKey(KEY.name, PUBLIC, socket="/run/signer/a socket")
     assert key.verifying_text == KEY.verifying_text and read(key.signing_text) == key
     former = SigningKey("proofgate.dev/team/demo", bytes(32))
     statement = f"proofgate.dev/key-succession@v1\nold {former.verifying_text}\nnew {key.verifying_text}\n"
@@ -92,7 +92,7 @@ def test_a_key_does_not_show_its_seed() -> None:
         (SigningKey("n" * 257, bytes(32)).signing_text, "1 to 256 characters"),
         (SigningKey("two words", bytes(32)).signing_text, "without spaces"),
         (SigningKey("turned\u202eround", bytes(32)).signing_text, "all printable"),
-        (SignerKey("n" * 257, PUBLIC, socket="/run/signer").signing_text, "1 to 256 characters"),
+        (ExternalSigningKey("n" * 257, PUBLIC, socket="/run/signer").signing_text, "1 to 256 characters"),
     ],
 )
 def test_what_is_no_signing_key_is_refused(text: str, complaint: str) -> None:

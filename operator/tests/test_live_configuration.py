@@ -28,7 +28,7 @@ def running() -> World:
 
 
 def renewed(plan: ReconcilePlan) -> tuple[str, ...]:
-    return tuple(plan.annotate_pods)
+    return tuple(plan.pod_annotations)
 
 
 def pod_of_haproxy() -> dict[str, Any]:
@@ -49,7 +49,7 @@ def test_a_new_pod_is_marked_with_the_configuration_once() -> None:
     world = World().settle()
     world.pods = [pod(0), pod(1)]
     plan = world.plan()
-    assert (plan.apply, renewed(plan)) == ((), ("demo-worker-0", "demo-worker-1"))
+    assert (plan.manifests_to_apply, renewed(plan)) == ((), ("demo-worker-0", "demo-worker-1"))
     world.carry_out(plan)
     assert not world.plan().has_writes
 
@@ -74,9 +74,9 @@ def test_what_workers_take_on_while_they_run_rolls_none_of_them(
     template = copy.deepcopy(world.child("StatefulSet", "demo-worker"))
     world.manifest["spec"].update(changes)
     plan = world.plan()
-    assert "StatefulSet" not in kinds(plan.apply)
-    assert not written or kinds(plan.apply) == written
-    assert plan.annotate_pods == {}, "the kubelet is called when there is something new to fetch"
+    assert "StatefulSet" not in kinds(plan.manifests_to_apply)
+    assert not written or kinds(plan.manifests_to_apply) == written
+    assert plan.pod_annotations == {}, "the kubelet is called when there is something new to fetch"
     world.carry_out(plan)
     assert renewed(world.plan()) == ("demo-worker-0", "demo-worker-1")
     world.settle()
@@ -97,7 +97,7 @@ def test_what_workers_take_on_while_they_run_rolls_none_of_them(
 def test_what_workers_read_only_at_their_start_rolls_them(changes: dict[str, Any]) -> None:
     world = running()
     world.manifest["spec"].update(changes)
-    assert "StatefulSet" in kinds(world.plan().apply)
+    assert "StatefulSet" in kinds(world.plan().manifests_to_apply)
 
 
 def test_a_rotated_tenant_key_replaces_nobody_and_is_fetched_by_workers_and_haproxy() -> None:
@@ -106,8 +106,8 @@ def test_a_rotated_tenant_key_replaces_nobody_and_is_fetched_by_workers_and_hapr
     world.settle()
     world.secrets["acme-keys"] = secret("acme-keys", first="sk-test-acme-new-key-0123456789")
     plan = world.plan()
-    assert kinds(plan.apply) == {"Secret"}
-    assert plan.annotate_pods == {}, "the kubelet is called when there is something new to fetch"
+    assert kinds(plan.manifests_to_apply) == {"Secret"}
+    assert plan.pod_annotations == {}, "the kubelet is called when there is something new to fetch"
     world.carry_out(plan)
     assert renewed(world.plan()) == ("demo-worker-0", "demo-worker-1", "demo-haproxy-0")
     world.settle()
@@ -119,7 +119,7 @@ def test_a_placement_replaces_nobody_and_is_fetched_by_haproxy_alone() -> None:
     world.settle()
     world.manifest["spec"]["tenants"][0]["placement"] = 1
     plan = world.plan()
-    assert kinds(plan.apply) == {"Secret"}
+    assert kinds(plan.manifests_to_apply) == {"Secret"}
     world.carry_out(plan)
     assert renewed(world.plan()) == ("demo-haproxy-0",)
 
@@ -132,7 +132,7 @@ def test_a_renewed_certificate_replaces_nobody_and_is_fetched_by_haproxy_alone()
     world.settle()
     world.secrets["demo-tls"] = tls_secret("second")
     plan = world.plan()
-    assert (plan.apply, renewed(plan)) == ((), ("demo-haproxy-0",))
+    assert (plan.manifests_to_apply, renewed(plan)) == ((), ("demo-haproxy-0",))
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_certificate_that_is_missing_is_a_condition_and_changes_nothing(
     world.manifest["spec"]["loadBalancer"] = {"tls": {"certificateSecretRef": {"name": "demo-tls"}}}
     world.secrets["demo-tls"] = found
     plan = world.plan()
-    assert not kinds(plan.apply) & {"Secret", "StatefulSet"}
+    assert not kinds(plan.manifests_to_apply) & {"Secret", "StatefulSet"}
     status, said, message = world.condition(ConditionType.RESOLVED_REFS)
     assert (status, said) == ("False", reason)
     assert "demo-tls" in message
@@ -194,7 +194,7 @@ def test_a_key_that_will_expire_replaces_nobody() -> None:
     world = running()
     world.manifest["spec"]["tenants"][0]["apiKeys"][0]["notAfter"] = "2030-01-01T00:00:00Z"
     plan = world.plan()
-    assert kinds(plan.apply) == {"Secret"}
+    assert kinds(plan.manifests_to_apply) == {"Secret"}
     world.carry_out(plan)
     assert renewed(world.plan()) == ("demo-worker-0", "demo-worker-1")
 
@@ -203,7 +203,7 @@ def test_a_rotated_provider_key_is_only_fetched() -> None:
     world = running()
     world.secrets["openai"] = secret("openai", api_key="sk-upstream-rotated-0123")
     plan = world.plan()
-    assert (plan.apply, renewed(plan)) == ((), ("demo-worker-0", "demo-worker-1"))
+    assert (plan.manifests_to_apply, renewed(plan)) == ((), ("demo-worker-0", "demo-worker-1"))
 
 
 def test_a_pod_that_leaves_and_a_bad_configuration_are_not_marked() -> None:
@@ -212,4 +212,4 @@ def test_a_pod_that_leaves_and_a_bad_configuration_are_not_marked() -> None:
     world.secrets["openai"] = secret("openai", api_key="sk-upstream-rotated-0123")
     assert renewed(world.plan()) == ("demo-worker-1",)
     world.secrets["acme-keys"] = None
-    assert world.plan().annotate_pods == {}
+    assert world.plan().pod_annotations == {}

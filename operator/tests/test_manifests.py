@@ -22,10 +22,10 @@ from proofgate_operator.build import haproxy, services
 from proofgate_operator.build.haproxy import deployment, render_config
 from proofgate_operator.build.owners import WorkerShares
 from proofgate_operator.build.worker_config import worker_config
-from proofgate_operator.plan.configuration import Configuration, Digests
+from proofgate_operator.plan.configuration import Configuration, ConfigurationDigests
 from proofgate_operator.plan.decide import desired_manifests
 from proofgate_operator.plan.haproxy_sidecar import desired_haproxy_state
-from proofgate_operator.plan.observed import ObservedState
+from proofgate_operator.plan.observed_state import ObservedState
 from proofgate_operator.plan.tenants import read_tenant_keys
 from tests.auditing import AUDITOR, WITNESSED
 from tests.auditing import KEY as AUDITORS_KEY
@@ -44,7 +44,7 @@ def manifests(
     subject = gateway(**changes)
     tenants = read_tenant_keys(subject, user_secrets(), {})
     assert not tenants.faults
-    digests = Digests(
+    digests = ConfigurationDigests(
         *("digest-of-start", "digest-of-config", "digest-of-haproxy", "digest-of-certificate"),
         "digest-of-auditor",
     )

@@ -12,9 +12,9 @@ import pytest
 from proofgate_operator.api.tenant import TENANT_KIND
 from proofgate_operator.build.gateway_secrets import KEY_SOURCES
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.kube.holds import FailedReads
-from proofgate_operator.kube.reads import Read, ReadFailed, ReadOutcome
-from proofgate_operator.plan.unread import GRACE_SECONDS
+from proofgate_operator.kube.failed_reads import FailedReads
+from proofgate_operator.kube.reads import ReadFailed, ReadOutcome, ReadRequest
+from proofgate_operator.plan.unreadable_resources import GRACE_SECONDS
 from tests import test_attached_tenants as attached
 from tests.gateways import ACME_KEY, ACME_OTHER_KEY, GLOBEX_KEY, secret
 from tests.test_attached_tenants import TEN, digest_of, key_of, secret_of
@@ -36,7 +36,7 @@ BLINKS = {
 }
 ALL_BUT_T3 = {digest_of(name) for name in TEN if name != "t3"}
 EVERY = ALL_BUT_T3 | {digest_of("t3")}
-T3 = Read("get", "Secret", "team-t3", "t3-keys")
+T3 = ReadRequest("get", "Secret", "team-t3", "t3-keys")
 
 
 class World(attached.World):
@@ -57,7 +57,7 @@ class World(attached.World):
         self.wall.now += seconds
         self.settle()
 
-    def blink(self, error: ApiError, *reads: Read) -> None:
+    def blink(self, error: ApiError, *reads: ReadRequest) -> None:
         """Have reads come to nothing until `heal`."""
         self.cluster.blink = lambda read: error if read in reads else None
 
@@ -170,7 +170,7 @@ def test_a_key_that_is_rotated_while_nobody_may_look_is_let_in_once_somebody_may
 def test_what_is_seen_to_be_taken_away_goes_at_once_although_its_secret_cannot_be_read(
     world: World, way: str
 ) -> None:
-    world.blink(FORBIDDEN, T3, Read("get", "Secret", "team-t3", "others"))
+    world.blink(FORBIDDEN, T3, ReadRequest("get", "Secret", "team-t3", "others"))
     world.touch("t3")
     world.settle()
     assert digest_of("t3") in world.held()
@@ -270,7 +270,7 @@ def test_an_api_server_that_does_not_answer_for_a_kind_is_told_and_shuts_nobody_
     home = "team" if kind == "StatefulSet" else "team-t3"
     ill = ApiError(500, "InternalError", "")
     world.cluster.store.mark_unavailable(
-        kind, home, ReadFailed(Read("list", kind, home), ReadOutcome.UNAVAILABLE, ill)
+        kind, home, ReadFailed(ReadRequest("list", kind, home), ReadOutcome.UNAVAILABLE, ill)
     )
     world.settle()
     world.later(2 * GRACE_SECONDS)
@@ -345,7 +345,7 @@ def test_a_namespace_that_nobody_may_list_for_long_is_shut_out_whole_and_comes_b
 
 
 SELECTED = {"namespaces": {"from": "Selector", "selector": {"matchLabels": {"llm": "yes"}}}}
-LABELS = Read("list", "Namespace", None)
+LABELS = ReadRequest("list", "Namespace", None)
 
 
 @pytest.fixture
@@ -395,8 +395,8 @@ def test_a_selector_that_changes_while_labels_cannot_be_read_holds_nobody(select
     assert selecting.held() == {}
 
 
-ACME = Read("get", "Secret", "team", "acme-keys")
-PROVIDER = Read("get", "Secret", "team", "openai")
+ACME = ReadRequest("get", "Secret", "team", "acme-keys")
+PROVIDER = ReadRequest("get", "Secret", "team", "openai")
 OWN = {sha256(key) for key in (ACME_KEY, ACME_OTHER_KEY, GLOBEX_KEY)}
 GLOBEX = sha256(GLOBEX_KEY)
 
@@ -510,7 +510,7 @@ def test_an_object_of_its_own_that_nobody_may_look_at_stops_the_gateway_where_it
     world = World(loadBalancer={"replicas": 1})
     world.settle()
     before = world.cluster.owned()
-    world.blink(BLINKS[blink], Read("get", kind, "team", name))
+    world.blink(BLINKS[blink], ReadRequest("get", kind, "team", name))
     world.cluster.find("GovernanceGateway", "demo")["spec"]["timeouts"] = {"drainSeconds": 31}
     world.resync()
     for _ in range(3):

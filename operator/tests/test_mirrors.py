@@ -4,8 +4,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from proofgate.mirror.places import parse
 from proofgate.mirror.s3 import BucketTarget
+from proofgate.mirror.target_address import parse
 from pydantic import ValidationError
 
 from proofgate_operator.api.gateway import Gateway

@@ -6,7 +6,7 @@ from proofgate_operator.build import auditor, haproxy, networkpolicy, statefulse
 from proofgate_operator.build.monitoring import pod_monitors
 from proofgate_operator.build.naming import Defaults, Manifest, names
 from proofgate_operator.build.worker_config import ADMIN_PORT
-from proofgate_operator.plan.observed import Ref
+from proofgate_operator.plan.observed_state import Ref
 from tests.auditing import AUDITOR
 from tests.gateways import manifest
 from tests.world import World

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from proofgate_operator import metrics
-from proofgate_operator.handlers.readers import SecretReferences
 from proofgate_operator.handlers.requeue import Requeues
+from proofgate_operator.handlers.secret_references import SecretReferences
 from proofgate_operator.handlers.watches import SELECTORS, Watches
 from proofgate_operator.kube import informer, multiplex
 from proofgate_operator.kube.client import Client

@@ -13,7 +13,7 @@ from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import networkpolicy
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.plan.api_keys import entry
-from proofgate_operator.plan.observed import Ref
+from proofgate_operator.plan.observed_state import Ref
 from tests.auditing import AUDITOR, KEY, ORIGIN, report
 from tests.certificates import write_certificate
 from tests.gateways import DEFAULTS, manifest, secret
@@ -211,7 +211,7 @@ def test_the_operator_makes_a_key_for_exports_once() -> None:
     of.world.settle()
     assert (of.world.children[GENERATED], pod(of)) == (live, before)
     del of.world.children[GENERATED]
-    assert of.plan().generate == ("demo-export-key",)
+    assert of.plan().secrets_to_generate == ("demo-export-key",)
 
 
 def test_without_exportkey_the_generated_key_signs_nothing_and_stays_for_earlier_exports() -> None:

@@ -7,10 +7,10 @@ from aiohttp import ClientSession
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType, merge_conditions
 from proofgate_operator.events import condition_event, reportable_transitions
-from proofgate_operator.handlers import probe
+from proofgate_operator.handlers import health_server
 from proofgate_operator.handlers.heartbeat import Heartbeat
-from proofgate_operator.handlers.readers import SecretReferences
 from proofgate_operator.handlers.requeue import Requeues
+from proofgate_operator.handlers.secret_references import SecretReferences
 from proofgate_operator.settings import InvalidSettings, read_settings
 from tests.gateways import gateway
 
@@ -151,7 +151,7 @@ def test_health_is_served_on_the_kinds_of_addresses_that_the_pod_has(addresses: 
 
 
 async def test_the_probe_of_a_pod_with_ipv6_is_answered_by_both_kinds_of_address() -> None:
-    runner = await probe.serve("::", 0, Heartbeat())
+    runner = await health_server.serve("::", 0, Heartbeat())
     try:
         port = runner.addresses[0][1]
         async with ClientSession() as session:

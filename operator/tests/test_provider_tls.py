@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from proofgate.trial import require_usable
+from proofgate.preflight import require_usable
 
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.build import worker_config
@@ -105,4 +105,4 @@ def test_certificates_that_can_be_used_are_no_condition_and_a_renewed_one_rolls_
     assert world.condition(ConditionType.RESOLVED_REFS)[0] == "True"
     world.secrets |= secrets_of(pem, tls_crt=pem["other"], tls_key=pem["other.key"])
     plan = world.plan()
-    assert not {manifest["kind"] for manifest in plan.apply} & {"StatefulSet", "ConfigMap"}
+    assert not {manifest["kind"] for manifest in plan.manifests_to_apply} & {"StatefulSet", "ConfigMap"}

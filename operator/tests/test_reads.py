@@ -8,16 +8,16 @@ from aiohttp import ClientError
 
 from proofgate_operator.handlers.watches import SELECTORS
 from proofgate_operator.kube.errors import ApiError, parse_response
-from proofgate_operator.kube.holds import FailedReads
-from proofgate_operator.kube.reads import Read, ReadFailed, ReadOutcome, outcome_of
+from proofgate_operator.kube.failed_reads import FailedReads
+from proofgate_operator.kube.reads import ReadFailed, ReadOutcome, ReadRequest, outcome_of
 from proofgate_operator.kube.resources import RESOURCES
-from proofgate_operator.plan.unread import GRACE_SECONDS, UnreadableReason
+from proofgate_operator.plan.unreadable_resources import GRACE_SECONDS, UnreadableReason
 from tests.api_emulator import Emulator
 from tests.fake_cluster import FakeCluster
 from tests.gateways import secret
 
-GET = Read("get", "Secret", "team", "keys")
-LIST = Read("list", "Secret", "team")
+GET = ReadRequest("get", "Secret", "team", "keys")
+LIST = ReadRequest("list", "Secret", "team")
 ACCOUNT = "system:serviceaccount:ops:proofgate"
 FORBIDDEN = ApiError(
     403, "Forbidden", f'secrets "keys" is forbidden: User "{ACCOUNT}" cannot get resource "secrets"'
@@ -41,16 +41,18 @@ ANSWERS = {
 }
 
 
-@pytest.mark.parametrize("read", [GET, LIST, Read("watch", "Secret", None)], ids=["get", "list", "watch"])
+@pytest.mark.parametrize(
+    "read", [GET, LIST, ReadRequest("watch", "Secret", None)], ids=["get", "list", "watch"]
+)
 @pytest.mark.parametrize("answer", ANSWERS)
-def test_no_answer_but_one_says_that_an_object_is_gone(read: Read, answer: str) -> None:
+def test_no_answer_but_one_says_that_an_object_is_gone(read: ReadRequest, answer: str) -> None:
     error, outcome = ANSWERS[answer]
     assert outcome_of(read, error) is outcome
 
 
 def test_an_object_is_gone_where_the_api_server_names_it() -> None:
     gone = ApiError(404, "NotFound", 'secrets "keys" not found', subject="keys")
-    assert outcome_of(GET, gone) is ReadOutcome.GONE
+    assert outcome_of(GET, gone) is ReadOutcome.NOT_FOUND
     assert outcome_of(LIST, gone) is ReadOutcome.MAY_NOT_LOOK
 
 
@@ -59,7 +61,7 @@ def test_an_object_is_gone_where_the_api_server_names_it() -> None:
 async def test_a_read_of_any_kind_that_is_no_look_finds_nothing_absent(kind: str, answer: str) -> None:
     cluster, (error, outcome) = FakeCluster(), ANSWERS[answer]
 
-    def refuse(_: Read) -> None:
+    def refuse(_: ReadRequest) -> None:
         raise error
 
     cluster.blink = refuse
@@ -77,7 +79,7 @@ async def test_over_http_what_is_gone_what_is_refused_and_what_is_not_known_are_
     cluster.put(secret("keys", first="sk-test-0123456789abcdef"))
     async with Emulator(cluster).serve() as client:
         assert (await client.read("Secret", "team", "keys")).outcome is ReadOutcome.FOUND
-        assert (await client.read("Secret", "team", "none")).outcome is ReadOutcome.GONE
+        assert (await client.read("Secret", "team", "none")).outcome is ReadOutcome.NOT_FOUND
         assert await client.get("Secret", "team", "none") is None
         for error, outcome in ANSWERS.values():
             if isinstance(error, ApiError):
@@ -103,7 +105,7 @@ def test_the_name_of_what_is_missing_is_read_from_the_answer() -> None:
     body = {"kind": "Status", "reason": "NotFound", "details": {"name": "keys", "kind": "secrets"}}
     with pytest.raises(ApiError) as raised:
         parse_response(404, json.dumps(body).encode())
-    assert outcome_of(GET, raised.value) is ReadOutcome.GONE
+    assert outcome_of(GET, raised.value) is ReadOutcome.NOT_FOUND
 
 
 class Clock:

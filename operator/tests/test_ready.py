@@ -11,7 +11,7 @@ import pytest
 
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.plan.decide import decide
-from proofgate_operator.plan.observed import ObservedState, Ref
+from proofgate_operator.plan.observed_state import ObservedState, Ref
 from proofgate_operator.plan.pods import pod_trouble
 from proofgate_operator.plan.shards import Shard
 from tests.certificates import write_certificate
@@ -369,7 +369,7 @@ def test_a_range_that_is_none_is_told_and_no_haproxy_begins_without_it(
     found = decide(world.gateway, seen, DEFAULTS)
     condition = found.status.condition(ConditionType.CONFIG_VALID)
     assert condition.reason == "SpecInvalid" and f"spec.loadBalancer.{field}" in condition.message
-    assert "Deployment" not in {made["kind"] for made in found.apply}
+    assert "Deployment" not in {made["kind"] for made in found.manifests_to_apply}
 
 
 def test_a_range_with_bits_of_a_host_is_one_as_kubernetes_takes_it() -> None:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from proofgate_operator.api.conditions import ConditionStatus, ConditionType
 from proofgate_operator.plan.decide import ReconcilePlan
 from proofgate_operator.plan.drift import contains, manifest_digest
-from proofgate_operator.plan.observed import ObservedState, Ref, ref_of
+from proofgate_operator.plan.observed_state import ObservedState, Ref, ref_of
 from tests.moving_world import DRAIN_SECONDS, MovingWorld
 
 
@@ -137,7 +137,7 @@ def test_a_roll_begins_when_a_worker_that_was_scaled_away_is_gone() -> None:
         world.run(1)
     while world.asked == 3:
         world.tick()
-        if world.plan().apply:
+        if world.plan().manifests_to_apply:
             # The reconcile that takes the worker away brings the new image as well.
             world.use_image("worker:next")
         world.reconcile()
@@ -189,11 +189,11 @@ def test_a_set_that_its_controller_rolled_is_patched_before_it_is_applied() -> N
     world = MovingWorld(2)
     live = world.world.child("StatefulSet", "demo-worker")
     live["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
-    [(ref, patch)] = world.plan().patch.items()
+    [(ref, patch)] = world.plan().merge_patches.items()
     assert (ref.kind, ref.name) == ("StatefulSet", "demo-worker")
     assert patch == {"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}}
     live["spec"]["updateStrategy"] = {"type": "OnDelete"}
-    assert world.plan().patch == {}
+    assert world.plan().merge_patches == {}
 
 
 class Disputed(MovingWorld):
@@ -208,7 +208,10 @@ class Disputed(MovingWorld):
 
     def reconcile(self, writes: int | None = None) -> ReconcilePlan:
         plan = super().reconcile(writes)
-        self.tried = {**self.tried, **{ref_of(found): manifest_digest(found) for found in plan.apply}}
+        self.tried = {
+            **self.tried,
+            **{ref_of(found): manifest_digest(found) for found in plan.manifests_to_apply},
+        }
         if self.disputed:
             self.world.child("StatefulSet", "demo-worker")["spec"]["revisionHistoryLimit"] = 10
         return plan

@@ -13,7 +13,12 @@ import pytest
 from proofgate.config.settings import Settings
 from proofgate.index.oidc_settings import OidcFile
 from proofgate_schema import egress, fields, policy, prices, urls
-from proofgate_schema.annotations import KUBERNETES, WORKER_ONLY, Kubernetes, WorkerOnly
+from proofgate_schema.annotations import (
+    KUBERNETES_KEYWORD,
+    WORKER_ONLY_KEYWORD,
+    KubernetesOverride,
+    WorkerOnlyField,
+)
 from proofgate_schema.section import Section
 from pydantic import BaseModel, ValidationError
 
@@ -186,7 +191,7 @@ def kinds() -> dict[str, dict[str, Any]]:
     found = {}
     modules = (egress, fields, policy, prices, urls)
     for name, kind in (found for module in modules for found in vars(module).items()):
-        own = [one for one in getattr(kind, "__metadata__", ()) if isinstance(one, Kubernetes)]
+        own = [one for one in getattr(kind, "__metadata__", ()) if isinstance(one, KubernetesOverride)]
         if own:
             found[name] = {keyword: value for one in own for keyword, value in one.keywords.items()}
     return found
@@ -194,8 +199,8 @@ def kinds() -> dict[str, dict[str, Any]]:
 
 def differences(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """What a manifest says of a node and of those below it that are in no section of their own."""
-    if KUBERNETES in node:
-        yield node[KUBERNETES]
+    if KUBERNETES_KEYWORD in node:
+        yield node[KUBERNETES_KEYWORD]
     for below in (node.get("items"), node.get("additionalProperties"), *node.get("anyOf", ())):
         if isinstance(below, dict):
             yield from differences(below)
@@ -207,7 +212,7 @@ def test_every_difference_between_file_and_manifest_is_on_the_list() -> None:
     of_workers = set()
     for section in shared():
         for name, node in section.model_json_schema(by_alias=True)["properties"].items():
-            if WORKER_ONLY in node:
+            if WORKER_ONLY_KEYWORD in node:
                 of_workers.add(f"{section.__name__}.{name}")
             for found in differences(node):
                 if found not in of_kinds.values():
@@ -220,7 +225,9 @@ def test_every_difference_between_file_and_manifest_is_on_the_list() -> None:
 def test_every_difference_has_a_reason() -> None:
     for section in shared():
         for field in section.model_fields.values():
-            reasons = [one.reason for one in field.metadata if isinstance(one, Kubernetes | WorkerOnly)]
+            reasons = [
+                one.reason for one in field.metadata if isinstance(one, KubernetesOverride | WorkerOnlyField)
+            ]
             assert all(reasons), f"{section.__name__}.{field.alias}"
 
 
@@ -234,7 +241,7 @@ def test_the_crd_has_every_shared_field_but_those_of_workers_alone() -> None:
         "description": "",
     }
     text = json.dumps(spec_schema())
-    assert KUBERNETES not in text and WORKER_ONLY not in text
+    assert KUBERNETES_KEYWORD not in text and WORKER_ONLY_KEYWORD not in text
 
 
 def test_every_bound_of_a_manifest_lies_within_the_files() -> None:
@@ -244,7 +251,7 @@ def test_every_bound_of_a_manifest_lies_within_the_files() -> None:
         properties = section.model_json_schema(by_alias=True)["properties"]
         for name, node in properties.items():
             for option in node.get("anyOf", [node]):
-                own = option.get(KUBERNETES, {})
+                own = option.get(KUBERNETES_KEYWORD, {})
                 assert own.get("minimum", option.get("minimum", 0)) >= option.get("minimum", 0), name
                 if "maximum" in own:
                     assert own["maximum"] <= option["maximum"], name

@@ -12,7 +12,7 @@ import yaml
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.shred_keys import shred_keys_entry
-from proofgate_operator.plan.observed import ObservedState, Ref, TenantShards
+from proofgate_operator.plan.observed_state import ObservedState, Ref, TenantShards
 from proofgate_operator.plan.shred_keys import read_shred_keys
 from tests.fake_cluster import FakeCluster, Killed
 from tests.gateways import NAMESPACE, SPEC, manifest, secret
@@ -164,7 +164,7 @@ def test_a_secret_that_is_full_takes_no_more_and_the_rest_is_told() -> None:
     longest = [{**SPEC["tenants"][0], "name": f"{'n' * 60}{number:03}"} for number in range(128)]
     own = read_shred_keys(Gateway.from_manifest(manifest(**MADE, tenants=longest)), seen)
     assert own.to_make == tuple(tenant["name"] for tenant in longest)
-    assert (own.left_out, own.capacity_problems) == ((), ())
+    assert (own.omitted_tenants, own.capacity_problems) == ((), ())
 
 
 def test_one_namespace_takes_no_more_than_its_share_also_with_tenants_that_are_gone() -> None:
@@ -233,7 +233,7 @@ def test_a_tenant_without_room_whose_objects_a_provider_keeps_holds_the_file_bac
     kept = [{**SPEC["providers"][0], "objectsOf": TENANTS[0]}]
     gateway = Gateway.from_manifest(manifest(**MADE, providers=kept))
     needed = read_shred_keys(gateway, ObservedState(children={Ref("Secret", KEYS): live}))
-    assert (needed.is_pending, needed.left_out, needed.capacity_problems) == (True, (), ())
+    assert (needed.is_pending, needed.omitted_tenants, needed.capacity_problems) == (True, (), ())
     assert [problem.reason for problem in needed.problems] == ["NoRoom"]
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from proofgate.siem.places import parse
+from proofgate.siem.sink_address import parse
 from pydantic import ValidationError
 
 from proofgate_operator.api.gateway import Gateway

@@ -7,7 +7,7 @@ import pytest
 
 from proofgate_operator import metrics
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
-from proofgate_operator.handlers.applied import ApplyHistory
+from proofgate_operator.handlers.apply_history import ApplyHistory
 from proofgate_operator.handlers.reconcile import reconcile
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.plan.attachment import TenantConditionType

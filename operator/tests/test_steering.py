@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.handlers.steering import steer
-from proofgate_operator.kube.holds import FailedReads
+from proofgate_operator.handlers.worker_lifecycle import retire_and_replace_workers
+from proofgate_operator.kube.failed_reads import FailedReads
 from proofgate_operator.observe import observe
 from proofgate_operator.plan.decide import decide
 from proofgate_operator.workers.admin_port import AdminPort
@@ -40,7 +40,7 @@ async def replaced(cluster: FakeCluster) -> bool:
     seen = await observe(cluster, gateway, live, FailedReads())
     pod = next(pod for pod in seen.worker_pods if pod["metadata"]["name"] == "demo-worker-0")
     plan = replace(decide(gateway, seen, DEFAULTS), replace=(pod,))
-    assert await steer(cluster, AdminPort(), gateway, seen, plan, lambda *_: None) == []
+    assert await retire_and_replace_workers(cluster, AdminPort(), gateway, seen, plan, lambda *_: None) == []
     return ("Pod", "team", "demo-worker-0") not in cluster.objects
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from proofgate_operator.api import KIND
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.kube.reads import Read, ReadFailed, ReadOutcome
-from proofgate_operator.kube.store import NotSynced, Store
+from proofgate_operator.kube.reads import ReadFailed, ReadOutcome, ReadRequest
+from proofgate_operator.kube.store import Store, StoreNotSynced
 
 Manifest = dict[str, Any]
 
@@ -87,7 +87,7 @@ def test_before_everything_was_listed_nothing_is_said_to_be_absent() -> None:
     store.expect(["Service", "Pod"], [None])
     store.replace("Service", None, set(), "1")
     assert not store.synced
-    with pytest.raises(NotSynced, match="Pod"):
+    with pytest.raises(StoreNotSynced, match="Pod"):
         store.is_watched("Service")
     store.replace("Pod", None, set(), "1")
     assert store.synced and store.is_watched("Service") and not store.is_watched("Job")
@@ -166,7 +166,9 @@ def test_a_secret_is_known_to_be_lacking_only_where_secrets_are_heard_of() -> No
         store.replace("Secret", namespace, set(), "1")
     assert store.lacks_secret("team", "keys")
     assert not store.lacks_secret("elsewhere", "keys")
-    failure = ReadFailed(Read("list", "Secret", "team"), ReadOutcome.UNAVAILABLE, ApiError(500, "", ""))
+    failure = ReadFailed(
+        ReadRequest("list", "Secret", "team"), ReadOutcome.UNAVAILABLE, ApiError(500, "", "")
+    )
     store.mark_unavailable("Secret", "team", failure)
     assert not store.lacks_secret("team", "keys")
     assert store.lacks_secret("other", "keys")

@@ -61,7 +61,9 @@ def test_a_stage_costs_one_write_and_a_mark_for_each_haproxy() -> None:
     for _ in range(60):
         plan = world.reconcile()
         if 2 in world.pods and world.pods[2].ready(world.now):
-            writes += [ref["metadata"]["name"] for ref in plan.apply] + list(plan.annotate_pods)
+            writes += [ref["metadata"]["name"] for ref in plan.manifests_to_apply] + list(
+                plan.pod_annotations
+            )
         world.tick()
     stage = ["demo-tenants", "demo-haproxy-a", "demo-haproxy-b"]
     returned = [name for name in writes if name != "demo-worker-2"]
@@ -136,7 +138,7 @@ def test_before_a_worker_retires_every_haproxy_knows_who_stands_in_for_it() -> N
     seen = set()
     for _ in range(200):
         plan = world.plan()
-        for pod in plan.retire:
+        for pod in plan.pods_to_retire:
             number = int(pod["metadata"]["name"].rsplit("-", 1)[1])
             seen.add(number)
             for owners in holders(world):
@@ -253,9 +255,9 @@ def test_by_default_nobody_is_waited_for_before_a_worker_retires() -> None:
     world.use_image("worker:next")
     for _ in range(10):
         plan = world.reconcile()
-        if plan.retire:
+        if plan.pods_to_retire:
             return
-        assert "demo-tenants" not in [written["metadata"]["name"] for written in plan.apply]
+        assert "demo-tenants" not in [written["metadata"]["name"] for written in plan.manifests_to_apply]
         world.tick()
     raise AssertionError("nobody retires")
 

@@ -8,7 +8,7 @@ import yaml
 
 from proofgate_operator.build.tenant_shards import SHARDS
 from proofgate_operator.build.worker_config import worker_config_text
-from proofgate_operator.plan import tenant_book
+from proofgate_operator.plan import tenant_registry
 from proofgate_operator.plan.budgets import budgets_note
 from tests.gateways import DEFAULTS, gateway
 from tests.test_attached_tenants import World, digest_of, key_of, secret_of, tenant
@@ -203,7 +203,7 @@ def _chosen(count: int, shard: int = 0) -> list[str]:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for some hundred keys in all shards."""
-    monkeypatch.setattr(tenant_book, "MAX_KEY_BYTES", 40_000 // SHARDS)
+    monkeypatch.setattr(tenant_registry, "MAX_KEY_BYTES", 40_000 // SHARDS)
 
 
 @pytest.mark.usefixtures("small")
@@ -259,7 +259,7 @@ def test_a_key_that_goes_makes_room_in_its_namespaces_share() -> None:
 
 
 def test_one_namespace_cannot_fill_a_shard_of_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tenant_book, "MAX_TENANT_BYTES", 256 * 32)
+    monkeypatch.setattr(tenant_registry, "MAX_TENANT_BYTES", 256 * 32)
     found = world(GOLD)
     for number in range(400):
         found.cluster.put(tenant(f"m{number}", "team-mallory", apiKeys=[]))

@@ -14,8 +14,8 @@ from proofgate_operator.build.tenant_shards import (
     TENANTS,
     key_line,
 )
-from proofgate_operator.plan import shard_places, tenant_book
-from proofgate_operator.plan.tenant_book import AttachedTenant, TenantRegistry
+from proofgate_operator.plan import shard_allocation, tenant_registry
+from proofgate_operator.plan.tenant_registry import AttachedTenant, TenantRegistry
 
 
 def key(text: str, expires: str | None = None) -> KeyDigest:
@@ -107,7 +107,7 @@ def test_a_key_that_gets_another_holder_or_end_stays_in_its_shard() -> None:
 
 def test_what_has_to_move_is_written_to_its_new_shard_first(monkeypatch: pytest.MonkeyPatch) -> None:
     line = len(key_line(key("k0"), "team/acme"))
-    monkeypatch.setattr(tenant_book, "MAX_KEY_BYTES", 3 * line)
+    monkeypatch.setattr(tenant_registry, "MAX_KEY_BYTES", 3 * line)
     held = [f"k{number}" for number in range(4)]
     book = TenantRegistry(
         {key(name).digest: "team/acme" for name in held},
@@ -220,8 +220,8 @@ def test_of_tenants_that_come_at_once_the_older_gets_a_key(order: int) -> None:
 def test_after_a_restart_who_was_in_a_full_shard_stays_in(
     monkeypatch: pytest.MonkeyPatch, order: int
 ) -> None:
-    monkeypatch.setattr(tenant_book, "MAX_TENANT_BYTES", 2 * 256)
-    monkeypatch.setattr(shard_places, "MIN_NAMESPACES", 1)
+    monkeypatch.setattr(tenant_registry, "MAX_TENANT_BYTES", 2 * 256)
+    monkeypatch.setattr(shard_allocation, "MIN_NAMESPACES", 1)
     before = [tenant(f"t{n}", created=f"2026-01-01T00:00:{n % 60:02}Z") for n in range(2 * SHARDS)]
     older = tenant("older", created="2020-01-01T00:00:00Z")
     book = TenantRegistry({}, [one.name for one in before])
@@ -233,8 +233,8 @@ def test_after_a_restart_who_was_in_a_full_shard_stays_in(
 def test_after_a_restart_a_key_that_was_in_a_full_shard_stays_in(
     monkeypatch: pytest.MonkeyPatch, order: int
 ) -> None:
-    monkeypatch.setattr(tenant_book, "MAX_KEY_BYTES", 200)
-    monkeypatch.setattr(shard_places, "MIN_NAMESPACES", 1)
+    monkeypatch.setattr(tenant_registry, "MAX_KEY_BYTES", 200)
+    monkeypatch.setattr(shard_allocation, "MIN_NAMESPACES", 1)
     held = [f"k{n:02}" for n in range(2 * SHARDS)]
     book = TenantRegistry({key(name).digest: "team/new" for name in held}, ["team/old", "team/new"])
     tenants = [
@@ -258,8 +258,8 @@ def test_a_key_of_the_gateways_own_list_is_nobody_elses() -> None:
 def test_full_shards_take_no_more_keys_and_still_lose_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tenant_book, "MAX_KEY_BYTES", 200)
-    monkeypatch.setattr(shard_places, "MIN_NAMESPACES", 1)
+    monkeypatch.setattr(tenant_registry, "MAX_KEY_BYTES", 200)
+    monkeypatch.setattr(shard_allocation, "MIN_NAMESPACES", 1)
     book = TenantRegistry({})
     book.update_tenants(tenant("acme", *(f"k{n:02}" for n in range(2 * SHARDS + 1))))
     assert len(holders(book)) == 2 * SHARDS and len(book.missing_keys("team/acme")) == 1

@@ -81,7 +81,7 @@ def test_a_key_expires_when_its_item_says_so() -> None:
     first, second = api_keys("acme-keys", "first", "second")
     found = read(keys=[{**first, "notAfter": SOON}, second])
     assert found.faults == ()
-    assert {key.digest: key.expires for key in found.keys["acme"]} == {
+    assert {key.digest: key.not_after for key in found.keys["acme"]} == {
         sha256(ACME_KEY): SOON,
         sha256(ACME_OTHER_KEY): None,
     }
@@ -101,7 +101,7 @@ def test_of_one_key_with_two_times_the_earlier_one_counts(order: int) -> None:
     twice = [{"name": "a", "sha256": sha256(ACME_KEY), "notAfter": LATER}, *api_keys("acme-keys", "first")]
     twice[1]["notAfter"] = SOON
     found = read(keys=twice[::order])
-    assert [key.expires for key in found.keys["acme"]] == [SOON]
+    assert [key.not_after for key in found.keys["acme"]] == [SOON]
     reason, message = fault(found)
     assert reason == "KeyTwice" and "is the same key as" in message
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proofgate_operator.plan.unread import GRACE_SECONDS
+from proofgate_operator.plan.unreadable_resources import GRACE_SECONDS
 from tests.test_attached_tenants import PLANS, digest_of
 from tests.test_may_not_look import BLINKS, EVERY, FORBIDDEN, LABELS, SELECTED, T3, TEN, World
 

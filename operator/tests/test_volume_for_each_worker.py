@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from proofgate_operator.api.conditions import ConditionType
-from proofgate_operator.plan.observed import Ref
+from proofgate_operator.plan.observed_state import Ref
 from tests.fake_cluster import FakeCluster
 from tests.gateways import SPEC, UID
 from tests.moving_world import MovingWorld
@@ -58,7 +58,7 @@ def test_claims_have_the_names_that_the_set_looks_for_and_are_written_before_it(
         assert settled.child(CLAIM, f"{template['metadata']['name']}-demo-worker-{number}")
     fresh = world()
     fresh.carry_out(fresh.plan())
-    written = [manifest["kind"] for manifest in fresh.plan().apply]
+    written = [manifest["kind"] for manifest in fresh.plan().manifests_to_apply]
     assert "StatefulSet" in written and CLAIM not in written[written.index("StatefulSet") :]
 
 
@@ -68,7 +68,7 @@ def test_a_claim_that_the_sets_controller_makes_first_bears_the_gateways_labels(
     made = {**template, "kind": CLAIM, "metadata": {**template["metadata"], "name": name(0)}}
     settled.children[Ref(CLAIM, name(0))] = made
     assert settled.condition(ConditionType.CONFIG_VALID)[1] == "Valid"
-    assert [manifest["metadata"]["name"] for manifest in settled.plan().apply] == [name(0)]
+    assert [manifest["metadata"]["name"] for manifest in settled.plan().manifests_to_apply] == [name(0)]
 
 
 def test_a_claim_of_somebody_else_is_not_taken() -> None:
@@ -147,7 +147,7 @@ def test_neither_the_sets_controller_nor_the_operator_deletes_a_claim() -> None:
     policy = settled.child("StatefulSet", "demo-worker")["spec"]["persistentVolumeClaimRetentionPolicy"]
     assert policy == {"whenDeleted": "Retain", "whenScaled": "Retain"}
     settled.manifest["spec"]["replicas"] = 1
-    assert CLAIM not in {ref.kind for ref in settled.plan().delete}
+    assert CLAIM not in {ref.kind for ref in settled.plan().objects_to_delete}
 
 
 def test_a_second_worker_that_stands_in_for_the_only_one_has_a_claim_of_its_own() -> None:
@@ -229,7 +229,7 @@ def test_pods_that_cannot_be_placed_are_replaced_although_their_claims_wait_for_
         }
         for number in range(2)
     ]
-    assert [pod["metadata"]["name"] for pod in found.plan().replace] == ["demo-worker-1"]
+    assert [pod["metadata"]["name"] for pod in found.plan().pods_to_replace] == ["demo-worker-1"]
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_claims_that_outlived_a_gateway_are_taken_up_by_one_of_its_name() -> Non
     for number in range(3):
         successor.children[Ref(CLAIM, name(number))] = before.child(CLAIM, name(number))
     successor.children[Ref("Secret", "demo-ledger")] = before.child("Secret", "demo-ledger")
-    assert CLAIM not in kinds(successor.plan().apply)
+    assert CLAIM not in kinds(successor.plan().manifests_to_apply)
     assert successor.condition(ConditionType.CONFIG_VALID)[0] == "True"
 
 

@@ -8,15 +8,15 @@ from collections.abc import AsyncIterator
 import pytest
 
 from proofgate_operator.handlers.heartbeat import Heartbeat
-from proofgate_operator.handlers.readers import SecretReferences
 from proofgate_operator.handlers.requeue import Requeues
+from proofgate_operator.handlers.secret_references import SecretReferences
 from proofgate_operator.handlers.watches import SELECTORS, TENANT_KINDS, Watches
 from proofgate_operator.kube import informer
 from proofgate_operator.kube.apply import apply
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.kube.informer import Informer
-from proofgate_operator.kube.store import NotSynced
+from proofgate_operator.kube.store import StoreNotSynced
 from tests.api_emulator import Emulator
 from tests.fake_cluster import FakeCluster
 from tests.gateways import manifest, secret
@@ -114,7 +114,7 @@ async def test_an_answer_that_makes_no_sense_does_not_end_a_watch(monkeypatch: p
         monkeypatch.setattr(seen.store, "upsert", put)
         cluster.put(service())
         await until(lambda: seen.has("demo"))
-        assert seen.watches.silent_watches(300) == []
+        assert seen.watches.stale_watches(300) == []
 
 
 async def test_a_list_of_many_pages_is_read_whole() -> None:
@@ -194,7 +194,7 @@ async def test_a_namespace_that_is_gone_keeps_nobody_from_the_others_and_is_take
     async with followed(cluster, namespaces=("team", "gone")) as seen:
         assert seen.has("demo")
         seen.store.require("team")
-        with pytest.raises(NotSynced, match="cannot be listed in gone"):
+        with pytest.raises(StoreNotSynced, match="cannot be listed in gone"):
             seen.store.require("gone")
         cluster.barred = set()
         await until(lambda: not seen.store.blocked_namespaces())
@@ -319,9 +319,9 @@ async def test_a_watch_that_is_silent_fails_the_liveness_probe() -> None:
         await seen.watches.stop()
         seen.watches._tasks = []
         now[0] += 1
-        assert seen.watches.silent_watches(300) == []
+        assert seen.watches.stale_watches(300) == []
         now[0] += 301
-        assert len(seen.watches.silent_watches(300)) == len(SELECTORS)
+        assert len(seen.watches.stale_watches(300)) == len(SELECTORS)
 
 
 async def test_a_gateway_wakes_its_own_loop() -> None:

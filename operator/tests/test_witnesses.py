@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from proofgate import _core
-from proofgate.auditor.witnesses import PolicyUrlError, check_urls
+from proofgate.auditor.witnesses import WitnessUrlError, check_urls
 
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.build import checkpoint, witness_policy
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.build.witness_policy import InvalidWitnessPolicy
-from proofgate_operator.plan.audit_reports import UNREACHABLE_AUDITOR, AuditReport, Witness
-from proofgate_operator.plan.observed import Ref
+from proofgate_operator.plan.audit_reports import UNREACHABLE_AUDITOR, AuditReport, WitnessStatus
+from proofgate_operator.plan.observed_state import Ref
 from tests.auditing import (
     AUDITOR,
     KEY,
@@ -241,7 +241,7 @@ def taken_by_the_auditor(policy: str, folder: Path) -> bool:
     except _core.AuditorError as error:
         assert error.code == "auditor_policy"
         return False
-    except PolicyUrlError:
+    except WitnessUrlError:
         return False
     return True
 
@@ -321,8 +321,8 @@ def test_whatever_is_written_is_a_policy_or_refused(words: list[str]) -> None:
     assert all(0 < port < 65_536 for port in ports)
 
 
-def standing(*, b: str = "cosigned", size: int = 3) -> tuple[Witness, ...]:
-    return Witness("a", "cosigned", 3, 1_800_000_000.0), Witness("b", b, size, 0.0)
+def standing(*, b: str = "cosigned", size: int = 3) -> tuple[WitnessStatus, ...]:
+    return WitnessStatus("a", "cosigned", 3, 1_800_000_000.0), WitnessStatus("b", b, size, 0.0)
 
 
 def told(size: int | None = 3, uncosigned: int = 0, **more: Any) -> AuditReport:
@@ -412,4 +412,4 @@ def test_a_checkpoint_that_all_witnesses_have_cosigned_is_held_as_it_is() -> Non
     audited.hear(told(checkpoint=published))
     assert list(audited.held.values()) == [published]
     with pytest.raises(checkpoint.InvalidCheckpoint, match="too long"):
-        checkpoint.read_aggregate(published + "— x\n" * 10_000, KEY.verifying_text)
+        checkpoint.read_aggregate_checkpoint(published + "— x\n" * 10_000, KEY.verifying_text)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from proofgate import _core
 from proofgate.config import fields, settings
 from proofgate.haproxy_sidecar.map_sources import MapSources
+from proofgate.preflight import require_usable
 from proofgate.reload import needs_restart
-from proofgate.trial import require_usable
 from proofgate_schema import external_policies, prices, urls
 from proofgate_schema.cors import Cors
 from proofgate_schema.external_policies import ExternalPolicy

@@ -118,7 +118,7 @@ def test_limits_that_the_memory_has_no_room_for_are_a_condition_that_says_how_mu
     assert f"a worker then needs {otherwise}Mi, and " in message
     assert "make bodyBytes, connections or headBytes smaller" in message
     # HAProxy is on its own.
-    applied = {found["metadata"]["name"] for found in plan.apply}
+    applied = {found["metadata"]["name"] for found in plan.manifests_to_apply}
     assert applied.isdisjoint({"demo-config", "demo-worker"})
     world.manifest["spec"]["worker"]["memory"] = f"{least}Mi"
     assert config_valid(world.plan())[0] == "True"
@@ -132,7 +132,7 @@ def test_too_little_memory_is_a_condition_and_leaves_the_workers_as_they_are() -
     status, reason, message = config_valid(plan)
     assert (status, reason) == ("False", "SpecInvalid")
     assert "spec.worker.memory must be at least 384Mi" in message
-    assert {found["kind"] for found in plan.apply}.isdisjoint({"ConfigMap", "StatefulSet"})
+    assert {found["kind"] for found in plan.manifests_to_apply}.isdisjoint({"ConfigMap", "StatefulSet"})
 
 
 def analysed(memory: str, **analysis: int) -> World:
@@ -164,7 +164,7 @@ def test_more_analysis_than_the_memory_has_room_for_is_a_condition_that_says_how
     status, reason, message = config_valid(plan)
     assert (status, reason) == ("False", "SpecInvalid")
     assert f"spec.worker.memory must be at least {least}Mi with this spec.analysis" in message
-    assert {found["kind"] for found in plan.apply}.isdisjoint({"ConfigMap", "StatefulSet"})
+    assert {found["kind"] for found in plan.manifests_to_apply}.isdisjoint({"ConfigMap", "StatefulSet"})
     world.manifest["spec"]["worker"]["memory"] = f"{least}Mi"
     assert config_valid(world.plan())[0] == "True"
 

@@ -9,9 +9,9 @@ import pytest
 from aiohttp import web
 
 from proofgate_operator.build.naming import CONFIG_ANNOTATION
-from proofgate_operator.plan.left_out_keys import left_out_faults
-from proofgate_operator.plan.observed import ObservedState
-from proofgate_operator.plan.reports import UNREACHABLE, LeftOutKeys, WorkerReport, parse_worker_report
+from proofgate_operator.plan.observed_state import ObservedState
+from proofgate_operator.plan.omitted_keys import omitted_key_faults
+from proofgate_operator.plan.reports import UNREACHABLE, OmittedKeys, WorkerReport, parse_worker_report
 from proofgate_operator.workers.admin_port import AdminPort
 from proofgate_operator.workers.reports import WorkerReports
 
@@ -145,7 +145,7 @@ async def test_what_a_worker_makes_of_a_new_configuration_is_awaited_for_a_while
     port.answer = json.dumps({**STATUS, "last_reload_error": error})
     clock.seconds = 4
     report = await told(workers, pod(mark="2"))
-    assert report and report.refused == "config_invalid; tenants[0].name: is taken"
+    assert report and report.refusal_reason == "config_invalid; tenants[0].name: is taken"
     clock.seconds = 30
     assert not workers.awaits_reload("team", "demo")
 
@@ -207,7 +207,7 @@ async def test_a_refusal_that_lists_nonsense_is_still_one(admin: Any, problems: 
     error = {"code": "config_invalid", "problems": problems}
     port.answer = json.dumps({**STATUS, "last_reload_error": error})
     report = await told(workers)
-    assert report and report.refused == "config_invalid"
+    assert report and report.refusal_reason == "config_invalid"
 
 
 async def test_a_worker_that_cannot_be_reached_is_asked_again_soon(admin: Any) -> None:
@@ -246,9 +246,9 @@ def test_keys_that_a_worker_left_out_are_told_by_tenant_and_name() -> None:
     first = [{"tenant": "team-a/chat", "key": "ci"}, {"tenant": "team-b/chat", "key": "old"}, {}]
     shards = {"tenants": 2, "keys": 3, "refused": [], "well_known": 3, "first_well_known": first}
     report = parse_worker_report({**STATUS, "tenant_shards": shards})
-    assert report.left_out == LeftOutKeys(3, (("team-a/chat", "ci"), ("team-b/chat", "old")))
+    assert report.omitted_keys == OmittedKeys(3, (("team-a/chat", "ci"), ("team-b/chat", "old")))
     seen = ObservedState({}, {}, (), (), worker_reports={0: parse_worker_report(STATUS), 1: report})
-    (fault,) = left_out_faults(seen)
+    (fault,) = omitted_key_faults(seen)
     assert (fault.field, fault.reason) == ("spec.allowedTenants", "KeyWellKnown")
     assert "worker 1: 3 keys are ignored, such as ci of team-a/chat and old of team-b/chat" in fault.message
 
@@ -256,9 +256,11 @@ def test_keys_that_a_worker_left_out_are_told_by_tenant_and_name() -> None:
 @pytest.mark.parametrize("odd", [None, 7, [], {"well_known": "3"}, {"well_known": -1}])
 def test_an_answer_that_says_nothing_of_such_keys_is_no_fault(odd: object) -> None:
     report = parse_worker_report({**STATUS, "tenant_shards": odd})
-    assert report.left_out == LeftOutKeys()
+    assert report.omitted_keys == OmittedKeys()
 
 
 def test_an_odd_list_of_such_keys_costs_no_more_than_itself() -> None:
     shards = {"well_known": 2, "first_well_known": ["x", {"tenant": 7}]}
-    assert parse_worker_report({**STATUS, "tenant_shards": shards}).left_out == LeftOutKeys(2, (("7", ""),))
+    assert parse_worker_report({**STATUS, "tenant_shards": shards}).omitted_keys == OmittedKeys(
+        2, (("7", ""),)
+    )

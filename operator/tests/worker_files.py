@@ -13,7 +13,7 @@ from proofgate_operator.build.owners import WorkerShares
 from proofgate_operator.plan.configuration import Configuration, read_configuration
 from proofgate_operator.plan.decide import desired_manifests
 from proofgate_operator.plan.haproxy_sidecar import desired_haproxy_state
-from proofgate_operator.plan.observed import ObservedState, Ref
+from proofgate_operator.plan.observed_state import ObservedState, Ref
 from tests.gateways import DEFAULTS, manifest, secret, user_secrets
 from tests.internal_certificates import user_certificates
 from tests.retention import KEY as RETENTION_KEY

@@ -9,7 +9,7 @@ from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import gateway_secrets
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.plan.decide import ReconcilePlan, decide
-from proofgate_operator.plan.observed import ObservedState, Ref, ref_of
+from proofgate_operator.plan.observed_state import ObservedState, Ref, ref_of
 from proofgate_operator.plan.reports import WorkerReport
 from tests.gateways import DEFAULTS, SPEC, manifest, user_secrets
 
@@ -53,20 +53,23 @@ class World:
         )
 
     def carry_out(self, plan: ReconcilePlan) -> None:
-        for name in plan.generate:
+        for name in plan.secrets_to_generate:
             self.children[Ref("Secret", name)] = self._generated(name)
-        for written in plan.apply:
+        for written in plan.manifests_to_apply:
             # What is applied of a Secret that was generated is its head.
             kept = {"data": self.child("Secret", "demo-ledger")["data"]} if ref_of(written) == _LEDGER else {}
             self.children[ref_of(written)] = copy.deepcopy({**kept, **written})
         if plan.stop_auditor:
             self.child("StatefulSet", "demo-auditor")["spec"]["replicas"] = 0
-        for ref in plan.delete:
+        for ref in plan.objects_to_delete:
             self.children[ref] = None
         for found in (*self.pods, *self.balancers):
-            if found["metadata"]["name"] in plan.annotate_pods:
+            if found["metadata"]["name"] in plan.pod_annotations:
                 marked = found["metadata"].setdefault("annotations", {})
-                found["metadata"]["annotations"] = {**marked, **plan.annotate_pods[found["metadata"]["name"]]}
+                found["metadata"]["annotations"] = {
+                    **marked,
+                    **plan.pod_annotations[found["metadata"]["name"]],
+                }
 
     def _generated(self, name: str) -> Manifest:
         of = self.gateway
@@ -84,7 +87,7 @@ class World:
             if not plan.has_writes:
                 return self
             self.carry_out(plan)
-        raise AssertionError(f"no end of writes: {[ref_of(m) for m in plan.apply]}")
+        raise AssertionError(f"no end of writes: {[ref_of(m) for m in plan.manifests_to_apply]}")
 
     def child(self, kind: str, name: str) -> Manifest:
         found = self.children[Ref(kind, name)]

@@ -816,7 +816,7 @@ class Auditor:
         """
 
     def witness_failed(self, witness: int, why: str, now_us: int) -> str:
-        """As `witness_answer`, when there was none: the code of an ExchangeError, or `redirect`."""
+        """As `witness_answer`, when there was none: the code of an HttpRequestError, or `redirect`."""
 
     def tlog_proof(self, index: int) -> str | None:
         """The proof that an entry is under the published checkpoint, with that (c2sp.org/tlog-proof).

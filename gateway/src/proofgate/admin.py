@@ -45,7 +45,7 @@ MAX_BODY_BYTES = 1 << 14
 BODY_TIMEOUT_SECONDS = 10.0
 
 
-class Controls(Protocol):
+class ProcessControls(Protocol):
     """What the admin port may ask of the process around the worker."""
 
     @property
@@ -68,7 +68,9 @@ class Controls(Protocol):
         """What is counted beside the worker's own metrics, as Prometheus text; nothing when nothing is."""
 
 
-def create_app(worker: _core.Worker, controls: Controls, reading: LedgerReadRoutes | None = None) -> FastAPI:
+def create_app(
+    worker: _core.Worker, controls: ProcessControls, reading: LedgerReadRoutes | None = None
+) -> FastAPI:
     """The admin application of one worker, which lets an auditor read its ledger's folder with `reading`."""
     # No documentation pages: the admin port lists its endpoints in README.md, not to whoever scans ports.
     app = FastAPI(title="Proofgate worker", docs_url=None, redoc_url=None, openapi_url=None)
@@ -195,7 +197,9 @@ def create_app(worker: _core.Worker, controls: Controls, reading: LedgerReadRout
     return app
 
 
-def _metrics(worker: _core.Worker, controls: Controls, reading: LedgerReadRoutes | None, limits: str) -> str:
+def _metrics(
+    worker: _core.Worker, controls: ProcessControls, reading: LedgerReadRoutes | None, limits: str
+) -> str:
     metrics = worker.metrics()
     more = controls.metrics() + (reading.metrics() if reading is not None else "") + limits
     return (

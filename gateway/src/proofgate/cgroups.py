@@ -21,7 +21,7 @@ _MOUNT = re.compile(
 
 
 @dataclass(frozen=True)
-class Cpus:
+class CpuQuota:
     """The CPU quota of a process; None where the kernel does not report one."""
 
     #: Numbers of the CPUs that it may run on.
@@ -43,20 +43,20 @@ class Cpus:
         }
 
 
-def read_cpus(process: Path = _PROCESS, root: Path = Path("/")) -> Cpus:
+def read_cpu_quota(process: Path = _PROCESS, root: Path = Path("/")) -> CpuQuota:
     """What the process gets now. `process` is its folder in proc(5), `root` where mount points begin."""
     effective = _cpu_list(_field(_text(process / "status"), "Cpus_allowed_list:"))
     if not effective:
         effective = tuple(sorted(os.sched_getaffinity(0)))
     folder, version = _group(process, root)
     if folder is None:
-        return Cpus(effective, None, None, None)
+        return CpuQuota(effective, None, None, None)
     if version == 2:
         quota, period = (*_text(folder / "cpu.max").split(), "", "")[:2]
     else:
         quota, period = _text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us")
     stat = _text(folder / "cpu.stat")
-    return Cpus(
+    return CpuQuota(
         effective,
         _limit(quota, period),
         _count(_field(stat, "nr_periods")),
@@ -71,7 +71,7 @@ _BOUND_FILES = {
 }
 
 
-def read_bound(
+def read_limit_or_usage(
     controller: str, process: Path = _PROCESS, root: Path = Path("/"), *, now: bool = False
 ) -> int | None:
     """What the process's group may have of `memory` (bytes) or `pids`, with `now` what it has. None without a

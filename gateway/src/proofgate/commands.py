@@ -26,7 +26,7 @@ def serve(options: argparse.Namespace) -> int:
     from proofgate.config import InvalidConfigError
     from proofgate.http_server import ListenError
     from proofgate.serve import serve as run
-    from proofgate.start import load_startable_config
+    from proofgate.startup_config import load_startable_config
     from proofgate.volume import VolumeError
 
     logs.configure("worker")
@@ -41,7 +41,7 @@ def serve(options: argparse.Namespace) -> int:
 
 def validate(options: argparse.Namespace) -> int:
     from proofgate.config import InvalidConfigError, load
-    from proofgate.trial import require_priced, require_usable
+    from proofgate.preflight import require_priced, require_usable
 
     path = options.path or options.config
     try:
@@ -69,9 +69,9 @@ def validate(options: argparse.Namespace) -> int:
 def haproxy_sidecar(options: argparse.Namespace) -> int:
     from proofgate.address import split_address
     from proofgate.haproxy_sidecar import agent
-    from proofgate.haproxy_sidecar.answers import TrafficProbe
     from proofgate.haproxy_sidecar.follower import SyncLoop
     from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
+    from proofgate.haproxy_sidecar.traffic_probe import TrafficProbe
     from proofgate.http_server import ListenError, bind
 
     logs.configure("haproxy-sidecar")
@@ -178,11 +178,11 @@ def verify(options: argparse.Namespace) -> int:
 
 def reveal(options: argparse.Namespace) -> int:
     from proofgate import evidence
-    from proofgate.index import by_hand
+    from proofgate.index import command_line_reads
 
     try:
         if options.ledger is not None:
-            by_hand.record_read(options, "reveal", {"id": options.evidence})
+            command_line_reads.record_read(options, "reveal", {"id": options.evidence})
             bodies = evidence.reveal_from_ledger(
                 options.ledger, options.evidence, options.body, options.key, options.shred_keys
             )

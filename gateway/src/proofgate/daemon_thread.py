@@ -14,7 +14,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def in_daemon_thread(call: Callable[[], T], name: str) -> T:
+async def run_in_daemon_thread(call: Callable[[], T], name: str) -> T:
     """The result of a call in a thread of this name."""
     outcome: concurrent.futures.Future[T] = concurrent.futures.Future()
     outcome.set_running_or_notify_cancel()

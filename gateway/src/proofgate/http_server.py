@@ -1,5 +1,5 @@
 """uvicorn as this package uses it: bound beforehand, one line once it serves, signals left to the caller, and
-bounds on what clients may hold."""
+limits on what clients may hold."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def address_of(listener: socket.socket) -> str:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ServerLimits:
     """What all clients of a port together may hold of it, and for how long one may keep it waiting."""
 
     head_seconds: float = 10.0
@@ -72,15 +72,15 @@ class Bounds:
     """Under way at once; those beyond are answered with 503, but for probes. Fewer than `connections`."""
 
 
-_DEFAULT_BOUNDS = Bounds()
+_DEFAULT_LIMITS = ServerLimits()
 
 
 class _Config(uvicorn.Config):
-    """As uvicorn's, with the bounds of a port, and those of its connections that wait for their clients."""
+    """As uvicorn's, with the limits of a port, and those of its connections that wait for their clients."""
 
-    def __init__(self, app: Callable[..., object], bounds: Bounds, **options: Any) -> None:
-        super().__init__(app, http=_Connection, backlog=bounds.connections, **options)
-        self.bounds = bounds
+    def __init__(self, app: Callable[..., object], limits: ServerLimits, **options: Any) -> None:
+        super().__init__(app, http=_Connection, backlog=limits.connections, **options)
+        self.limits = limits
         #: In the order of since when: for a request, or until an answer is taken.
         self.waiting: dict[_Connection, None] = {}
 
@@ -90,7 +90,7 @@ class _LimitExceededError(Exception):
 
 
 class _Connection(HttpToolsProtocol):
-    """A connection of which a client can hold no more than its port's bounds."""
+    """A connection of which a client can hold no more than its port's limits."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class _Connection(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         assert isinstance(config, _Config)  # noqa: S101 - narrows the type
-        self._bounds, self._waiting = config.bounds, config.waiting
+        self._limits, self._waiting = config.limits, config.waiting
         self._head_bytes = 0
         #: Bytes since the parser last told anything: it may hold that much of a line that has not ended.
         self._untold = 0
@@ -112,7 +112,7 @@ class _Connection(HttpToolsProtocol):
         super().connection_made(transport)
         self._update_waiting()
         self._start_head_timer()
-        if len(self.connections) > self._bounds.connections:
+        if len(self.connections) > self._limits.connections:
             oldest = next(iter(self._waiting))
             del self._waiting[oldest]
             oldest.transport.abort()
@@ -159,7 +159,7 @@ class _Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if len(self.pipeline) >= MAX_PIPELINED_REQUESTS:
             raise _LimitExceededError
-        full = len(self.tasks) >= self._bounds.requests and self.url.partition(b"?")[0] not in PROBE_PATHS
+        full = len(self.tasks) >= self._limits.requests and self.url.partition(b"?")[0] not in PROBE_PATHS
         # uvicorn would count connections, of which those that only wait keep nobody out here.
         self.limit_concurrency = 0 if full else None
         super().on_headers_complete()
@@ -196,7 +196,7 @@ class _Connection(HttpToolsProtocol):
             self._waiting.pop(self, None)
 
     def _start_head_timer(self) -> None:
-        self._head_due = self.loop.call_later(self._bounds.head_seconds, self.timeout_keep_alive_handler)
+        self._head_due = self.loop.call_later(self._limits.head_seconds, self.timeout_keep_alive_handler)
 
     def _cancel_head_timer(self) -> None:
         if self._head_due is not None:
@@ -232,9 +232,9 @@ class Server(uvicorn.Server):
         announcement: str,
         *,
         keep_alive_seconds: int = 5,
-        bounds: Bounds | None = _DEFAULT_BOUNDS,
+        limits: ServerLimits | None = _DEFAULT_LIMITS,
     ) -> None:
-        """`bounds` is None for a double of a provider, whose only client is the gateway under test."""
+        """`limits` is None for a double of a provider, whose only client is the gateway under test."""
         options: dict[str, Any] = {
             "loop": "uvloop",
             "ws": "none",
@@ -249,8 +249,8 @@ class Server(uvicorn.Server):
         }
         super().__init__(
             uvicorn.Config(app, http="httptools", **options)
-            if bounds is None
-            else _Config(app, bounds, **options)
+            if limits is None
+            else _Config(app, limits, **options)
         )
         self._announcement = announcement
 

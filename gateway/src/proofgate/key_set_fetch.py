@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import http
 
-from proofgate.timed_exchange import ExchangeError, ExchangeLimits, ExchangeResponse, exchange
+from proofgate.timed_request import HttpRequestError, HttpRequestLimits, HttpResponse, send_http_request
 
 TIMEOUT_SECONDS = 5.0
 MAX_BYTES = 262_144
 
 
-class KeySetFetchError(ExchangeError):
+class KeySetFetchError(HttpRequestError):
     """A key set could not be fetched. Says why, without a word of the answer."""
 
 
@@ -20,13 +20,15 @@ def fetch_key_set(url: str, timeout: float = TIMEOUT_SECONDS) -> str:
     Connecting may take `timeout` seconds for each address, the exchange as a whole `timeout` seconds more.
     """
     try:
-        answer = exchange("GET", url, {"Accept": "application/json"}, ExchangeLimits(timeout, MAX_BYTES))
-    except ExchangeError as error:
+        answer = send_http_request(
+            "GET", url, {"Accept": "application/json"}, HttpRequestLimits(timeout, MAX_BYTES)
+        )
+    except HttpRequestError as error:
         raise KeySetFetchError(error.code, str(error)) from None
     return _text(answer)
 
 
-def _text(answer: ExchangeResponse) -> str:
+def _text(answer: HttpResponse) -> str:
     if 300 <= answer.status < 400:
         raise KeySetFetchError("redirect", "redirects are not followed: set jwksURL to the final URL")
     if answer.status != http.HTTPStatus.OK:

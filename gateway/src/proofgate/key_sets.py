@@ -18,11 +18,11 @@ from proofgate_schema.counts import format_count
 
 from proofgate import _core, profiling
 from proofgate.config import Config
-from proofgate.daemon_thread import in_daemon_thread
+from proofgate.daemon_thread import run_in_daemon_thread
 from proofgate.forward_proxy import ForwardProxy
 from proofgate.key_set_fetch import TIMEOUT_SECONDS, KeySetFetchError, fetch_key_set
 from proofgate.refreshing import JITTER, Refresher, backoff
-from proofgate.timed_exchange import use_proxy
+from proofgate.timed_request import use_proxy
 
 log = logging.getLogger("proofgate")
 
@@ -31,7 +31,7 @@ TICK_SECONDS = 1.0
 MIN_INTERVAL_SECONDS = 10.0
 MAX_BACKOFF_SECONDS = 300.0
 
-Fetch = Callable[[str], str]
+KeySetFetcher = Callable[[str], str]
 
 
 @dataclass
@@ -41,7 +41,7 @@ class KeySetSource:
     issuer: str
     url: str
     refresh_seconds: float
-    due: float
+    due_at: float
     started_at: float | None = None
     running: bool = False
     requested: bool = False
@@ -56,7 +56,7 @@ class KeySetSource:
             return False
         if self.started_at is not None and now < self.started_at + MIN_INTERVAL_SECONDS:
             return False
-        return now >= self.due or (self.requested and self.failures == 0)
+        return now >= self.due_at or (self.requested and self.failures == 0)
 
     def mark_started(self, now: float) -> None:
         """Notes that it is being fetched."""
@@ -66,7 +66,7 @@ class KeySetSource:
         """Notes what was fetched; `spread`, from -1 to 1, keeps workers from asking all at once."""
         self.running, self.failures, self.error = False, 0, None
         self.keys, self.updated_at = keys, datetime.now(UTC).isoformat(timespec="seconds")
-        self.due = now + self.refresh_seconds * (1 + JITTER * spread)
+        self.due_at = now + self.refresh_seconds * (1 + JITTER * spread)
 
     def record_failure(self, now: float, code: str, spread: float) -> float:
         """Notes a failure and returns how many seconds later the next attempt is due."""
@@ -74,7 +74,7 @@ class KeySetSource:
         self.failures += 1
         most = min(self.refresh_seconds, MAX_BACKOFF_SECONDS)
         delay = backoff(self.failures, MIN_INTERVAL_SECONDS, most, spread)
-        self.due = now + delay
+        self.due_at = now + delay
         return delay
 
     def status(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class KeySets(Refresher):
         self,
         worker: _core.Worker,
         *,
-        fetch: Fetch = fetch_key_set,
+        fetch: KeySetFetcher = fetch_key_set,
         clock: Callable[[], float] = time.monotonic,
         spread: Callable[[], float] = lambda: random.uniform(-1, 1),  # noqa: S311 - spreads load, hides nothing
     ) -> None:
@@ -131,9 +131,9 @@ class KeySets(Refresher):
                 continue
             source = known.get(issuer.issuer)
             if source is None or source.url != issuer.jwks_url:
-                source = KeySetSource(issuer.issuer, issuer.jwks_url, issuer.refresh_seconds, due=now)
+                source = KeySetSource(issuer.issuer, issuer.jwks_url, issuer.refresh_seconds, due_at=now)
             source.refresh_seconds = issuer.refresh_seconds
-            source.due = min(source.due, now + issuer.refresh_seconds)
+            source.due_at = min(source.due_at, now + issuer.refresh_seconds)
             self._sources[issuer.issuer] = source
 
     def tick(self) -> None:
@@ -159,7 +159,7 @@ class KeySets(Refresher):
 
     async def _refresh(self, source: KeySetSource) -> None:
         try:
-            text = await in_daemon_thread(lambda: self._fetch_key_set(source.url), "key-set")
+            text = await run_in_daemon_thread(lambda: self._fetch_key_set(source.url), "key-set")
             if self._sources.get(source.issuer) is not source:
                 return  # another configuration came meanwhile
             keys = await profiling.run_in_thread(self._worker.set_key_set, source.issuer, text)

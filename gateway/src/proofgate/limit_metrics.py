@@ -16,7 +16,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from proofgate.daemon_thread import in_daemon_thread
+from proofgate.daemon_thread import run_in_daemon_thread
 from proofgate.limit_kinds import LIMIT_KINDS
 
 #: The core waits while its files of limits are read or written; alerts about that very volume must not wait.
@@ -50,7 +50,9 @@ class LimitMetrics:
                 # An earlier scrape's answer is waited for, as the core is asked once at a time, and not used.
                 while self._asked is not None and not self._asked.done():
                     await asyncio.wait({self._asked})
-                asked = asyncio.create_task(in_daemon_thread(lambda: self._limit_use(self._most), "limits"))
+                asked = asyncio.create_task(
+                    run_in_daemon_thread(lambda: self._limit_use(self._most), "limits")
+                )
                 self._asked = asked
                 await asyncio.wait({asked})
         except TimeoutError:

@@ -280,7 +280,7 @@ def run(upstream: UpstreamOptions, listener: socket.socket) -> None:
 async def _serve(upstream: UpstreamOptions, listener: socket.socket) -> None:
     # Longer than any gateway keeps an idle upstream connection: a mock must not race with connection reuse.
     announcement = f"mock-upstream ready: http://{address_of(listener)}/v1"
-    server = Server(MockUpstream(upstream), announcement, keep_alive_seconds=600, bounds=None)
+    server = Server(MockUpstream(upstream), announcement, keep_alive_seconds=600, limits=None)
 
     def stop() -> None:
         server.should_exit = True

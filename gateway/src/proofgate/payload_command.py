@@ -10,7 +10,7 @@ from pathlib import Path
 from proofgate import _core
 from proofgate.evidence import EvidenceError, read_verifying_key
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, fail
-from proofgate.index import by_hand
+from proofgate.index import command_line_reads
 from proofgate.terminal import show_bytes
 
 
@@ -56,7 +56,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         action="store_true",
         help="do not escape control characters on a terminal (a file or a pipe always gets the exact bytes)",
     )
-    by_hand.add_arguments(parser)
+    command_line_reads.add_arguments(parser)
 
 
 def show(options: argparse.Namespace) -> int:
@@ -73,7 +73,7 @@ def show(options: argparse.Namespace) -> int:
         "response": (exchange.response, exchange.no_response),
     }
     if options.body is None:
-        by_hand.record_read(options, "payload show", {"id": options.request_id})
+        command_line_reads.record_read(options, "payload show", {"id": options.request_id})
         for name, (body, why) in bodies.items():
             told = f"{len(body)} bytes" if body is not None else _reason(why)
             print(f"{name}: {told}")
@@ -81,7 +81,7 @@ def show(options: argparse.Namespace) -> int:
     body, why = bodies[options.body]
     if body is None:
         return fail(f"the {options.body} is not shown: {_reason(why)}", EXIT_FAILED)
-    by_hand.record_read(options, "payload show", {"id": options.request_id, "body": options.body})
+    command_line_reads.record_read(options, "payload show", {"id": options.request_id, "body": options.body})
     _write(options.out, body, raw=options.raw)
     return EXIT_OK
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proofgate.cgroups import read_bound
+from proofgate.cgroups import read_limit_or_usage
 from proofgate.config import Config
 
 log = logging.getLogger("proofgate")
@@ -64,7 +64,7 @@ class Capacity:
 def read_capacities(
     config: Config, process: Path = Path("/proc/self"), root: Path = Path("/")
 ) -> tuple[Capacity, ...]:
-    """What `config` needs and the process may have now. `process` and `root` as for `cgroups.read_cpus`."""
+    """What `config` needs and the process may have now. `process` and `root` as for `cgroups.read_cpu_quota`."""
     limits = config.settings.limits
     memory = (
         IDLE_MEMORY_BYTES + limits.connection_memory + limits.buffered_bytes + BODY_COPIES * limits.body_bytes
@@ -79,7 +79,9 @@ def read_capacities(
             _min_bound(_soft_limit(resource.RLIMIT_NPROC), _free_pids(process, root)),
         ),
         Capacity("ports", limits.connections, _ports(root)),
-        Capacity("memory", memory, _min_bound(read_bound("memory", process, root), _machine_memory(root))),
+        Capacity(
+            "memory", memory, _min_bound(read_limit_or_usage("memory", process, root), _machine_memory(root))
+        ),
     )
 
 
@@ -127,7 +129,10 @@ def _soft_limit(which: int) -> int | None:
 
 def _free_pids(process: Path, root: Path) -> int | None:
     """How many more tasks the control group takes, with those that the process has."""
-    most, now = read_bound("pids", process, root), read_bound("pids", process, root, now=True)
+    most, now = (
+        read_limit_or_usage("pids", process, root),
+        read_limit_or_usage("pids", process, root, now=True),
+    )
     if most is None:
         return None
     own = _read_integers(process / "status", "Threads:")

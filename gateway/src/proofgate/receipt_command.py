@@ -13,7 +13,7 @@ from proofgate.cose import command as cose_command
 from proofgate.evidence import EvidenceError, read_verifying_key
 from proofgate.exit_codes import EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
 from proofgate.receipts import ContradictedError, Receipt, UrlSource, VerifiedReceipt, fetch
-from proofgate.receipts.bundle import verify
+from proofgate.receipts.verified_receipt import verify
 from proofgate.terminal import show_verdict
 
 

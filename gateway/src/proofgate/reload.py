@@ -25,8 +25,8 @@ from proofgate.config.document import FieldPath
 from proofgate.config.files import current_digests, digest_of
 from proofgate.config.settings import Ledger
 from proofgate.policy.runners import PolicyRunners
+from proofgate.preflight import require_usable
 from proofgate.tenant_shards import TenantShards
-from proofgate.trial import require_usable
 
 log = logging.getLogger("proofgate")
 

@@ -24,10 +24,10 @@ import uvloop
 from proofgate import _core, allocator, process_limits, process_metrics, profiling, volume
 from proofgate.admin import TRANSIENT_REASONS, create_app
 from proofgate.archive import Archive
-from proofgate.cgroups import read_cpus
+from proofgate.cgroups import read_cpu_quota
 from proofgate.config import Config
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK
-from proofgate.http_server import Bounds, Server, address_of, bind, on_signals
+from proofgate.http_server import Server, ServerLimits, address_of, bind, on_signals
 from proofgate.identity.renewal import CredentialRenewer
 from proofgate.key_sets import KeySets
 from proofgate.policy.runners import PolicyRunners
@@ -183,7 +183,7 @@ class WorkerProcess:
             "credentials": self._credentials.status(),
             "policies": self._policies.status(),
             "telemetry": self._exporter.status(),
-            **read_cpus().as_json(),
+            **read_cpu_quota().as_json(),
             "capacity": process_limits.as_json(self._capacities()),
         }
 
@@ -236,16 +236,16 @@ class WorkerProcess:
             f"proofgate ready: traffic={self._worker.address} admin={address_of(listener)} "
             f"origin={self._worker.origin} verifying-key={self._verifying_key}"
         )
-        return Server(create_app(self._worker, self, self._reading), announcement, bounds=self._bounds())
+        return Server(create_app(self._worker, self, self._reading), announcement, limits=self._bounds())
 
-    def _bounds(self) -> Bounds:
+    def _bounds(self) -> ServerLimits:
         """Those of the admin port: half of the descriptors that the core keeps back for it and the ledger."""
-        usual = Bounds()
+        usual = ServerLimits()
         reserved = json.loads(self._worker.status()).get("descriptors", {}).get("reserved")
         if reserved is None:
             return usual
         connections = max(2, min(usual.connections, int(reserved) // 2))
-        return Bounds(connections=connections, requests=min(usual.requests, connections // 2))
+        return ServerLimits(connections=connections, requests=min(usual.requests, connections // 2))
 
     async def _wait_for_signal(self, serving: asyncio.Task[None]) -> bool:
         """True after a signal; False when the worker or the admin server ended by themselves."""
@@ -284,7 +284,7 @@ class WorkerProcess:
         """Waits until an auditor that follows this worker has read the seal, for a moment."""
         assert self._deadline is not None  # noqa: S101 - set before the signal is announced
         looks, until = self._reading.pass_count, time.monotonic() + _AUDITOR_READ_SECONDS
-        while not self._reading.has_read_since(looks):
+        while not self._reading.is_fully_read_since(looks):
             if time.monotonic() >= min(until, self._deadline):
                 return
             await asyncio.sleep(_JOIN_PAUSE_SECONDS)

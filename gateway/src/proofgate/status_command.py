@@ -99,7 +99,7 @@ def _local_worker(options: argparse.Namespace, path: Path) -> int:
 
 
 def _cluster(options: argparse.Namespace) -> int:
-    from proofgate.status import seen, text
+    from proofgate.status import status_model, text
     from proofgate.status.cluster import gateways
     from proofgate.status.limits import with_limits
 
@@ -112,7 +112,7 @@ def _cluster(options: argparse.Namespace) -> int:
     if options.token_file:
         found = [with_limits(gateway, options.token_file, options.context) for gateway in found]
     if output.is_data(options):
-        output.show(options, {"gateways": [seen.as_json(gateway) for gateway in found]})
+        output.show(options, {"gateways": [status_model.as_json(gateway) for gateway in found]})
     else:
         now = datetime.now(UTC)
         sys.stdout.write("\n\n".join(text.format_gateway(gateway, now) for gateway in found))
@@ -120,12 +120,12 @@ def _cluster(options: argparse.Namespace) -> int:
 
 
 def _worker(options: argparse.Namespace) -> int:
-    from proofgate.status import seen, text
+    from proofgate.status import status_model, text
     from proofgate.status.worker import fetch_worker
 
     worker = fetch_worker(options.admin, options.token_file)
     if output.is_data(options):
-        output.show(options, {"worker": seen.as_json(worker)})
+        output.show(options, {"worker": status_model.as_json(worker)})
     else:
         sys.stdout.write(text.format_worker(worker))
     return EXIT_OK if worker.is_healthy else EXIT_FAILED

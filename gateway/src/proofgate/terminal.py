@@ -18,7 +18,7 @@ class Colour(Enum):
     """Colours by what they mean; the values are those of ECMA-48, select graphic rendition."""
 
     GOOD = "1;32"
-    DOUBTFUL = "1;33"
+    WARNING = "1;33"
     BAD = "1;31"
 
 
@@ -108,7 +108,7 @@ def show(text: str, colour: Colour, *, before: str = "", stream: TextIO | None =
 def show_verdict(text: str, code: int) -> None:
     """Prints the lines of a report, and its last one, the verdict, in the colour of its exit code."""
     lines, newline, verdict = text.rpartition("\n")
-    colour = {0: Colour.GOOD, 10: Colour.DOUBTFUL}.get(code, Colour.BAD)
+    colour = {0: Colour.GOOD, 10: Colour.WARNING}.get(code, Colour.BAD)
     show(verdict, colour, before=f"{lines}{newline}")
 
 

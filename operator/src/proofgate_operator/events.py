@@ -11,8 +11,8 @@ from proofgate_operator.api.conditions import Condition, ConditionStatus, Condit
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import OPERATOR, Manifest
 from proofgate_operator.plan.audit_reports import Finding
-from proofgate_operator.plan.audited import EVIDENCE_REASONS
-from proofgate_operator.plan.kept import ALWAYS_REPORTED_REASONS
+from proofgate_operator.plan.auditor_status import EVIDENCE_REASONS
+from proofgate_operator.plan.retention_status import ALWAYS_REPORTED_REASONS
 
 #: The others follow from these or change too often to be news.
 _REPORTED_CONDITIONS = (
@@ -24,7 +24,7 @@ _REPORTED_CONDITIONS = (
     ConditionType.KEPT,
 )
 #: Reason of the Events of findings.
-FINDING = "AuditFinding"
+FINDING_EVENT_REASON = "AuditFinding"
 #: Reasons that are news whatever was the case before.
 _ALWAYS_REPORTED_REASONS = (
     "ScaleDownForced",
@@ -70,7 +70,9 @@ def finding_event(gateway: Gateway, finding: Finding, now: str) -> Manifest:
     """Return the Event of one finding of the auditor. Its name is the finding's: it is made once, whoever
     tells it."""
     message = f"{finding.code} ({finding.verdict}): {finding.origin}: {finding.message}"
-    told = build_event(gateway.namespace, gateway.name, gateway.uid, "Warning", FINDING, message, now)
+    told = build_event(
+        gateway.namespace, gateway.name, gateway.uid, "Warning", FINDING_EVENT_REASON, message, now
+    )
     return _with_event_name(told, [finding.code, finding.origin, finding.since])
 
 

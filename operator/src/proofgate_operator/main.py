@@ -19,8 +19,8 @@ from proofgate_operator.api import API_VERSION, GROUP, PLURAL
 from proofgate_operator.api.tenant import TENANT_PLURAL
 
 # `gateways` is imported for its handler: importing registers it with kopf.
-from proofgate_operator.handlers import apart, gateways, probe  # noqa: F401
-from proofgate_operator.handlers.followed import FollowedNamespaces
+from proofgate_operator.handlers import gateways, health_server, kopf_thread  # noqa: F401
+from proofgate_operator.handlers.followed_namespaces import FollowedNamespaces
 from proofgate_operator.handlers.operator import Operator
 from proofgate_operator.handlers.watchdog import monitor_loops
 from proofgate_operator.handlers.watches import Watches
@@ -123,7 +123,7 @@ async def _leadership(operator: Operator, stop: asyncio.Event) -> AsyncIterator[
         yield False
         return
     metrics.LEADER.set(1)
-    holding = asyncio.create_task(election.hold())
+    holding = asyncio.create_task(election.renew_until_lost())
 
     def end(_: object) -> None:
         operator.client.fence()
@@ -198,7 +198,7 @@ async def _follow_gateways(operator: Operator, followed: FollowedNamespaces, sto
         if served and not namespaces:
             await changed.wait()
             return
-        await apart.run_kopf_in_thread(operator, tuple(filter(None, namespaces)), over)
+        await kopf_thread.run_kopf_in_thread(operator, tuple(filter(None, namespaces)), over)
     except Exception as error:
         # A namespace that has just gone, or a grant: the store hears of it as well. Where loops never begin,
         # the liveness probe fails.
@@ -220,7 +220,7 @@ async def run(settings: Settings) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     client = await Client.connect(settings.kubeconfig)
     operator = Operator(client, settings)
-    runner = await probe.serve(settings.health_host, settings.health_port, operator.heartbeat)
+    runner = await health_server.serve(settings.health_host, settings.health_port, operator.heartbeat)
     watches = Watches(
         client,
         settings.watch_namespaces,

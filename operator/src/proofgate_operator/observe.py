@@ -14,9 +14,9 @@ from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import auditor, haproxy, retention, statefulset
 from proofgate_operator.build.naming import Manifest, names, selector_labels
 from proofgate_operator.kube.client import Client
-from proofgate_operator.kube.holds import FailedReads, describe_failed_read
+from proofgate_operator.kube.failed_reads import FailedReads, describe_failed_read
 from proofgate_operator.kube.reads import ReadFailed, ReadResult
-from proofgate_operator.plan.observed import (
+from proofgate_operator.plan.observed_state import (
     ObservedState,
     Ref,
     auditor_refs,
@@ -28,7 +28,7 @@ from proofgate_operator.plan.observed import (
     retention_refs,
     surplus_claims,
 )
-from proofgate_operator.plan.unread import UnreadableResource, hold_started_at
+from proofgate_operator.plan.unreadable_resources import UnreadableResource, hold_started_at
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ thread_local! {
 
 /// All rules of the packs, wherever they could look.
 fn engine() -> Engine {
-    let packs = pack_names().map(|name| Pack::built_in(name).expect("it exists").unlimited());
+    let packs = pack_names().map(|name| Pack::built_in(name).expect("it exists").without_limits());
     let mut packs: Vec<_> = packs.collect();
     let rules = packs.iter_mut().flat_map(|pack| &mut pack.rules);
     rules.for_each(|rule| rule.action = Action::Block);

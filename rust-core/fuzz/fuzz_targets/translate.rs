@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use proofgate_translate::{
     EventKind, RequestContext, StreamStatus, Target, UntranslatableFieldPolicy, anthropic_invoke,
-    anthropic_openai, chat_customs, openai_anthropic, openai_converse, openai_gemini, openai_responses,
+    anthropic_openai, chat_custom_tools, openai_anthropic, openai_converse, openai_gemini, openai_responses,
     responses_openai,
 };
 
@@ -60,7 +60,7 @@ fuzz_target!(|input: &[u8]| {
         5 => drop(openai_gemini::translate_response(data, &asked, 1, &mut out).map(|_| is_json(&out))),
         6 => {
             let mut translated = openai_anthropic::Stream::new(&asked, 1);
-            stream(data, |line, out| translated.event("", line, out).ok());
+            stream(data, |line, out| translated.push_event("", line, out).ok());
         }
         7 => {
             let mut translated = anthropic_openai::Stream::new(&asked, 1);
@@ -68,7 +68,7 @@ fuzz_target!(|input: &[u8]| {
         }
         8 => {
             let mut translated = openai_gemini::Stream::new(&asked, 1);
-            stream(data, |line, out| translated.event("", line, out).ok());
+            stream(data, |line, out| translated.push_event("", line, out).ok());
             let _ = translated.finish(&mut out);
         }
         9 => {
@@ -93,7 +93,7 @@ fuzz_target!(|input: &[u8]| {
             let mut translated = openai_converse::Stream::new(&asked, 1);
             stream(data, |line, out| {
                 let (name, line) = name_of(line);
-                translated.event(EventKind::Event, name, line, out).ok()
+                translated.push_event(EventKind::Event, name, line, out).ok()
             });
         }
         17 => {
@@ -126,13 +126,13 @@ fuzz_target!(|input: &[u8]| {
         25 => drop(openai_responses::translate_response(data, &asked, 1, &mut out).map(|_| is_json(&out))),
         26 => {
             let mut translated = openai_responses::Stream::new(&asked, 1);
-            stream(data, |line, out| translated.event("", line, out).ok());
+            stream(data, |line, out| translated.push_event("", line, out).ok());
             let _ = translated.finish(&mut out);
         }
-        27 => drop(chat_customs::translate_request(data, &mut out)),
-        28 => drop(chat_customs::translate_response(data, &asked, &mut out).map(|()| is_json(&out))),
+        27 => drop(chat_custom_tools::translate_request(data, &mut out)),
+        28 => drop(chat_custom_tools::translate_response(data, &asked, &mut out).map(|()| is_json(&out))),
         29 => {
-            let mut translated = chat_customs::Stream::new(&asked);
+            let mut translated = chat_custom_tools::Stream::new(&asked);
             stream(data, |line, out| translated.push_event(line, out).ok());
         }
         _ => {

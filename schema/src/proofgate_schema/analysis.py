@@ -6,11 +6,11 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from proofgate_schema.annotations import UNIQUE_ITEMS, Kubernetes
+from proofgate_schema.annotations import UNIQUE_ITEMS, KubernetesOverride
 from proofgate_schema.fields import ModelName, TenantName, TupleOf
 from proofgate_schema.section import Section
 
-_MANIFEST_LIST_LIMIT = Kubernetes("the object has to fit into etcd", {"maxItems": 64})
+_MANIFEST_LIST_LIMIT = KubernetesOverride("the object has to fit into etcd", {"maxItems": 64})
 
 
 class Analysis(Section):

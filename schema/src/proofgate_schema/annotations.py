@@ -10,13 +10,13 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 #: Of a node of a JSON schema: what the CRD says in its place. None: the CRD does not say it.
-KUBERNETES = "x-proofgate-kubernetes"
+KUBERNETES_KEYWORD = "x-proofgate-kubernetes"
 #: Of a node of a JSON schema: why no manifest has the field.
-WORKER_ONLY = "x-proofgate-worker-only"
+WORKER_ONLY_KEYWORD = "x-proofgate-worker-only"
 
 
 @dataclass(frozen=True, eq=False)  # typing hashes what annotates a union
-class Kubernetes:
+class KubernetesOverride:
     """What a CRD says of a field beside, or in the place of, what holds for the gateway's file.
 
     `keywords` are those of JSON schema. The API server enforces them; the operator does not look again.
@@ -29,11 +29,11 @@ class Kubernetes:
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         node = handler(schema)
-        return {**node, KUBERNETES: {**node.get(KUBERNETES, {}), **self.keywords}}
+        return {**node, KUBERNETES_KEYWORD: {**node.get(KUBERNETES_KEYWORD, {}), **self.keywords}}
 
 
 @dataclass(frozen=True, eq=False)
-class WorkerOnly:
+class WorkerOnlyField:
     """A field of the gateway's file that no manifest has."""
 
     reason: str
@@ -41,15 +41,15 @@ class WorkerOnly:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        return {**handler(schema), WORKER_ONLY: self.reason}
+        return {**handler(schema), WORKER_ONLY_KEYWORD: self.reason}
 
 
 #: A list whose values the API server refuses to have twice.
-UNIQUE_ITEMS = Kubernetes("a value is listed once", {"x-kubernetes-list-type": "set"})
+UNIQUE_ITEMS = KubernetesOverride("a value is listed once", {"x-kubernetes-list-type": "set"})
 #: What is absent of an object another one may set, so that rules ask whether it is there.
-NO_DEFAULT = Kubernetes("rules check whether it is present", {"default": None})
+NO_DEFAULT = KubernetesOverride("rules check whether it is present", {"default": None})
 #: An object with whatever fields.
-PRESERVE_UNKNOWN_FIELDS = Kubernetes(
+PRESERVE_UNKNOWN_FIELDS = KubernetesOverride(
     "no structural schema describes it",
     {"additionalProperties": None, "x-kubernetes-preserve-unknown-fields": True},
 )

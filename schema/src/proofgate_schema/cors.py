@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from proofgate_schema.annotations import UNIQUE_ITEMS, Kubernetes
+from proofgate_schema.annotations import UNIQUE_ITEMS, KubernetesOverride
 from proofgate_schema.fields import NonEmptyTupleOf
 from proofgate_schema.section import Section
 from proofgate_schema.urls import WebOrigin
@@ -26,7 +26,7 @@ class Cors(Section):
         Field(max_length=32),
         AfterValidator(_require_exclusive_wildcard),
         UNIQUE_ITEMS,
-        Kubernetes("an API server checks only lengths", {"minItems": 1}),
+        KubernetesOverride("an API server checks only lengths", {"minItems": 1}),
     ]
     """Origins that may call the gateway, as browsers send them, such as https://app.example.com: lower case,
     no path, no default port. `*` alone allows every origin."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Annotated
 
-from proofgate_schema.annotations import UNIQUE_ITEMS, Kubernetes
+from proofgate_schema.annotations import UNIQUE_ITEMS, KubernetesOverride
 from proofgate_schema.fields import TupleOf, file_validator
 from proofgate_schema.section import Section
 from proofgate_schema.urls import AUTHORITY, split_url
@@ -36,12 +36,12 @@ def _address_range(text: str) -> str:
 ProxyURL = Annotated[
     str,
     file_validator(_proxy_url),
-    Kubernetes(_PATTERN_REASON, {"maxLength": 300, "pattern": rf"^http://{AUTHORITY}/?$"}),
+    KubernetesOverride(_PATTERN_REASON, {"maxLength": 300, "pattern": rf"^http://{AUTHORITY}/?$"}),
 ]
 AddressRange = Annotated[
     str,
     file_validator(_address_range),
-    Kubernetes(_PATTERN_REASON, {"maxLength": 49, "pattern": r"^[0-9A-Fa-f.:]+/[0-9]{1,3}$"}),
+    KubernetesOverride(_PATTERN_REASON, {"maxLength": 49, "pattern": r"^[0-9A-Fa-f.:]+/[0-9]{1,3}$"}),
 ]
 
 
@@ -61,7 +61,7 @@ class Egress(Section):
         Annotated[
             TupleOf[AddressRange],
             UNIQUE_ITEMS,
-            Kubernetes("the object has to fit into etcd", {"minItems": 1, "maxItems": 32}),
+            KubernetesOverride("the object has to fit into etcd", {"minItems": 1, "maxItems": 32}),
         ]
         | None
     ) = None

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from proofgate_schema.annotations import NO_DEFAULT, PRESERVE_UNKNOWN_FIELDS, Kubernetes
+from proofgate_schema.annotations import NO_DEFAULT, PRESERVE_UNKNOWN_FIELDS, KubernetesOverride
 from proofgate_schema.fields import MountedFile, file_validator
 from proofgate_schema.section import Section
 from proofgate_schema.urls import HookURL
@@ -18,7 +18,7 @@ _NAME = r"[a-z0-9]+(-[a-z0-9]+)*"
 _FACTORY = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*"
 _PATTERN_REASON = "an API server checks patterns and lengths"
 #: For the name of a policy, and for those that ask for it.
-POLICY_NAME = Kubernetes(_PATTERN_REASON, {"minLength": 1, "maxLength": 31, "pattern": f"^{_NAME}$"})
+POLICY_NAME = KubernetesOverride(_PATTERN_REASON, {"minLength": 1, "maxLength": 31, "pattern": f"^{_NAME}$"})
 
 
 def _policy_name(text: str) -> str:
@@ -52,7 +52,9 @@ class ExternalPolicy(Section):
         Annotated[
             str,
             AfterValidator(_factory),
-            Kubernetes(_PATTERN_REASON, {"minLength": 3, "maxLength": 256, "pattern": f"^{_FACTORY}$"}),
+            KubernetesOverride(
+                _PATTERN_REASON, {"minLength": 3, "maxLength": 256, "pattern": f"^{_FACTORY}$"}
+            ),
         ]
         | None
     ) = None

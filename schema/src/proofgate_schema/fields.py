@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, ValidationInfo
 
-from proofgate_schema.annotations import Kubernetes
+from proofgate_schema.annotations import KubernetesOverride
 
 _NAME_RULE = "letters, digits, '.', '_' and '-', at most 63, beginning with a letter or digit"
 
@@ -72,9 +72,9 @@ def _not_empty(entries: tuple[T, ...]) -> tuple[T, ...]:
     return entries
 
 
-def unique_by(field: str) -> Kubernetes:
+def unique_by(field: str) -> KubernetesOverride:
     """What makes an API server refuse a second item with the same value of `field`."""
-    return Kubernetes(
+    return KubernetesOverride(
         f"two items may not have the same {field}",
         {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [field]},
     )
@@ -89,12 +89,12 @@ TupleOf = Annotated[tuple[T, ...], BeforeValidator(_as_tuple)]
 NonEmptyTupleOf = Annotated[tuple[T, ...], BeforeValidator(_as_tuple), AfterValidator(_not_empty)]
 Name = Annotated[str, AfterValidator(_name)]
 #: A name that Kubernetes takes as a DNS label.
-DNS_LABEL = Kubernetes(
+DNS_LABEL = KubernetesOverride(
     "names are DNS labels",
     {"minLength": 1, "maxLength": 63, "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
 )
 #: The name of a header field whose value is in a file.
-HEADER_NAME = Kubernetes(
+HEADER_NAME = KubernetesOverride(
     "the name is that of a file in the workers as well",
     {"minLength": 1, "maxLength": 64, "pattern": r"^[A-Za-z0-9]([-A-Za-z0-9_]*[A-Za-z0-9])?$"},
 )
@@ -102,13 +102,13 @@ FilePath = Annotated[str, AfterValidator(_file_path)]
 #: A file that its owner mounts in the workers himself.
 MountedFile = Annotated[
     FilePath,
-    Kubernetes("an absolute path in the workers", {"maxLength": 256, "pattern": r"^/[!-~]*$"}),
+    KubernetesOverride("an absolute path in the workers", {"maxLength": 256, "pattern": r"^/[!-~]*$"}),
 ]
 #: A name, or `namespace/name` of a tenant that stands in a shard.
 TenantName = Annotated[
     str,
     file_validator(_tenant_name),
-    Kubernetes(
+    KubernetesOverride(
         "names of objects, DNS labels and subdomains",
         {
             "minLength": 1,
@@ -117,7 +117,7 @@ TenantName = Annotated[
         },
     ),
 ]
-MODEL_NAME = Kubernetes(
+MODEL_NAME = KubernetesOverride(
     "the cost of rules over models depends on lengths",
     {"minLength": 1, "maxLength": 96, "pattern": r"^[-a-zA-Z0-9._:/@]+[*]?$"},
 )
@@ -130,12 +130,12 @@ Seconds = Annotated[
     float,
     Field(ge=0.001, le=86_400, allow_inf_nan=False),
     WHOLE_NUMBER,
-    Kubernetes("whole seconds", {**_WHOLE_SECONDS, "minimum": 1}),
+    KubernetesOverride("whole seconds", {**_WHOLE_SECONDS, "minimum": 1}),
 ]
 #: 0 to 3600 seconds.
 SecondsOrNone = Annotated[
     float,
     Field(ge=0, le=3600, allow_inf_nan=False),
     WHOLE_NUMBER,
-    Kubernetes("whole seconds", _WHOLE_SECONDS),
+    KubernetesOverride("whole seconds", _WHOLE_SECONDS),
 ]

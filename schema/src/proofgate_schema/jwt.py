@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from proofgate_schema.annotations import UNIQUE_ITEMS, Kubernetes
+from proofgate_schema.annotations import UNIQUE_ITEMS, KubernetesOverride
 from proofgate_schema.fields import NonEmptyTupleOf
 from proofgate_schema.section import Section
 from proofgate_schema.urls import KeySetURL
@@ -22,14 +22,14 @@ def _claim(text: str) -> str:
     return text
 
 
-def _max_items(items: int, reason: str) -> Kubernetes:
-    return Kubernetes(reason, {"minItems": 1, "maxItems": items})
+def _max_items(items: int, reason: str) -> KubernetesOverride:
+    return KubernetesOverride(reason, {"minItems": 1, "maxItems": items})
 
 
 Claim = Annotated[
     str,
     AfterValidator(_claim),
-    Kubernetes(
+    KubernetesOverride(
         "an API server checks patterns and lengths",
         {"minLength": 1, "maxLength": 512, "pattern": r"^[!-~]+$"},
     ),
@@ -56,7 +56,7 @@ class Issuer(Section):
     """Accepted signature algorithms."""
     tenant_claim: Annotated[
         Claim,
-        Kubernetes("HAProxy finds it", {"maxLength": 128, "pattern": r"^[A-Za-z0-9_.:/@-]+$"}),
+        KubernetesOverride("HAProxy finds it", {"maxLength": 128, "pattern": r"^[A-Za-z0-9_.:/@-]+$"}),
     ] = "tenant"
     """Top-level claim that contains the tenant's name, one of `tenants`. On Kubernetes the claim's name has
     at most 128 letters, digits and `_ . : / @ -`, so that HAProxy can read it."""

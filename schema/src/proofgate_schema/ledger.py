@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from proofgate_schema.annotations import Kubernetes
+from proofgate_schema.annotations import KubernetesOverride
 from proofgate_schema.fields import WHOLE_NUMBER
 from proofgate_schema.payloads import Payloads
 from proofgate_schema.section import Section
@@ -22,7 +22,9 @@ class Rotation(Section):
         float,
         Field(ge=1, le=31_622_400, allow_inf_nan=False),
         WHOLE_NUMBER,
-        Kubernetes("the retention job counts days in whole seconds", {"type": "integer", "minimum": 60}),
+        KubernetesOverride(
+            "the retention job counts days in whole seconds", {"type": "integer", "minimum": 60}
+        ),
     ] = 86_400.0
     """Maximum age of a log in seconds, up to 366 days."""
 
@@ -37,7 +39,7 @@ class Ledger(Section):
         float,
         Field(ge=0.01, le=3600, allow_inf_nan=False),
         WHOLE_NUMBER,
-        Kubernetes("whole seconds", {"type": "integer", "minimum": 1}),
+        KubernetesOverride("whole seconds", {"type": "integer", "minimum": 1}),
     ] = 1.0
     """Seconds between signed checkpoints while records arrive."""
     rotation: Rotation = Rotation()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from proofgate_schema.annotations import Kubernetes, WorkerOnly
+from proofgate_schema.annotations import KubernetesOverride, WorkerOnlyField
 from proofgate_schema.section import Section
 
 #: Bytes of a worker's memory for one connection besides a head that is being read:
@@ -21,14 +21,14 @@ class Limits(Section):
     head_bytes: Annotated[
         int,
         Field(ge=1024, le=1 << 20),
-        Kubernetes("HAProxy keeps the whole head in view, twice", {"maximum": 64 << 10}),
+        KubernetesOverride("HAProxy keeps the whole head in view, twice", {"maximum": 64 << 10}),
     ] = 16 << 10
     """Maximum bytes of a request's head. A worker reserves this much memory for each of its connections, and
     HAProxy four times as much. A change rolls HAProxy."""
     body_bytes: Annotated[
         int,
         Field(ge=1024, le=1 << 30),
-        Kubernetes("the default follows spec.worker.memory", {"default": None}),
+        KubernetesOverride("the default follows spec.worker.memory", {"default": None}),
     ] = 32 << 20
     """Maximum bytes of a request's body, and of a response that must be buffered. On Kubernetes
     spec.worker.memory must include nine times this for bodies and responses. Absent there: a ninth of the
@@ -38,14 +38,14 @@ class Limits(Section):
     connections: Annotated[
         int,
         Field(ge=1, le=1 << 20),
-        Kubernetes(
+        KubernetesOverride(
             "HAProxy's pods share them, and each takes memory of the pod", {"minimum": 256, "maximum": 65_536}
         ),
     ] = 4096
     """Maximum number of client connections to one worker at a time. Each takes 16 KiB of its memory, plus
     headBytes. HAProxy accepts as many connections as all workers together. Fixed for the life of a worker."""
     buffered_bytes: Annotated[
-        int, Field(ge=4096, le=1 << 40), WorkerOnly("it follows spec.worker.memory")
+        int, Field(ge=4096, le=1 << 40), WorkerOnlyField("it follows spec.worker.memory")
     ] = 192 << 20
     """Maximum bytes that all exchanges in memory take together, from four times `bodyBytes` to 1 TiB: bodies,
     their texts and redacted copies, responses that rules hold, and 32 KiB for each exchange."""

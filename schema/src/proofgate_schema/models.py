@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from proofgate_schema.annotations import UNIQUE_ITEMS, Kubernetes
+from proofgate_schema.annotations import UNIQUE_ITEMS, KubernetesOverride
 from proofgate_schema.fields import DNS_LABEL, ModelName, TupleOf
 from proofgate_schema.section import Section
 
@@ -25,7 +25,7 @@ def _upstream_model_name(text: str) -> str:
 UpstreamModelName = Annotated[
     str,
     AfterValidator(_upstream_model_name),
-    Kubernetes(
+    KubernetesOverride(
         "an API server checks patterns and lengths",
         {
             "minLength": 1,
@@ -78,7 +78,7 @@ class Model(Section):
     fallbacks: Annotated[TupleOf[Fallback], Field(max_length=8)] = ()
     """Providers for requests that failed at all others, tried in this order."""
     fallback_on: Annotated[
-        TupleOf[FallbackReason], UNIQUE_ITEMS, Kubernetes("each once", {"maxItems": 7})
+        TupleOf[FallbackReason], UNIQUE_ITEMS, KubernetesOverride("each once", {"maxItems": 7})
     ] = (
         "Unreachable",
         "RateLimited",

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from proofgate_schema.annotations import Kubernetes
+from proofgate_schema.annotations import KubernetesOverride
 from proofgate_schema.fields import TenantName, file_validator
 from proofgate_schema.jwt import Claim
 from proofgate_schema.section import Section
@@ -56,7 +56,7 @@ def _client_id(text: str) -> str:
 _MAX_SCOPE_LENGTH = 512
 
 
-class GroupReads(Section):
+class GroupReadAccess(Section):
     """What the people of a group may read. Each side names the group in its own way."""
 
     tenant: TenantName | None = None
@@ -72,7 +72,7 @@ class Oidc(Section):
     issuer: Annotated[
         str,
         file_validator(_issuer),
-        Kubernetes(
+        KubernetesOverride(
             "the auditor fetches it from elsewhere",
             {"maxLength": 512, "pattern": rf"^https://{AUTHORITY}{_PATH}$"},
         ),
@@ -82,13 +82,13 @@ class Oidc(Section):
     client_id: Annotated[
         str,
         AfterValidator(_client_id),
-        Kubernetes(_PATTERN_REASON, {"minLength": 1, "maxLength": 256, "pattern": r"^[!-~]+$"}),
+        KubernetesOverride(_PATTERN_REASON, {"minLength": 1, "maxLength": 256, "pattern": r"^[!-~]+$"}),
     ]
     """Id of the client that you registered with the provider."""
     redirect_uri: Annotated[
         str,
         file_validator(_redirect_url),
-        Kubernetes(
+        KubernetesOverride(
             _PATTERN_REASON,
             {
                 "maxLength": 512,
@@ -101,7 +101,7 @@ class Oidc(Section):
     scope: Annotated[
         str,
         AfterValidator(_scope),
-        Kubernetes(
+        KubernetesOverride(
             _PATTERN_REASON,
             {"minLength": 1, "maxLength": _MAX_SCOPE_LENGTH, "pattern": r"^[!-~]+( [!-~]+)*$"},
         ),

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from proofgate_schema.annotations import Kubernetes, WorkerOnly
+from proofgate_schema.annotations import KubernetesOverride, WorkerOnlyField
 from proofgate_schema.section import Section
 
 PayloadMode = Literal["Committed", "Stored"]
@@ -22,12 +22,12 @@ class Payloads(Section):
     max_bytes: Annotated[
         int,
         Field(ge=1024, le=16 << 20),
-        Kubernetes("half of the budgetBytes that the operator sets", {"maximum": 8 << 20}),
+        KubernetesOverride("half of the budgetBytes that the operator sets", {"maximum": 8 << 20}),
     ] = 1 << 20
     """Maximum bytes of a request or response that is stored. A longer one is not stored, and its record says
     so."""
     budget_bytes: Annotated[
-        int, Field(ge=1 << 20, le=1 << 40), WorkerOnly("the operator takes it from spec.worker.memory")
+        int, Field(ge=1 << 20, le=1 << 40), WorkerOnlyField("the operator takes it from spec.worker.memory")
     ] = 64 << 20
     """Bytes of memory for bodies that wait to be written to the volume, at least twice `maxBytes`, in
     addition to `limits.bufferedBytes`. While it is full, tenants whose bodies are stored are refused. The

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from proofgate_schema.annotations import UNIQUE_ITEMS, Kubernetes, WorkerOnly
+from proofgate_schema.annotations import UNIQUE_ITEMS, KubernetesOverride, WorkerOnlyField
 from proofgate_schema.fields import WHOLE_NUMBER, Name, TupleOf, file_validator, unique_by
 from proofgate_schema.section import Section
 
@@ -43,12 +43,12 @@ PACKS = (
 _SIZE_REASON = "the object has to fit into etcd"
 
 
-def _max_items(items: int, reason: str = _SIZE_REASON) -> Kubernetes:
-    return Kubernetes(reason, {"maxItems": items})
+def _max_items(items: int, reason: str = _SIZE_REASON) -> KubernetesOverride:
+    return KubernetesOverride(reason, {"maxItems": items})
 
 
-def _validations(*rules: dict[str, Any]) -> Kubernetes:
-    return Kubernetes("an API server checks rules", {"x-kubernetes-validations": list(rules)})
+def _validations(*rules: dict[str, Any]) -> KubernetesOverride:
+    return KubernetesOverride("an API server checks rules", {"x-kubernetes-validations": list(rules)})
 
 
 def _rule_id(text: str) -> str:
@@ -75,14 +75,14 @@ def _literal(text: str) -> str:
     return text
 
 
-def _text_constraints(longest: int, pattern: str) -> Kubernetes:
-    return Kubernetes(
+def _text_constraints(longest: int, pattern: str) -> KubernetesOverride:
+    return KubernetesOverride(
         "an API server checks patterns and lengths",
         {"minLength": 1, "maxLength": longest, "pattern": pattern},
     )
 
 
-Pack = Annotated[Name, Kubernetes("an API server knows the packs of its CRD", {"enum": list(PACKS)})]
+Pack = Annotated[Name, KubernetesOverride("an API server knows the packs of its CRD", {"enum": list(PACKS)})]
 RuleId = Annotated[str, AfterValidator(_rule_id), _text_constraints(64, r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 LowerCaseText = Annotated[str, file_validator(_literal), _text_constraints(128, r"^[^A-Z]+$")]
 AllowedText = Annotated[str, file_validator(_allowed_text), _text_constraints(256, r"\S")]
@@ -112,11 +112,13 @@ class Rule(Section):
     and lower case, with look-alikes as ASCII, white space as one blank, and markup within words removed."""
     literals: Annotated[
         TupleOf[LowerCaseText],
-        Kubernetes("a rule checks whether any exist", {"default": None, "minItems": 1, "maxItems": 32}),
+        KubernetesOverride(
+            "a rule checks whether any exist", {"default": None, "minItems": 1, "maxItems": 32}
+        ),
     ] = ()
     """Texts in lower case to search for in the folded text. With a regex as well, a match must contain one of
     them."""
-    regex: Annotated[str, Kubernetes(_SIZE_REASON, {"minLength": 1, "maxLength": 1024})] | None = None
+    regex: Annotated[str, KubernetesOverride(_SIZE_REASON, {"minLength": 1, "maxLength": 1024})] | None = None
     """A regular expression that both Rust's `regex` and Python's `re` accept, without flags, anchors and
     look-around. Its longest match is bounded, at most 1024 bytes: use {0,80} instead of *. If it has a group
     `(?<value>...)`, only the group is redacted."""
@@ -128,7 +130,7 @@ class Rule(Section):
     """What a match does. Block: the exchange is denied. Redact: the matched text is replaced. Mask: in a
     request, the matched text is replaced by a placeholder, and restored in the response; a response is not
     changed. Flag: the match is recorded."""
-    examples: Annotated[Examples, WorkerOnly("`proofgate policy test` reads files")] = Examples()
+    examples: Annotated[Examples, WorkerOnlyField("`proofgate policy test` reads files")] = Examples()
     """Texts on which `proofgate policy test` tests the rule."""
 
 
@@ -180,7 +182,7 @@ NonEmptyOverride = Annotated[
 ]
 
 
-class Allow(Section):
+class AllowedTexts(Section):
     """Texts that rules do not match."""
 
     values: Annotated[TupleOf[AllowedText], UNIQUE_ITEMS, _max_items(128)] = ()
@@ -208,7 +210,7 @@ class Policy(Section):
     Absent: each rule has its own action."""
     actions: Annotated[TupleOf[NonEmptyOverride], _max_items(32)] = ()
     """Overrides for the actions of some rules, in some scopes."""
-    allow: Allow | None = None
+    allow: AllowedTexts | None = None
     """Texts that rules do not match. Absent: none."""
     threshold: Threshold | None = None
     """Score at which a message is denied: the sum over its flagged rules. Absent: no score denies."""
@@ -218,7 +220,7 @@ class Policy(Section):
         float,
         Field(ge=0.1, le=1000, allow_inf_nan=False),
         WHOLE_NUMBER,
-        Kubernetes("whole milliseconds", {"type": "integer", "minimum": 1}),
+        KubernetesOverride("whole milliseconds", {"type": "integer", "minimum": 1}),
     ] = 10.0
     """Milliseconds of processor time that the rules may take for a text of any length. Beyond it, the
     exchange is denied."""

@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from proofgate_schema.annotations import Kubernetes
+from proofgate_schema.annotations import KubernetesOverride
 from proofgate_schema.fields import DNS_LABEL, TupleOf
 from proofgate_schema.section import Section
 
@@ -113,26 +113,28 @@ Date = Annotated[
     BeforeValidator(_date),
     PlainSerializer(_day, return_type=str, when_used="json"),
     WithJsonSchema({"type": "string", "format": "date"}),
-    Kubernetes(_PATTERN_REASON, {"maxLength": 10, "pattern": _DATE_PATTERN}),
+    KubernetesOverride(_PATTERN_REASON, {"maxLength": 10, "pattern": _DATE_PATTERN}),
 ]
 DollarsPerMillion = Annotated[
     str,
     BeforeValidator(_per_token),
-    Kubernetes(_PATTERN_REASON, {"maxLength": 13, "pattern": PER_MILLION_PATTERN}),
+    KubernetesOverride(_PATTERN_REASON, {"maxLength": 13, "pattern": PER_MILLION_PATTERN}),
 ]
 DollarsPerRequest = Annotated[
     str,
     BeforeValidator(_per_request),
-    Kubernetes(_PATTERN_REASON, {"maxLength": 16, "pattern": PER_REQUEST_PATTERN}),
+    KubernetesOverride(_PATTERN_REASON, {"maxLength": 16, "pattern": PER_REQUEST_PATTERN}),
 ]
 #: Of a budget.
 Dollars = Annotated[
-    str, BeforeValidator(_budget), Kubernetes(_PATTERN_REASON, {"maxLength": 19, "pattern": BUDGET_PATTERN})
+    str,
+    BeforeValidator(_budget),
+    KubernetesOverride(_PATTERN_REASON, {"maxLength": 19, "pattern": BUDGET_PATTERN}),
 ]
 ModelPattern = Annotated[
     str,
     AfterValidator(_model_pattern),
-    Kubernetes(
+    KubernetesOverride(
         "the cost of rules over models depends on lengths",
         {"minLength": 1, "maxLength": 96, "pattern": _MODEL_PATTERN},
     ),
@@ -144,7 +146,7 @@ ToolKind = Annotated[str, AfterValidator(_tool_kind)]
 Tokens = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
 
-_MANIFEST_LIST_LIMIT = Kubernetes("the object has to fit into etcd", {"maxItems": 2})
+_MANIFEST_LIST_LIMIT = KubernetesOverride("the object has to fit into etcd", {"maxItems": 2})
 
 
 class LongPromptPrice(Section):
@@ -229,7 +231,7 @@ class Price(Section):
     tools: Annotated[
         dict[ToolKind, DollarsPerRequest],
         Field(max_length=16),
-        Kubernetes("the object has to fit into etcd", {"maxProperties": 8}),
+        KubernetesOverride("the object has to fit into etcd", {"maxProperties": 8}),
     ] = Field(default_factory=dict)
     """Dollars per call of a tool that the provider runs itself, by the tool's type without its date
     (web_search) or Gemini's field (googleSearch). '0': a call costs nothing besides its tokens. When a budget
@@ -239,7 +241,7 @@ class Price(Section):
     tiers: Annotated[
         dict[TierName, TierPrice],
         Field(max_length=8),
-        Kubernetes("the object has to fit into etcd", {"maxProperties": 4}),
+        KubernetesOverride("the object has to fit into etcd", {"maxProperties": 4}),
     ] = Field(default_factory=dict)
     """Prices of service tiers other than the standard one, by the name in requests: service_tier, and
     Anthropic's speed and inference_geo. When a budget in dollars applies, a request for a tier without a

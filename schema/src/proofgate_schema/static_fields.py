@@ -6,7 +6,7 @@ import json
 import re
 from typing import Annotated, Any
 
-from proofgate_schema.annotations import PRESERVE_UNKNOWN_FIELDS, Kubernetes
+from proofgate_schema.annotations import PRESERVE_UNKNOWN_FIELDS, KubernetesOverride
 from proofgate_schema.fields import HEADER_NAME, file_validator
 from proofgate_schema.reserved_fields import RESERVED_HEADERS, RESERVED_PREFIXES, is_read_by_gateway
 from proofgate_schema.section import Section
@@ -71,7 +71,7 @@ class ProviderHeader(Section):
         Annotated[
             str,
             file_validator(_header_value),
-            Kubernetes(
+            KubernetesOverride(
                 "an API server checks patterns and lengths",
                 {"minLength": 1, "maxLength": 4096, "pattern": "^[!-~]([ -~]*[!-~])?$"},
             ),

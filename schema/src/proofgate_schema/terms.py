@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from proofgate_schema.annotations import NO_DEFAULT, UNIQUE_ITEMS, Kubernetes
+from proofgate_schema.annotations import NO_DEFAULT, UNIQUE_ITEMS, KubernetesOverride
 from proofgate_schema.external_policies import POLICY_NAME
 from proofgate_schema.fields import MODEL_NAME, WHOLE_NUMBER, NonEmptyTupleOf, TupleOf, unique_by
 from proofgate_schema.payloads import PayloadMode
@@ -34,7 +34,7 @@ def _guarded_tool(name: str) -> str:
 GuardedTool = Annotated[
     str,
     AfterValidator(_guarded_tool),
-    Kubernetes(
+    KubernetesOverride(
         "a rule has a message in plain words",
         {
             "minLength": 1,
@@ -49,7 +49,7 @@ GuardedTool = Annotated[
         },
     ),
 ]
-NOT_EMPTY = Kubernetes("to set none, leave the field out", {"minItems": 1})
+NOT_EMPTY = KubernetesOverride("to set none, leave the field out", {"minItems": 1})
 Endpoint = Literal[
     "ChatCompletions",
     "Completions",
@@ -133,7 +133,7 @@ class GuardedTools(Section):
         NonEmptyTupleOf[GuardedTool],
         Field(max_length=32),
         UNIQUE_ITEMS,
-        Kubernetes("an API server checks only lengths", {"minItems": 1}),
+        KubernetesOverride("an API server checks only lengths", {"minItems": 1}),
     ]
     """Names of the tools as requests declare them, case-insensitive: Bash, mcp__github__*. A `*` at the end
     matches the rest of a name."""
@@ -151,7 +151,7 @@ class Terms(Section):
         Annotated[
             TupleOf[Annotated[str, MODEL_NAME]],
             UNIQUE_ITEMS,
-            Kubernetes(
+            KubernetesOverride(
                 "the cost of rules over models depends on their number", {"minItems": 1, "maxItems": 32}
             ),
         ]
@@ -159,7 +159,9 @@ class Terms(Section):
     ) = None
     """Models the tenant may use: names from `models`. Absent: all of them."""
     endpoints: (
-        Annotated[TupleOf[Endpoint], UNIQUE_ITEMS, Kubernetes("each once", {"minItems": 1, "maxItems": 18})]
+        Annotated[
+            TupleOf[Endpoint], UNIQUE_ITEMS, KubernetesOverride("each once", {"minItems": 1, "maxItems": 18})
+        ]
         | None
     ) = None
     """Endpoints the tenant may call. Absent: all of them."""
@@ -181,11 +183,15 @@ class Terms(Section):
         unique_by("model"),
         NO_DEFAULT,
         NOT_EMPTY,
-        Kubernetes("the cost of rules over models depends on their number", {"maxItems": 16}),
+        KubernetesOverride("the cost of rules over models depends on their number", {"maxItems": 16}),
     ] = ()
     """Budgets for models, for all of the tenant's API keys together. Absent: none."""
     wait_seconds: Annotated[
-        float, Field(ge=0, le=60), WHOLE_NUMBER, Kubernetes("whole seconds", {"type": "integer"}), NO_DEFAULT
+        float,
+        Field(ge=0, le=60),
+        WHOLE_NUMBER,
+        KubernetesOverride("whole seconds", {"type": "integer"}),
+        NO_DEFAULT,
     ] = 5.0
     """Maximum seconds that a request waits for limits, if it will fit when other requests release unused
     reservations. At most 32 requests of a tenant wait at a time. 0: it is refused at once. Absent: 5."""
@@ -195,7 +201,7 @@ class Terms(Section):
         TupleOf[Annotated[str, POLICY_NAME]],
         NO_DEFAULT,
         NOT_EMPTY,
-        Kubernetes("the cost of rules over policies depends on their number", {"maxItems": 8}),
+        KubernetesOverride("the cost of rules over policies depends on their number", {"maxItems": 8}),
     ] = ()
     """Names from `policies` that evaluate the tenant's requests, in this order, after the rules have allowed
     them. Absent: none."""

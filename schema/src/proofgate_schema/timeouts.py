@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from proofgate_schema.annotations import Kubernetes
+from proofgate_schema.annotations import KubernetesOverride
 from proofgate_schema.fields import Seconds, SecondsOrNone
 from proofgate_schema.section import Section
 
@@ -41,7 +41,7 @@ class Timeouts(Section):
     drain_seconds: Seconds = 30.0
     """Seconds in which in-flight exchanges can finish when a worker stops, after lameDuckSeconds."""
     lame_duck_seconds: Annotated[
-        SecondsOrNone, Kubernetes("HAProxy needs that to send no more connections", {"minimum": 3})
+        SecondsOrNone, KubernetesOverride("HAProxy needs that to send no more connections", {"minimum": 3})
     ] = 3.0
     """Seconds for which a stopping worker still accepts connections."""
 

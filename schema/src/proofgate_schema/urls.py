@@ -7,7 +7,7 @@ import re
 from typing import Annotated
 from urllib.parse import SplitResult, urlsplit
 
-from proofgate_schema.annotations import Kubernetes
+from proofgate_schema.annotations import KubernetesOverride
 from proofgate_schema.fields import file_validator
 
 LABEL = r"[A-Za-z0-9_]([-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?"
@@ -85,20 +85,20 @@ def _hook_url(text: str) -> str:
 BaseURL = Annotated[
     str,
     file_validator(_base_url),
-    Kubernetes(_PATTERN_REASON, {"maxLength": 512, "pattern": BASE_URL_PATTERN}),
+    KubernetesOverride(_PATTERN_REASON, {"maxLength": 512, "pattern": BASE_URL_PATTERN}),
 ]
 WebOrigin = Annotated[
     str,
     file_validator(_web_origin),
-    Kubernetes(_PATTERN_REASON, {"minLength": 1, "maxLength": 256, "pattern": WEB_ORIGIN_PATTERN}),
+    KubernetesOverride(_PATTERN_REASON, {"minLength": 1, "maxLength": 256, "pattern": WEB_ORIGIN_PATTERN}),
 ]
 KeySetURL = Annotated[
     str,
     file_validator(_key_set_url),
-    Kubernetes("workers fetch it from elsewhere", {"maxLength": 512, "pattern": KEY_SET_URL_PATTERN}),
+    KubernetesOverride("workers fetch it from elsewhere", {"maxLength": 512, "pattern": KEY_SET_URL_PATTERN}),
 ]
 HookURL = Annotated[
     str,
     file_validator(_hook_url),
-    Kubernetes(_PATTERN_REASON, {"minLength": 1, "maxLength": 512, "pattern": HOOK_URL_PATTERN}),
+    KubernetesOverride(_PATTERN_REASON, {"minLength": 1, "maxLength": 512, "pattern": HOOK_URL_PATTERN}),
 ]

@@ -14,15 +14,15 @@ from proofgate_schema.counts import format_count
 
 from proofgate import _core, another_key, logs, output
 from proofgate.argument_types import parse_address
-from proofgate.auditor import workers
-from proofgate.auditor.served import ROOT, ServedLedger
+from proofgate.auditor import worker_arguments
+from proofgate.auditor.served_ledger import ROOT, ServedLedger
 from proofgate.evidence import VERDICTS, read_verifying_key
 from proofgate.exit_codes import EXIT_FAILED, EXIT_USAGE, ExitCode, fail
-from proofgate.index import audited
+from proofgate.index import index_services
 from proofgate.keys import warn_if_exposed
-from proofgate.mirror import audited as mirrored
+from proofgate.mirror import auditor_arguments as mirrored
 from proofgate.replica.replica import ledger_folder
-from proofgate.siem import audited as streamed
+from proofgate.siem import auditor_arguments as streamed
 from proofgate.terminal import one_line
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     source.add_argument(
         "--ledger", type=Path, metavar="DIR", help="the ledger's directory, which is only read"
     )
-    workers.add_arguments(parser, source)
+    worker_arguments.add_arguments(parser, source)
     parser.add_argument(
         "--state",
         type=Path,
@@ -144,7 +144,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="MIB",
         help="how much to verify again each second (default: %(default)s)",
     )
-    audited.add_arguments(parser)
+    index_services.add_arguments(parser)
     mirrored.add_arguments(parser)
     streamed.add_arguments(parser)
     parser.add_argument("--once", action="store_true", help="check once, print the findings, and exit")
@@ -161,7 +161,7 @@ def _positive(text: str) -> float:
 def run(options: argparse.Namespace) -> int:
     """Checks once, or audits until a signal."""
     from proofgate.auditor.watch import LedgerWatcher
-    from proofgate.auditor.witnesses import PolicyUrlError, Witnesses, check_urls
+    from proofgate.auditor.witnesses import WitnessUrlError, Witnesses, check_urls
     from proofgate.key_statements import chain_statements, chain_statements_from_files
 
     logs.configure("auditor")
@@ -170,7 +170,7 @@ def run(options: argparse.Namespace) -> int:
     options.files = options.ledger
     if options.ledger is None and options.replica is not None:
         options.files = ledger_folder(options.replica)
-    parts = (*(() if options.ledger is not None else (workers,)), audited, mirrored, streamed)
+    parts = (*(() if options.ledger is not None else (worker_arguments,)), index_services, mirrored, streamed)
     refused = _folder_error(options) or next(
         filter(None, (part.argument_error(options) for part in parts)), None
     )
@@ -188,12 +188,12 @@ def run(options: argparse.Namespace) -> int:
             return fail(f"--witness-ca: {options.witness_ca}: {why} [auditor_witness_ca]", EXIT_USAGE)
     warn_if_exposed(options.signing_key)
     try:
-        served = workers.served_ledger(options)
+        served = worker_arguments.served_ledger(options)
         auditor = _open_auditor(options, served)
         urls = check_urls(auditor.witness_urls(), options.allow_http_witnesses)
     except OSError as error:
         return fail(f"{error.filename} cannot be read: {error.strerror}", EXIT_USAGE)
-    except PolicyUrlError as error:
+    except WitnessUrlError as error:
         return fail(f"--witness-policy: {error} [auditor_policy]", EXIT_USAGE)
     except ValueError as error:
         # The text of a key is not in it.
@@ -202,7 +202,7 @@ def run(options: argparse.Namespace) -> int:
         logging.getLogger("proofgate.auditor").warning(
             "starting a new aggregate log in %s: it contains no earlier tree heads", options.state
         )
-    watch = LedgerWatcher(auditor, options.scrub << 20, served=served)
+    watch = LedgerWatcher(auditor, options.scrub << 20, served_ledger=served)
     keeping_key = None if options.keeping_key is None else read_verifying_key(options.keeping_key)
     ledger_key = read_verifying_key(options.ledger_key)
 
@@ -220,7 +220,7 @@ def run(options: argparse.Namespace) -> int:
 
     watch.statements = statements
     try:
-        watch.replica = workers.replica(options, served, (ledger_key, keeping_key))
+        watch.replica = worker_arguments.replica(options, served, (ledger_key, keeping_key))
     except OSError as error:
         return fail(f"--replica: {error.filename} cannot be used: {error.strerror}", EXIT_USAGE)
     watch.mirrors = mirrored.mirrors(options, auditor, keeping_key, watch.replica)
@@ -290,7 +290,7 @@ def _serve(watch: LedgerWatcher, witnesses: Witnesses, options: argparse.Namespa
     try:
         with (
             listener,
-            audited.open_index_services(
+            index_services.open_index_services(
                 options, read_verifying_key(options.ledger_key), watch.auditor
             ) as kept,
         ):
@@ -327,8 +327,8 @@ def _check_once(watch: LedgerWatcher, witnesses: Witnesses, options: argparse.Na
         # Of a worker that does not answer, what was suspected stays so.
         if (
             not done["changed"]
-            and watch.served is not None
-            and not all(watch.served.reachable_by_shard().values())
+            and watch.served_ledger is not None
+            and not all(watch.served_ledger.reachable_by_shard().values())
         ):
             break
     findings = watch.findings()

@@ -116,13 +116,13 @@ def _auditor_lines(watch: LedgerWatcher) -> Iterator[str]:
 
 
 def _worker_lines(watch: LedgerWatcher) -> Iterator[str]:
-    if watch.served is None:
+    if watch.served_ledger is None:
         return
     yield from _family("worker_up", "gauge", "1 if the worker of the shard can be read, else 0")
-    for shard, answers in sorted(watch.served.reachable_by_shard().items()):
+    for shard, answers in sorted(watch.served_ledger.reachable_by_shard().items()):
         yield f'{_PREFIX}_worker_up{{shard="{_label(shard)}"}} {int(answers)}'
     yield from _family("worker_bytes_total", "counter", "Bytes of files that were read from workers")
-    yield f"{_PREFIX}_worker_bytes_total {watch.served.bytes_read}"
+    yield f"{_PREFIX}_worker_bytes_total {watch.served_ledger.bytes_read}"
     if watch.replica is None:
         return
     for name, kind, value, text in (

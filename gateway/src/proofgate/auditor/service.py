@@ -26,7 +26,7 @@ from proofgate.auditor.witnesses import Witnesses
 from proofgate.http_errors import ApiError, handle_api_error, handle_http_exception, handle_validation_error
 from proofgate.http_errors import error_response as answer_error
 from proofgate.http_server import Server, address_of, on_signals
-from proofgate.index.audited import IndexServices
+from proofgate.index.index_services import IndexServices
 
 #: A poll reads a bounded number of bytes: one that takes longer than this hangs.
 MAX_POLL_AGE_SECONDS = 300.0

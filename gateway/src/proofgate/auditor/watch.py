@@ -14,7 +14,7 @@ from proofgate import _core
 from proofgate.times import ClockStep, SteadyClock
 
 if TYPE_CHECKING:
-    from proofgate.auditor.served import ServedLedger
+    from proofgate.auditor.served_ledger import ServedLedger
     from proofgate.mirror.mirror import Mirror
     from proofgate.replica.replica import Replica
     from proofgate.siem.stream import EventStream
@@ -49,7 +49,7 @@ class Destination(Protocol):
 
 
 @dataclass
-class Totals:
+class PollTotals:
     """What all polls did, for metrics."""
 
     records: int = 0
@@ -69,7 +69,7 @@ class LedgerWatcher:
 
     auditor: _core.Auditor
     scrub_rate: int
-    totals: Totals = field(default_factory=Totals)
+    totals: PollTotals = field(default_factory=PollTotals)
     #: The statements by which the ledger's keys follow each other.
     statements: Callable[[], list[str]] = list
     #: Told after each poll which logs were accepted further: directories and signed notes. All of them at
@@ -84,7 +84,7 @@ class LedgerWatcher:
     #: Where what was accepted is sent to, exchange by exchange.
     streams: list[EventStream] = field(default_factory=list)
     #: Where each worker serves its own folder: those, as one ledger.
-    served: ServedLedger | None = None
+    served_ledger: ServedLedger | None = None
     #: Copies of what was accepted of them, for what reads a ledger as files.
     replica: Replica | None = None
     #: When a poll last ended well, in unix seconds; 0 before the first.
@@ -114,8 +114,8 @@ class LedgerWatcher:
         now_us = self._check_clock()
         if self.access_log_head is not None:
             self.auditor.take_reads(*self.access_log_head())
-        if self.served is not None:
-            self.auditor.take_reach(self.served.start_pass())
+        if self.served_ledger is not None:
+            self.auditor.take_reach(self.served_ledger.start_pass())
         try:
             done: dict[str, Any] = json.loads(self.auditor.poll(now_us, budget, scrub))
         finally:
@@ -226,7 +226,7 @@ class LedgerWatcher:
         # Of a single log or shard that cannot be read, the shard is told.
         unreadable = (of for of in found.values() if of["code"] == "unreadable" and not of["shard"])
         self.unreadable_reason = next((str(of["message"]) for of in unreadable), None)
-        if self.served is not None and not any(self.served.reachable_by_shard().values()):
+        if self.served_ledger is not None and not any(self.served_ledger.reachable_by_shard().values()):
             self.unreadable_reason = "no worker answers"
         for key in found.keys() - self._logged_findings:
             finding = found[key]

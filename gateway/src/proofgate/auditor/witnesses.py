@@ -16,11 +16,11 @@ from pathlib import Path
 from proofgate_schema.urls import is_loopback, split_url
 
 from proofgate import _core
-from proofgate.timed_exchange import ExchangeError, ExchangeLimits, exchange
+from proofgate.timed_request import HttpRequestError, HttpRequestLimits, send_http_request
 
 log = logging.getLogger("proofgate.auditor")
 
-BOUNDS = ExchangeLimits(seconds=5.0, max_response_bytes=1 << 16)
+HTTP_LIMITS = HttpRequestLimits(seconds=5.0, max_response_bytes=1 << 16)
 #: Between two looks whether there is something to ask.
 CHECK_INTERVAL_SECONDS = 0.5
 _COSIGNED = "cosigned"
@@ -45,12 +45,12 @@ _RESULT_TEXTS = {
 }
 
 
-class PolicyUrlError(ValueError):
+class WitnessUrlError(ValueError):
     """The URL of a witness cannot be used."""
 
 
 def check_urls(witnesses: Sequence[tuple[str, str | None]], allow_http: bool) -> list[str | None]:
-    """The URLs to ask, in the order of the policy. Raises PolicyUrlError."""
+    """The URLs to ask, in the order of the policy. Raises WitnessUrlError."""
     return [None if url is None else _check_url(name, url, allow_http) for name, url in witnesses]
 
 
@@ -58,11 +58,11 @@ def _check_url(name: str, text: str, allow_http: bool) -> str:
     try:
         url = split_url(text, "https://witness.example.com")
     except ValueError as error:
-        raise PolicyUrlError(f"the URL of the witness {name}: {error}") from None
+        raise WitnessUrlError(f"the URL of the witness {name}: {error}") from None
     if url.query or url.fragment:
-        raise PolicyUrlError(f"the URL of the witness {name}: remove '?' or '#' and everything after it")
+        raise WitnessUrlError(f"the URL of the witness {name}: remove '?' or '#' and everything after it")
     if url.scheme != "https" and not allow_http and not is_loopback(url.hostname or ""):
-        raise PolicyUrlError(
+        raise WitnessUrlError(
             f"the URL of the witness {name}: use https, or --allow-http-witnesses in a network that you trust"
         )
     return text.rstrip("/")
@@ -75,7 +75,7 @@ class Witnesses:
 
     auditor: _core.Auditor
     urls: Sequence[str | None]
-    bounds: ExchangeLimits = BOUNDS
+    limits: HttpRequestLimits = HTTP_LIMITS
     authorities: Path | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
     _last_reported: dict[int, str] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class Witnesses:
         for thread in threads:
             thread.start()
         # Connecting to an address, the exchange, and once more after a conflict; names are looked up besides.
-        deadline = time.monotonic() + 5 * self.bounds.seconds
+        deadline = time.monotonic() + 5 * self.limits.seconds
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 
@@ -132,16 +132,16 @@ class Witnesses:
     def _send_request(self, number: int, url: str, question: bytes) -> str:
         failure = "unreachable"
         try:
-            answer = exchange(
+            answer = send_http_request(
                 "POST",
                 f"{url}/add-checkpoint",
                 {"Content-Type": "text/plain"},
-                self.bounds,
+                self.limits,
                 question,
                 self.authorities,
             )
             failure = "redirect" if 300 <= answer.status < 400 else ""
-        except ExchangeError as error:
+        except HttpRequestError as error:
             failure = error.code
         finally:
             # The core waits for what it has handed out.

@@ -95,7 +95,7 @@ def verify(command: _Describe) -> None:
 
 def reveal(command: _Describe) -> None:
     """Describes `reveal`."""
-    from proofgate.index import by_hand
+    from proofgate.index import command_line_reads
 
     parser = command(
         handlers.reveal,
@@ -108,7 +108,7 @@ def reveal(command: _Describe) -> None:
     parser.add_argument("--record", type=Path, metavar="FILE", help="the record's stored bytes")
     parser.add_argument("--ledger", type=Path, metavar="DIR", help="the ledger's directory")
     _add_shred_keys(parser, "with --ledger: ")
-    by_hand.add_arguments(parser)
+    command_line_reads.add_arguments(parser)
     parser.add_argument(
         "--body",
         type=Path,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from proofgate.config import core_json
-from proofgate.config.checked import CheckedConfig
+from proofgate.config.checked_config import CheckedConfig
 
 
 @dataclass(frozen=True)

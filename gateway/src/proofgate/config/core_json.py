@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from proofgate_schema.models import Model
     from pydantic import SecretStr
 
-    from proofgate.config.checked import CheckedConfig
+    from proofgate.config.checked_config import CheckedConfig
     from proofgate.config.settings import Settings
 
 Json = dict[str, Any]

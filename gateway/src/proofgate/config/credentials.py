@@ -14,7 +14,7 @@ from proofgate_schema.urls import is_loopback
 from pydantic import SecretStr
 
 from proofgate.config.auth import Auth, AuthType
-from proofgate.config.checked import AwsCredentials
+from proofgate.config.checked_config import AwsCredentials
 from proofgate.config.document import FieldPath
 from proofgate.config.files import ReferencedFiles
 from proofgate.config.problems import Findings

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from proofgate_schema.plain_words import plain_message
+from proofgate_schema.error_messages import plain_message
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -30,22 +30,22 @@ class Problem:
     def describe(self, source: Path) -> str:
         """`file:line: field: what to do`."""
         place = f"{source}:{self.line}" if self.line is not None else str(source)
-        field_name = dotted(self.path)
+        field_name = dotted_path(self.path)
         return f"{place}: {field_name}: {self.message}" if field_name else f"{place}: {self.message}"
 
     def location_as_json(self, source: Path) -> dict[str, Any]:
         """Code and place as JSON, without a word of what the file says."""
         # The name of an unknown field is the writer's text, and might be a key in the wrong place.
         path = self.path[:-1] if self.code == UNKNOWN_FIELD else self.path
-        return {"code": self.code, "file": str(source), "line": self.line, "field": dotted(path)}
+        return {"code": self.code, "file": str(source), "line": self.line, "field": dotted_path(path)}
 
     def as_json(self, source: Path) -> dict[str, Any]:
         """Code, place and message as JSON."""
         report = self.location_as_json(source)
-        return {**report, "field": dotted(self.path), "message": self.message}
+        return {**report, "field": dotted_path(self.path), "message": self.message}
 
 
-def dotted(path: FieldPath) -> str:
+def dotted_path(path: FieldPath) -> str:
     """A path as people write it: `tenants[0].keyHashes`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 

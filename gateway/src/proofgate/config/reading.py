@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from proofgate import _core
+from proofgate.config.budget_checks import check_budgets
 from proofgate.config.certificates import client_authorities, client_identities, identity, provider_cas
 from proofgate.config.config import Config
 from proofgate.config.credentials import (
@@ -26,7 +27,6 @@ from proofgate.config.references import check_references
 from proofgate.config.refused_fields import check_refused_fields
 from proofgate.config.settings import Settings
 from proofgate.config.shred_keys import shred_keys
-from proofgate.config.unpriced import check_budgets
 from proofgate.keys import exposure_warning
 
 _MIN_TOKEN_LENGTH = 16

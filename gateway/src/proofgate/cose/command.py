@@ -10,7 +10,7 @@ from pathlib import Path
 from proofgate.cose.note_key import NoteKey
 from proofgate.cose.receipt import build_cose_receipts, is_ledger_key
 from proofgate.evidence import EvidenceError, read_verifying_key
-from proofgate.receipts.bundle import Receipt, with_successions
+from proofgate.receipts.verified_receipt import Receipt, with_successions
 
 _KIND = re.compile(r"[a-z0-9_]{1,32}")
 

@@ -10,7 +10,7 @@ from proofgate.cose.cbor import encode
 from proofgate.cose.note_key import NoteKey
 from proofgate.cose.sign1 import VERIFIABLE_DATA_PROOFS, VERIFIABLE_DATA_STRUCTURE, sign1
 from proofgate.evidence import EvidenceError
-from proofgate.receipts.bundle import Receipt, verify, with_successions
+from proofgate.receipts.verified_receipt import Receipt, verify, with_successions
 
 _RFC9162_SHA256 = 1
 _INCLUSION_LABEL = -1

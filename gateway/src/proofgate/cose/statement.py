@@ -13,7 +13,7 @@ from proofgate.cose.receipt import is_ledger_key
 from proofgate.cose.sign1 import CONTENT_TYPE, sign1
 from proofgate.evidence import EvidenceError, read_text, read_verifying_key
 from proofgate.exit_codes import EXIT_INVALID_EVIDENCE, EXIT_OK, fail
-from proofgate.receipts.bundle import Checkpoint, ContradictedError, read_checkpoint
+from proofgate.receipts.verified_receipt import Checkpoint, ContradictedError, read_checkpoint
 
 _NOTE = "text/plain;charset=utf-8"
 

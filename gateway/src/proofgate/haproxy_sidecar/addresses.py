@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from proofgate.haproxy_sidecar import servers
-from proofgate.haproxy_sidecar.names import NameResolver
+from proofgate.haproxy_sidecar.name_resolver import NameResolver
 from proofgate.haproxy_sidecar.runtime_api import RuntimeApi, UnreachableError
 from proofgate.haproxy_sidecar.server_state import ServerStateFile
 from proofgate.haproxy_sidecar.servers import Server

@@ -17,13 +17,13 @@ import uvloop
 
 from proofgate.haproxy_sidecar import metrics, servers
 from proofgate.haproxy_sidecar.addresses import WorkerAddresses
-from proofgate.haproxy_sidecar.answers import TrafficProbe
 from proofgate.haproxy_sidecar.certificate import CertificateFile
 from proofgate.haproxy_sidecar.follower import SyncLoop
 from proofgate.haproxy_sidecar.map_sources import SHARD_FILE_FORMATS
 from proofgate.haproxy_sidecar.runtime_api import RuntimeApi, UnreachableError
 from proofgate.haproxy_sidecar.target import RefusedError, SyncTarget
 from proofgate.haproxy_sidecar.tenant_map import MapFile
+from proofgate.haproxy_sidecar.traffic_probe import TrafficProbe
 from proofgate.haproxy_sidecar.weights import WeightsFile
 from proofgate.http_server import Server, address_of, on_signals
 

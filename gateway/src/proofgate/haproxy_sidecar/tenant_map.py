@@ -12,9 +12,9 @@ from pathlib import Path
 
 from proofgate_schema.counts import format_count
 
-from proofgate.haproxy_sidecar.kept_map import StartupMapFile
 from proofgate.haproxy_sidecar.map_sources import MapSources, SourceContents
 from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
+from proofgate.haproxy_sidecar.startup_map_file import StartupMapFile
 from proofgate.haproxy_sidecar.target import CHECK_SECONDS, RefusedError
 
 # A command with its payload has to fit into one buffer of HAProxy, 16 KiB where nothing else is configured.

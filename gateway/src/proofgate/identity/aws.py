@@ -25,8 +25,8 @@ from proofgate.identity.endpoint import (
     safe_code,
     send_request,
 )
-from proofgate.identity.issued import AwsSession, IdentityError
-from proofgate.timed_exchange import ExchangeResponse
+from proofgate.identity.issued_credentials import AwsSession, IdentityError
+from proofgate.timed_request import HttpResponse
 
 AGENT_URL = "http://169.254.170.23/v1/credentials"
 #: Partitions of AWS whose hosts end otherwise, by how their regions begin.
@@ -101,7 +101,7 @@ def _session(reply: EndpointResponse, document: Mapping[str, Any], token: str) -
     )
 
 
-def _agent_error_code(answer: ExchangeResponse) -> str | None:
+def _agent_error_code(answer: HttpResponse) -> str | None:
     # The agent repeats the name of the exception of EKS's API, and a text behind it.
     found = re.search(rb"\b([A-Z][A-Za-z]{2,60}Exception)\b", answer.body)
     return safe_code(found[1].decode()) if found else None

@@ -19,8 +19,8 @@ from proofgate.identity.endpoint import (
     require_setting,
     require_text,
 )
-from proofgate.identity.issued import AccessToken
-from proofgate.timed_exchange import ExchangeResponse
+from proofgate.identity.issued_credentials import AccessToken
+from proofgate.timed_request import HttpResponse
 
 AUTHORITY = "https://login.microsoftonline.com"
 SCOPE = "https://cognitiveservices.azure.com/.default"
@@ -52,7 +52,7 @@ class EntraWorkloadIdentity:
         )
 
 
-def _code(answer: ExchangeResponse) -> str | None:
+def _code(answer: HttpResponse) -> str | None:
     """OAuth's code, and behind it the number that Microsoft documents ("AADSTS error codes")."""
     code = oauth_code(answer)
     found = re.search(rb'"error_codes": ?\[([0-9]{5,7})\b', answer.body)

@@ -20,8 +20,8 @@ from urllib.parse import urlencode, urlsplit
 
 from proofgate.config.auth import is_confidential
 from proofgate.config.files import read_bounded
-from proofgate.identity.issued import IdentityError
-from proofgate.timed_exchange import ExchangeError, ExchangeLimits, ExchangeResponse, exchange
+from proofgate.identity.issued_credentials import IdentityError
+from proofgate.timed_request import HttpRequestError, HttpRequestLimits, HttpResponse, send_http_request
 
 #: For connecting to each address, and once more for the rest of one exchange.
 TIMEOUT_SECONDS = 5.0
@@ -78,7 +78,7 @@ class EndpointResponse:
 
 
 def post_form(
-    url: str, fields: Mapping[str, str], code: Callable[[ExchangeResponse], str | None]
+    url: str, fields: Mapping[str, str], code: Callable[[HttpResponse], str | None]
 ) -> EndpointResponse:
     """The answer to a form; `code` finds the code of a refusal. Blocks; raises IdentityError."""
     return send_request("POST", url, _FORM_HEADERS, urlencode(fields).encode(), code)
@@ -89,7 +89,7 @@ def send_request(
     url: str,
     headers: Mapping[str, str],
     body: bytes | None,
-    code: Callable[[ExchangeResponse], str | None],
+    code: Callable[[HttpResponse], str | None],
     also: frozenset[str] = frozenset(),
 ) -> EndpointResponse:
     """A successful answer; plain http goes to this machine and the addresses in `also` alone.
@@ -101,8 +101,10 @@ def send_request(
         raise IdentityError("not_configured", f"{host} must be called over https")
     began = time.monotonic()
     try:
-        answer = exchange(method, url, headers, ExchangeLimits(TIMEOUT_SECONDS, MAX_RESPONSE_BYTES), body)
-    except ExchangeError as error:
+        answer = send_http_request(
+            method, url, headers, HttpRequestLimits(TIMEOUT_SECONDS, MAX_RESPONSE_BYTES), body
+        )
+    except HttpRequestError as error:
         raise IdentityError(error.code, f"{host}: {error}") from None
     seconds = time.monotonic() - began
     if answer.status == 200:
@@ -111,7 +113,7 @@ def send_request(
 
 
 def _refused_error(
-    host: str, answer: ExchangeResponse, code: Callable[[ExchangeResponse], str | None]
+    host: str, answer: HttpResponse, code: Callable[[HttpResponse], str | None]
 ) -> IdentityError:
     try:
         found = code(answer)
@@ -126,7 +128,7 @@ def _refused_error(
     )
 
 
-def oauth_code(answer: ExchangeResponse) -> str | None:
+def oauth_code(answer: HttpResponse) -> str | None:
     """The code of a refusal as OAuth 2.0 has it (RFC 6749, section 5.2), or Google's APIs."""
     error = _object(answer.body).get("error")
     return safe_code(error.get("status") if isinstance(error, Mapping) else error)
@@ -180,7 +182,7 @@ def _object(body: bytes) -> Mapping[str, Any]:
     return document
 
 
-def _response_time(answer: ExchangeResponse) -> datetime:
+def _response_time(answer: HttpResponse) -> datetime:
     try:
         time_there = parsedate_to_datetime(answer.date)
     except (ValueError, OverflowError):

@@ -23,7 +23,7 @@ from proofgate.identity.endpoint import (
     require_text,
     send_request,
 )
-from proofgate.identity.issued import AccessToken, IdentityError
+from proofgate.identity.issued_credentials import AccessToken, IdentityError
 
 if TYPE_CHECKING:
     from google.auth.credentials import Credentials

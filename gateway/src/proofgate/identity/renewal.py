@@ -16,12 +16,12 @@ from typing import Any
 
 from proofgate import _core, profiling
 from proofgate.config import Config
-from proofgate.daemon_thread import in_daemon_thread
+from proofgate.daemon_thread import run_in_daemon_thread
 from proofgate.forward_proxy import ForwardProxy
-from proofgate.identity.issued import AwsSession, IdentityError, IssuedCredentials
+from proofgate.identity.issued_credentials import AwsSession, IdentityError, IssuedCredentials
 from proofgate.identity.sources import Identity, identity_of
 from proofgate.refreshing import JITTER, Refresher, backoff
-from proofgate.timed_exchange import use_proxy
+from proofgate.timed_request import use_proxy
 
 log = logging.getLogger("proofgate")
 
@@ -39,7 +39,7 @@ _EXPIRY_MARGIN_FRACTION = 0.05
 INITIAL_BACKOFF_SECONDS = 1.0
 MAX_BACKOFF_SECONDS = 60.0
 
-Fetch = Callable[[Identity], IssuedCredentials]
+CredentialFetcher = Callable[[Identity], IssuedCredentials]
 
 
 def usable_seconds(lifetime: float) -> float:
@@ -56,7 +56,7 @@ class CredentialSource:
     kind: str
     """The `type` of its `auth`."""
     identity: Identity = field(repr=False)
-    due: float
+    due_at: float
     running: bool = False
     failures: int = 0
     #: Whether there have been any for this identity.
@@ -87,7 +87,7 @@ class CredentialSource:
         self.fetched = True
         self.expires_at = now + usable_seconds(lifetime)
         # At once again is never asked: a metadata server hands out one that is nearly over until it is.
-        self.due = now + max(
+        self.due_at = now + max(
             lifetime * _RENEWAL_FRACTION * (1 - JITTER * abs(spread)), INITIAL_BACKOFF_SECONDS
         )
 
@@ -97,7 +97,7 @@ class CredentialSource:
         self.failures += 1
         self.total_failures += 1
         delay = backoff(self.failures, INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, spread)
-        self.due = now + delay
+        self.due_at = now + delay
         return delay
 
     def seconds_left(self, now: float) -> float:
@@ -127,7 +127,7 @@ class CredentialRenewer(Refresher):
         self,
         worker: _core.Worker,
         *,
-        fetch: Fetch = lambda identity: identity.fetch(),
+        fetch: CredentialFetcher = lambda identity: identity.fetch(),
         clock: Callable[[], float] = time.monotonic,
         spread: Callable[[], float] = lambda: random.uniform(-1, 1),  # noqa: S311 - spreads load, hides nothing
     ) -> None:
@@ -151,7 +151,7 @@ class CredentialRenewer(Refresher):
             source = known.get(provider.name)
             if source is None or (source.base_url, source.identity) != (provider.base_url, identity):
                 kind, before = provider.auth.type, source
-                source = CredentialSource(provider.name, provider.base_url, kind, identity, due=now)
+                source = CredentialSource(provider.name, provider.base_url, kind, identity, due_at=now)
                 if before is not None:
                     source.inherit_from(before)
             self._sources[provider.name] = source
@@ -160,7 +160,7 @@ class CredentialRenewer(Refresher):
         """Begins to fetch whatever is due now."""
         now = self._clock()
         for source in self._sources.values():
-            if now >= source.due and not source.running:
+            if now >= source.due_at and not source.running:
                 source.running = True
                 self._start(self._refresh(source))
 
@@ -192,7 +192,7 @@ class CredentialRenewer(Refresher):
     async def _refresh(self, source: CredentialSource) -> None:
         try:
             async with asyncio.timeout(FETCH_TIMEOUT_SECONDS):
-                issued, came = await in_daemon_thread(
+                issued, came = await run_in_daemon_thread(
                     lambda: self._fetch_with_time(source.identity), "credentials"
                 )
             if self._sources.get(source.provider) is not source:

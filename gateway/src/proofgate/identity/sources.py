@@ -9,7 +9,7 @@ from proofgate.config.settings import Provider
 from proofgate.identity.aws import PodIdentity, WebIdentity
 from proofgate.identity.azure import EntraWorkloadIdentity
 from proofgate.identity.google import FederatedIdentity, MetadataServer, ServiceAccountKey
-from proofgate.identity.issued import IssuedCredentials
+from proofgate.identity.issued_credentials import IssuedCredentials
 
 
 class Identity(Protocol):

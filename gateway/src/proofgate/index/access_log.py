@@ -26,7 +26,7 @@ from proofgate_schema.counts import format_count
 
 from proofgate import _core
 from proofgate.folder_sync import sync_folder
-from proofgate.index.room import UNKNOWN_OWNER, LineOwner, LogUsage, line_owner
+from proofgate.index.access_log_quota import UNKNOWN_OWNER, LineOwner, LogUsage, line_owner
 
 #: Beside them lies what an auditor knows of the ledger, which needs room: a reader must not fill the volume.
 MAX_LOG_BYTES = 256 << 20

@@ -14,7 +14,7 @@ from typing import Self
 
 from proofgate.index import schema
 from proofgate.index.errors import IndexUnusableError
-from proofgate.index.follow import RETRY_DELAY_SECONDS, Indexer
+from proofgate.index.indexer import RETRY_DELAY_SECONDS, Indexer
 from proofgate.index.writer import IndexWriter
 from proofgate.key_statements import key_chain
 

@@ -21,8 +21,8 @@ from proofgate.haproxy_sidecar import ring
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import Filter
 from proofgate.index.query import IndexSnapshot
-from proofgate.index.schema import time_text
-from proofgate.index.used import usage_by_model
+from proofgate.index.schema import format_time
+from proofgate.index.usage import usage_by_model
 from proofgate.limit_kinds import LIMIT_KINDS, LimitKind
 
 #: Tenants that one answer tells: it is put together in memory, which is the auditor's too.
@@ -88,12 +88,12 @@ def budgets(
         ],
         "shards": shards,
         "windows": {
-            span: {"since": time_text(begin), "until": time_text(end), "whole": is_whole}
+            span: {"since": format_time(begin), "until": format_time(end), "whole": is_whole}
             for span, (begin, end, is_whole) in windows.items()
         },
         "configuration": {
             "digest": in_force.digest,
-            "since": time_text(in_force.since) if in_force.since else None,
+            "since": format_time(in_force.since) if in_force.since else None,
             "others": list(in_force.other_digests),
             "beside": (in_force.document or {}).get("tenantShards") is not None,
             "code": in_force.code,
@@ -244,6 +244,6 @@ def _add_spent(
         for budget in of["model_budgets"]:
             if budget["model"] == counted:
                 budget["spent"][span] = budget["spent"].get(span, 0) + int(figures[1])
-        at = time_text(used.newest)
+        at = format_time(used.newest)
         if of["recorded"] is None or at > of["recorded"]["time"]:
             of["recorded"] = {"shard": shard, "time": at}

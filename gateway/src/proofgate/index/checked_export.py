@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from proofgate.index.claims import COUNT_LABELS, ExportCounts, compare_claimed
 from proofgate.index.export import COMPLETENESS_FILTERS, excluding_filters
+from proofgate.index.export_counts import COUNT_LABELS, ExportCounts, compare_claimed
 from proofgate.index.filter import Filter
 
 

@@ -18,7 +18,7 @@ from proofgate import logs as process_logs
 from proofgate.another_key import has_key_mismatch_code, with_explanation
 from proofgate.evidence import read_verifying_key
 from proofgate.exit_codes import EXIT_FAILED, EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, ExitCode, fail
-from proofgate.index import by_hand
+from proofgate.index import command_line_reads
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import FILTER_NAMES, Filter
 from proofgate.index.query import MAX_ROWS, IndexSnapshot
@@ -83,7 +83,7 @@ def add_exchanges(command: _Command) -> None:
         "All pages show the index as it was at the first page.",
     )
     exchanges.add_argument("--index", type=Path, required=True, metavar="DIR", help="the index's directory")
-    by_hand.add_arguments(exchanges)
+    command_line_reads.add_arguments(exchanges)
     add_filter(exchanges)
     exchanges.add_argument(
         "--newest", action="store_true", help="list the newest first (default: the oldest first)"
@@ -171,7 +171,7 @@ def location_error(index: Path, ledger: Path, *, same_volume: bool) -> str | Non
 
 def run(options: argparse.Namespace) -> int:
     """Updates an index, once or until a signal."""
-    from proofgate.index.follow import Indexer
+    from proofgate.index.indexer import Indexer
     from proofgate.index.schema import day_name
     from proofgate.index.writer import IndexWriter
     from proofgate.key_statements import key_chain
@@ -224,7 +224,7 @@ def run(options: argparse.Namespace) -> int:
 
 def show(options: argparse.Namespace) -> int:
     """Prints one page."""
-    from proofgate.index import show as forms
+    from proofgate.index import row_formatting as forms
 
     try:
         asked = read_filter(options)
@@ -233,7 +233,9 @@ def show(options: argparse.Namespace) -> int:
     except IndexUnusableError as error:
         return report_index_error(error)
     rows = [row.facts for row in page.rows]
-    by_hand.record_read(options, "exchanges", {**asked.to_dict(), "limit": options.limit}, len(rows))
+    command_line_reads.record_read(
+        options, "exchanges", {**asked.to_dict(), "limit": options.limit}, len(rows)
+    )
     if output.is_data(options):
         output.show(options, {"exchanges": rows, "next": page.next_cursor})
         return EXIT_OK

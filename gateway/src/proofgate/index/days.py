@@ -29,7 +29,7 @@ WHERE ts = ? AND log = ? AND seq = ?"""
 
 
 @dataclass(frozen=True)
-class LateEffect:
+class LateRecordUpdate:
     """What a record adds to an exchange that has a row: which one, and the record."""
 
     ts: int
@@ -87,7 +87,7 @@ class DayWriter:
             )
         return judged
 
-    def apply_effect(self, effect: LateEffect) -> VerdictChange | None:
+    def apply_late_record(self, effect: LateRecordUpdate) -> VerdictChange | None:
         """Adds to a row what a record says; what is known of the exchange then, or None without a row."""
         late, place = effect.late_record, (effect.ts, effect.log, effect.seq)
         row = self.connection.execute(

@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from proofgate import _core
-from proofgate.index.claims import ExportCounts
 from proofgate.index.errors import IndexUnusableError
+from proofgate.index.export_counts import ExportCounts
 from proofgate.index.facts import exchange_facts, matches_filter
 from proofgate.index.filter import Filter
 from proofgate.index.query import ExchangeRow, IndexSnapshot
-from proofgate.index.schema import time_text
-from proofgate.index.show import csv_header, csv_row
-from proofgate.index.stored import rows_with_records, successions
+from proofgate.index.row_formatting import csv_header, csv_row
+from proofgate.index.schema import format_time
+from proofgate.index.stored_records import rows_with_records, successions
 
 EXCHANGES = "exchanges.jsonl"
 CSV = "exchanges.csv"
@@ -209,7 +209,7 @@ class _ExportWriter:
         return {
             "v": VERSION,
             "kind": KIND,
-            "made": time_text(time.time_ns() // 1000),
+            "made": format_time(time.time_ns() // 1000),
             "ledger": self._questions.ledger_key,
             **successions(self._questions, self._ledger),
             "filter": self._asked.to_dict(),

@@ -15,12 +15,12 @@ from proofgate_schema.counts import format_count
 from proofgate import _core, logs, output
 from proofgate.evidence import read_verifying_key
 from proofgate.exit_codes import EXIT_INCOMPLETE, EXIT_INVALID_EVIDENCE, EXIT_OK, EXIT_USAGE, fail
-from proofgate.index import by_hand
+from proofgate.index import command_line_reads
 from proofgate.index.command import add_filter, read_filter, report_index_error
 from proofgate.index.errors import IndexUnusableError
-from proofgate.index.follow import PROGRESS_SECONDS
-from proofgate.index.schema import time_text
-from proofgate.index.show import replace_unprintable
+from proofgate.index.indexer import PROGRESS_SECONDS
+from proofgate.index.row_formatting import replace_unprintable
+from proofgate.index.schema import format_time
 from proofgate.progress import show_progress
 from proofgate.terminal import show_verdict
 
@@ -40,7 +40,7 @@ def add_export(command: Callable[..., argparse.ArgumentParser]) -> None:
     export.add_argument(
         "--ledger", type=Path, required=True, metavar="DIR", help="the directory of the index's ledger"
     )
-    by_hand.add_arguments(export)
+    command_line_reads.add_arguments(export)
     add_filter(export)
     export.add_argument(
         "--out", type=Path, required=True, metavar="DIR|TAR", help="a new directory, or a new .tar or .tar.gz"
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
             signing_key = options.signing_key.read_text(encoding="utf-8").strip()
             _core.verifying_key(signing_key)
         asked = read_filter(options)
-        by_hand.record_read(options, "export", {**asked.to_dict(), "out": options.out})
+        command_line_reads.record_read(options, "export", {**asked.to_dict(), "out": options.out})
         with show_progress("exporting", lambda: format_count(exchanges, "exchange")):
             written = export(options.index, options.ledger, asked, options.out, signing_key, progress)
     except IndexUnusableError as error:
@@ -145,7 +145,7 @@ def verify(options: argparse.Namespace) -> int:
 def _render_result(checked: CheckedExport, gaps: dict[tuple[str, str], list[int]]) -> list[str]:
     manifest = checked.manifest
     asked = ", ".join(
-        f"{name} {time_text(value) if name in ('since', 'until') else value}"
+        f"{name} {format_time(value) if name in ('since', 'until') else value}"
         for name, value in manifest["filter"].items()
     )
     lines = [

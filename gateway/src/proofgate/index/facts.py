@@ -11,7 +11,7 @@ from typing import Any
 
 from proofgate.index.denials import effective_verdict
 from proofgate.index.filter import OPEN, Filter
-from proofgate.index.schema import REFUSED, VERDICTS, time_text
+from proofgate.index.schema import REFUSED, VERDICTS, format_time
 
 #: Kinds of records that begin an exchange.
 FIRST_KINDS = ("admission", "rejection")
@@ -41,7 +41,7 @@ def exchange_facts(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     providers = [first["provider"], *(record["provider"] for record in attempts)] if not refused else []
     return {
         "id": first["id"],
-        "time": time_text(int(first["ts"])),
+        "time": format_time(int(first["ts"])),
         "tenant": first["tenant"],
         "tenant_seq": first.get("tenant_seq"),
         "key": first.get("key", first.get("counted")) if refused else first["key"],

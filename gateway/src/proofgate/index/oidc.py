@@ -24,7 +24,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
-from proofgate.index.oidc_settings import OidcSettings, is_safe
+from proofgate.index.oidc_settings import OidcSettings, is_confidential
 from proofgate.index.readers import Reader
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class OidcClient:
         found = self._get(self.settings.issuer.rstrip("/") + "/.well-known/openid-configuration")
         if found.get("issuer") != self.settings.issuer:
             raise SignInError("provider_unusable", "the provider's metadata names another issuer")
-        if not all(isinstance(found.get(name), str) and is_safe(found[name]) for name in _ENDPOINTS):
+        if not all(isinstance(found.get(name), str) and is_confidential(found[name]) for name in _ENDPOINTS):
             raise SignInError("provider_unusable", "the provider's metadata has no https endpoints")
         with self._lock:
             self._metadata = (time.monotonic(), found)

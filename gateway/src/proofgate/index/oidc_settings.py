@@ -66,7 +66,7 @@ class OidcSettings:
         return None
 
 
-class GroupAccess(proofgate_schema.oidc.GroupReads):
+class GroupAccess(proofgate_schema.oidc.GroupReadAccess):
     """What the people of a group may read."""
 
     @model_validator(mode="after")
@@ -126,7 +126,7 @@ def read_oidc_settings(path: Path) -> OidcSettings:
     )
 
 
-def is_safe(url: str) -> bool:
+def is_confidential(url: str) -> bool:
     """Whether what is sent there is encrypted, or stays on this host."""
     try:
         parts = urlsplit(url)

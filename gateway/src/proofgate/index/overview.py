@@ -11,7 +11,7 @@ from proofgate.index import sums
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.filter import Filter
 from proofgate.index.query import IndexSnapshot
-from proofgate.index.schema import VERDICTS, time_text
+from proofgate.index.schema import VERDICTS, format_time
 from proofgate.index.sums import DAY, FIVE_MINUTES_MICROSECONDS, HOUR, SUM_COLUMNS, UsageSums, split_spans
 
 #: By what the steps are divided.
@@ -66,8 +66,8 @@ def overview(questions: IndexSnapshot, asked: Filter, by: str, now: int | None =
     for used in tenants.values():
         totals.add(used)
     return {
-        "since": time_text(first * length),
-        "until": time_text(behind * length),
+        "since": format_time(first * length),
+        "until": format_time(behind * length),
         "step_seconds": length // 1_000_000,
         "by": by,
         "series": of.verdicts() if by == "verdict" else of.series(by, tenants if by == "tenant" else models),

@@ -17,11 +17,11 @@ from proofgate.index.audited_index import RESERVE_BYTES
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.export import ExportSummary, export
 from proofgate.index.filter import Filter
-from proofgate.index.places import QueryLimiter
 from proofgate.index.query import MAX_ROWS, IndexSnapshot
+from proofgate.index.query_limiter import QueryLimiter
 from proofgate.index.readers import Reader
-from proofgate.index.schema import time_text
-from proofgate.index.show import csv_header, csv_row
+from proofgate.index.row_formatting import csv_header, csv_row
+from proofgate.index.schema import format_time
 
 #: What each format has at most: the newest exchanges.
 MAX_EXCHANGES = {"csv": 50_000, "bundle": 5_000}
@@ -65,7 +65,7 @@ class ExportFile:
             "Proofgate-Exchanges": str(self.exchanges),
         }
         if self.truncated_since is not None:
-            told["Proofgate-Cut-Since"] = time_text(self.truncated_since)
+            told["Proofgate-Cut-Since"] = format_time(self.truncated_since)
         if self.unreadable:
             told["Proofgate-Unreadable-Logs"] = str(self.unreadable)
         if self.signed_by is not None:
@@ -208,7 +208,7 @@ def _finish_file(
     length = file.seek(0, 2)
     file.seek(0)
     suffix, media_type = _FORMATS[form]
-    now = time_text(time.time_ns() // 1000)[:19].replace(":", "")
+    now = format_time(time.time_ns() // 1000)[:19].replace(":", "")
     return ExportFile(
         file,
         length,

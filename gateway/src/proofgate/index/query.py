@@ -281,7 +281,7 @@ class IndexSnapshot:
         connection: sqlite3.Connection, day: int, asked: Filter, place: tuple[int, int, int] | None
     ) -> list[tuple[int, int]]:
         """From when until when a day may have what is asked for, in the order in which it is wanted."""
-        begin, end = schema.bounds(day)
+        begin, end = schema.day_bounds(day)
         if asked.since is not None:
             begin = max(begin, asked.since)
         if asked.until is not None:
@@ -325,7 +325,7 @@ class IndexSnapshot:
         records = [(origin, number) for origin, number in named if origin is not None]
         facts = {
             "id": decode_request_id(own_id),
-            "time": schema.time_text(ts),
+            "time": schema.format_time(ts),
             "tenant": tenant,
             "tenant_seq": tenant_seq,
             "key": key,

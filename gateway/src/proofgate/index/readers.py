@@ -77,7 +77,7 @@ class ReadersFile:
                 found = reader
         return found
 
-    def sharer_count(self, reader: Reader) -> int:
+    def count_same_kind(self, reader: Reader) -> int:
         """How many share the part of the access log that this reader has a part of: readers of tenants,
         or readers of all."""
         with self._lock:

@@ -18,26 +18,26 @@ from starlette.types import Receive, Scope, Send
 from proofgate import _core
 from proofgate.http_errors import ApiError
 from proofgate.index.access_log import AccessLog, AccessLogFullError, AccessLogHead
-from proofgate.index.analysed import read_analysis
+from proofgate.index.access_log_quota import SIGN_INS, LineOwner, owner_for_reader
+from proofgate.index.analysis import read_analysis
 from proofgate.index.audited_index import IndexStatus
 from proofgate.index.budgets import budgets
 from proofgate.index.errors import IndexUnusableError
+from proofgate.index.failed_sign_ins import FailedSignIns
 from proofgate.index.filter import FILTER_NAMES, Filter
 from proofgate.index.known_names import known_names
 from proofgate.index.overview import overview
-from proofgate.index.places import QueryLimiter, TooManyQueriesError
 from proofgate.index.port_export import ExportFactory, ExportFile
 from proofgate.index.query import MAX_ROWS, ExchangeRow, IndexSnapshot
+from proofgate.index.query_limiter import QueryLimiter, TooManyQueriesError
 from proofgate.index.readers import Reader, ReadersFile
-from proofgate.index.refused import WINDOW_SECONDS, RefusedQueries, shorten_query
-from proofgate.index.room import SIGN_INS, LineOwner, owner_for_reader
-from proofgate.index.schema import time_text
-from proofgate.index.sign_in import PRIVATE, ReaderAuthenticator, uncached_error
+from proofgate.index.refused_queries import WINDOW_SECONDS, RefusedQueries, shorten_query
+from proofgate.index.repeated_queries import RECORD_INTERVAL_SECONDS, RepeatedQueries
+from proofgate.index.schema import format_time
+from proofgate.index.sign_in import NO_STORE_HEADERS, ReaderAuthenticator, uncached_error
 from proofgate.index.sign_in_links import SignInLinks
-from proofgate.index.sign_ins import FailedSignIns
-from proofgate.index.stored import receipt
+from proofgate.index.stored_records import receipt
 from proofgate.index.totals import tenants
-from proofgate.index.watching import RECORD_INTERVAL_SECONDS, RepeatedQueries
 
 if TYPE_CHECKING:
     from proofgate.index.oidc import OidcClient
@@ -70,7 +70,9 @@ class _FileResponse(StreamingResponse):
     """A file that was made. It is closed also when the client is gone before the first byte."""
 
     def __init__(self, file: ExportFile) -> None:
-        super().__init__(file.chunks(), media_type=file.media_type, headers={**PRIVATE, **file.headers()})
+        super().__init__(
+            file.chunks(), media_type=file.media_type, headers={**NO_STORE_HEADERS, **file.headers()}
+        )
         self._file = file
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -147,13 +149,13 @@ class ReaderPort:
     def _add(self, reader: Reader, entry: dict[str, Any]) -> None:
         holder = owner_for_reader(reader)
         self._access_log.add(
-            entry, holder, self._readers.sharer_count(reader) + self._sign_in.count_same_kind(reader)
+            entry, holder, self._readers.count_same_kind(reader) + self._sign_in.count_same_kind(reader)
         )
         self._full.pop(reader.identity, None)
 
     @staticmethod
     def _entry(reader: Reader) -> dict[str, Any]:
-        now = time_text(time.time_ns() // 1000)
+        now = format_time(time.time_ns() // 1000)
         subject = {} if reader.subject is None else {"subject": reader.subject}
         return {"time": now, "reader": reader.name, "tenant": reader.tenant, **subject}
 
@@ -222,7 +224,7 @@ class ReaderPort:
         @app.get("/v1/reader")
         def who(request: Request) -> JSONResponse:
             reader = self._authenticate(request)
-            return JSONResponse({"name": reader.name, "tenant": reader.tenant}, headers=PRIVATE)
+            return JSONResponse({"name": reader.name, "tenant": reader.tenant}, headers=NO_STORE_HEADERS)
 
     def _authenticate(self, request: Request) -> Reader:
         reader = self._sign_in.reader(request)
@@ -326,7 +328,7 @@ class ReaderPort:
     def _respond(
         self, reader: Reader, asked: dict[str, str], ask: Callable[[], dict[str, Any]], watch: bool = False
     ) -> JSONResponse:
-        return JSONResponse(self._run_recorded(reader, asked, ask, watch), headers=PRIVATE)
+        return JSONResponse(self._run_recorded(reader, asked, ask, watch), headers=NO_STORE_HEADERS)
 
     def _run_recorded(
         self, reader: Reader, asked: dict[str, str], ask: Callable[[], dict[str, Any]], watch: bool = False

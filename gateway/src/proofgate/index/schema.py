@@ -117,12 +117,12 @@ def day_of(ts: int) -> int:
     return ts // _DAY_MICROSECONDS
 
 
-def bounds(day: int) -> tuple[int, int]:
+def day_bounds(day: int) -> tuple[int, int]:
     """When a day begins, and when the next one does, in unix microseconds."""
     return day * _DAY_MICROSECONDS, (day + 1) * _DAY_MICROSECONDS
 
 
-def time_text(ts: int) -> str:
+def format_time(ts: int) -> str:
     """A time in unix microseconds, as RFC 3339 writes it; what is behind the year 9999 stands at its end."""
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=min(ts, _MAX_TIMESTAMP))
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if moment.year > 999 else moment.isoformat()

@@ -11,10 +11,10 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
 from proofgate.http_errors import ApiError
+from proofgate.index.failed_sign_ins import FailedSignIns
 from proofgate.index.readers import Reader, ReadersError, ReadersFile
 from proofgate.index.session_cookie import SessionCookie
 from proofgate.index.sign_in_links import SESSION_SECONDS, SignInLinks
-from proofgate.index.sign_ins import FailedSignIns
 
 if TYPE_CHECKING:
     from proofgate.index.oidc import OidcClient
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("proofgate.index")
 
-PRIVATE = {"Cache-Control": "no-store"}
+NO_STORE_HEADERS = {"Cache-Control": "no-store"}
 _BEARER = {"WWW-Authenticate": "Bearer"}
 
 
@@ -30,7 +30,7 @@ def uncached_error(
     status: HTTPStatus, code: str, message: str, headers: dict[str, str] | None = None
 ) -> ApiError:
     """A refusal that no cache keeps: of several statuses they would (RFC 9110 section 15.1)."""
-    return ApiError(status, code, message, {**PRIVATE, **(headers or {})})
+    return ApiError(status, code, message, {**NO_STORE_HEADERS, **(headers or {})})
 
 
 class ReaderAuthenticator:
@@ -73,7 +73,7 @@ class ReaderAuthenticator:
             reader = self._by_cookie(request)
             named = None if reader is None else _reader_json(reader)
             told = {"readers": True, "oidc": self._oidc is not None, "reader": named}
-            return JSONResponse(told, headers=PRIVATE)
+            return JSONResponse(told, headers=NO_STORE_HEADERS)
 
         if self._cookie is not None:
             self._cookie.add_routes(app)
@@ -102,7 +102,7 @@ class ReaderAuthenticator:
                     "this sign-in link was used before, or has expired: ask for another one",
                     _BEARER,
                 )
-            answer = JSONResponse(_reader_json(reader), headers=PRIVATE)
+            answer = JSONResponse(_reader_json(reader), headers=NO_STORE_HEADERS)
             cookie.start_session(answer, reader, SESSION_SECONDS)
             return answer
 

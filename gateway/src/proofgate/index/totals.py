@@ -10,7 +10,7 @@ from proofgate.index.filter import Filter
 from proofgate.index.query import IndexSnapshot
 from proofgate.index.schema import day_name
 from proofgate.index.sums import UsageSums
-from proofgate.index.used import usage_by_day
+from proofgate.index.usage import usage_by_day
 
 #: Days of tenants that one answer tells: it is put together in memory, which is the auditor's too.
 MAX_TENANT_DAYS = 20_000

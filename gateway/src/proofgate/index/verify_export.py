@@ -24,12 +24,12 @@ from proofgate.index.checked_export import (
     compare_counts,
     require_ledger,
 )
-from proofgate.index.claims import COUNT_LABELS
 from proofgate.index.errors import IndexUnusableError
 from proofgate.index.export import CSV, EXCHANGES, KIND, MANIFEST, NOTE, VERSION
+from proofgate.index.export_counts import COUNT_LABELS
 from proofgate.index.facts import ATTRIBUTION_FIELDS, exchange_facts, matches_filter
 from proofgate.index.filter import Filter
-from proofgate.index.show import CSV_COLUMNS, csv_header, csv_row, quote_leading_formula
+from proofgate.index.row_formatting import CSV_COLUMNS, csv_header, csv_row, quote_leading_formula
 
 _BATCH_LINES = 500
 _MAX_MANIFEST_BYTES = 256 << 20

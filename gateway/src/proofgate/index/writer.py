@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Self
 
 from proofgate.folder_sync import sync_folder
 from proofgate.index import schema, sums
-from proofgate.index.days import DayWriter, LateEffect
+from proofgate.index.days import DayWriter, LateRecordUpdate
 from proofgate.index.errors import IndexUnusableError
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class IndexWriter:
                 added.add_batch(batch, day, log, shard, judged)
             for effect in effects.get(day, []):
                 admission = (effect.log, effect.seq)
-                of = None if admission in closed else writing.apply_effect(effect)
+                of = None if admission in closed else writing.apply_late_record(effect)
                 if of is not None and effect.late_record["kind"] == "end":
                     closed.append(admission)
                     added.add_end(of, shard, effect.late_record)
@@ -160,10 +160,12 @@ class IndexWriter:
             catalogue.execute("UPDATE log SET final = ? WHERE id = ?", (min(size, (1 << 63) - 1), other))
         catalogue.execute("UPDATE meta SET value = ? WHERE name = 'version'", (self._version + 1,))
 
-    def _effects(self, origin: str, log: int, batch: _core.ExchangeBatch) -> dict[int, list[LateEffect]]:
+    def _effects(
+        self, origin: str, log: int, batch: _core.ExchangeBatch
+    ) -> dict[int, list[LateRecordUpdate]]:
         """What has to be added to rows, by their days; what concerns admissions that were not read is
         kept."""
-        effects: dict[int, list[LateEffect]] = defaultdict(list)
+        effects: dict[int, list[LateRecordUpdate]] = defaultdict(list)
         early = self._catalogue.execute(
             "SELECT seq, by_log, late FROM early WHERE log = ? AND seq < ? ORDER BY by_log, by_seq",
             (log, batch.size),
@@ -179,7 +181,7 @@ class IndexWriter:
                 "SELECT ts FROM open WHERE log = ? AND seq = ?", (of, seq)
             ).fetchone()
             if row is not None:
-                effects[schema.day_of(row[0])].append(LateEffect(row[0], of, seq, by_log, late))
+                effects[schema.day_of(row[0])].append(LateRecordUpdate(row[0], of, seq, by_log, late))
             elif of != log and seq >= self._log_size(of):
                 self._catalogue.execute(
                     "INSERT OR REPLACE INTO early VALUES (?, ?, ?, ?, ?)",

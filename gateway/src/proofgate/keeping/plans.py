@@ -21,7 +21,7 @@ _MAX_PLAN_BYTES = 1 << 20
 _DAY = 86_400_000_000
 
 Days = Annotated[int, Field(ge=0, le=36_500)]
-Line = Annotated[str, Field(min_length=1, max_length=512)]
+SingleLine = Annotated[str, Field(min_length=1, max_length=512)]
 
 
 def _before_validator(read: Callable[[str], int]) -> BeforeValidator:
@@ -49,15 +49,15 @@ class _PlanModel(BaseModel):
 class Hold(_PlanModel):
     """What must stay: records that are all of what it gives, or everything."""
 
-    name: Line
-    tenant: Line | None = None
-    id: Line | None = None
+    name: SingleLine
+    tenant: SingleLine | None = None
+    id: SingleLine | None = None
     since: Timestamp | None = None
     until: InclusiveEnd | None = None
     all: bool = False
-    reason: Line
-    reference: Line | None = None
-    released: Line | None = None
+    reason: SingleLine
+    reference: SingleLine | None = None
+    released: SingleLine | None = None
 
     @property
     def scope(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Hold(_PlanModel):
 class TenantRetention(_PlanModel):
     """How long what is of a tenant is kept, in days."""
 
-    name: Line
+    name: SingleLine
     minimum_days: Days | None = None
     maximum_days: Days | None = None
 
@@ -110,7 +110,7 @@ class RetentionPlan(_PlanModel):
     holds its state has had, those that are over among them. `digest` is what a report calls the plan.
     `retention_key` is the verifying key of whoever may carry it out: empty, nobody may yet; None, anybody."""
 
-    digest: Line | None = None
+    digest: SingleLine | None = None
     retention_key: Annotated[str, Field(max_length=512)] | None = None
     begin: bool = False
     known: Annotated[int, Field(ge=0)] | None = None
@@ -163,9 +163,9 @@ class HoldChanges:
     the reason), which hold without the plan (by name or `#number`), and which would be other ones than those
     of their name that hold."""
 
-    add: tuple[Hold, ...]
-    release: tuple[tuple[int, str], ...]
-    outside: tuple[str, ...]
+    to_add: tuple[Hold, ...]
+    to_release: tuple[tuple[int, str], ...]
+    outside_plan: tuple[str, ...]
     changed: tuple[str, ...]
 
 
@@ -190,7 +190,7 @@ def read(path: Path) -> tuple[RetentionPlan, str]:
     return plan, plan.digest or hashlib.sha256(text).hexdigest()[:16]
 
 
-def changes(planned: Iterable[Hold], state: Iterable[Mapping[str, Any]]) -> HoldChanges:
+def hold_changes(planned: Iterable[Hold], state: Iterable[Mapping[str, Any]]) -> HoldChanges:
     """What becomes of holds. One that left the plan goes on to hold."""
     active = [hold for hold in state if "released" not in hold]
     named = {hold["name"]: hold for hold in active if "name" in hold}

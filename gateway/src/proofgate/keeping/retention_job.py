@@ -207,12 +207,12 @@ def _apply_plan(options: argparse.Namespace, report: RetentionReport) -> None:
             "nothing is removed or erased. Restore the newest state",
             "keeping_state_set_back",
         )
-    changes = plans.changes(plan.holds, state)
+    changes = plans.hold_changes(plan.holds, state)
     if not options.dry_run:
         _apply_hold_changes(retention, changes, author)
         state = json.loads(retention.holds())
     report.known, report.holds = len(state), sum("released" not in hold for hold in state)
-    report.outside, report.changed = changes.outside, changes.changed
+    report.outside, report.changed = changes.outside_plan, changes.changed
     kept = RetentionLedger(options.ledger, key, signing, retention)
     if not options.dry_run:
         # Also where nothing goes: that they hold is known outside the state from then on.
@@ -322,11 +322,11 @@ def _start_time(incarnation: str) -> int:
 
 def _apply_hold_changes(retention: _core.RetentionState, changes: HoldChanges, author: str) -> None:
     """What is to be held first: whatever cuts this short has released too little, and never too much."""
-    for hold in changes.add:
+    for hold in changes.to_add:
         why = arguments.Justification(author, hold.reason, hold.reference)
         retention.add_hold(json.dumps(hold.scope), why, arguments.now(), hold.name)
     if not changes.changed:
-        for number, reason in changes.release:
+        for number, reason in changes.to_release:
             retention.release_hold(number, arguments.Justification(author, reason), arguments.now())
 
 

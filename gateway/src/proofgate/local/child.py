@@ -45,7 +45,7 @@ class ChildProcess:
             reader = LogReader(log)
             process = subprocess.Popen(  # noqa: S603 - this package, with arguments of its own
                 # The present folder may have modules of the same names as the library's.
-                [sys.executable, "-P", "-m", "proofgate.local.logged", str(log), *arguments],
+                [sys.executable, "-P", "-m", "proofgate.local.logged_command", str(log), *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

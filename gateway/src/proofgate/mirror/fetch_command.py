@@ -35,8 +35,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Fetches the logs; of a removed log that is not complete, fetches what remains."""
-    from proofgate.mirror.places import TargetAddressError, parse
     from proofgate.mirror.target import MirrorError, MirrorTarget
+    from proofgate.mirror.target_address import TargetAddressError, parse
 
     def fetch(target: MirrorTarget, key: str, to: Path) -> None:
         to.parent.mkdir(parents=True, exist_ok=True)

@@ -20,13 +20,13 @@ from typing import Any
 
 from proofgate import _core
 from proofgate.key_statements import chain_statements
-from proofgate.mirror import aggregate, checkpoints, configurations, verified
+from proofgate.mirror import aggregate, checkpoints, configurations, verified_logs
 from proofgate.mirror.aggregate import EndedLog
-from proofgate.mirror.copied_logs import CopiedLogs, LogCopies
-from proofgate.mirror.memory import MirrorProgress
+from proofgate.mirror.mirror_progress import MirrorProgress
+from proofgate.mirror.pending_logs import CopyStatusSource, PendingLogs
 from proofgate.mirror.target import ConflictError, FileChangedError, MirrorError, MirrorObject, MirrorTarget
-from proofgate.mirror.verified import UnverifiedError
-from proofgate.replica.mirrored import RequiredLog
+from proofgate.mirror.verified_logs import UnverifiedError
+from proofgate.replica.mirror_interface import RequiredLog
 
 log = logging.getLogger("proofgate.mirror")
 
@@ -61,8 +61,8 @@ class MirrorOutcome(Enum):
 
     MIRRORED = "mirrored"
     #: What is wrong with it is a finding, and it is waited for no longer.
-    FOUND = "found"
-    LATER = "later"
+    FAILED = "found"
+    RETRY = "later"
 
 
 class _StoppedError(Exception):
@@ -91,7 +91,7 @@ class Mirror:
     recheck_seconds: float = RECHECK_SECONDS
     give_up_seconds: float = GIVE_UP_SECONDS
     #: Where `ledger` is one of copies: how those stand.
-    copies: LogCopies | None = None
+    copies: CopyStatusSource | None = None
     totals: MirrorTotals = field(default_factory=MirrorTotals)
     #: Bytes of logs that have ended and wait to be mirrored, of at most `MAX_BATCH`.
     lag_bytes: int = 0
@@ -116,7 +116,7 @@ class Mirror:
         own, self._ledger_key = self.auditor.verifying_keys()
         self._ledger_name = self._ledger_key.split("+", 1)[0]
         self._memory = MirrorProgress.open(self.state, self.target.name, own)
-        self._copied = CopiedLogs(self._memory, self.copies, self.ledger) if self.copies else None
+        self._copied = PendingLogs(self._memory, self.copies, self.ledger) if self.copies else None
 
     @property
     def name(self) -> str:
@@ -144,9 +144,9 @@ class Mirror:
         """The places of logs whose copies do not verify."""
         return self._copied.rejected_logs() if self._copied else ()
 
-    def has(self, place: str, *, removed: bool) -> bool:
+    def has_log(self, place: str, *, removed: bool) -> bool:
         """Whether it holds a log of a copy, or what stays of it after its removal."""
-        return self._memory.has(place, removed=removed)
+        return self._memory.has_log(place, removed=removed)
 
     def findings(self) -> list[dict[str, Any]]:
         """What is wrong with it, as the auditor tells findings."""
@@ -258,7 +258,7 @@ class Mirror:
         if unreadable is not None:
             raise unreadable
 
-    def _mirror_copied_logs(self, logs: CopiedLogs, size: int) -> MirrorError | None:
+    def _mirror_copied_logs(self, logs: PendingLogs, size: int) -> MirrorError | None:
         """Mirrors the logs that have ended whose copies are whole; why one of them cannot be read. Raises
         MirrorError."""
         if logs.start_round(self.auditor, self._ledger_name, size):
@@ -273,32 +273,32 @@ class Mirror:
                     raise
                 unreadable = error
                 continue
-            if outcome is not MirrorOutcome.LATER:
+            if outcome is not MirrorOutcome.RETRY:
                 logs.finish(one, is_there=outcome is MirrorOutcome.MIRRORED)
                 self._save()
         logs.finish_round()
-        self.lag_bytes = sum(verified.segment_bytes(self.ledger, one) for one in logs.waiting)
+        self.lag_bytes = sum(verified_logs.segment_bytes(self.ledger, one) for one in logs.waiting)
         return unreadable
 
-    def _mirror_copy(self, logs: CopiedLogs, one: EndedLog) -> MirrorOutcome:
+    def _mirror_copy(self, logs: PendingLogs, one: EndedLog) -> MirrorOutcome:
         standing = logs.status(one)
         if standing.is_complete:
             return self._mirror_log(one)
-        if standing.is_gone:
+        if standing.is_missing_on_worker:
             missing = f"its worker no longer holds the log, and not all of it was copied: {standing.reason}"
             return self._suspect(one, "mirror_log_missing", missing)
         self._suspected.pop(one.index, None)
-        return MirrorOutcome.LATER
+        return MirrorOutcome.RETRY
 
     def _mirror_logs(self, due: list[EndedLog]) -> tuple[bool, MirrorError | None]:
         """Mirrors logs that have ended, up to one that has to be looked at again first; whether that is none,
         and why the first that is left out cannot be read. Raises MirrorError."""
-        sizes = [verified.segment_bytes(self.ledger, one) for one in due]
+        sizes = [verified_logs.segment_bytes(self.ledger, one) for one in due]
         self.lag_bytes = sum(sizes)
         unreadable: dict[EndedLog, MirrorError] = {}
         for one, length in zip(due, sizes, strict=True):
             try:
-                if self._mirror_log(one) is MirrorOutcome.LATER:
+                if self._mirror_log(one) is MirrorOutcome.RETRY:
                     return False, next(iter(unreadable.values()), None)
             except MirrorError as error:
                 if error.code != _UNREADABLE:
@@ -332,9 +332,9 @@ class Mirror:
         return True
 
     def _mirror_log(self, ended: EndedLog) -> MirrorOutcome:
-        """Mirrors a log that has ended; LATER when it has to be looked at again first. Raises MirrorError."""
+        """Mirrors a log that has ended; RETRY when it has to be looked at again first. Raises MirrorError."""
         try:
-            files = verified.verified_files(self.ledger, ended, self._ledger_key, self.retention_key)
+            files = verified_logs.verified_files(self.ledger, ended, self._ledger_key, self.retention_key)
         except _core.LedgerError as error:
             if self._copied is None and self._is_missing(ended):
                 return self._suspect(
@@ -383,16 +383,16 @@ class Mirror:
     def _handle_unverified(self, ended: EndedLog, message: str) -> MirrorOutcome:
         if self._copied is not None and not self._copied.mark_unverified(ended, message):
             # It says something of the log once another copy is the same.
-            return MirrorOutcome.LATER
+            return MirrorOutcome.RETRY
         return self._suspect(ended, "mirror_unverified", message)
 
     def _suspect(self, ended: EndedLog, code: str, message: str) -> MirrorOutcome:
         since = self._suspected.setdefault(ended.index, time.monotonic())
         if time.monotonic() - since < self.recheck_seconds:
-            return MirrorOutcome.LATER
+            return MirrorOutcome.RETRY
         self._suspected.pop(ended.index, None)
         self._add_finding(code, f"{ended.log_path} is not mirrored: {message}")
-        return MirrorOutcome.FOUND
+        return MirrorOutcome.FAILED
 
     def _mirror_configurations(self, digests: set[str]) -> None:
         """Mirrors configurations by their digests; those that cannot be had wait. Raises MirrorError."""

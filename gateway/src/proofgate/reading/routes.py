@@ -105,14 +105,14 @@ class LedgerReadRoutes:
         with self._lock:
             return self._looks
 
-    def has_follower(self) -> bool:
+    def has_active_auditor(self) -> bool:
         """Whether an auditor has looked a moment ago."""
         with self._lock:
             return time.monotonic() - self._last_look < _FOLLOWER_TIMEOUT_SECONDS
 
-    def has_read_since(self, looks: int) -> bool:
+    def is_fully_read_since(self, looks: int) -> bool:
         """Whether what was there when `looks` had begun has been read whole, as far as can be told here."""
-        return not self.has_follower() or self.pass_count >= looks + _REQUIRED_PASSES
+        return not self.has_active_auditor() or self.pass_count >= looks + _REQUIRED_PASSES
 
     def metrics(self) -> str:
         """What was read, as Prometheus text; nothing before the first time."""

@@ -1,14 +1,14 @@
-"""Receipts: the signed proofs of an exchange, as the tenant that had it gets and checks them.
+"""Receipts: the signed proofs of an exchange, as its tenant fetches and verifies them.
 
-`bundle` reads and checks one; `fetch` asks a gateway for it; `Witness` remembers what was signed before, so
-that a ledger that was rolled back or forked is told; `WitnessedTransport` does all of it beside a client of
-OpenAI's or Anthropic's. None of them needs anything but the standard library and the core.
+`verified_receipt` reads and verifies a receipt; `fetch` requests it from a gateway; `Witness` remembers what was signed
+before, so that it reports a ledger that was rolled back or forked; `WitnessedTransport` does all of this for the
+clients of OpenAI and Anthropic. They need only the standard library and the core.
 """
 
 from proofgate.evidence import EvidenceError
-from proofgate.receipts.bundle import ContradictedError, Receipt, VerifiedReceipt
 from proofgate.receipts.fetch import GatewayResponse, UrlSource, fetch
 from proofgate.receipts.transport import WitnessedExchange, WitnessedTransport
+from proofgate.receipts.verified_receipt import ContradictedError, Receipt, VerifiedReceipt
 from proofgate.receipts.witness import Witness
 
 __all__ = [

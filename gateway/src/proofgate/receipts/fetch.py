@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from proofgate.evidence import EvidenceError
-from proofgate.receipts.bundle import Checkpoint, Receipt
+from proofgate.receipts.verified_receipt import Checkpoint, Receipt
 
 MAX_RESPONSE_BYTES = 16 << 20
 # What passes by itself: no checkpoint yet, too many at once, a limit.

@@ -20,8 +20,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from proofgate.evidence import EvidenceError
-from proofgate.receipts.bundle import ContradictedError, VerifiedReceipt, verify
 from proofgate.receipts.fetch import MAX_RESPONSE_BYTES, GatewayResponse
+from proofgate.receipts.verified_receipt import ContradictedError, VerifiedReceipt, verify
 from proofgate.receipts.witness import Witness
 
 # The fields in which clients send their keys, and what chooses the dialect of errors.

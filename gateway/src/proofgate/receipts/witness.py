@@ -13,9 +13,9 @@ from pathlib import Path
 from proofgate_schema.counts import format_count
 
 from proofgate.evidence import EvidenceError, read_verifying_key
-from proofgate.receipts import bundle
-from proofgate.receipts.bundle import Checkpoint, ContradictedError, Receipt, VerifiedReceipt
+from proofgate.receipts import verified_receipt
 from proofgate.receipts.fetch import ReceiptSource, fetch
+from proofgate.receipts.verified_receipt import Checkpoint, ContradictedError, Receipt, VerifiedReceipt
 
 # A receipt stands in one log, or in two; each may grow while the other is asked about.
 _MAX_FETCHES = 8
@@ -56,7 +56,7 @@ class Witness:
         parsed = Receipt.parse(receipt)
         with self._exclusive_access():
             held = self._load()
-            verified = bundle.verify(parsed, self._vkey, request, response)
+            verified = verified_receipt.verify(parsed, self._vkey, request, response)
             self._merge(held, verified)
             self._save(held)
             return verified
@@ -82,7 +82,7 @@ class Witness:
             for _ in range(_MAX_FETCHES):
                 left = max(give_up - time.monotonic(), 0)
                 receipt, _ = fetch(source, request_id, left, asked)
-                verified = bundle.verify(receipt, self._vkey, request, response)
+                verified = verified_receipt.verify(receipt, self._vkey, request, response)
                 unshown = self._merge(held, verified)
                 if not unshown:
                     self._save(held)
@@ -119,9 +119,9 @@ class Witness:
                 same = [checkpoint for checkpoint in ours if checkpoint.size == before.size]
                 older, newer = sorted((before, newest), key=lambda checkpoint: checkpoint.size)
                 if same:
-                    bundle.require_link(verified.receipt, before, same[0], self._vkey)
-                elif bundle.has_link(verified.receipt, older, newer):
-                    bundle.require_link(verified.receipt, older, newer, self._vkey)
+                    verified_receipt.require_link(verified.receipt, before, same[0], self._vkey)
+                elif verified_receipt.has_link(verified.receipt, older, newer):
+                    verified_receipt.require_link(verified.receipt, older, newer, self._vkey)
                 else:
                     unshown.append(origin)
                     continue
@@ -151,7 +151,7 @@ class Witness:
             return {}
         except (OSError, UnicodeDecodeError) as error:
             raise EvidenceError(f"{self._store} cannot be read: {error}") from None
-        notes = [bundle.read_checkpoint(note, self._vkey) for note in _notes(text)]
+        notes = [verified_receipt.read_checkpoint(note, self._vkey) for note in _notes(text)]
         return {checkpoint.origin: checkpoint for checkpoint in notes}
 
     def _save(self, held: dict[str, Checkpoint]) -> None:

@@ -1,5 +1,5 @@
-"""`proofgate ledger replay`: comes to the verdicts of recorded exchanges again, over bodies that were kept.
+"""`proofgate ledger replay`: evaluates the rules again for recorded exchanges whose bodies were stored.
 
-`recorded` is what a ledger says of an exchange, `sources` where its bodies are, `engines` the rules of its
-configuration or of another, `run` goes through a ledger, and `report` counts what came out.
+`replay_exchange` reads what a ledger records of an exchange, `sources` finds its bodies, `engines` builds the rules
+of its configuration or of another one, `run` goes through a ledger, and `report` counts the results.
 """

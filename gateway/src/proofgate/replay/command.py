@@ -15,7 +15,7 @@ from proofgate.another_key import has_key_mismatch_code, with_explanation
 from proofgate.config import InvalidConfigError, load_settings
 from proofgate.evidence import read_verifying_key
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ExitCode, fail
-from proofgate.index import by_hand
+from proofgate.index import command_line_reads
 from proofgate.keeping.arguments import parse_exclusive_end, parse_timestamp
 from proofgate.replay.engines import Engines, archived_engines, fixed_engines
 from proofgate.replay.report import ReplayReport
@@ -107,7 +107,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         help="show up to 2000 characters of the bodies of listed exchanges",
     )
     output.add_argument(parser, "--json")
-    by_hand.add_arguments(parser)
+    command_line_reads.add_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -138,7 +138,7 @@ def run(options: argparse.Namespace) -> int:
     except _core.LedgerError as error:
         return fail(f"{error} [{error.code}]", EXIT_USAGE)
     names = ("ledger", "since", "until", "tenant", "model", "id", "policy")
-    by_hand.record_read(options, "replay", {name: getattr(options, name) for name in names})
+    command_line_reads.record_read(options, "replay", {name: getattr(options, name) for name in names})
     sources: list[BodySource] = [StoredBodies()]
     if options.bodies is not None:
         sources.append(BodyFolder(options.bodies))

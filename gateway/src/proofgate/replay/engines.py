@@ -9,7 +9,7 @@ from pathlib import Path
 
 from proofgate import _core, archive
 from proofgate.config.settings import Settings
-from proofgate.replay.recorded import ReplayExchange
+from proofgate.replay.replay_exchange import ReplayExchange
 
 #: Compiled configurations that are kept.
 _MAX_COMPILED = 16

@@ -52,13 +52,13 @@ class ReplayReport:
         self.exchanges += 1
         for replay in replays:
             if replay.direction == "request":
-                self.versions[replay.recorded.core.version] += 1
+                self.versions[replay.exchange.core.version] += 1
             self.results[replay.direction, replay.result] += 1
             if replay.reason is not None:
                 self.reasons[replay.direction, replay.result, replay.reason] += 1
                 if replay.reason in UNREADABLE:
-                    self.unreadable[replay.recorded.core.origin, replay.reason] += 1
-            if not replay.recorded.was_admitted:
+                    self.unreadable[replay.exchange.core.origin, replay.reason] += 1
+            if not replay.exchange.was_admitted:
                 self.refused[replay.body is not None] += 1
             if replay.result == "differs":
                 self._differs(replay)
@@ -151,7 +151,7 @@ class ReplayReport:
         return counts
 
     def _differs(self, replay: Replay) -> None:
-        recorded, before, after = replay.recorded, replay.before, replay.after
+        recorded, before, after = replay.exchange, replay.before, replay.after
         then = set(before["rules"]) if before else set()
         # Where no body was looked at, the rules that the record names do not lead to its verdict.
         now = set(after["rules"]) if after else then

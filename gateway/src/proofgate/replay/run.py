@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from proofgate import _core
 from proofgate.replay.engines import Engines
-from proofgate.replay.recorded import ReplayExchange
+from proofgate.replay.replay_exchange import ReplayExchange
 from proofgate.replay.sources import BodySource
 
 #: Exchanges that are handed over at once.
@@ -23,7 +23,7 @@ Direction = Literal["request", "response"]
 class Replay:
     """One direction of an exchange, replayed."""
 
-    recorded: ReplayExchange
+    exchange: ReplayExchange
     direction: Direction
     result: str
     """`same`, `consistent`, `differs` or `not_replayable`."""
@@ -91,10 +91,10 @@ def excuse_version_differences(replays: Iterable[list[Replay]]) -> Iterator[list
 
 
 def _excuse_version_difference(replay: Replay) -> Replay:
-    if replay.result != "differs" or replay.recorded.core.version == _core.__version__:
+    if replay.result != "differs" or replay.exchange.core.version == _core.__version__:
         return replay
     return Replay(
-        replay.recorded,
+        replay.exchange,
         replay.direction,
         "not_replayable",
         "other_version",

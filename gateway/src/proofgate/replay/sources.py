@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from proofgate.replay.recorded import ReplayExchange
+from proofgate.replay.replay_exchange import ReplayExchange
 
 #: A longer body is not read, in bytes.
 MAX_BODY_BYTES = 64 << 20

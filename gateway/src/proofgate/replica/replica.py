@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from proofgate.auditor.worker_files import UnreadableError, WorkerError
-from proofgate.replica import ages
+from proofgate.replica import log_ages
 from proofgate.replica.log_copy import LEDGER_FOLDER, CopyError, LedgerSource, LogCopy
-from proofgate.replica.mirrored import CopyStatus, MirrorOfCopies, RequiredLog
+from proofgate.replica.mirror_interface import CopyStatus, ReplicaMirror, RequiredLog
 from proofgate.replica.shared_files import SharedFiles
 from proofgate.replica.workers import Workers, shard_of
 
@@ -86,7 +86,7 @@ class Replica:
         #: Return how many records of each log a reader has, by origin, of those that read old logs, too.
         self.read: list[Callable[[], Mapping[str, int]]] = []
         #: Who reads whole logs that have ended.
-        self.mirrors: Sequence[MirrorOfCopies] = []
+        self.mirrors: Sequence[ReplicaMirror] = []
         self.bytes_copied = 0
         self.failure: str | None = None
         self._offered: dict[str, str] = {}
@@ -381,7 +381,7 @@ class Replica:
         read = [tell() for tell in self.read]
         wanted = {one.log_path for mirror in self.mirrors for one in mirror.required_logs()}
         found = []
-        for place in ages.superseded(self._notes, self._keep_days or 0):
+        for place in log_ages.superseded_logs(self._notes, self._keep_days or 0):
             origin, size = self._notes[place].split("\n", 1)[0], checkpoint_size(self._notes[place])
             is_read = all(of.get(origin, 0) >= size for of in read)
             if is_read and place not in wanted and self._is_mirrored(place):
@@ -390,7 +390,7 @@ class Replica:
 
     def _is_mirrored(self, place: str) -> bool:
         removed = bool(self.mirrors) and LogCopy(self._root, place).cursor.removed
-        return all(mirror.has(place, removed=removed) for mirror in self.mirrors)
+        return all(mirror.has_log(place, removed=removed) for mirror in self.mirrors)
 
     def _report_failure(self, failure: str | None) -> None:
         if failure is not None and failure != self.failure:

@@ -12,7 +12,7 @@ from proofgate import _core
 from proofgate.index.days import decode_request_id
 from proofgate.index.denials import effective_verdict
 from proofgate.index.facts import exchange_facts
-from proofgate.index.schema import VERDICTS, time_text
+from proofgate.index.schema import VERDICTS, format_time
 
 _MAX_INTEGER = (1 << 63) - 1
 
@@ -31,10 +31,10 @@ class ExchangeEvent:
 
 #: Stored records of a log by its incarnation (None: the log itself) and their numbers; none of one that is
 #: not known or was removed.
-Fetch = Callable[[str | None, list[int]], dict[int, bytes]]
+RecordFetcher = Callable[[str | None, list[int]], dict[int, bytes]]
 
 
-def events_in(batch: _core.ExchangeBatch, origin: str, fetch: Fetch) -> Iterator[ExchangeEvent]:
+def events_in(batch: _core.ExchangeBatch, origin: str, fetch: RecordFetcher) -> Iterator[ExchangeEvent]:
     """The exchanges that ended in a batch of a log. Raises the core's LedgerError."""
     for day in batch.days():
         texts, lists = batch.texts(day), batch.lists(day)
@@ -60,7 +60,7 @@ def _event_from_row(
 
     told = {
         "id": decode_request_id(own_id),
-        "time": time_text(ts),
+        "time": format_time(ts),
         "tenant": text(tenant),
         "tenant_seq": tenant_seq,
         "key": text(key),
@@ -89,7 +89,9 @@ def _event_from_row(
     return ExchangeEvent(ts, origin, end_seq, told)
 
 
-def _events_started_earlier(batch: _core.ExchangeBatch, origin: str, fetch: Fetch) -> Iterator[ExchangeEvent]:
+def _events_started_earlier(
+    batch: _core.ExchangeBatch, origin: str, fetch: RecordFetcher
+) -> Iterator[ExchangeEvent]:
     """What ended in a batch and had begun before it, or in another log: both records are read for that."""
     ends = [late for late in map(json.loads, batch.late()) if late["kind"] == "end"]
     if not ends:
@@ -119,7 +121,9 @@ def _clamp(value: Any) -> Any:
     return min(value, _MAX_INTEGER) if isinstance(value, int) else value
 
 
-def fetch_from(directory: Path, origin: str, ledger_key: str, notes: Callable[[str], str | None]) -> Fetch:
+def record_fetcher(
+    directory: Path, origin: str, ledger_key: str, notes: Callable[[str], str | None]
+) -> RecordFetcher:
     """Reads records of a log and of those beside it, where `notes` knows a signed note of their origin."""
 
     def fetch(incarnation: str | None, numbers: list[int]) -> dict[int, bytes]:

@@ -35,7 +35,7 @@ _UNMAPPED = (
 
 def text(event: ExchangeEvent) -> str:
     """An event as one line of JSON, in its canonical form."""
-    return canonical(from_event(event)).decode()
+    return canonical_json(from_event(event)).decode()
 
 
 def from_event(event: ExchangeEvent) -> dict[str, Any]:
@@ -50,12 +50,12 @@ def from_event(event: ExchangeEvent) -> dict[str, Any]:
         "encoding": "Hex",
         "serialization_id": _JCS,
         "serialization": "JCS",
-        "value": hashlib.sha256(canonical(found)).hexdigest(),
+        "value": hashlib.sha256(canonical_json(found)).hexdigest(),
     }
     return found
 
 
-def canonical(value: Any) -> bytes:
+def canonical_json(value: Any) -> bytes:
     """A value by the JSON Canonicalization Scheme (RFC 8785), if its keys are ASCII and it has no fractions
     and no integer beyond 2^53."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()

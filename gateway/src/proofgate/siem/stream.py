@@ -18,9 +18,9 @@ from typing import Any
 from proofgate_schema.counts import format_count
 
 from proofgate import _core
-from proofgate.index.follow import parse_note_head
+from proofgate.index.indexer import parse_note_head
 from proofgate.siem.cursor import EventCursor
-from proofgate.siem.events import events_in, fetch_from
+from proofgate.siem.events import events_in, record_fetcher
 from proofgate.siem.sink import EventSink, SinkError
 
 log = logging.getLogger("proofgate.siem")
@@ -181,7 +181,7 @@ class EventStream:
     def _send_log(self, directory: Path, origin: str, note: str) -> None:
         place, before = self.cursor.position(origin)
         reader = _core.ExchangeReader(str(directory), note, self.ledger_key, place, BATCH_RECORDS)
-        fetch = fetch_from(directory, origin, self.ledger_key, self.cursor.note)
+        fetch = record_fetcher(directory, origin, self.ledger_key, self.cursor.note)
         while not self._stopping and (batch := reader.next()) is not None:
             events = list(events_in(batch, origin, fetch))
             if events:

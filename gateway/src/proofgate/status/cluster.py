@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from proofgate.status.seen import ApiKey, Condition, Fault, Gateway, LogHead, Shard, Tenant
+from proofgate.status.status_model import ApiKey, Condition, Fault, Gateway, LogHead, Shard, Tenant
 
 Object = Mapping[str, Any]
 

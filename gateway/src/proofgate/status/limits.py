@@ -19,7 +19,7 @@ from typing import Any
 from proofgate.admin_client import AdminError, admin_get
 from proofgate.limit_kinds import LIMIT_KINDS
 from proofgate.status.cluster import ClusterError
-from proofgate.status.seen import Gateway, Limits, LimitUsage, Shard, TenantLimits
+from proofgate.status.status_model import Gateway, Limits, LimitUsage, Shard, TenantLimits
 
 _RESPONSE_TIMEOUT_SECONDS = 10.0
 # As many as a worker tells of at most, so that JSON has them.

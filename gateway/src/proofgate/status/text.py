@@ -8,7 +8,7 @@ from datetime import datetime
 from proofgate_schema.counts import format_count
 
 from proofgate.limit_kinds import LIMIT_KINDS, LimitKind
-from proofgate.status.seen import ApiKey, Gateway, Limits, LimitUsage, LogHead, Tenant, Worker
+from proofgate.status.status_model import ApiKey, Gateway, Limits, LimitUsage, LogHead, Tenant, Worker
 
 #: Of thousands, a terminal shows so many; who has trouble is among the first.
 MAX_DISPLAYED_TENANTS = 40

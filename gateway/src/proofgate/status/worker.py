@@ -11,7 +11,7 @@ from typing import Any
 
 from proofgate.admin_client import AdminError, admin_get
 from proofgate.status.limits import fetch_limits
-from proofgate.status.seen import LogHead, Worker
+from proofgate.status.status_model import LogHead, Worker
 
 _TIMEOUT_SECONDS = 5.0
 

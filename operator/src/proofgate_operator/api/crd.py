@@ -8,13 +8,13 @@ defaults of its fields, and each of them stands in the CRD once.
 from typing import Any
 
 import yaml
-from proofgate_schema.annotations import KUBERNETES, WORKER_ONLY
+from proofgate_schema.annotations import KUBERNETES_KEYWORD, WORKER_ONLY_KEYWORD
 
 from proofgate_operator.api import API_VERSION, GROUP, KIND, PLURAL, VERSION
 from proofgate_operator.api.gateway import MAX_REPLICAS, GatewaySpec
 from proofgate_operator.api.gateway_rules import ROOT_RULES, SPEC_RULES
 
-_DROPPED = {"title", "$defs", KUBERNETES}
+_DROPPED = {"title", "$defs", KUBERNETES_KEYWORD}
 _INT32_MAXIMUM = 2**31 - 1
 #: Faults that the status lists; the message of ResolvedRefs counts the others.
 MAX_FAULTS = 64
@@ -30,8 +30,8 @@ MAX_FORMER_KEYS = 32
 
 def to_structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
     """Rewrite one JSON schema node (and all below it) as a structural schema node."""
-    if schema.get(KUBERNETES):
-        own = schema[KUBERNETES]
+    if schema.get(KUBERNETES_KEYWORD):
+        own = schema[KUBERNETES_KEYWORD]
         schema = {
             key: value for key, value in {**schema, **own}.items() if key not in own or value is not None
         }
@@ -56,7 +56,7 @@ def to_structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[s
         node["properties"] = {
             name: to_structural(child, definitions)
             for name, child in schema["properties"].items()
-            if WORKER_ONLY not in child
+            if WORKER_ONLY_KEYWORD not in child
         }
         if "default" in node:
             # The API server judges a default by the object's rules before it fills in the fields' own

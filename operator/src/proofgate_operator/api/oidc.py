@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import proofgate_schema.oidc
 from proofgate_schema.fields import TupleOf, unique_by
-from proofgate_schema.oidc import CALLBACK_PATH, GroupReads
+from proofgate_schema.oidc import CALLBACK_PATH, GroupReadAccess
 from pydantic import Field
 
 from proofgate_operator.api.fields import (
@@ -30,7 +30,7 @@ class OidcEgress(Section):
     metadata, must resolve to addresses in them."""
 
 
-class ReaderGroup(GroupReads):
+class ReaderGroup(GroupReadAccess):
     """A group of the provider whose people may read."""
 
     name: Annotated[str, Field(min_length=1, max_length=256, pattern=_LINE)]

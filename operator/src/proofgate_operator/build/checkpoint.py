@@ -47,7 +47,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
-class Aggregate:
+class AggregateCheckpoint:
     """How far an auditor's log of heads has come: its entries, and the root of their tree."""
 
     size: int
@@ -77,7 +77,7 @@ def signer(note: str, verifying_keys: Iterable[str]) -> str | None:
     return None
 
 
-def read_aggregate(note: str, verifying_key: str) -> Aggregate:
+def read_aggregate_checkpoint(note: str, verifying_key: str) -> AggregateCheckpoint:
     """Read a note of an auditor's log of heads, which bears its key's own name and may be empty; raises
     `InvalidCheckpoint`."""
     origin, lines = _signed_lines(note, verifying_key, _MAX_AGGREGATE_BYTES)
@@ -85,7 +85,7 @@ def read_aggregate(note: str, verifying_key: str) -> Aggregate:
         raise InvalidCheckpoint("its origin is not the name of the key")
     if lines[1] != "0" and not _SIZE.fullmatch(lines[1]):
         raise InvalidCheckpoint("its size is not a number")
-    return Aggregate(int(lines[1]), lines[2])
+    return AggregateCheckpoint(int(lines[1]), lines[2])
 
 
 def _signed_lines(note: str, verifying_key: str, most: int) -> tuple[str, list[str]]:

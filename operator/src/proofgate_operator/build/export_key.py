@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.index import Index
 from proofgate_operator.api.ledger import SigningKeyRef
-from proofgate_operator.build import outlets
+from proofgate_operator.build import egress_destinations
 from proofgate_operator.build.gateway_secrets import SIGNING_KEY
 from proofgate_operator.build.naming import Manifest, names
 
@@ -34,7 +34,11 @@ def options(index: Index) -> Iterator[str]:
 
 def mounts(index: Index | None) -> list[Manifest]:
     """Return where the file is mounted."""
-    return [outlets.mount(_VOLUME, _FOLDER)] if index is not None and index.export_key is not None else []
+    return (
+        [egress_destinations.mount(_VOLUME, _FOLDER)]
+        if index is not None and index.export_key is not None
+        else []
+    )
 
 
 def volumes(gateway: Gateway, index: Index | None) -> list[Manifest]:

@@ -15,7 +15,7 @@ with the others. A new worker's weight comes from the operator instead, by the a
 
 from dataclasses import dataclass
 
-from proofgate_operator.build import haproxy_answers, haproxy_log
+from proofgate_operator.build import haproxy_error_responses, haproxy_log
 
 
 @dataclass(frozen=True)
@@ -294,7 +294,10 @@ def _source_limit_rules(bounds: ConnectionLimits) -> list[str]:
 
 def _rejection_rules(balancer: HAProxySettings) -> list[str]:
     """Return what is answered here: only before a worker is chosen can HAProxy still answer."""
-    unavailable, overloaded = haproxy_answers.UNAVAILABLE.name, haproxy_answers.OVERLOADED.name
+    unavailable, overloaded = (
+        haproxy_error_responses.UNAVAILABLE.name,
+        haproxy_error_responses.OVERLOADED.name,
+    )
     queued = balancer.connection_limits.max_queued
     lines = [f"use_backend {unavailable} if {{ nbsrv(workers) eq 0 }}"]
     if balancer.requires_owner:
@@ -394,8 +397,8 @@ def render(balancer: HAProxySettings) -> str:
         ("defaults", _defaults(balancer)),
         ("frontend gateway", _gateway(balancer)),
         ("backend workers", _workers(balancer)),
-        *haproxy_answers.error_backends(haproxy_answers.UNAVAILABLE),
-        *haproxy_answers.error_backends(haproxy_answers.OVERLOADED),
+        *haproxy_error_responses.error_backends(haproxy_error_responses.UNAVAILABLE),
+        *haproxy_error_responses.error_backends(haproxy_error_responses.OVERLOADED),
         ("frontend metrics", _metrics(balancer)),
     ]
     text = "\n\n".join("\n".join([head, *(f"    {line}" for line in body)]) for head, body in sections)

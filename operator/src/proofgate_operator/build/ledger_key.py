@@ -83,7 +83,7 @@ class SigningKey(LedgerKey):
 
 
 @dataclass(frozen=True)
-class SignerKey(LedgerKey):
+class ExternalSigningKey(LedgerKey):
     """One that another process holds, behind the Unix socket at this path in the pod."""
 
     socket: str = ""
@@ -136,7 +136,7 @@ def _parse_signer_key(line: str, behind: str) -> tuple[LedgerKey, str]:
     if len(socket.encode()) > _MAX_SOCKET:
         raise InvalidSigningKey(f"the path of its socket has more than {_MAX_SOCKET} bytes")
     former, successions = _parse_former_keys(parts[0], behind), _parse_successions(behind)
-    return SignerKey(parts[0], _decode_base64(parts[2]), former, successions, socket), parts[1]
+    return ExternalSigningKey(parts[0], _decode_base64(parts[2]), former, successions, socket), parts[1]
 
 
 def _parse_former_keys(name: str, behind: str) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from urllib.parse import urlencode, urlsplit
 
 from proofgate_operator.api.mirrors import Mirror
 from proofgate_operator.api.upstream import CA_FILE
-from proofgate_operator.build import outlets
+from proofgate_operator.build import egress_destinations
 from proofgate_operator.build.naming import Manifest
 
 _DEFAULT_PORTS = {"https": 443, "http": 80}
@@ -26,20 +26,20 @@ def options(mirrors: tuple[Mirror, ...]) -> Iterator[str]:
             "region": mirror.region,
             "credentials": _folder(number),
             **({"http": "allow"} if mirror.allow_http else {}),
-            **({"ca": f"{_folder(number)}/{CA_FILE}"} if outlets.has_custom_ca(mirror) else {}),
+            **({"ca": f"{_folder(number)}/{CA_FILE}"} if egress_destinations.has_custom_ca(mirror) else {}),
         }
         yield from ("--mirror", f"s3://{mirror.bucket}/{mirror.prefix}?{urlencode(told, safe=':/')}")
 
 
 def mounts(mirrors: tuple[Mirror, ...]) -> list[Manifest]:
     """Return where the files are mounted."""
-    return [outlets.mount(f"mirror-{number}", _folder(number)) for number in range(len(mirrors))]
+    return [egress_destinations.mount(f"mirror-{number}", _folder(number)) for number in range(len(mirrors))]
 
 
 def volumes(mirrors: tuple[Mirror, ...]) -> list[Manifest]:
     """Return the volumes of the files."""
     return [
-        outlets.volume(
+        egress_destinations.volume(
             f"mirror-{number}",
             mirror,
             {"secret": {"name": mirror.credentials_secret_ref.name, "optional": True}},
@@ -52,5 +52,6 @@ def egress(mirrors: tuple[Mirror, ...]) -> list[Manifest]:
     """Return the rules of the network policy that let the auditor reach them."""
     urls = [(mirror, urlsplit(mirror.endpoint)) for mirror in mirrors]
     return [
-        outlets.egress_rule(url.port or _DEFAULT_PORTS[url.scheme], mirror.egress) for mirror, url in urls
+        egress_destinations.egress_rule(url.port or _DEFAULT_PORTS[url.scheme], mirror.egress)
+        for mirror, url in urls
     ]

@@ -13,7 +13,7 @@ import proofgate_schema.oidc
 from proofgate_operator.api.index import Index
 from proofgate_operator.api.oidc import Oidc
 from proofgate_operator.api.upstream import CA_FILE
-from proofgate_operator.build import outlets
+from proofgate_operator.build import egress_destinations
 from proofgate_operator.build.naming import OIDC_ANNOTATION, Manifest
 
 _FOLDER = "/etc/auditor-oidc"
@@ -33,7 +33,7 @@ def document(oidc: Oidc) -> str:
     }
     if oidc.client_secret_ref is not None:
         written["clientSecretFile"] = _CLIENT_SECRET
-    if outlets.has_custom_ca(oidc):
+    if egress_destinations.has_custom_ca(oidc):
         written["caFile"] = f"{_FOLDER}/{CA_FILE}"
     return json.dumps(written)
 
@@ -56,7 +56,7 @@ def options(index: Index) -> Iterator[str]:
 
 def mounts(index: Index | None) -> list[Manifest]:
     """Return where the files are mounted."""
-    return [outlets.mount(_VOLUME, _FOLDER)] if _oidc_settings(index) is not None else []
+    return [egress_destinations.mount(_VOLUME, _FOLDER)] if _oidc_settings(index) is not None else []
 
 
 def volumes(index: Index | None) -> list[Manifest]:
@@ -69,12 +69,14 @@ def volumes(index: Index | None) -> list[Manifest]:
     if (reference := oidc.client_secret_ref) is not None:
         items = [{"key": reference.key, "path": _CLIENT_SECRET}]
         sources.append({"secret": {"name": reference.name, "items": items}})
-    return [outlets.volume(_VOLUME, oidc, *sources)]
+    return [egress_destinations.volume(_VOLUME, oidc, *sources)]
 
 
 def egress(index: Index | None) -> list[Manifest]:
     """Return the rule of the network policy that lets the auditor reach the provider."""
     oidc = _oidc_settings(index)
     return (
-        [outlets.egress_rule(urlsplit(oidc.issuer).port or _HTTPS, oidc.egress)] if oidc is not None else []
+        [egress_destinations.egress_rule(urlsplit(oidc.issuer).port or _HTTPS, oidc.egress)]
+        if oidc is not None
+        else []
     )

@@ -32,7 +32,7 @@ def gateway_service(gateway: Gateway) -> Manifest:
     }
 
 
-def inside_service(gateway: Gateway) -> Manifest:
+def internal_service(gateway: Gateway) -> Manifest:
     """Return the Service of clients inside the cluster, who write no PROXY header.
 
     Where nobody writes one, it leads to where all clients go.

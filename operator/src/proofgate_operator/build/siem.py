@@ -5,7 +5,7 @@ from urllib.parse import urlencode, urlsplit
 
 from proofgate_operator.api.siem import Sink
 from proofgate_operator.api.upstream import CA_FILE
-from proofgate_operator.build import outlets
+from proofgate_operator.build import egress_destinations
 from proofgate_operator.build.naming import Manifest
 
 _DEFAULT_PORTS = {"otlp+https": 443, "otlp+http": 80}
@@ -17,7 +17,7 @@ def _folder(number: int) -> str:
 
 
 def _has_files(sink: Sink) -> bool:
-    return sink.authorization_secret_ref is not None or outlets.has_custom_ca(sink)
+    return sink.authorization_secret_ref is not None or egress_destinations.has_custom_ca(sink)
 
 
 def options(sinks: tuple[Sink, ...]) -> Iterator[str]:
@@ -29,7 +29,7 @@ def options(sinks: tuple[Sink, ...]) -> Iterator[str]:
                 if sink.authorization_secret_ref
                 else {}
             ),
-            **({"ca": f"{_folder(number)}/{CA_FILE}"} if outlets.has_custom_ca(sink) else {}),
+            **({"ca": f"{_folder(number)}/{CA_FILE}"} if egress_destinations.has_custom_ca(sink) else {}),
             **({"format": sink.format.lower()} if sink.format != "Attributes" else {}),
             **({"plain": "allow"} if sink.allow_plain else {}),
         }
@@ -39,7 +39,7 @@ def options(sinks: tuple[Sink, ...]) -> Iterator[str]:
 def mounts(sinks: tuple[Sink, ...]) -> list[Manifest]:
     """Return where the files are mounted."""
     return [
-        outlets.mount(f"siem-{number}", _folder(number))
+        egress_destinations.mount(f"siem-{number}", _folder(number))
         for number, sink in enumerate(sinks)
         if _has_files(sink)
     ]
@@ -54,7 +54,7 @@ def volumes(sinks: tuple[Sink, ...]) -> list[Manifest]:
             items = [{"key": reference.key, "path": _AUTHORIZATION}]
             sources.append({"secret": {"name": reference.name, "items": items, "optional": True}})
         if _has_files(sink):
-            found.append(outlets.volume(f"siem-{number}", sink, *sources))
+            found.append(egress_destinations.volume(f"siem-{number}", sink, *sources))
     return found
 
 
@@ -63,5 +63,5 @@ def egress(sinks: tuple[Sink, ...]) -> list[Manifest]:
     found = []
     for sink in sinks:
         url = urlsplit(sink.url)
-        found.append(outlets.egress_rule(url.port or _DEFAULT_PORTS[url.scheme], sink.egress))
+        found.append(egress_destinations.egress_rule(url.port or _DEFAULT_PORTS[url.scheme], sink.egress))
     return found

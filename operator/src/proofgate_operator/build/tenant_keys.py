@@ -13,18 +13,18 @@ class KeyDigest:
     """
 
     digest: str
-    expires: str | None = None
+    not_after: str | None = None
     name: str = field(default="", compare=False)
 
     @property
     def expires_at(self) -> float:
         """When it expires, in seconds since 1970."""
-        return datetime.fromisoformat(self.expires).timestamp() if self.expires else math.inf
+        return datetime.fromisoformat(self.not_after).timestamp() if self.not_after else math.inf
 
     @property
     def line(self) -> str:
         """The key's line in the workers' file, without its name."""
-        return self.digest if self.expires is None else f"{self.digest} expires={self.expires}"
+        return self.digest if self.not_after is None else f"{self.digest} expires={self.not_after}"
 
     @property
     def named_line(self) -> str:

@@ -23,7 +23,7 @@ OWNERS_INPUT_ANNOTATION = "proofgate.dev/owning"
 
 def key_line(key: KeyDigest, tenant: str) -> str:
     """Return a key's line, which tells whose it is, by what name, and until when."""
-    end = "" if key.expires is None else f" not_after={int(key.expires_at)}"
+    end = "" if key.not_after is None else f" not_after={int(key.expires_at)}"
     return f"{key.digest} {tenant} {key.name}{end}\n"
 
 

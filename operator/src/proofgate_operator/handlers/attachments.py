@@ -32,20 +32,25 @@ from proofgate_operator.handlers.roster import (
     unwritten_reason,
 )
 from proofgate_operator.handlers.tenant_objects import read_tenant, write_status
-from proofgate_operator.handlers.tenant_reads import FIELD, is_status_current, read_secrets, unlistable
+from proofgate_operator.handlers.tenant_reads import (
+    FIELD,
+    is_status_current,
+    read_secrets,
+    unlistable_resources,
+)
 from proofgate_operator.kube.apply import apply
-from proofgate_operator.kube.attached import NamespacedName
+from proofgate_operator.kube.attached_tenants import NamespacedName
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.kube.holds import FailedReads
+from proofgate_operator.kube.failed_reads import FailedReads
 from proofgate_operator.plan.api_keys import KeyFault
 from proofgate_operator.plan.attachment import Admission, attachment_refusal, named_attachment_refusal
 from proofgate_operator.plan.haproxy_sidecar import owners_input
-from proofgate_operator.plan.observed import TenantShards
+from proofgate_operator.plan.observed_state import TenantShards
 from proofgate_operator.plan.ownership import Ownership, classify
 from proofgate_operator.plan.problems import Problem
-from proofgate_operator.plan.tenant_book import AttachedTenant
-from proofgate_operator.plan.unread import UnreadableReason
+from proofgate_operator.plan.tenant_registry import AttachedTenant
+from proofgate_operator.plan.unreadable_resources import UnreadableReason
 
 #: Requests in flight for the tenants of one gateway.
 _CONCURRENCY = 8
@@ -155,7 +160,7 @@ class Attachments:
             idle = not any(files.values()) and client.store.lacks_secret(gateway.namespace, name)
             live = None if idle else await client.get("Secret", gateway.namespace, name)
             standing = classify(gateway, live)
-            if roster.refused.pop(shard, None):
+            if roster.refusals.pop(shard, None):
                 self._queue_shard_reports(roster, shard)
             if standing in (Ownership.ABSENT, Ownership.FOREIGN) and not any(files.values()):
                 # Nothing of ours is there, and nothing is to be.
@@ -179,7 +184,7 @@ class Attachments:
             roster.written[shard] = WrittenShard(digest, whose, version)
             changed |= live is None or live["metadata"]["resourceVersion"] != version
         roster.owners_input = owning
-        return changed, [problem.message for problem in roster.refused.values()]
+        return changed, [problem.message for problem in roster.refusals.values()]
 
     async def report(self, client: Client, gateway: Gateway) -> bool:
         """Tell tenants what was made of them; return whether some are still to be told."""
@@ -257,7 +262,7 @@ class Attachments:
         if refused is not None:
             store.attached.set_secrets(name, frozenset())
             return TenantVerdict(refused), None
-        blind = unlistable(store, name[0], self.holds, roster.hold_elapsed_seconds)
+        blind = unlistable_resources(store, name[0], self.holds, roster.hold_elapsed_seconds)
         if any(unread.is_expired for unread in blind):
             return TenantVerdict(unlisted=blind), None
         # Before they are read: whatever happens to them from now on is another change.
@@ -289,7 +294,7 @@ class Attachments:
         found = set()
         for name in roster.unreadable_tenants:
             verdict = roster.verdicts[name]
-            listed = unlistable(client.store, name[0], self.holds, roster.hold_elapsed_seconds)
+            listed = unlistable_resources(client.store, name[0], self.holds, roster.hold_elapsed_seconds)
             if (
                 verdict.keys_read.unreadable and self.holds.is_retry_due("/".join(name))
             ) or listed != verdict.unlisted:
@@ -304,7 +309,7 @@ class Attachments:
         home = (gateway.namespace, gateway.name)
         members: dict[NamespacedName, AttachedTenant] = {}
         for name, before in list(roster.unlisted_tenants.items()):
-            blind = unlistable(client.store, name[0], self.holds, roster.hold_elapsed_seconds)
+            blind = unlistable_resources(client.store, name[0], self.holds, roster.hold_elapsed_seconds)
             ended = next((unread for unread in blind if unread.is_expired), None)
             roster.unlisted_tenants[name] = ended or next(iter(blind), before)
             if client.store.get(TENANT_KIND, *name) is not None:
@@ -351,10 +356,10 @@ class Attachments:
         if verdict.is_expired:
             unwritten = Problem(UnreadableReason.HOLD_ENDED, "the tenant's keys are no longer accepted")
         before = live.get("status") or {}
-        await write_status(client, tenant, before, verdict.refused, keys, faults, unwritten)
+        await write_status(client, tenant, before, verdict.refusal, keys, faults, unwritten)
 
     def _record_refusal(self, roster: Roster, shard: int, problem: Problem) -> None:
-        roster.refused[shard] = problem
+        roster.refusals[shard] = problem
         roster.written.pop(shard, None)
         self._queue_shard_reports(roster, shard)
 
@@ -364,6 +369,6 @@ class Attachments:
         roster.unreported |= {
             name
             for name, verdict in roster.verdicts.items()
-            if verdict.refused is None
+            if verdict.refusal is None
             and shard in roster.registry.shards_of("/".join(name), verdict.keys.keys)
         }

@@ -15,14 +15,14 @@ from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import gateway_secrets
 from proofgate_operator.build.ledger_key import SigningKey
 from proofgate_operator.build.naming import Manifest, names
-from proofgate_operator.handlers.applied import ApplyHistory
+from proofgate_operator.handlers.apply_history import ApplyHistory
 from proofgate_operator.handlers.internal_tls import make_internal_tls
 from proofgate_operator.handlers.shred_keys import create_missing_shred_keys
 from proofgate_operator.kube.apply import annotate, apply, create, merge_patch
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.plan.decide import ReconcilePlan
-from proofgate_operator.plan.observed import ObservedState, Ref, ref_of
+from proofgate_operator.plan.observed_state import ObservedState, Ref, ref_of
 
 #: A standard logger, or kopf's, which adds the object to what is logged.
 Logger = logging.Logger | logging.LoggerAdapter[Any]
@@ -90,7 +90,7 @@ async def execute(
             metrics.WRITES.labels(ref.kind, verb).inc()
             logger.info("%s %s", told, ref)
 
-    for name in plan.generate:
+    for name in plan.secrets_to_generate:
         with one(Ref("Secret", name), "create", "generated"):
             done.changed |= await create(client, _generate_secret(gateway, name))
     if plan.shred_keys.to_make:
@@ -100,16 +100,16 @@ async def execute(
         with one(Ref("Secret", names(gateway).internal_tls), "apply", "renewed the certificates in"):
             await make_internal_tls(client, gateway, plan.certificate_renewal, seen.now)
             done.changed = True
-    for ref, patch in plan.unlabel.items():
+    for ref, patch in plan.prune_label_patches.items():
         with one(ref, "patch", "removed a label of other tools from"):
             await merge_patch(client, ref.kind, gateway.namespace, ref.name, patch)
             done.changed = True
-    for manifest in plan.apply:
+    for manifest in plan.manifests_to_apply:
         ref = ref_of(manifest)
         writes.record_attempt(gateway.name, manifest)
         with one(ref, "apply", "applied"):
-            if ref in plan.patch:
-                await merge_patch(client, ref.kind, gateway.namespace, ref.name, plan.patch[ref])
+            if ref in plan.merge_patches:
+                await merge_patch(client, ref.kind, gateway.namespace, ref.name, plan.merge_patches[ref])
             answer, live = await apply(client, manifest), seen.children.get(ref)
             # An apply that the API server agrees with already leaves the version as it is.
             done.changed |= live is None or _version(answer) != _version(live)
@@ -118,7 +118,7 @@ async def execute(
                 logger.warning("%s", found.contested)
     for held in filter(None, (plan.newer_checkpoints, plan.newer_aggregate)):
         done.refused += await _write_held_checkpoints(client, held, logger)
-    for ref in plan.delete:
+    for ref in plan.objects_to_delete:
         superfluous = seen.children[ref]
         assert superfluous is not None
         with one(ref, "delete", "deleted"):
@@ -126,9 +126,9 @@ async def execute(
             head = superfluous["metadata"]
             await client.delete(ref.kind, gateway.namespace, ref.name, head["uid"], head["resourceVersion"])
             done.changed = True
-    if plan.rescale is not None:
-        with one(worker, "scale", f"scaled to {format_count(plan.rescale, 'worker')}:"):
-            scaled = {"spec": {"replicas": plan.rescale}}
+    if plan.rescale_to is not None:
+        with one(worker, "scale", f"scaled to {format_count(plan.rescale_to, 'worker')}:"):
+            scaled = {"spec": {"replicas": plan.rescale_to}}
             await merge_patch(client, worker.kind, gateway.namespace, worker.name, scaled)
             done.changed = True
     if plan.stop_auditor:
@@ -137,7 +137,7 @@ async def execute(
             nobody = {"spec": {"replicas": 0}}
             await merge_patch(client, auditor.kind, gateway.namespace, auditor.name, nobody)
             done.changed = True
-    for pod, annotations in plan.annotate_pods.items():
+    for pod, annotations in plan.pod_annotations.items():
         with one(Ref("Pod", pod), "annotate", "marked with the configuration"):
             await annotate(client, "Pod", gateway.namespace, pod, annotations)
             done.changed = True

@@ -9,20 +9,20 @@ from collections.abc import Callable
 from typing import Protocol
 
 #: A reconcile may be late, and a watch silent, for this long: the API server sends a bookmark a minute.
-SILENCE_SECONDS = 300.0
+OVERDUE_SECONDS = 300.0
 
 
 class WatchMonitor(Protocol):
     """Whatever can tell which watches are silent."""
 
-    def silent_watches(self, seconds: float) -> list[str]:
+    def stale_watches(self, seconds: float) -> list[str]:
         """Return the names of those that were not heard of for this long."""
 
 
 class Heartbeat:
     """When each gateway has to be reconciled next. `clock` is monotonic seconds."""
 
-    def __init__(self, silence_seconds: float = SILENCE_SECONDS, clock: Callable[[], float] = time.monotonic):
+    def __init__(self, silence_seconds: float = OVERDUE_SECONDS, clock: Callable[[], float] = time.monotonic):
         self._silence = silence_seconds
         self._clock = clock
         self._due: dict[str, float] = {}
@@ -54,5 +54,5 @@ class Heartbeat:
     def faults(self) -> list[str]:
         """Return what only a new process will mend."""
         found = [f"not reconciled for {self._silence:g} s: {uid}" for uid in self.overdue_gateways()]
-        silent = self._watches.silent_watches(self._silence) if self._watches else []
+        silent = self._watches.stale_watches(self._silence) if self._watches else []
         return found + [f"watch silent for {self._silence:g} s: {name}" for name in silent]

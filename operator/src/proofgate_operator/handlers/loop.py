@@ -90,7 +90,7 @@ class GatewayLoop:
         self._failures = self._failures + 1 if outcome.failed else 0
         if outcome.failed:
             return self._back_off()
-        if outcome.wrote:
+        if outcome.changed:
             # What was written is reconciled once more: generated Secrets are needed by the rest.
             self._reconciles_in_motion = 0
             return 0.0
@@ -129,7 +129,7 @@ class GatewayLoop:
         )
         named = operator.secret_references.secrets_of(self._namespace, self._name)
         operator.secret_references.record(self._namespace, self._name, outcome.secrets)
-        if outcome.settled and not outcome.wrote and named == outcome.secrets:
+        if outcome.settled and not outcome.changed and named == outcome.secrets:
             self._rest, self._rested_at = before, time.monotonic()
             self._due = self._rested_at + outcome.due_in
         return outcome

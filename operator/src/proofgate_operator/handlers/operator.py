@@ -3,16 +3,16 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from proofgate_operator.handlers.answers import RequestProbePoller
-from proofgate_operator.handlers.applied import ApplyHistory
+from proofgate_operator.handlers.apply_history import ApplyHistory
 from proofgate_operator.handlers.attachments import Attachments
-from proofgate_operator.handlers.audits import AuditPoller
-from proofgate_operator.handlers.claims import NamespaceClaims
+from proofgate_operator.handlers.audit_poller import AuditPoller
 from proofgate_operator.handlers.heartbeat import Heartbeat
 from proofgate_operator.handlers.loops import GatewayLoops
-from proofgate_operator.handlers.orphans import OrphanedTenants
-from proofgate_operator.handlers.readers import SecretReferences
+from proofgate_operator.handlers.namespace_claims import NamespaceClaims
+from proofgate_operator.handlers.orphans import OrphanedTenantReconciler
+from proofgate_operator.handlers.request_probe_poller import RequestProbePoller
 from proofgate_operator.handlers.requeue import Requeues
+from proofgate_operator.handlers.secret_references import SecretReferences
 from proofgate_operator.kube.client import Client
 from proofgate_operator.settings import Settings
 from proofgate_operator.workers.reports import WorkerReports
@@ -40,7 +40,7 @@ class Operator:
 
     def __post_init__(self) -> None:
         self.claims = NamespaceClaims(self.client, self.settings.release)
-        self.orphans = OrphanedTenants(self.client, self.requeues)
+        self.orphans = OrphanedTenantReconciler(self.client, self.requeues)
         self.answers = RequestProbePoller(self.client, self.worker_reports.answers, self.requeues)
         self.audits = AuditPoller(self.client, self.worker_reports.audits, self.requeues)
 

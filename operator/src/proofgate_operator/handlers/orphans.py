@@ -10,7 +10,7 @@ import logging
 from proofgate_operator.api.tenant import TENANT_KIND
 from proofgate_operator.handlers.requeue import Requeues
 from proofgate_operator.handlers.tenant_objects import read_tenant, write_status
-from proofgate_operator.kube.attached import NamespacedName
+from proofgate_operator.kube.attached_tenants import NamespacedName
 from proofgate_operator.kube.client import Client
 from proofgate_operator.plan.problems import Problem
 
@@ -19,7 +19,7 @@ _PAUSE_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
-class OrphanedTenants:
+class OrphanedTenantReconciler:
     """Tells tenants that their gateway is not there."""
 
     def __init__(self, client: Client, requeues: Requeues) -> None:

@@ -8,7 +8,7 @@ import math
 import time
 from dataclasses import dataclass, replace
 
-from proofgate_schema.plain_words import plain_message
+from proofgate_schema.error_messages import plain_message
 from pydantic import ValidationError
 
 from proofgate_operator import metrics
@@ -17,26 +17,30 @@ from proofgate_operator.api.conditions import Condition, ConditionStatus, Condit
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import Defaults, Manifest
 from proofgate_operator.events import build_event, condition_event, reportable_transitions
-from proofgate_operator.handlers.applied import ApplyHistory
+from proofgate_operator.handlers.apply_history import ApplyHistory
 from proofgate_operator.handlers.attachments import Attachments
-from proofgate_operator.handlers.audits import create_finding_events, with_audit_report
+from proofgate_operator.handlers.audit_poller import create_finding_events, with_audit_report
 from proofgate_operator.handlers.execution import Logger, collect_refusals, execute
-from proofgate_operator.handlers.steering import mark_load_balanced, steer, with_reports
+from proofgate_operator.handlers.worker_lifecycle import (
+    mark_load_balanced,
+    retire_and_replace_workers,
+    with_reports,
+)
 from proofgate_operator.kube.apply import apply, create
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.kube.holds import describe_failed_read
+from proofgate_operator.kube.failed_reads import describe_failed_read
 from proofgate_operator.kube.reads import ReadFailed, ReadOutcome
 from proofgate_operator.observe import observe
 from proofgate_operator.plan.conditions import unreadable_spec_message
 from proofgate_operator.plan.decide import ReconcilePlan, decide
-from proofgate_operator.plan.half_seen import restrict_to_keys, retain_conditions
 from proofgate_operator.plan.kstatus import kstatus_condition
-from proofgate_operator.plan.observed import ObservedState, ref_of, referenced_secrets
+from proofgate_operator.plan.observed_state import ObservedState, ref_of, referenced_secrets
+from proofgate_operator.plan.partial_observation import restrict_to_keys, retain_conditions
 from proofgate_operator.plan.rfc3339 import time_of
 from proofgate_operator.plan.status import Status
 from proofgate_operator.plan.tenants import listed_digests
-from proofgate_operator.plan.unread import UnreadableResource
+from proofgate_operator.plan.unreadable_resources import UnreadableResource
 from proofgate_operator.workers.reports import WorkerReports
 
 #: From so many failed reconciles in a row on, the status tells of what the API server cannot do.
@@ -51,7 +55,7 @@ class ReconcileResult:
     is to be said."""
 
     exists: bool
-    wrote: bool = False
+    changed: bool = False
     failed: bool = False
     settled: bool = False
     time_driven: bool = False
@@ -300,8 +304,8 @@ async def _reconcile(
     tenants = await attachments.refresh(client, gateway, lambda: listed_digests(gateway, seen))
     seen = replace(
         seen,
-        applied=writes.results(namespace, name),
-        last_attempted=writes.attempted_digests(namespace, name),
+        apply_results=writes.results(namespace, name),
+        attempted_digests=writes.attempted_digests(namespace, name),
         tenants=tenants,
         unavailable_kinds=tuple(map(describe_failed_read, client.store.unavailable_reasons(namespace))),
     )
@@ -318,7 +322,9 @@ async def _reconcile(
         published, unpublished = await attachments.publish(client, gateway, *plan.owners_input)
     done = await execute(client, writes, gateway, seen, plan, logger, persistent)
     refused = (
-        unpublished + done.refused + await steer(client, workers.admin_port, gateway, seen, plan, logger.info)
+        unpublished
+        + done.refused
+        + await retire_and_replace_workers(client, workers.admin_port, gateway, seen, plan, logger.info)
     )
     refused += await mark_load_balanced(client, plan, seen.now, logger.info)
     refused += await _report(client, gateway, live, seen, plan, refused, persistent)
@@ -329,7 +335,7 @@ async def _reconcile(
         logger.warning("refused: %s", refusal)
     return ReconcileResult(
         exists=True,
-        wrote=done.changed or published or untold or bool(plan.replace or plan.discovered_pods),
+        changed=done.changed or published or untold or bool(plan.pods_to_replace or plan.discovered_pods),
         failed=bool(refused),
         # What nobody may look at is looked at again and again: no watch tells when it can be.
         settled=_is_settled(gateway, plan)

@@ -17,24 +17,24 @@ from proofgate_operator.build.tenant_shards import (
     shard_digest,
 )
 from proofgate_operator.handlers.tenant_objects import read_tenant
-from proofgate_operator.handlers.tenant_reads import TenantKeysRead, unlistable, with_faults
-from proofgate_operator.kube.attached import NamespacedName
+from proofgate_operator.handlers.tenant_reads import TenantKeysRead, unlistable_resources, with_faults
+from proofgate_operator.kube.attached_tenants import NamespacedName
 from proofgate_operator.kube.client import Client
-from proofgate_operator.kube.holds import FailedReads
+from proofgate_operator.kube.failed_reads import FailedReads
 from proofgate_operator.kube.reads import ReadFailed, ReadOutcome
 from proofgate_operator.plan.api_keys import KeyList, entry
 from proofgate_operator.plan.attachment import (
     Admission,
     namespace_selectors,
-    previously_selected,
+    previously_selected_namespaces,
     tenant_limits_per_namespace,
     tenants_over_share,
 )
 from proofgate_operator.plan.haproxy_sidecar import tenant_stamp
 from proofgate_operator.plan.ownership import Ownership, classify
 from proofgate_operator.plan.problems import Problem
-from proofgate_operator.plan.tenant_book import TenantRegistry
-from proofgate_operator.plan.unread import UnreadableResource, hold_started_at
+from proofgate_operator.plan.tenant_registry import TenantRegistry
+from proofgate_operator.plan.unreadable_resources import UnreadableResource, hold_started_at
 from proofgate_operator.plan.written_shards import WrittenShards
 
 #: What tells one reading of a tenant's keys from another: its object, and the versions of its Secrets.
@@ -46,7 +46,7 @@ class TenantVerdict:
     """What was made of a tenant: why it was refused, or its keys; and, of what they are read from, what
     nobody may list."""
 
-    refused: Problem | None = None
+    refusal: Problem | None = None
     keys_read: TenantKeysRead = field(default_factory=TenantKeysRead)
     source_versions: SourceVersions | None = None
     unlisted: tuple[UnreadableResource, ...] = ()
@@ -102,7 +102,7 @@ class Roster:
     unreadable_tenants: set[NamespacedName] = field(default_factory=set)
     verdicts: dict[NamespacedName, TenantVerdict] = field(default_factory=dict)
     written: dict[int, WrittenShard] = field(default_factory=dict)
-    refused: dict[int, Problem] = field(default_factory=dict)
+    refusals: dict[int, Problem] = field(default_factory=dict)
     #: What the owners were made from when all was written last.
     owners_input: str = ""
     unreported: set[NamespacedName] = field(default_factory=set)
@@ -134,7 +134,7 @@ async def load_roster(client: Client, gateway: Gateway, holds: FailedReads) -> R
     roster.same_spec = status.get("observedGeneration") == gateway.generation
     for tenant in found.plans:
         namespace, _, name = tenant.partition("/")
-        blind = unlistable(client.store, namespace, holds, roster.hold_elapsed_seconds)
+        blind = unlistable_resources(client.store, namespace, holds, roster.hold_elapsed_seconds)
         if client.store.get(TENANT_KIND, namespace, name) is None and blind:
             roster.unlisted_tenants[namespace, name] = blind[0]
     return roster
@@ -157,7 +157,7 @@ async def selected_namespaces(
     before = dict(roster.namespaces_by_selector)
     if roster.generation == 0 and roster.same_spec:
         # Those that another operator let in.
-        before.update(previously_selected(gateway, roster.previously_written.plans))
+        before.update(previously_selected_namespaces(gateway, roster.previously_written.plans))
     roster.selectors, roster.unreadable_selectors = wanted, {}
     found: dict[str, frozenset[str] | None] = {}
     for selector in sorted(wanted):
@@ -166,7 +166,7 @@ async def selected_namespaces(
             found[selector] = frozenset(await client.namespaces(selector))
         except ReadFailed as error:
             known = before.get(selector)
-            if known is None and not holds.has(owner):
+            if known is None and not holds.has_failures(owner):
                 if error.outcome is not ReadOutcome.MAY_NOT_LOOK:
                     raise
                 found[selector] = None
@@ -217,8 +217,8 @@ def unwritten_reason(gateway: Gateway, roster: Roster, tenant: GatewayTenant) ->
     """Return why a tenant is not where workers and HAProxy read; None if it is."""
     verdict = roster.verdicts[(tenant.namespace, tenant.name)]
     for shard in sorted(roster.registry.shards_of(tenant.qualified_name, verdict.keys.keys)):
-        if shard in roster.refused:
-            return roster.refused[shard]
+        if shard in roster.refusals:
+            return roster.refusals[shard]
         if shard not in roster.written:
             if gateway.spec.paused:
                 return Problem("Paused", "the gateway is paused: nothing is written")
@@ -229,7 +229,7 @@ def unwritten_reason(gateway: Gateway, roster: Roster, tenant: GatewayTenant) ->
 def published_stamp(roster: Roster) -> str:
     """Return the stamp of what is written; empty where that is not known. What is refused keeps nobody
     else's change from the pods."""
-    if len(roster.written) + len(roster.refused) < SHARDS:
+    if len(roster.written) + len(roster.refusals) < SHARDS:
         return ""
     owning = {written.owners_input for written in roster.written.values() if written.owners_input is not None}
     digests = [

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from proofgate_operator.api.tenant import TENANT_KIND, GatewayTenant
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.kube.client import Client
-from proofgate_operator.kube.holds import FailedReads, describe_failed_read
+from proofgate_operator.kube.failed_reads import FailedReads, describe_failed_read
 from proofgate_operator.kube.store import Store
 from proofgate_operator.plan.api_keys import KeyFault, KeyList, read_keys
 from proofgate_operator.plan.attachment import TenantConditionType
-from proofgate_operator.plan.unread import GRACE_SECONDS, UnreadableResource, hold_started_at
+from proofgate_operator.plan.unreadable_resources import GRACE_SECONDS, UnreadableResource, hold_started_at
 
 FIELD = "spec.apiKeys"
 #: What a tenant is made of: without looking at both, nobody knows whether a key was taken away.
@@ -71,7 +71,7 @@ async def read_secrets(
     return TenantKeysRead(keys, tuple(unread.values()), sources)
 
 
-def unlistable(
+def unlistable_resources(
     store: Store, namespace: str, holds: FailedReads, spent: float
 ) -> tuple[UnreadableResource, ...]:
     """Return what nobody may list in a namespace of what tenants are made of.
@@ -83,8 +83,8 @@ def unlistable(
     refused = (
         describe_failed_read(
             barred.failure,
-            barred.blocked_at_wall + GRACE_SECONDS - (spent if barred.since_start else 0.0),
-            over=store.clock() - barred.blocked_at + (spent if barred.since_start else 0.0) >= GRACE_SECONDS,
+            barred.blocked_at_wall + GRACE_SECONDS - (spent if barred.never_listed else 0.0),
+            over=store.clock() - barred.blocked_at + (spent if barred.never_listed else 0.0) >= GRACE_SECONDS,
         )
         for barred in store.blocked_kinds(namespace, _KINDS)
     )

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from proofgate_operator.api import KIND
 from proofgate_operator.api.tenant import TENANT_KIND
 from proofgate_operator.build.naming import MANAGED_BY_LABEL, OPERATOR
-from proofgate_operator.handlers.readers import SecretReferences
 from proofgate_operator.handlers.requeue import Requeues
+from proofgate_operator.handlers.secret_references import SecretReferences
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.informer import Informer
 
@@ -72,7 +72,7 @@ class Watches:
         while not self._store.synced:
             await asyncio.sleep(0.05)
 
-    def silent_watches(self, seconds: float) -> list[str]:
+    def stale_watches(self, seconds: float) -> list[str]:
         """Return what was not heard of for this long, and what nobody follows any more."""
         ended = {task.get_name() for task in self._tasks if task.done()}
         return [
@@ -93,7 +93,7 @@ class Watches:
         if kind == "Secret":
             for reader in self._readers.gateways_of(namespace, name):
                 self._requeues.requeue(namespace, reader)
-            for home, reader in self._store.attached.gateways_reading((namespace, name)):
+            for home, reader in self._store.attached.gateways_using_secret((namespace, name)):
                 self._requeues.requeue(home, reader)
         if kind == TENANT_KIND:
             for home, reader in self._store.attached.changed_gateways():

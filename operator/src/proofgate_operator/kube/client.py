@@ -17,21 +17,21 @@ from proofgate_operator import metrics
 from proofgate_operator.api import KIND
 from proofgate_operator.api.tenant import TENANT_KIND
 from proofgate_operator.build.naming import MANAGED_BY_LABEL, OPERATOR, Manifest
-from proofgate_operator.kube.errors import ApiError, Fenced, parse_response
+from proofgate_operator.kube.errors import ApiError, ClientFenced, parse_response
 from proofgate_operator.kube.proxy import proxy_from_environment
 from proofgate_operator.kube.reads import (
-    Read,
     ReadFailed,
     ReadOutcome,
+    ReadRequest,
     ReadResult,
-    is_unknown,
+    is_unknown_kind,
     outcome_of,
     wrap_read_errors,
 )
 from proofgate_operator.kube.resources import RESOURCES
 from proofgate_operator.kube.store import Store
 from proofgate_operator.kube.streams import Streams
-from proofgate_operator.kube.watch_stream import SILENCE_SECONDS, EventDecoder, watch_query
+from proofgate_operator.kube.watch_stream import IDLE_TIMEOUT_SECONDS, EventDecoder, watch_query
 
 #: Seconds one request may take; a loop that waits longer learns nothing.
 _TIMEOUT_SECONDS = 15
@@ -108,7 +108,7 @@ class Client:
         echo is late.
         """
         if self._fenced:
-            raise Fenced("another replica is active")
+            raise ClientFenced("another replica is active")
         # Who leads must not lose that because its work waits in a line.
         urgent = path.startswith(_LEASE_PATH)
         try:
@@ -171,7 +171,7 @@ class Client:
         query = {"limit": str(_PAGE_SIZE)} | ({"labelSelector": selector} if selector else {})
         accept = _METADATA_LIST if metadata_only else "application/json"
         while True:
-            with wrap_read_errors(Read("list", kind, namespace)):
+            with wrap_read_errors(ReadRequest("list", kind, namespace)):
                 page = await self.request("GET", RESOURCES[kind].path(namespace), query=query, accept=accept)
             yield page
             rest = page["metadata"].get("continue")
@@ -197,8 +197,8 @@ class Client:
         accept = _METADATA if metadata_only else "application/json"
         url, headers = await self._resolve_url("GET", target, {"Accept": accept})
         async with self._streams.open(url, headers) as answer:
-            decoder, read = EventDecoder(), Read("watch", kind, namespace)
-            pieces = answer.chunks(SILENCE_SECONDS)
+            decoder, read = EventDecoder(), ReadRequest("watch", kind, namespace)
+            pieces = answer.chunks(IDLE_TIMEOUT_SECONDS)
             if answer.status >= 400:
                 whole = b"".join([piece async for piece in pieces])
                 with wrap_read_errors(read):
@@ -211,16 +211,16 @@ class Client:
 
     async def read(self, kind: str, namespace: str, name: str) -> ReadResult:
         """Ask for an object; return what came of it, whatever that is."""
-        read = Read("get", kind, namespace, name)
+        read = ReadRequest("get", kind, namespace, name)
         try:
             found = await self.request("GET", RESOURCES[kind].path(namespace, name))
             if (found.get("metadata") or {}).get("name") != name:
                 raise ApiError(502, "InvalidAnswer", "the response is another object, or empty")
         except (ApiError, ClientError, OSError, TimeoutError) as error:
             outcome = outcome_of(read, error)
-            if outcome is ReadOutcome.GONE:
+            if outcome is ReadOutcome.NOT_FOUND:
                 return ReadResult(outcome)
-            if isinstance(error, ApiError) and is_unknown(error):
+            if isinstance(error, ApiError) and is_unknown_kind(error):
                 self._offers.pop(kind, None)
             return ReadResult(outcome, failure=ReadFailed(read, outcome, error))
         # A list gives its items neither; here they are always told.
@@ -239,7 +239,7 @@ class Client:
         found: list[str] = []
         query = {"limit": str(_PAGE_SIZE)} | ({"labelSelector": selector} if selector else {})
         while True:
-            with wrap_read_errors(Read("list", "Namespace", None)):
+            with wrap_read_errors(ReadRequest("list", "Namespace", None)):
                 page = await self.request("GET", "/api/v1/namespaces", query=query, accept=_METADATA_LIST)
             found += [item["metadata"]["name"] for item in page["items"] or ()]
             rest = page["metadata"].get("continue")
@@ -254,7 +254,7 @@ class Client:
         `ReadFailed`."""
         query = {"labelSelector": selector} if selector else {}
         query |= {"fieldSelector": fields} if fields else {}
-        with wrap_read_errors(Read("list", kind, namespace)):
+        with wrap_read_errors(ReadRequest("list", kind, namespace)):
             answer = await self.request("GET", RESOURCES[kind].path(namespace), query=query)
         items: list[Manifest] = answer["items"]
         return items
@@ -296,7 +296,7 @@ class Client:
         try:
             answer = await self.request("GET", f"/apis/{api_version}")
         except ApiError as error:
-            if is_unknown(error):
+            if is_unknown_kind(error):
                 return False
             raise
         return any(resource["name"] == plural for resource in answer.get("resources", []))

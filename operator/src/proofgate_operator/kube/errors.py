@@ -35,7 +35,7 @@ class ApiError(Exception):
         return self.status == 429 or (self.status >= 500 and not unknown_field)
 
 
-class Fenced(Exception):
+class ClientFenced(Exception):
     """This process is no longer the one that acts."""
 
 

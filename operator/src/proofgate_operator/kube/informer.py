@@ -19,7 +19,7 @@ from proofgate_operator.api.tenant import TENANT_KIND
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.kube.reads import Read, ReadFailed, ReadOutcome, outcome_of
+from proofgate_operator.kube.reads import ReadFailed, ReadOutcome, ReadRequest, outcome_of
 from proofgate_operator.kube.resources import RESOURCES
 from proofgate_operator.kube.store import METADATA_ONLY_KINDS, Store
 
@@ -82,7 +82,7 @@ class Informer:
         )
         if not resumable:
             self._version = None
-        read = error.read if isinstance(error, ReadFailed) else Read("list", self.kind, self.namespace)
+        read = error.read if isinstance(error, ReadFailed) else ReadRequest("list", self.kind, self.namespace)
         outcome = outcome_of(read, error)
         self._unwatched = outcome is ReadOutcome.MAY_NOT_LOOK and read.verb == "watch"
         # Where only the watch is refused, each list is a look.

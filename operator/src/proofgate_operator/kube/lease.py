@@ -45,8 +45,8 @@ class Election:
     name: str
     identity: str
     duration: int = 15
-    renew: float = 10.0
-    retry: float = 2.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
@@ -62,23 +62,23 @@ class Election:
         """Return once the Lease is held. An API server that is away is waited for."""
         while True:
             try:
-                if await self.attempt():
+                if await self.try_acquire_or_renew():
                     _log.info("active: %s holds the Lease %s", self.identity, self.name)
                     return
             except RETRYABLE_ERRORS as error:
                 _log.warning("cannot acquire the Lease %s: %s", self.name, error)
-            await asyncio.sleep(self.retry * random.uniform(0.8, 1.2))
+            await asyncio.sleep(self.retry_period * random.uniform(0.8, 1.2))
 
-    async def hold(self) -> None:
+    async def renew_until_lost(self) -> None:
         """Renew for ever; raises `LeadershipLost` when that failed for too long."""
         while True:
-            await asyncio.sleep(self.retry)
-            left = self._renewed_at + self.renew - self.clock()
+            await asyncio.sleep(self.retry_period)
+            left = self._renewed_at + self.renew_deadline - self.clock()
             if left <= 0:
-                raise LeadershipLost(f"the Lease {self.name} was not renewed for {self.renew:g} s")
+                raise LeadershipLost(f"the Lease {self.name} was not renewed for {self.renew_deadline:g} s")
             try:
                 async with asyncio.timeout(left):
-                    held = await self.attempt()
+                    held = await self.try_acquire_or_renew()
             except RETRYABLE_ERRORS as error:
                 _log.warning("cannot renew the Lease %s: %s", self.name, str(error) or type(error).__name__)
                 continue
@@ -88,7 +88,7 @@ class Election:
     async def release(self) -> None:
         """Give the Lease back, if it is held, so that the next one need not wait."""
         try:
-            async with asyncio.timeout(self.retry):
+            async with asyncio.timeout(self.retry_period):
                 if self._seen and self._holder(self._seen) == self.identity:
                     spec = {**self._seen["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
                     await self._write({**self._seen, "spec": spec})
@@ -115,7 +115,7 @@ class Election:
         duration = (lease.get("spec") or {}).get("leaseDurationSeconds") or self.duration
         return self.clock() - self._seen_at >= duration
 
-    async def attempt(self) -> bool:
+    async def try_acquire_or_renew(self) -> bool:
         """Take or renew the Lease if that is allowed; return whether it is held."""
         began = self.clock()
         if self._seen is None or self._holder(self._seen) != self.identity:

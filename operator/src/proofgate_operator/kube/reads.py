@@ -24,13 +24,13 @@ class ReadOutcome(StrEnum):
     """What a read came to."""
 
     FOUND = "Found"
-    GONE = "Gone"
+    NOT_FOUND = "Gone"
     MAY_NOT_LOOK = "MayNotLook"
     UNAVAILABLE = "Unavailable"
 
 
 @dataclass(frozen=True)
-class Read:
+class ReadRequest:
     """A read: its verb (get, list, watch), the kind, its namespace (None: all), and the object's name."""
 
     verb: str
@@ -42,7 +42,7 @@ class Read:
 class ReadFailed(ApiError):
     """A read that was no look; `outcome` is MayNotLook or Unavailable."""
 
-    def __init__(self, read: Read, outcome: ReadOutcome, error: Exception) -> None:
+    def __init__(self, read: ReadRequest, outcome: ReadOutcome, error: Exception) -> None:
         if isinstance(error, ApiError):
             super().__init__(error.status, error.reason, error.message, error.retry_after, error.subject)
         else:
@@ -61,26 +61,26 @@ class ReadResult:
     failure: ReadFailed | None = None
 
 
-def outcome_of(read: Read, error: Exception) -> ReadOutcome:
+def outcome_of(read: ReadRequest, error: Exception) -> ReadOutcome:
     """Return what a read that failed came to."""
     if isinstance(error, ReadFailed):
         return error.outcome
     if isinstance(error, ApiError):
         if error.status == 404:
             names_it = error.reason == "NotFound" and error.subject == read.name
-            return ReadOutcome.GONE if read.name and names_it else ReadOutcome.MAY_NOT_LOOK
+            return ReadOutcome.NOT_FOUND if read.name and names_it else ReadOutcome.MAY_NOT_LOOK
         if error.status in (401, 403):
             return ReadOutcome.MAY_NOT_LOOK
     return ReadOutcome.UNAVAILABLE
 
 
-def is_unknown(error: ApiError) -> bool:
+def is_unknown_kind(error: ApiError) -> bool:
     """Return whether the API server says of a group and version, or of a kind, that it serves none."""
     return error.status == 404
 
 
 @contextlib.contextmanager
-def wrap_read_errors(read: Read) -> Iterator[None]:
+def wrap_read_errors(read: ReadRequest) -> Iterator[None]:
     """Turn an `ApiError` of the block into `ReadFailed`. What the connection raises stays as it is."""
     try:
         yield

@@ -13,11 +13,11 @@ from sys import intern
 from proofgate_operator.api import KIND
 from proofgate_operator.api.tenant import TENANT_KIND, referenced_gateway
 from proofgate_operator.build.naming import GATEWAY_LABEL, Manifest
-from proofgate_operator.kube.attached import AttachedTenants, NamespacedName
+from proofgate_operator.kube.attached_tenants import AttachedTenants, NamespacedName
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.kube.nesting import truncate_nesting
 from proofgate_operator.kube.packing import pack, unpack
-from proofgate_operator.kube.reads import Read, ReadFailed, ReadOutcome
+from proofgate_operator.kube.reads import ReadFailed, ReadOutcome, ReadRequest
 
 ObjectKey = tuple[str, str, str]
 #: What a gateway looked like: the versions of all that is known of it.
@@ -29,7 +29,7 @@ METADATA_ONLY_KINDS = frozenset({"Secret"})
 _TOMBSTONE_SECONDS = 60.0
 
 
-class NotSynced(Exception):
+class StoreNotSynced(Exception):
     """The store is asked for what it could not list; its silence would be taken for absence."""
 
 
@@ -41,7 +41,7 @@ class BlockedKind:
     failure: ReadFailed
     blocked_at: float
     blocked_at_wall: float
-    since_start: bool
+    never_listed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +107,10 @@ class Store:
         """
         home = (kind, namespace)
         if failure is None:
-            read, refused = Read("list", kind, namespace), ApiError(403, "Forbidden", "")
+            read, refused = ReadRequest("list", kind, namespace), ApiError(403, "Forbidden", "")
             failure = ReadFailed(read, ReadOutcome.MAY_NOT_LOOK, refused)
         before = self._barred.get(home)
-        never_listed = home in self._behind or (before is not None and before.since_start)
+        never_listed = home in self._behind or (before is not None and before.never_listed)
         self._barred[home] = (
             BlockedKind(failure, self.clock(), self.wall(), never_listed)
             if before is None
@@ -171,7 +171,7 @@ class Store:
         """Raise `NotSynced` unless everything in a namespace is known."""
         kinds = sorted(kind for kind, home in self._barred if home in (None, namespace))
         if kinds:
-            raise NotSynced(f"cannot be listed in {namespace}: {', '.join(kinds)}")
+            raise StoreNotSynced(f"cannot be listed in {namespace}: {', '.join(kinds)}")
 
     def _invalidate_tenants(self, kind: str, namespace: str | None) -> None:
         """Have tenants judged again when it changed whether what they are made of may be looked at."""
@@ -181,7 +181,7 @@ class Store:
     def is_watched(self, kind: str) -> bool:
         """Return whether objects of a kind are known here; raises `NotSynced` before they are."""
         if self._behind:
-            raise NotSynced(f"not listed yet: {', '.join(sorted({kind for kind, _ in self._behind}))}")
+            raise StoreNotSynced(f"not listed yet: {', '.join(sorted({kind for kind, _ in self._behind}))}")
         return kind in self._watched
 
     def lacks_gateway(self, gateway: NamespacedName) -> bool:
@@ -351,4 +351,4 @@ class Store:
 
     def _notify_secret_change(self, key: ObjectKey) -> None:
         if key[0] == "Secret":
-            self.attached.secret_changed(key[1:])
+            self.attached.invalidate_secret(key[1:])

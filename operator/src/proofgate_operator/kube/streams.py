@@ -12,7 +12,7 @@ from kubernetes.aio.client.rest import RESTClientObject
 from yarl import URL
 
 from proofgate_operator.kube.multiplex import Multiplexer
-from proofgate_operator.kube.watch_stream import SILENCE_SECONDS
+from proofgate_operator.kube.watch_stream import IDLE_TIMEOUT_SECONDS
 
 _CONNECT_SECONDS = 15
 
@@ -51,11 +51,11 @@ class Streams:
     async def open(self, url: str, headers: Mapping[str, str]) -> AsyncIterator[StreamResponse]:
         """Send a GET and yield its answer; raises what the connection raises."""
         if self._may_share(URL(url)):
-            async with self._multiplexer().get(url, headers, SILENCE_SECONDS) as answer:
+            async with self._multiplexer().get(url, headers, IDLE_TIMEOUT_SECONDS) as answer:
                 if answer is not None:
                     yield answer
                     return
-        silence = ClientTimeout(sock_connect=_CONNECT_SECONDS, sock_read=SILENCE_SECONDS)
+        silence = ClientTimeout(sock_connect=_CONNECT_SECONDS, sock_read=IDLE_TIMEOUT_SECONDS)
         wrapped = await self._api.call_api("GET", url, header_params=headers, _request_timeout=silence)
         async with wrapped.response as response:
             yield _DedicatedResponse(response)

@@ -10,7 +10,7 @@ from proofgate_operator.kube.errors import ApiError
 #: Seconds after which the API server ends a watch, at least, and after which one without a word is given up:
 #: the server sends a bookmark about once a minute.
 _WATCH_SECONDS = 300
-SILENCE_SECONDS = 120
+IDLE_TIMEOUT_SECONDS = 120
 
 
 def watch_query(selector: str, version: str) -> dict[str, str]:

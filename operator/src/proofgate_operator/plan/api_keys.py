@@ -16,7 +16,7 @@ from proofgate_operator.api.access import ApiKey
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.build.well_known_keys import WELL_KNOWN_MESSAGE, is_well_known
-from proofgate_operator.plan.unread import UnreadableResource
+from proofgate_operator.plan.unreadable_resources import UnreadableResource
 
 #: Below this a key could be guessed from its digest.
 MIN_KEY_LENGTH = 20

@@ -16,7 +16,7 @@ from proofgate_operator.plan.api_keys import KeyFault
 from proofgate_operator.plan.kstatus import tenant_kstatus_condition
 from proofgate_operator.plan.problems import Problem
 from proofgate_operator.plan.rfc3339 import seconds_of
-from proofgate_operator.plan.unread import IN_FORCE
+from proofgate_operator.plan.unreadable_resources import CACHED_DATA_IN_USE_REASONS
 
 #: Digits of a key's digest that its owner is told: as many as stand in records.
 _DISPLAYED_DIGITS = 8
@@ -64,7 +64,7 @@ def _text(selector: LabelSelector | None) -> str:
     return ",".join(f"{name}={labels[name]}" for name in sorted(labels))
 
 
-def previously_selected(gateway: Gateway, plans: Mapping[str, str]) -> dict[str, frozenset[str]]:
+def previously_selected_namespaces(gateway: Gateway, plans: Mapping[str, str]) -> dict[str, frozenset[str]]:
     """Return the namespaces that each label selector selected for tenants that were let in; `plans` are
     theirs, by `<namespace>/<name>`. A selector by which nobody was let in has no entry."""
     allowed = gateway.spec.allowed_tenants
@@ -186,14 +186,14 @@ def _keys_valid(
             kind, ConditionStatus.UNKNOWN, "NotAccepted", "keys are read after the tenant is accepted"
         )
     for fault in faults:
-        if fault.reason in IN_FORCE:
+        if fault.reason in CACHED_DATA_IN_USE_REASONS:
             told = "; ".join(item.message for item in faults)
             return Condition(kind, ConditionStatus.UNKNOWN, fault.reason, told)
     if faults:
         return _condition(kind, False, faults[0].reason, "; ".join(fault.message for fault in faults))
     if keys and all(key.expires_at <= now for key in keys):
         last = max(keys, key=lambda key: key.expires_at)
-        message = f"every key has expired, the last one ({last.name}) at {last.expires}: add a key"
+        message = f"every key has expired, the last one ({last.name}) at {last.not_after}: add a key"
         return _condition(kind, False, "KeysExpired", message)
     message = f"{len(keys)} {'key is' if len(keys) == 1 else 'keys are'} accepted"
     return _condition(kind, True, "Valid", message)
@@ -253,7 +253,7 @@ def tenant_status(
         told = sorted(keys, key=lambda key: key.name)
         status["keys"] = [
             {"name": key.name, "digest": key.digest[:_DISPLAYED_DIGITS]}
-            | ({"notAfter": key.expires} if key.expires else {})
+            | ({"notAfter": key.not_after} if key.not_after else {})
             for key in told
         ]
     return status

@@ -7,10 +7,10 @@ from dataclasses import replace
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.api.ledger import SigningKeyRef
 from proofgate_operator.build import ledger_key
-from proofgate_operator.build.ledger_key import LedgerKey, SignerKey
+from proofgate_operator.build.ledger_key import ExternalSigningKey, LedgerKey
 from proofgate_operator.build.naming import names
 from proofgate_operator.plan.api_keys import entry
-from proofgate_operator.plan.observed import ObservedState
+from proofgate_operator.plan.observed_state import ObservedState
 from proofgate_operator.plan.ownership import Ownership, classify, is_owned_by_predecessor
 from proofgate_operator.plan.problems import Fault
 
@@ -49,7 +49,7 @@ def retention_key(
     if key is None:
         return None, faults
     where = f"Secret {wanted.signing_key_secret_ref.name}, named by {RETENTION_FIELD}.signingKeySecretRef"
-    if isinstance(key, SignerKey):
+    if isinstance(key, ExternalSigningKey):
         message = (
             f"{where}: it names a process that holds the key, but the retention job has no such process "
             "beside it"
@@ -97,7 +97,7 @@ def export_key(
     if key is None:
         return None, faults
     where = f"Secret {reference.name}, named by {AUDITOR_FIELD}.{field}"
-    if isinstance(key, SignerKey):
+    if isinstance(key, ExternalSigningKey):
         message = f"{where}: it names a process that holds the key, but exports need the key itself"
         return None, [Fault(AUDITOR_FIELD, "SecretInvalid", message)]
     for other in filter(None, others):

@@ -30,7 +30,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Witness:
+class WitnessStatus:
     """How a witness stands: how the last request to it ended (empty before the first), heads that it has
     cosigned, and when it did, in seconds since 1970 by its clock; 0 when it never has."""
 
@@ -72,7 +72,7 @@ class AuditReport:
     findings: tuple[Finding, ...] = ()
     #: Seconds for which tree heads have waited for a quorum of witnesses.
     cosignature_wait_seconds: int = 0
-    witnesses: tuple[Witness, ...] = ()
+    witnesses: tuple[WitnessStatus, ...] = ()
     #: None where it keeps none.
     index: IndexStatus | None = None
 
@@ -121,10 +121,10 @@ def _finding(item: Any) -> Finding:
     )
 
 
-def _witness(item: Any) -> Witness:
+def _witness(item: Any) -> WitnessStatus:
     if not isinstance(item, Mapping):
         raise ValueError("witness")
-    return Witness(
+    return WitnessStatus(
         name=_text(item.get("name"), 128),
         last_outcome=_text(item.get("last"), 32),
         size=int(_number(item.get("size"), "size")),

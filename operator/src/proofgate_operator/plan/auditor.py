@@ -10,7 +10,7 @@ from proofgate_operator.build.storage import retained_state_claim
 from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.audit_key import AUDITOR_FIELD
 from proofgate_operator.plan.configuration import Configuration
-from proofgate_operator.plan.observed import ObservedState
+from proofgate_operator.plan.observed_state import ObservedState
 from proofgate_operator.plan.ownership import Ownership, classify
 
 

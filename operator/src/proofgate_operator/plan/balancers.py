@@ -12,14 +12,14 @@ from typing import Any
 from proofgate_operator.build import haproxy
 from proofgate_operator.build.haproxy_config import server_name
 from proofgate_operator.build.naming import LOAD_BALANCED_CONDITION, Manifest
-from proofgate_operator.plan.lasting import PodDurations
+from proofgate_operator.plan.pod_durations import PodDurations
 from proofgate_operator.plan.pods import is_ready, ordinal, pod_conditions
 
 #: A worker that serves is found by every HAProxy within a few seconds. From this many on, a roll that waits
 #: for that counts as stalled. It goes no further, and goes on by itself once the worker is found.
 DISCOVERY_DEADLINE_SECONDS = 60
 #: A HAProxy that is Ready and has not answered the operator for so long is not waited for.
-SILENCE_SECONDS = 60
+UNRESPONSIVE_SECONDS = 60
 UNRESPONSIVE_MESSAGE = (
     "no HAProxy pod that is Ready answers the operator on port"
     f" {haproxy.AGENT_PORT}, so it is unknown which workers get connections"
@@ -45,13 +45,13 @@ class BalancerReport:
     """
 
     workers: Mapping[str, ServerState] | None = None
-    silent_seconds: float = 0.0
-    owners: str | None = None
+    unresponsive_seconds: float = 0.0
+    owner_map_digest: str | None = None
 
     @property
-    def given_up(self) -> bool:
+    def has_timed_out(self) -> bool:
         """Whether it is waited for no longer."""
-        return self.workers is None and self.silent_seconds >= SILENCE_SECONDS
+        return self.workers is None and self.unresponsive_seconds >= UNRESPONSIVE_SECONDS
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class BalancerView:
 
     missing_reason: str | None = None
     is_overdue: bool = False
-    up_at: tuple[str, ...] = ()
+    connected_balancers: tuple[str, ...] = ()
     is_unresponsive: bool = False
 
 
@@ -78,7 +78,7 @@ class Balancers:
     @property
     def is_unresponsive(self) -> bool:
         """Whether there are some and none has answered for long."""
-        return bool(self.ready) and all(self._report(name).given_up for name in self.ready)
+        return bool(self.ready) and all(self._report(name).has_timed_out for name in self.ready)
 
     def view_of(self, pod: Manifest, served: float) -> BalancerView:
         """Return what they say of one worker, which has passed the kubelet's probe for `served` seconds."""
@@ -86,7 +86,7 @@ class Balancers:
         late, up_at = False, []
         for name in self.ready:
             report = self._report(name)
-            if report.given_up:
+            if report.has_timed_out:
                 continue
             line = (report.workers or {}).get(server_name(ordinal(pod)))
             if line is not None and line.state == _UP:
@@ -176,7 +176,7 @@ def parse_balancer_report(answer: Any) -> BalancerReport:
         text = None if address is None else str(ipaddress.ip_address(str(address)))
         found[str(item.get("name"))] = ServerState(text, item["state"], seconds)
     owners = answer.get("owners")
-    return BalancerReport(found, owners=owners if isinstance(owners, str) else None)
+    return BalancerReport(found, owner_map_digest=owners if isinstance(owners, str) else None)
 
 
 def _server_problem(name: str, report: BalancerReport, line: ServerState | None, pod: Manifest) -> str | None:

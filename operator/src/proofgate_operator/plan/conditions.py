@@ -8,17 +8,17 @@ from proofgate_schema.counts import format_count
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
 from proofgate_operator.api.gateway import FORCE_SCALE_DOWN_ANNOTATION
 from proofgate_operator.build.naming import Manifest, names
-from proofgate_operator.plan.answers import request_probe_failure, request_probe_note
-from proofgate_operator.plan.audited import audited_condition
+from proofgate_operator.plan.auditor_status import audited_condition
 from proofgate_operator.plan.budgets import budgets_note
-from proofgate_operator.plan.kept import kept_condition
 from proofgate_operator.plan.pinning import cpu_pinned_condition
 from proofgate_operator.plan.pods import pod_trouble
+from proofgate_operator.plan.request_probes import request_probe_failure, request_probe_note
+from proofgate_operator.plan.retention_status import kept_condition
 from proofgate_operator.plan.scaling import RemovalReason
 from proofgate_operator.plan.serving import serving_problem
-from proofgate_operator.plan.situation import Situation
-from proofgate_operator.plan.unread import IN_FORCE
-from proofgate_operator.plan.volume_room import capacity_note, capacity_problem
+from proofgate_operator.plan.status_inputs import StatusInputs
+from proofgate_operator.plan.unreadable_resources import CACHED_DATA_IN_USE_REASONS
+from proofgate_operator.plan.volume_capacity import capacity_note, capacity_problem
 from proofgate_operator.plan.volumes import limits_note, storage_bound_condition
 
 #: What Ready is made of, in the order in which a reader would look for the cause.
@@ -63,7 +63,7 @@ def _sentences(parts: Iterable[str], limit: int = 5) -> str:
     return text if len(found) <= limit else f"{text}; and {len(found) - limit} more"
 
 
-def _config_valid(situation: Situation) -> Condition:
+def _config_valid(situation: StatusInputs) -> Condition:
     kind = ConditionType.CONFIG_VALID
     if situation.conflicts:
         taken = _sentences(str(ref) for ref in situation.conflicts)
@@ -80,10 +80,12 @@ def _config_valid(situation: Situation) -> Condition:
         kept = " (the workers keep the last valid configuration)" if running else ""
         return _condition(kind, False, problems[0].reason, _sentences(told) + kept)
     refusals = [
-        f"{shard.name} keeps the previous configuration: {shard.report.refused}"
+        f"{shard.name} keeps the previous configuration: {shard.report.refusal_reason}"
         for shard in situation.shards
         # What only a new worker takes on, the roll brings.
-        if shard.report and shard.report.refused and not (shard.report.needs_restart and shard.outdated)
+        if shard.report
+        and shard.report.refusal_reason
+        and not (shard.report.needs_restart and shard.outdated)
     ]
     if refusals:
         return _condition(kind, False, "RefusedByWorker", _sentences([_sentences(refusals, limit=2), *told]))
@@ -94,11 +96,13 @@ def _config_valid(situation: Situation) -> Condition:
     return _condition(kind, True, "Valid", _sentences((valid, *notes)))
 
 
-def _resolved_refs(situation: Situation) -> Condition:
+def _resolved_refs(situation: StatusInputs) -> Condition:
     kind = ConditionType.RESOLVED_REFS
     # What nobody may look at is told first: the rest may follow from it.
-    faults = sorted(situation.configuration.faults, key=lambda fault: fault.reason not in IN_FORCE)
-    if faults and faults[0].reason in IN_FORCE:
+    faults = sorted(
+        situation.configuration.faults, key=lambda fault: fault.reason not in CACHED_DATA_IN_USE_REASONS
+    )
+    if faults and faults[0].reason in CACHED_DATA_IN_USE_REASONS:
         return _condition(kind, None, faults[0].reason, _sentences(fault.message for fault in faults))
     if not faults:
         return _condition(kind, True, "Resolved", "every Secret that the spec names can be used")
@@ -119,7 +123,7 @@ def unreadable_spec_message(faults: Iterable[str]) -> tuple[Condition, ...]:
 _CLAIM_PENDING_REASONS = frozenset({"ClaimNotMade", "ClaimPending"})
 
 
-def _storage_bound(situation: Situation) -> Condition:
+def _storage_bound(situation: StatusInputs) -> Condition:
     held = situation.held_checkpoints
     if held.forks:
         message = f"{_sentences(held.forks)}: a copy of the volume is in use elsewhere, or the key has leaked"
@@ -135,7 +139,7 @@ def _storage_bound(situation: Situation) -> Condition:
     return replace(found, message=_append_note(found.message, note)) if found.is_true else found
 
 
-def _workers_available(situation: Situation, live: Manifest | None) -> Condition:
+def _workers_available(situation: StatusInputs, live: Manifest | None) -> Condition:
     kind = ConditionType.WORKERS_AVAILABLE
     desired = situation.gateway.spec.replicas
     if live is None:
@@ -147,7 +151,11 @@ def _workers_available(situation: Situation, live: Manifest | None) -> Condition
     if ready >= desired:
         return _condition(kind, True, "AllReady", summary)
     movement = situation.scaling_step
-    if movement.removal_reason is RemovalReason.ROLLING and not movement.stalled and 1 < desired == ready + 1:
+    if (
+        movement.removal_reason is RemovalReason.ROLLING
+        and not movement.stalled_reason
+        and 1 < desired == ready + 1
+    ):
         return _condition(kind, True, "OneIsReplaced", f"all but one of {desired} workers ready")
     troubles = [situation.seen.creation_failure, *(pod_trouble(shard.pod) for shard in situation.shards)]
     trouble = _sentences(filter(None, troubles), limit=3)
@@ -158,7 +166,7 @@ def _strays(pods: tuple[str, ...]) -> str | None:
     return f"{_sentences(pods)}: ignored: it has the workers' labels but is not a worker" if pods else None
 
 
-def _balancer_available(situation: Situation, live: Manifest | None) -> Condition:
+def _balancer_available(situation: StatusInputs, live: Manifest | None) -> Condition:
     kind = ConditionType.LOAD_BALANCER_AVAILABLE
     desired = situation.gateway.spec.load_balancer.replicas
     if live is None:
@@ -196,7 +204,7 @@ def _rolling(live: Manifest, desired: int) -> bool:
     )
 
 
-def _progressing(situation: Situation, workers: Manifest | None, balancer: Manifest | None) -> Condition:
+def _progressing(situation: StatusInputs, workers: Manifest | None, balancer: Manifest | None) -> Condition:
     kind = ConditionType.PROGRESSING
     spec = situation.gateway.spec
     if spec.paused:
@@ -207,15 +215,15 @@ def _progressing(situation: Situation, workers: Manifest | None, balancer: Manif
         left = _sentences(str(ref) for ref in situation.leaving)
         return _condition(kind, True, "WaitingForDeletion", f"{left}: will be created again once it is gone")
     movement = situation.scaling_step
-    if movement.stalled:
-        message = f"{movement.stalled}; the other workers continue unchanged"
+    if movement.stalled_reason:
+        message = f"{movement.stalled_reason}; the other workers continue unchanged"
         return _condition(kind, False, ROLLOUT_STALLED, message)
     if movement.removal_reason is RemovalReason.ROLLING:
-        message = f"workers are replaced one by one, now {movement.waits_for}"
+        message = f"workers are replaced one by one, now {movement.waiting_for}"
         return _condition(kind, True, "Rolling", _append_note(message, movement.note))
     if situation.contested:
         return _condition(kind, False, "Contested", _sentences(situation.contested))
-    written = situation.has_writes and movement.removal_reason is None and not situation.taking_over
+    written = situation.has_writes and movement.removal_reason is None and not situation.workers_taking_over
     invalid = bool(situation.configuration.blocking_problems)
     if ((workers is None or balancer is None) and not invalid) or written:
         return _condition(kind, True, "Applying", "the gateway's objects are being written")
@@ -234,26 +242,26 @@ def _progressing(situation: Situation, workers: Manifest | None, balancer: Manif
         return _condition(kind, True, "WorkersStarting", "workers are starting")
     if _rolling(balancer, spec.load_balancer.replicas):
         return _condition(kind, True, "LoadBalancerRolling", "HAProxy pods are starting or being replaced")
-    if situation.taking_over:
+    if situation.workers_taking_over:
         name = names(situation.gateway).worker
-        takers = _sentences(f"{name}-{number}" for number in situation.taking_over)
+        takers = _sentences(f"{name}-{number}" for number in situation.workers_taking_over)
         return _condition(kind, True, "TenantsMoving", f"tenants are moving to {takers}")
     if invalid:
         return _condition(kind, False, *_BLOCKED_BY_SPEC)
     return _condition(kind, False, "Settled", "the gateway matches its spec")
 
 
-def _scaling_safe(situation: Situation, workers: Manifest | None) -> Condition:
+def _scaling_safe(situation: StatusInputs, workers: Manifest | None) -> Condition:
     kind = ConditionType.SCALING_SAFE
     movement = situation.scaling_step
-    if movement.forced and movement.blocked:
-        message = f"forced by {FORCE_SCALE_DOWN_ANNOTATION} although {movement.blocked}"
+    if movement.forced and movement.blocked_reason:
+        message = f"forced by {FORCE_SCALE_DOWN_ANNOTATION} although {movement.blocked_reason}"
         return _condition(kind, False, "ScaleDownForced", message)
-    if movement.blocked:
-        message = f"to {format_count(situation.gateway.spec.replicas, 'worker')}: {movement.blocked}"
+    if movement.blocked_reason:
+        message = f"to {format_count(situation.gateway.spec.replicas, 'worker')}: {movement.blocked_reason}"
         return _condition(kind, False, "ScaleDownBlocked", message)
     if movement.removal_reason is RemovalReason.SCALING_DOWN:
-        message = f"{movement.waits_for} is being removed: it retires, drains and seals its log"
+        message = f"{movement.waiting_for} is being removed: it retires, drains and seals its log"
         return _condition(kind, True, "OneAtATime", _append_note(message, movement.note))
     return _condition(
         kind, True, "NothingLeaves", "no worker is leaving; each seals its log before it is removed"
@@ -264,7 +272,7 @@ def _append_note(message: str, note: str | None) -> str:
     return f"{message}; {note}" if note else message
 
 
-def _available(situation: Situation, workers: Manifest | None, balancer: Manifest | None) -> Condition:
+def _available(situation: StatusInputs, workers: Manifest | None, balancer: Manifest | None) -> Condition:
     """Return whether anybody is served, however much is missing otherwise."""
     kind = ConditionType.AVAILABLE
     nobody = serving_problem(situation)
@@ -278,7 +286,7 @@ def _available(situation: Situation, workers: Manifest | None, balancer: Manifes
     return _condition(kind, True, "Serving", "requests are served")
 
 
-def _ready(conditions: Iterable[Condition], situation: Situation) -> Condition:
+def _ready(conditions: Iterable[Condition], situation: StatusInputs) -> Condition:
     """Return the summary: the first need that is not met is its reason."""
     by_type = {condition.type: condition for condition in conditions}
     for kind in _READY_NEEDS:
@@ -292,7 +300,7 @@ def _ready(conditions: Iterable[Condition], situation: Situation) -> Condition:
 
 
 def conditions(
-    situation: Situation, workers: Manifest | None, balancer: Manifest | None
+    situation: StatusInputs, workers: Manifest | None, balancer: Manifest | None
 ) -> tuple[Condition, ...]:
     """Return all conditions, Ready first.
 

@@ -43,9 +43,9 @@ from proofgate_operator.plan.internal_tls import (
     next_renewal,
     read_internal_tls,
 )
-from proofgate_operator.plan.left_out_keys import left_out_faults
-from proofgate_operator.plan.observed import ObservedState
+from proofgate_operator.plan.observed_state import ObservedState
 from proofgate_operator.plan.oidc import client_secret
+from proofgate_operator.plan.omitted_keys import omitted_key_faults
 from proofgate_operator.plan.ownership import Ownership, classify, is_owned_by_predecessor
 from proofgate_operator.plan.pod_templates import (
     auditor_template_faults,
@@ -53,19 +53,19 @@ from proofgate_operator.plan.pod_templates import (
     worker_template_problems,
 )
 from proofgate_operator.plan.policies import policy_problems
+from proofgate_operator.plan.presented_certificate import presented_certificate
 from proofgate_operator.plan.problems import Fault, Problem
 from proofgate_operator.plan.ranges import auditor_range_faults, balancer_range_problems
 from proofgate_operator.plan.readers import index_readers
-from proofgate_operator.plan.shown_certificate import presented_certificate
 from proofgate_operator.plan.shred_keys import NO_SHRED_KEYS, ShredKeysState, read_shred_keys
-from proofgate_operator.plan.tenants import expired_faults, read_tenant_keys
+from proofgate_operator.plan.tenants import expired_key_faults, read_tenant_keys
 from proofgate_operator.plan.upstream_addresses import upstream_faults
 from proofgate_operator.plan.witnesses import witness_ports
 from proofgate_operator.plan.worker_memory import memory_problems, min_worker_memory
 
 
 @dataclass(frozen=True)
-class Digests:
+class ConfigurationDigests:
     """What tells one configuration from another: by what, and by whether its readers have to be replaced.
 
     `start`: what workers read only at their start; None without a signing key. `config`: what they take on
@@ -101,7 +101,7 @@ class Configuration:
     keys: Mapping[str, Sequence[KeyDigest]]
     missing_secrets: tuple[str, ...]
     verifying_key: str | None
-    digests: Digests | None
+    digests: ConfigurationDigests | None
     shares: WorkerShares | None = None
     #: When time alone changes what is to be said, in seconds since 1970: keys end, or HAProxy's certificate.
     change_times: frozenset[float] = frozenset()
@@ -375,7 +375,7 @@ def read_configuration(gateway: Gateway, seen: ObservedState, defaults: Defaults
     """Read the configuration that the spec and the Secrets make together."""
     own = names(gateway)
     shred_keys = read_shred_keys(gateway, seen)
-    gateway = shred_keys.without_left_out(gateway)
+    gateway = shred_keys.without_omitted_tenants(gateway)
     admin = _generated_secret(gateway, seen, own.admin)
     ledger = _generated_secret(gateway, seen, own.ledger)
     live = _generated_secret(gateway, seen, own.tenants)
@@ -443,7 +443,7 @@ def read_configuration(gateway: Gateway, seen: ObservedState, defaults: Defaults
             at_start += internal.authorities
         balancer = keyed_digest(secret, at_start)
         renewal = next_renewal(gateway, seen, balancer)
-        digests = Digests(
+        digests = ConfigurationDigests(
             start=keyed_digest(secret, start) if start else None,
             config=keyed_digest(
                 secret,
@@ -485,13 +485,13 @@ def read_configuration(gateway: Gateway, seen: ObservedState, defaults: Defaults
         ),
         faults=(
             *tenants.faults,
-            *expired_faults(tenants.keys, seen.now),
+            *expired_key_faults(tenants.keys, seen.now),
             *(Fault("spec", found.reason, found.message) for found in seen.unavailable_kinds),
             *(Fault("spec.allowedTenants", found.reason, found.message) for found in seen.tenants.unreadable),
             *provider_faults,
             *upstream_faults(gateway),
             *credential_faults(gateway, seen),
-            *left_out_faults(seen),
+            *omitted_key_faults(seen),
             *certificate_faults,
             *_proxy_faults(gateway, seen),
             *_telemetry_faults(gateway, seen),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from proofgate_operator.api.gateway import Gateway
-from proofgate_operator.plan.observed import ObservedState
+from proofgate_operator.plan.observed_state import ObservedState
 from proofgate_operator.plan.problems import Fault
 
 #: No worker that was asked has credentials for the provider: its models are refused.

@@ -23,12 +23,12 @@ from proofgate_operator.build import (
 from proofgate_operator.build.naming import CONFIG_ANNOTATION, Defaults, Manifest, names
 from proofgate_operator.build.owners import WorkerShares
 from proofgate_operator.build.storage import is_deleted_with_gateway
-from proofgate_operator.plan.accepted import accepted_text
+from proofgate_operator.plan.accepted_config import accepted_config_text
 from proofgate_operator.plan.auditor import auditor_manifests, should_stop_auditor, workers_digest
 from proofgate_operator.plan.conditions import ROLLOUT_STALLED
 from proofgate_operator.plan.configuration import Configuration, read_configuration
-from proofgate_operator.plan.drift import is_too_soon, is_up_to_date, manifest_digest, with_digest
-from proofgate_operator.plan.finding import is_discovery_pending, newly_discovered
+from proofgate_operator.plan.discovery import is_discovery_pending, newly_discovered_pods
+from proofgate_operator.plan.drift import is_reapply_too_soon, is_up_to_date, manifest_digest, with_digest
 from proofgate_operator.plan.haproxy_sidecar import (
     HAProxyState,
     desired_haproxy_state,
@@ -39,16 +39,20 @@ from proofgate_operator.plan.haproxy_sidecar import (
 from proofgate_operator.plan.held_aggregate import HeldAggregate, held_aggregate
 from proofgate_operator.plan.held_checkpoints import HeldCheckpoints, held_checkpoints
 from proofgate_operator.plan.internal_tls import CertificateRenewal, with_tls_transition
-from proofgate_operator.plan.observed import ObservedState, Ref, ref_of
+from proofgate_operator.plan.observed_state import ObservedState, Ref, ref_of
 from proofgate_operator.plan.ownership import Ownership, classify, is_owned_by_predecessor
 from proofgate_operator.plan.pruning import prune_label_patches
-from proofgate_operator.plan.retention import retain_held, retention_manifests, should_remove_retention
+from proofgate_operator.plan.retention import (
+    override_retain_policy_for_holds,
+    retention_manifests,
+    should_remove_retention,
+)
 from proofgate_operator.plan.scaling import RemovalReason, ScalingStep, next_scaling_step, no_scaling_step
 from proofgate_operator.plan.shards import Shard, read_shards
 from proofgate_operator.plan.shred_keys import NO_SHRED_KEYS, ShredKeysState
-from proofgate_operator.plan.situation import Situation
 from proofgate_operator.plan.status import Status, gateway_status
-from proofgate_operator.plan.takeover import next_shares, taking_over
+from proofgate_operator.plan.status_inputs import StatusInputs
+from proofgate_operator.plan.takeover import next_shares, workers_taking_over
 from proofgate_operator.plan.volumes import claim_templates, claims, storage_obstacle
 from proofgate_operator.plan.worker_addresses import addresses_config_map, with_address_annotations
 from proofgate_operator.plan.worker_memory import min_worker_memory
@@ -72,18 +76,18 @@ class ReconcilePlan:
     since 1970.
     """
 
-    generate: tuple[str, ...]
-    apply: tuple[Manifest, ...]
-    delete: tuple[Ref, ...]
+    secrets_to_generate: tuple[str, ...]
+    manifests_to_apply: tuple[Manifest, ...]
+    objects_to_delete: tuple[Ref, ...]
     status: Status
-    rescale: int | None = None
+    rescale_to: int | None = None
     stop_auditor: bool = False
-    annotate_pods: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    patch: Mapping[Ref, Manifest] = field(default_factory=dict)
-    unlabel: Mapping[Ref, Manifest] = field(default_factory=dict)
-    cancel_retirements: tuple[Manifest, ...] = ()
-    retire: tuple[Manifest, ...] = ()
-    replace: tuple[Manifest, ...] = ()
+    pod_annotations: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    merge_patches: Mapping[Ref, Manifest] = field(default_factory=dict)
+    prune_label_patches: Mapping[Ref, Manifest] = field(default_factory=dict)
+    retirements_to_cancel: tuple[Manifest, ...] = ()
+    pods_to_retire: tuple[Manifest, ...] = ()
+    pods_to_replace: tuple[Manifest, ...] = ()
     discovered_pods: tuple[Manifest, ...] = ()
     time_driven: bool = False
     newer_checkpoints: Manifest | None = None
@@ -98,16 +102,16 @@ class ReconcilePlan:
     @property
     def has_writes(self) -> bool:
         """Whether anything but the status is to be written."""
-        resized = self.rescale is not None
+        resized = self.rescale_to is not None
         return bool(
-            self.generate
+            self.secrets_to_generate
             or self.shred_keys.to_make
             or self.certificate_renewal
-            or self.apply
-            or self.unlabel
-            or self.delete
-            or self.annotate_pods
-            or self.replace
+            or self.manifests_to_apply
+            or self.prune_label_patches
+            or self.objects_to_delete
+            or self.pod_annotations
+            or self.pods_to_replace
             or self.discovered_pods
             or self.publish_shards
             or resized
@@ -150,7 +154,7 @@ def desired_manifests(
         *networkpolicy.policies(gateway, defaults, configuration.witness_ports),
         services.workers_service(gateway),
         services.gateway_service(gateway),
-        *([services.inside_service(gateway)] if _has_internal_service(gateway, seen) else []),
+        *([services.internal_service(gateway)] if _has_internal_service(gateway, seen) else []),
         pdb.worker_budget(gateway),
     ]
     if gateway.spec.load_balancer.replicas > 1:
@@ -168,7 +172,7 @@ def desired_manifests(
         text = worker_config.worker_config_text(
             gateway, min_worker_memory(gateway, seen.worker_pods), defaults
         )
-        manifests.append(worker_config.config_map(gateway, text, accepted_text(gateway, seen, text)))
+        manifests.append(worker_config.config_map(gateway, text, accepted_config_text(gateway, seen, text)))
     digests = configuration.digests
     file = seen.child("ConfigMap", own.config)
     uncertified = configuration.internal_tls.is_pending
@@ -221,11 +225,11 @@ def _superfluous(gateway: Gateway, seen: ObservedState, configuration: Configura
 
 def _needs_write(gateway: Gateway, seen: ObservedState, manifest: Manifest) -> bool:
     ref = ref_of(manifest)
-    live, applied = seen.children.get(ref), seen.applied.get(ref)
+    live, applied = seen.children.get(ref), seen.apply_results.get(ref)
     if classify(gateway, live) is Ownership.LEAVING:
         return False
     return live is None or not (
-        is_up_to_date(live, manifest, applied) or is_too_soon(live, manifest, applied, seen.now)
+        is_up_to_date(live, manifest, applied) or is_reapply_too_soon(live, manifest, applied, seen.now)
     )
 
 
@@ -234,7 +238,7 @@ def _contested(seen: ObservedState, manifests: Iterable[Manifest]) -> tuple[str,
     found: list[str] = []
     for manifest in manifests:
         ref = ref_of(manifest)
-        live, applied = seen.children.get(ref), seen.applied.get(ref)
+        live, applied = seen.children.get(ref), seen.apply_results.get(ref)
         if live and applied and applied.contested and not is_up_to_date(live, manifest, applied):
             found.append(applied.contested)
     return tuple(found)
@@ -288,8 +292,8 @@ def decide(gateway: Gateway, seen: ObservedState, defaults: Defaults) -> Reconci
     """Return the plan for one gateway. Pure: the same sight gives the same plan."""
     gateway = with_tls_transition(gateway, seen)
     configuration = read_configuration(gateway, seen, defaults)
-    gateway, configuration = retain_held(
-        configuration.shred_keys.without_left_out(gateway), seen, configuration
+    gateway, configuration = override_retain_policy_for_holds(
+        configuration.shred_keys.without_omitted_tenants(gateway), seen, configuration
     )
     taken = _name_conflicts(gateway, seen)
     auditor_conflicts = tuple(ref for ref in taken if ref.name == names(gateway).auditor)
@@ -302,7 +306,7 @@ def decide(gateway: Gateway, seen: ObservedState, defaults: Defaults) -> Reconci
     door = desired_haproxy_state(gateway, configuration, movement.replicas, shares, seen.tenants.digests)
     unpublished = door.stamp != seen.tenants.published_stamp
     moving = movement.is_time_driven
-    taking = () if conflicts or gateway.spec.paused else taking_over(shares, shards, movement)
+    taking = () if conflicts or gateway.spec.paused else workers_taking_over(shares, shards, movement)
     generate: tuple[str, ...] = ()
     shred_keys = NO_SHRED_KEYS
     certify: CertificateRenewal | None = None
@@ -314,7 +318,7 @@ def decide(gateway: Gateway, seen: ObservedState, defaults: Defaults) -> Reconci
     stop_auditor = False
     contested: tuple[str, ...] = ()
     publish = unpublished and not gateway.spec.paused
-    found = newly_discovered(shards)
+    found = newly_discovered_pods(shards)
     if gateway.spec.paused and live_set:
         # Where workers are is no change of the gateway, and goes on.
         moved = with_digest(addresses_config_map(gateway, seen, movement.replicas))
@@ -346,17 +350,17 @@ def decide(gateway: Gateway, seen: ObservedState, defaults: Defaults) -> Reconci
         written = not unpublished and not _files(gateway) & set(map(ref_of, apply))
         balancers = seen.haproxy_pods, seen.balancer_reports
         if not may_retire(gateway, movement, door, written, *balancers, seen.now):
-            movement = replace(movement, retire=None, since=None)
-        if movement.replace and _has_new_worker_template(gateway, seen, apply):
+            movement = replace(movement, shard_to_retire=None, since=None)
+        if movement.shard_to_replace and _has_new_worker_template(gateway, seen, apply):
             # Its successor would be made from the template that is about to be replaced.
-            movement = replace(movement, replace=None)
+            movement = replace(movement, shard_to_replace=None)
     held = (
         held_checkpoints(gateway, seen, configuration.verifying_key, configuration.former_keys)
         if not conflicts
         else HeldCheckpoints()
     )
     aggregate = held_aggregate(gateway, seen, configuration.auditor_key) if not conflicts else HeldAggregate()
-    situation = Situation(
+    situation = StatusInputs(
         gateway=gateway,
         seen=seen,
         configuration=configuration,
@@ -378,7 +382,7 @@ def decide(gateway: Gateway, seen: ObservedState, defaults: Defaults) -> Reconci
         ),
         shards=shards,
         scaling_step=movement,
-        taking_over=taking,
+        workers_taking_over=taking,
         held_checkpoints=held,
         held_aggregate=aggregate,
         contested=contested,
@@ -388,14 +392,14 @@ def decide(gateway: Gateway, seen: ObservedState, defaults: Defaults) -> Reconci
         apply,
         delete,
         gateway_status(situation, defaults),
-        annotate_pods=renew,
-        rescale=rescale,
+        pod_annotations=renew,
+        rescale_to=rescale,
         stop_auditor=stop_auditor,
-        patch=_strategy(gateway, live_set, apply),
-        unlabel=unlabel,
-        cancel_retirements=tuple(shard.pod for shard in movement.cancel_retirements),
-        retire=_pods_to_retire(movement),
-        replace=(movement.replace.pod,) if movement.replace else (),
+        merge_patches=_strategy(gateway, live_set, apply),
+        prune_label_patches=unlabel,
+        retirements_to_cancel=tuple(shard.pod for shard in movement.retirements_to_cancel),
+        pods_to_retire=_pods_to_retire(movement),
+        pods_to_replace=(movement.shard_to_replace.pod,) if movement.shard_to_replace else (),
         discovered_pods=found,
         time_driven=moving or bool(taking) or is_discovery_pending(shards),
         newer_checkpoints=None if gateway.spec.paused else held.manifest,
@@ -415,7 +419,7 @@ def _has_new_worker_template(gateway: Gateway, seen: ObservedState, apply: Itera
     """
     worker = Ref("StatefulSet", names(gateway).worker)
     return any(
-        ref_of(found) == worker and seen.last_attempted.get(worker) != manifest_digest(found)
+        ref_of(found) == worker and seen.attempted_digests.get(worker) != manifest_digest(found)
         for found in apply
     )
 
@@ -472,7 +476,7 @@ def _strategy(gateway: Gateway, live_set: Manifest | None, apply: Iterable[Manif
 
 def _pods_to_retire(movement: ScalingStep) -> tuple[Manifest, ...]:
     """Return the pod of the worker that has to be told to retire: until it says that it does."""
-    shard = movement.retire
+    shard = movement.shard_to_retire
     if shard is None or (shard.report is not None and shard.report.retiring):
         return ()
     return (shard.pod,)

@@ -34,7 +34,7 @@ def drain_status(shard: Shard, now: float, drain_seconds: float) -> DrainStatus:
     waited = now - since
     if waited < HANDOVER_SECONDS:
         return DrainStatus(since, False)
-    sent_to = shard.balancer_view.up_at
+    sent_to = shard.balancer_view.connected_balancers
     if shard.report is not None and shard.report.idle and not sent_to:
         return DrainStatus(since, True)
     if waited < drain_seconds:

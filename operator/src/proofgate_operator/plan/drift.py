@@ -123,7 +123,7 @@ def is_up_to_date(live: Manifest, manifest: Manifest, applied: ApplyResult | Non
     )
 
 
-def is_too_soon(live: Manifest, manifest: Manifest, applied: ApplyResult | None, now: float) -> bool:
+def is_reapply_too_soon(live: Manifest, manifest: Manifest, applied: ApplyResult | None, now: float) -> bool:
     """Return whether somebody else changes the object each time, and it has just been written.
 
     A clock that was set back makes nobody wait for it.

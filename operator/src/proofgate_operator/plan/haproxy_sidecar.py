@@ -88,9 +88,9 @@ def _had_time_to_sync(pod: Manifest, digest: str, now: float) -> bool:
 def _is_up_to_date(pod: Manifest, report: BalancerReport | None, door: HAProxyState, now: float) -> bool:
     """Return whether a HAProxy holds the newest maps, by its own word where it gives one. Of the shards of
     tenants it says nothing, and one that says nothing at all is given time."""
-    if report is None or report.owners is None:
+    if report is None or report.owner_map_digest is None:
         return _had_time_to_sync(pod, door.digest, now)
-    holds = report.owners == hashlib.sha256(door.maps.get(OWNER_MAP, "").encode()).hexdigest()
+    holds = report.owner_map_digest == hashlib.sha256(door.maps.get(OWNER_MAP, "").encode()).hexdigest()
     return holds and (not door.stamp or _had_time_to_sync(pod, door.digest, now))
 
 
@@ -109,7 +109,7 @@ def may_retire(
     maps with that are there, `pods` are HAProxy's, `reports` theirs by name. One that retires already is not
     called back for it.
     """
-    shard = movement.retire
+    shard = movement.shard_to_retire
     if gateway.spec.load_balancer.affinity is not Affinity.REQUIRED or shard is None or shard.retiring:
         return True
     return written and all(

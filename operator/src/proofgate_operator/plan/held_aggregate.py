@@ -13,12 +13,16 @@ from proofgate_schema.counts import format_count
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import auditor
-from proofgate_operator.build.checkpoint import Aggregate, InvalidCheckpoint, read_aggregate
+from proofgate_operator.build.checkpoint import (
+    AggregateCheckpoint,
+    InvalidCheckpoint,
+    read_aggregate_checkpoint,
+)
 from proofgate_operator.build.ledger_key import LedgerKey
 from proofgate_operator.build.naming import Manifest, child_manifest, names
 from proofgate_operator.build.storage import is_deleted_with_gateway
 from proofgate_operator.plan.held_checkpoints import held_manifest
-from proofgate_operator.plan.observed import ObservedState
+from proofgate_operator.plan.observed_state import ObservedState
 from proofgate_operator.plan.ownership import Ownership, classify, is_owned_by_predecessor
 
 
@@ -32,7 +36,7 @@ class HeldAggregate:
     """
 
     manifest: Manifest | None = None
-    reported: Aggregate | None = None
+    reported: AggregateCheckpoint | None = None
     fork: str | None = None
     rollback: str | None = None
 
@@ -75,10 +79,10 @@ def _written(
     return held_manifest(gateway, live, {**head, "data": data}, urgent and bool(data), seen.now)
 
 
-def _read(note: str | None, key: LedgerKey) -> Aggregate | None:
+def _read(note: str | None, key: LedgerKey) -> AggregateCheckpoint | None:
     for verifying_key in (key.verifying_text, *key.former_keys) if note else ():
         try:
-            return read_aggregate(note or "", verifying_key)
+            return read_aggregate_checkpoint(note or "", verifying_key)
         except InvalidCheckpoint:
             continue
     return None

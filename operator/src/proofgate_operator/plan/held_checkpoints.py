@@ -18,7 +18,7 @@ from proofgate_operator.build.checkpoint import Checkpoint, InvalidCheckpoint
 from proofgate_operator.build.naming import RENEWED_ANNOTATION, Manifest, child_manifest, names
 from proofgate_operator.build.storage import is_deleted_with_gateway
 from proofgate_operator.plan.drift import contains, with_digest
-from proofgate_operator.plan.observed import ObservedState
+from proofgate_operator.plan.observed_state import ObservedState
 from proofgate_operator.plan.ownership import Ownership, classify
 from proofgate_operator.plan.rfc3339 import seconds_of, time_of
 

@@ -26,7 +26,7 @@ from proofgate_operator.build.naming import START_ANNOTATION, Manifest, names
 from proofgate_operator.build.worker_config import ACCEPTED_FILE, CONFIG_FILE, text_digest
 from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.certificates import authorities_fault, presented_certificate_fault
-from proofgate_operator.plan.observed import ObservedState
+from proofgate_operator.plan.observed_state import ObservedState
 from proofgate_operator.plan.ownership import Ownership, classify, is_owned_by_predecessor
 from proofgate_operator.plan.problems import Problem
 from proofgate_operator.plan.shards import read_shards

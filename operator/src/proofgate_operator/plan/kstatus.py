@@ -6,12 +6,12 @@ Source: kstatus (sigs.k8s.io/cli-utils, "The Reconciling and Stalled conditions"
 from collections.abc import Iterable
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
-from proofgate_operator.plan.unread import IN_FORCE
+from proofgate_operator.plan.unreadable_resources import CACHED_DATA_IN_USE_REASONS
 
 #: Reasons of Progressing without which somebody's help nothing moves on.
 _STUCK_REASONS = frozenset({"RolloutStalled", "ApplyFailed", "NameTaken"})
 #: Reasons of what a tenant needs that comes without anybody's help.
-_SELF_RESOLVING_REASONS = frozenset({"Pending", *IN_FORCE})
+_SELF_RESOLVING_REASONS = frozenset({"Pending", *CACHED_DATA_IN_USE_REASONS})
 
 
 def kstatus_condition(conditions: Iterable[Condition]) -> tuple[Condition, ...]:

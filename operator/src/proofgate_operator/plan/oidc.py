@@ -10,7 +10,7 @@ from proofgate_operator.plan.addresses import address_fault
 from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.audit_key import AUDITOR_FIELD
 from proofgate_operator.plan.certificates import authorities_fault
-from proofgate_operator.plan.observed import ObservedState
+from proofgate_operator.plan.observed_state import ObservedState
 from proofgate_operator.plan.problems import Fault
 
 _FIELD = f"{AUDITOR_FIELD}.index.oidc"

@@ -5,7 +5,7 @@ from typing import Any
 from proofgate_operator.build.naming import Manifest
 
 #: Why a container waits while all is well.
-STARTING = frozenset({"ContainerCreating", "PodInitializing"})
+STARTING_REASONS = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 def ordinal(pod: Manifest) -> int:
@@ -49,7 +49,7 @@ def _container_trouble(container: Manifest) -> str | None:
             str(ended.get("reason", "Error")), _describe_container(container), _describe_exit(ended)
         )
     reason = str(waiting.get("reason", "no reason"))
-    if reason in STARTING:
+    if reason in STARTING_REASONS:
         return reason
     image = f"image {container['image']}" if "mage" in reason and container.get("image") else ""
     stopped = (container.get("lastState") or {}).get("terminated") or {}

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import INSTANCE_LABEL, KEEP_ANNOTATIONS, Manifest
-from proofgate_operator.plan.observed import ObservedState, Ref, ref_of
+from proofgate_operator.plan.observed_state import ObservedState, Ref, ref_of
 from proofgate_operator.plan.ownership import Ownership, classify
 
 _KINDS = frozenset({"PersistentVolumeClaim", "Secret", "ConfigMap"})

@@ -4,7 +4,7 @@ from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import readers
 from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.audit_key import AUDITOR_FIELD
-from proofgate_operator.plan.observed import ObservedState
+from proofgate_operator.plan.observed_state import ObservedState
 from proofgate_operator.plan.problems import Fault
 
 

@@ -22,7 +22,7 @@ class UnrenewedCredentials:
 
 
 @dataclass(frozen=True)
-class LeftOutKeys:
+class OmittedKeys:
     """Keys in shards of tenants that let nobody in, because everybody can guess them: how many, and the
     first, each as its tenant and name."""
 
@@ -48,7 +48,7 @@ class WorkerReport:
     #: Digest of the configuration file in force, without the files that it names.
     file_digest: str = ""
     #: Why it refused the last configuration; it names places, never values.
-    refused: str | None = None
+    refusal_reason: str | None = None
     #: The last configuration differs in what is fixed while a worker runs.
     needs_restart: bool = False
     #: CPUs that it may run on.
@@ -60,7 +60,7 @@ class WorkerReport:
     #: Providers whose credentials it could not renew.
     unrenewed_credentials: tuple[UnrenewedCredentials, ...] = ()
     #: Keys that it left out.
-    left_out: LeftOutKeys = LeftOutKeys()
+    omitted_keys: OmittedKeys = OmittedKeys()
 
     @property
     def idle(self) -> bool:
@@ -102,14 +102,14 @@ def _parse_unrenewed(found: Any) -> Iterator[UnrenewedCredentials]:
             )
 
 
-def _left_out(shards: Any) -> LeftOutKeys:
+def _left_out(shards: Any) -> OmittedKeys:
     """Return what a worker tells of keys that it left out."""
     found = shards if isinstance(shards, dict) else {}
     count, first = found.get("well_known"), found.get("first_well_known")
     if not isinstance(count, int) or count <= 0:
-        return LeftOutKeys()
+        return OmittedKeys()
     named = [key for key in (first if isinstance(first, list) else ())[:2] if isinstance(key, dict)]
-    return LeftOutKeys(
+    return OmittedKeys(
         count, tuple((str(key.get("tenant", ""))[:127], str(key.get("key", ""))[:63]) for key in named)
     )
 
@@ -129,7 +129,7 @@ def parse_worker_report(status: Any) -> WorkerReport:
         connections=_number(status, "connections"),
         config_digest=str(status.get("config_digest", ""))[:64],
         file_digest=str(status.get("config_file_digest", ""))[:64],
-        refused=_refusal(error),
+        refusal_reason=_refusal(error),
         needs_restart=isinstance(error, dict) and error.get("code") == "config_needs_restart",
         cpus=len(cpus) if isinstance(cpus, list) else 0,
         throttled=isinstance(periods, int)
@@ -137,5 +137,5 @@ def parse_worker_report(status: Any) -> WorkerReport:
         and throttled * _THROTTLED_SHARE > periods,
         checkpoint=checkpoint if isinstance(checkpoint, str) else "",
         unrenewed_credentials=tuple(_parse_unrenewed(status.get("credentials"))),
-        left_out=_left_out(status.get("tenant_shards")),
+        omitted_keys=_left_out(status.get("tenant_shards")),
     )

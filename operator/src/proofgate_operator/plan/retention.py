@@ -17,10 +17,10 @@ from proofgate_operator.build.auditor import held_aggregate_entry
 from proofgate_operator.build.ledger_key import LedgerKey
 from proofgate_operator.build.naming import Defaults, Manifest, names
 from proofgate_operator.build.storage import is_deleted_with_gateway, retained_state_claim
-from proofgate_operator.plan import keeping_runs
+from proofgate_operator.plan import retention_runs
 from proofgate_operator.plan.auditor import trusted_retention_key
 from proofgate_operator.plan.configuration import Configuration
-from proofgate_operator.plan.observed import ObservedState
+from proofgate_operator.plan.observed_state import ObservedState
 from proofgate_operator.plan.ownership import Ownership, classify, is_owned_by_predecessor
 from proofgate_operator.plan.problems import Fault
 from proofgate_operator.plan.rfc3339 import seconds_of
@@ -54,7 +54,7 @@ def retention_manifests(
     if key and ledger:
         waits = waits_for_auditor(gateway, seen, configuration)
         # A run begins also while nobody suspends it: by hand, or while no operator is there.
-        signer, known = "" if waits else key.verifying_text, known_holds(gateway, seen, key)
+        signer, known = "" if waits else key.verifying_text, known_hold_count(gateway, seen, key)
         suspend = wanted.suspend or waits
         # Named by the key alone: of an auditor that cannot be asked, nothing that waits for it is destroyed.
         waited = configuration.auditor_key
@@ -82,7 +82,7 @@ def _knows_retention_key(pod: Manifest, key: str) -> bool:
     return any(key in (container.get("command") or []) for container in containers)
 
 
-def known_holds(gateway: Gateway, seen: ObservedState, key: LedgerKey) -> int | None:
+def known_hold_count(gateway: Gateway, seen: ObservedState, key: LedgerKey) -> int | None:
     """Return how many holds the state of this retention key has had; None while nothing is known of one."""
     noted = retention_state(gateway, seen, key).get(held_aggregate_entry(key.name))
     return int(noted) if noted is not None else None
@@ -105,7 +105,7 @@ def retention_state(gateway: Gateway, seen: ObservedState, key: LedgerKey | None
     )
     # What somebody wrote there is none of ours, and no reason to begin.
     before = _number(data.get(entry)) if entry in data else None
-    told = [run.known_holds for run in keeping_runs.finished_runs(seen.retention_pods, name)]
+    told = [run.known_hold_count for run in retention_runs.finished_runs(seen.retention_pods, name)]
     known = [number for number in (before, status.get("knownHolds"), *told) if number is not None]
     if known:
         data[entry] = str(max(known))
@@ -123,12 +123,18 @@ def _active_holds(seen: ObservedState, name: str, status: Manifest, data: dict[s
     told = [] if noted is None else [_number(noted)]
     count = max([*told, *([status["holds"]] if "holds" in status else [])], default=_number(data.get(entry)))
     last = seconds_of(status.get("lastRunTime")) or 0.0
-    for run in keeping_runs.finished_runs(seen.retention_pods, name):
+    for run in retention_runs.finished_runs(seen.retention_pods, name):
         # Of those before the last one, the pods may be gone.
         if run.started_at >= last:
-            count = max(count, run.planned) if run.active_holds is None else run.active_holds
+            count = (
+                max(count, run.planned_hold_count) if run.active_hold_count is None else run.active_hold_count
+            )
     return max(
-        count, *map(keeping_runs.planned_holds, keeping_runs.silent_pods(seen.retention_pods, last)), 0
+        count,
+        *map(
+            retention_runs.planned_hold_count, retention_runs.pods_without_report(seen.retention_pods, last)
+        ),
+        0,
     )
 
 
@@ -143,7 +149,7 @@ def has_active_holds(gateway: Gateway, seen: ObservedState, key: LedgerKey | Non
     )
 
 
-def retain_held(
+def override_retain_policy_for_holds(
     gateway: Gateway, seen: ObservedState, configuration: Configuration
 ) -> tuple[Gateway, Configuration]:
     """Return the gateway with what it is made of: while holds stand, nothing that they hold goes with it,

@@ -14,8 +14,8 @@ class RolloutStep:
     """A roll that is under way: who is replaced next, or what is waited for, or why it goes no further."""
 
     candidate: Shard | None
-    waits_for: str
-    stalled: str | None = None
+    waiting_for: str
+    stalled_reason: str | None = None
 
 
 def needs_surge(replicas: int, surge: bool, shards: Iterable[Shard]) -> bool:

@@ -38,33 +38,33 @@ class ScalingStep:
 
     replicas: int
     removal_reason: RemovalReason | None = None
-    retire: Shard | None = None
+    shard_to_retire: Shard | None = None
     since: float | None = None
-    cancel_retirements: tuple[Shard, ...] = ()
-    replace: Shard | None = None
-    waits_for: str = ""
-    blocked: str | None = None
-    stalled: str | None = None
+    retirements_to_cancel: tuple[Shard, ...] = ()
+    shard_to_replace: Shard | None = None
+    waiting_for: str = ""
+    blocked_reason: str | None = None
+    stalled_reason: str | None = None
     forced: bool = False
     note: str | None = None
 
     @property
     def leaving_ordinal(self) -> int | None:
         """The number of the worker that is to leave now, whether it retires first or not."""
-        shard = self.retire or self.replace
+        shard = self.shard_to_retire or self.shard_to_replace
         return None if shard is None else shard.ordinal
 
     @property
     def is_time_driven(self) -> bool:
         """Whether time alone moves it on."""
         return self.removal_reason is not None and not (
-            self.stalled or (self.blocked and self.retire is None)
+            self.stalled_reason or (self.blocked_reason and self.shard_to_retire is None)
         )
 
 
 def no_scaling_step(asked: int, shards: Iterable[Shard]) -> ScalingStep:
     """Return the step of a gateway in which nothing is to move now."""
-    return ScalingStep(asked, cancel_retirements=_retirements_to_cancel(shards, None, asked))
+    return ScalingStep(asked, retirements_to_cancel=_retirements_to_cancel(shards, None, asked))
 
 
 def _retirements_to_cancel(shards: Iterable[Shard], candidate: Shard | None, asked: int) -> tuple[Shard, ...]:
@@ -123,8 +123,8 @@ def next_scaling_step(
         return ScalingStep(
             target,
             purpose,
-            cancel_retirements=_retirements_to_cancel(shards, None, asked),
-            waits_for="a second worker",
+            retirements_to_cancel=_retirements_to_cancel(shards, None, asked),
+            waiting_for="a second worker",
         )
 
     roll = next_rollout_step(shards, target, asked, begun, obstacle or unfit)
@@ -133,18 +133,20 @@ def next_scaling_step(
         target = desired
     if roll and not forced:
         movement = _drain_step(gateway, roll.candidate, shards, asked, now)
-        blocked = f"workers are being replaced, now {roll.waits_for}" if asked > target else None
+        blocked = f"workers are being replaced, now {roll.waiting_for}" if asked > target else None
         return replace(
             movement,
             removal_reason=RemovalReason.ROLLING,
-            waits_for=roll.waits_for,
-            blocked=blocked,
-            stalled=roll.stalled,
+            waiting_for=roll.waiting_for,
+            blocked_reason=blocked,
+            stalled_reason=roll.stalled_reason,
         )
     gone = [shard for shard in shards if shard.ordinal >= asked]
     if gone:
         return replace(
-            no_scaling_step(asked, shards), removal_reason=RemovalReason.SCALING_DOWN, waits_for=gone[-1].name
+            no_scaling_step(asked, shards),
+            removal_reason=RemovalReason.SCALING_DOWN,
+            waiting_for=gone[-1].name,
         )
     if asked == target:
         return no_scaling_step(asked, shards)
@@ -153,7 +155,7 @@ def next_scaling_step(
         _scale_down(gateway, shards, asked, now, None if forced else unsafe),
         removal_reason=RemovalReason.SCALING_DOWN,
         forced=forced,
-        blocked=unsafe,
+        blocked_reason=unsafe,
     )
 
 
@@ -163,14 +165,14 @@ def _scale_down(
     """Return the next step of the highest worker's leaving, or of what it has to wait for."""
     idle = no_scaling_step(asked, shards)
     if unsafe:
-        return replace(idle, waits_for=unsafe)
+        return replace(idle, waiting_for=unsafe)
     last = next((shard for shard in shards if shard.ordinal == asked - 1), None)
     if last is None or last.terminating:
         return replace(idle, replicas=asked - 1)
     movement = _drain_step(gateway, last, shards, asked, now)
     # Its pod is not deleted: the StatefulSet does that, and makes no successor.
-    replicas = asked - 1 if movement.replace else asked
-    return replace(movement, replicas=replicas, replace=None, waits_for=last.name)
+    replicas = asked - 1 if movement.shard_to_replace else asked
+    return replace(movement, replicas=replicas, shard_to_replace=None, waiting_for=last.name)
 
 
 def _drain_step(
@@ -179,13 +181,13 @@ def _drain_step(
     """Return the next step of a worker's leaving; `replace` is set once it may go."""
     stay = _retirements_to_cancel(shards, candidate, asked)
     if candidate is None:
-        return ScalingStep(asked, cancel_retirements=stay)
+        return ScalingStep(asked, retirements_to_cancel=stay)
     found = drain_status(candidate, now, gateway.spec.timeouts.drain_seconds)
     return ScalingStep(
         asked,
-        retire=candidate if found.since is not None else None,
+        shard_to_retire=candidate if found.since is not None else None,
         since=found.since,
-        cancel_retirements=stay,
-        replace=candidate if found.can_terminate else None,
+        retirements_to_cancel=stay,
+        shard_to_replace=candidate if found.can_terminate else None,
         note=found.note,
     )

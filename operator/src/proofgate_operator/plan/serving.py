@@ -4,20 +4,20 @@ from collections.abc import Iterable
 
 from proofgate_operator.plan.budgets import rejects_all_requests
 from proofgate_operator.plan.credentials import NOT_RENEWED
+from proofgate_operator.plan.presented_certificate import CERTIFICATE_EXPIRED
 from proofgate_operator.plan.problems import Fault, Problem
-from proofgate_operator.plan.shown_certificate import CERTIFICATE_EXPIRED
-from proofgate_operator.plan.situation import Situation
-from proofgate_operator.plan.unread import IN_FORCE
+from proofgate_operator.plan.status_inputs import StatusInputs
+from proofgate_operator.plan.unreadable_resources import CACHED_DATA_IN_USE_REASONS
 from proofgate_operator.plan.upstream_addresses import PLAIN_HTTP
-from proofgate_operator.plan.volume_room import capacity_problem
+from proofgate_operator.plan.volume_capacity import capacity_problem
 
 #: Faults with which a provider is served all the same, of what nobody may look at as before.
-_HARMLESS_REASONS = frozenset({NOT_RENEWED, PLAIN_HTTP, *IN_FORCE})
+_HARMLESS_REASONS = frozenset({NOT_RENEWED, PLAIN_HTTP, *CACHED_DATA_IN_USE_REASONS})
 #: Faults of a provider's address, by which its key does not matter.
 _ADDRESS_REASONS = frozenset({"AddressForbidden", "AddressNotAllowed"})
 
 
-def serving_problem(situation: Situation) -> Problem | None:
+def serving_problem(situation: StatusInputs) -> Problem | None:
     """Return why nobody is served; None if somebody may be."""
     spec, configuration, seen = situation.gateway.spec, situation.configuration, situation.seen
     broken = [fault for fault in configuration.faults if fault.reason not in _HARMLESS_REASONS]

@@ -8,9 +8,15 @@ from typing import Any
 from proofgate_operator.api.conditions import ConditionType
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.plan.balancers import BalancerView, ready_balancers, served_seconds
-from proofgate_operator.plan.lasting import PodDurations
-from proofgate_operator.plan.observed import ObservedState
-from proofgate_operator.plan.pods import STARTING, is_ready, ordinal, pod_conditions, unfinished_containers
+from proofgate_operator.plan.observed_state import ObservedState
+from proofgate_operator.plan.pod_durations import PodDurations
+from proofgate_operator.plan.pods import (
+    STARTING_REASONS,
+    is_ready,
+    ordinal,
+    pod_conditions,
+    unfinished_containers,
+)
 from proofgate_operator.plan.reports import WorkerReport
 from proofgate_operator.plan.rfc3339 import seconds_of
 
@@ -95,7 +101,7 @@ class Shard:
             return False
         for container in unfinished_containers(self.pod):
             waiting = (container.get("state") or {}).get("waiting") or {}
-            if waiting.get("reason", "ContainerCreating") not in STARTING:
+            if waiting.get("reason", "ContainerCreating") not in STARTING_REASONS:
                 return True
             if container.get("restartCount", 0) > 0:
                 return True
@@ -173,5 +179,5 @@ def should_query_balancers(seen: ObservedState, shards: Iterable[Shard], asked: 
 def shards_to_query(shards: Iterable[Shard]) -> frozenset[int]:
     """Return the shards whose workers have to be asked anew, however fresh their last answer is."""
     return frozenset(
-        shard.ordinal for shard in shards if shard.retiring or (shard.report and shard.report.refused)
+        shard.ordinal for shard in shards if shard.retiring or (shard.report and shard.report.refusal_reason)
     )

@@ -9,7 +9,7 @@ from proofgate_schema.counts import format_count
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.build.shred_keys import shred_keys_entry
-from proofgate_operator.plan.observed import ObservedState
+from proofgate_operator.plan.observed_state import ObservedState
 from proofgate_operator.plan.ownership import Ownership, classify
 from proofgate_operator.plan.problems import Fault, Problem
 
@@ -39,16 +39,16 @@ class ShredKeysState:
     version: str | None = None
     is_pending: bool = False
     problems: tuple[Problem, ...] = ()
-    left_out: tuple[str, ...] = ()
+    omitted_tenants: tuple[str, ...] = ()
     capacity_problems: tuple[Problem, ...] = ()
     faults: tuple[Fault, ...] = ()
     contents: tuple[str, ...] = ()
 
-    def without_left_out(self, gateway: Gateway) -> Gateway:
+    def without_omitted_tenants(self, gateway: Gateway) -> Gateway:
         """Return the gateway without the tenants that are left out."""
-        if not self.left_out:
+        if not self.omitted_tenants:
             return gateway
-        tenants = tuple(tenant for tenant in gateway.spec.tenants if tenant.name not in self.left_out)
+        tenants = tuple(tenant for tenant in gateway.spec.tenants if tenant.name not in self.omitted_tenants)
         return gateway.model_copy(update={"spec": gateway.spec.model_copy(update={"tenants": tenants})})
 
 
@@ -82,7 +82,7 @@ def read_shred_keys(gateway: Gateway, seen: ObservedState) -> ShredKeysState:
         version=live["metadata"].get("resourceVersion") if live else None,
         is_pending=live is None or bool(kept) or not there.keys() >= set(listed) - without,
         problems=told if kept else (),
-        left_out=() if kept else left_out,
+        omitted_tenants=() if kept else left_out,
         capacity_problems=() if kept else told,
         faults=tuple(_capacity_faults(without - set(left_out))),
         contents=_contents(live),

@@ -7,13 +7,13 @@ from proofgate_operator.api.crd import MAX_FAULTS, MAX_FORMER_KEYS
 from proofgate_operator.build import checkpoint, statefulset
 from proofgate_operator.build.naming import Defaults, Manifest, names, selector_labels
 from proofgate_operator.build.services import endpoint
-from proofgate_operator.plan.audited import auditor_status
+from proofgate_operator.plan.auditor_status import auditor_status
 from proofgate_operator.plan.conditions import conditions, status_count
-from proofgate_operator.plan.kept import keeping_status
 from proofgate_operator.plan.pods import pod_trouble
+from proofgate_operator.plan.retention_status import keeping_status
 from proofgate_operator.plan.rfc3339 import time_of
 from proofgate_operator.plan.shards import Shard, WorkerPhase
-from proofgate_operator.plan.situation import Situation
+from proofgate_operator.plan.status_inputs import StatusInputs
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Status:
         return next(condition for condition in self.conditions if condition.type is kind)
 
 
-def gateway_status(situation: Situation, defaults: Defaults) -> Status:
+def gateway_status(situation: StatusInputs, defaults: Defaults) -> Status:
     """Return the status of a gateway."""
     gateway, seen = situation.gateway, situation.seen
     own = names(gateway)
@@ -62,7 +62,7 @@ def gateway_status(situation: Situation, defaults: Defaults) -> Status:
     )
 
 
-def _ledger(situation: Situation) -> Manifest:
+def _ledger(situation: StatusInputs) -> Manifest:
     """Return `.status.ledger`. Keys that signed evidence are never forgotten."""
     before = situation.seen.ledger_status
     current = situation.configuration.verifying_key or before.get("verifyingKey")
@@ -75,7 +75,7 @@ def _ledger(situation: Situation) -> Manifest:
     return {**found, "signing": signing} if signing else found
 
 
-def _signing(situation: Situation, known: list[str]) -> list[Manifest]:
+def _signing(situation: StatusInputs, known: list[str]) -> list[Manifest]:
     """Return which shards sign with which of the known keys, as their newest checkpoints show.
 
     A worker that tells none just now has not changed by that; one that is not there any more signs nothing.
@@ -96,7 +96,7 @@ def _signing(situation: Situation, known: list[str]) -> list[Manifest]:
     return items[: MAX_FORMER_KEYS + 1]
 
 
-def _shards(situation: Situation, workers: Manifest | None) -> tuple[Manifest, ...]:
+def _shards(situation: StatusInputs, workers: Manifest | None) -> tuple[Manifest, ...]:
     """Return `.status.shards`: every worker that is to be or still is there."""
     asked = int(workers["spec"]["replicas"]) if workers else 0
     before = {item.get("ordinal"): item for item in situation.seen.previous_shards}
@@ -114,9 +114,9 @@ def _shards(situation: Situation, workers: Manifest | None) -> tuple[Manifest, .
     return tuple(items)
 
 
-def _shard(situation: Situation, shard: Shard, before: Manifest) -> Manifest:
+def _shard(situation: StatusInputs, shard: Shard, before: Manifest) -> Manifest:
     movement, item = situation.scaling_step, Manifest()
-    if movement.retire is not None and movement.retire.ordinal == shard.ordinal:
+    if movement.shard_to_retire is not None and movement.shard_to_retire.ordinal == shard.ordinal:
         assert movement.since is not None
         item = {"phase": WorkerPhase.RETIRING.value, "retiringSince": time_of(movement.since)}
     elif situation.gateway.spec.paused and shard.retiring_since is not None:
@@ -131,6 +131,6 @@ def _shard(situation: Situation, shard: Shard, before: Manifest) -> Manifest:
     trouble = pod_trouble(shard.pod)
     if item.get("phase") != WorkerPhase.RETIRING.value and trouble and not shard.terminating:
         item["message"] = trouble[:1024]
-    if movement.note and movement.retire is shard:
+    if movement.note and movement.shard_to_retire is shard:
         item["message"] = movement.note[:1024]
     return item

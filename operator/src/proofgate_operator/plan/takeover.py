@@ -95,7 +95,9 @@ def _has_returned(shard: Shard | None) -> bool:
     return _can_take_tenants(shard) and shard is not None and shard.balancer_view.missing_reason is None
 
 
-def taking_over(shares: WorkerShares, shards: tuple[Shard, ...], movement: ScalingStep) -> tuple[int, ...]:
+def workers_taking_over(
+    shares: WorkerShares, shards: tuple[Shard, ...], movement: ScalingStep
+) -> tuple[int, ...]:
     """Return the workers whose tenants time alone brings: those that are new, and those that have just come
     back."""
     moving = []

@@ -14,9 +14,9 @@ from proofgate_operator.build.gateway_secrets import KEY_SOURCES, key_source_id
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.build.tenant_keys import KeyDigest, keys_entry
 from proofgate_operator.plan.api_keys import entry, read_keys
-from proofgate_operator.plan.observed import ObservedState
+from proofgate_operator.plan.observed_state import ObservedState
 from proofgate_operator.plan.problems import Fault
-from proofgate_operator.plan.unread import UnreadableResource
+from proofgate_operator.plan.unreadable_resources import UnreadableResource
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,14 +57,14 @@ def read_tenant_keys(
     return TenantKeys(keys, tuple(faults))
 
 
-def expired_faults(keys: Mapping[str, tuple[KeyDigest, ...]], now: float) -> Iterator[Fault]:
+def expired_key_faults(keys: Mapping[str, tuple[KeyDigest, ...]], now: float) -> Iterator[Fault]:
     """Yield the tenants whose keys have all expired; `now` is in seconds since 1970."""
     for tenant, found in keys.items():
         if found and all(key.expires_at <= now for key in found):
             last = max(found, key=lambda key: key.expires_at)
             message = (
                 f"every key in {_field(tenant)}.apiKeys has expired, the last of them {last.name} at"
-                f" {last.expires}: requests get 401. Add a key, or give one a later notAfter"
+                f" {last.not_after}: requests get 401. Add a key, or give one a later notAfter"
             )
             yield Fault(_field(tenant), "KeysExpired", message)
 

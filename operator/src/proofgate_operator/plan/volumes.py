@@ -9,7 +9,7 @@ from proofgate_operator.api.volume import VolumeMode
 from proofgate_operator.build import storage
 from proofgate_operator.build.naming import Manifest, names
 from proofgate_operator.plan.drift import contains
-from proofgate_operator.plan.observed import ObservedState, worker_claim_refs
+from proofgate_operator.plan.observed_state import ObservedState, worker_claim_refs
 from proofgate_operator.plan.volume_growth import GROWTH_REASONS, growth
 
 _PENDING = "ClaimPending"

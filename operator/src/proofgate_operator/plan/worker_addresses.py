@@ -6,7 +6,7 @@ from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import worker_addresses
 from proofgate_operator.build.naming import ADDRESSES_ANNOTATION, Manifest, names
 from proofgate_operator.plan.haproxy_sidecar import live_pods
-from proofgate_operator.plan.observed import ObservedState, Ref, ref_of
+from proofgate_operator.plan.observed_state import ObservedState, Ref, ref_of
 from proofgate_operator.plan.ownership import Ownership, classify
 from proofgate_operator.plan.pods import ordinal
 

@@ -8,7 +8,7 @@ from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.build.tenant_shards import KEYS, TENANTS
 from proofgate_operator.plan.api_keys import entry
 from proofgate_operator.plan.rfc3339 import time_of
-from proofgate_operator.plan.tenant_book import AttachedTenant
+from proofgate_operator.plan.tenant_registry import AttachedTenant
 
 
 @dataclass(repr=False)

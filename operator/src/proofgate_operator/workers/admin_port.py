@@ -12,10 +12,10 @@ from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 from proofgate_operator.build import auditor, haproxy
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.build.worker_config import ADMIN_PORT
-from proofgate_operator.plan.answers import RequestProbeReport, parse_request_probe
 from proofgate_operator.plan.audit_reports import UNREACHABLE_AUDITOR, AuditReport, parse_audit_report
 from proofgate_operator.plan.balancers import BalancerReport, parse_balancer_report
 from proofgate_operator.plan.reports import UNREACHABLE, WorkerReport, parse_worker_report
+from proofgate_operator.plan.request_probes import RequestProbeReport, parse_request_probe
 
 _TIMEOUT = ClientTimeout(total=2)
 #: Requests at a time, to the workers of all gateways together.

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from proofgate_operator.build.naming import CONFIG_ANNOTATION, Manifest
-from proofgate_operator.plan.lasting import PodDurations, PodFirstSeenTimes
+from proofgate_operator.plan.pod_durations import PodDurations, PodFirstSeenTimes
 from proofgate_operator.plan.pods import ordinal, pod_conditions
 from proofgate_operator.plan.reports import WorkerReport
 from proofgate_operator.workers.admin_port import AdminPort, address_of
-from proofgate_operator.workers.answer_reports import RequestProbeReports
 from proofgate_operator.workers.audit_reports import AuditReports
 from proofgate_operator.workers.balancers import BalancerReports
+from proofgate_operator.workers.request_probe_reports import RequestProbeReports
 
 #: A worker's answer is good for so long; an unreachable one's silence for less.
 _CACHE_SECONDS = 300.0
@@ -103,7 +103,9 @@ class WorkerReports:
             self._store_report(kept, pod, report)
         return {ordinal(pod): kept[uid].report for uid, pod in here.items()}
 
-    def cached(self, namespace: str, gateway: str, pods: Iterable[Manifest]) -> dict[int, WorkerReport]:
+    def cached_reports(
+        self, namespace: str, gateway: str, pods: Iterable[Manifest]
+    ) -> dict[int, WorkerReport]:
         """Return what is kept of the workers, by shard, however old."""
         kept = self._kept.get((namespace, gateway), {})
         uids = {pod["metadata"]["uid"]: ordinal(pod) for pod in pods}

@@ -21,7 +21,7 @@ fn main() {
     println!("|---|---|---|---|");
     for stated in [0.001, 0.01, 0.1] {
         let settings = AnalysisSettings {
-            max_false_alarms: stated,
+            max_false_alarm_rate: stated,
             ..AnalysisSettings::default()
         };
         let mut random = Random::new(1);

@@ -82,13 +82,13 @@ impl TokenDistribution {
 
     /// Returns the reported tokens, most likely first.
     #[must_use]
-    pub fn told(&self) -> &[TokenProbability] {
+    pub fn reported_tokens(&self) -> &[TokenProbability] {
         &self.reported
     }
 
     /// Returns the total probability of the unreported tokens.
     #[must_use]
-    pub fn rest(&self) -> f64 {
+    pub fn unreported_probability(&self) -> f64 {
         self.unreported
     }
 

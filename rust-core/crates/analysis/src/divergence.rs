@@ -13,13 +13,13 @@ use std::collections::BTreeMap;
 #[must_use]
 pub fn jensen_shannon(one: &TokenDistribution, other: &TokenDistribution) -> f64 {
     let mut outcomes: BTreeMap<TokenId, (f64, f64)> = BTreeMap::new();
-    for outcome in one.told() {
+    for outcome in one.reported_tokens() {
         outcomes.entry(outcome.token).or_default().0 = outcome.probability;
     }
-    for outcome in other.told() {
+    for outcome in other.reported_tokens() {
         outcomes.entry(outcome.token).or_default().1 = outcome.probability;
     }
-    let rest = (one.rest(), other.rest());
+    let rest = (one.unreported_probability(), other.unreported_probability());
     let pairs = outcomes.into_values().chain(std::iter::once(rest));
     pairs
         .map(|(p, q)| contribution(p, q))

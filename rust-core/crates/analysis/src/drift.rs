@@ -4,7 +4,7 @@ use crate::distribution::TokenId;
 use crate::divergence::contribution;
 use crate::feature::{Feature, FeatureTest};
 use crate::random::Random;
-use crate::two_samples::{fisher_exact, kolmogorov_smirnov};
+use crate::two_sample_tests::{fisher_exact, kolmogorov_smirnov};
 use crate::window::ResponseWindow;
 use crate::{AnalysisSettings, TokenDistribution};
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ pub(crate) fn compare(
         (values, distance, p)
     };
     let fisher = |one: usize, other: usize| {
-        let (n, m) = (reference.answers, window.answers);
+        let (n, m) = (reference.response_count, window.response_count);
         let distance = (one as f64 / n.max(1) as f64 - other as f64 / m.max(1) as f64).abs();
         (n.min(m), distance, fisher_exact((one, n), (other, m)))
     };
@@ -111,7 +111,7 @@ fn compare_first_tokens(
 /// Returns the columns of the tokens that are most likely in the pooled distributions.
 fn token_columns(pooled: &[&TokenDistribution]) -> HashMap<TokenId, usize> {
     let mut sums: HashMap<TokenId, f64> = HashMap::new();
-    for outcome in pooled.iter().flat_map(|told| told.told()) {
+    for outcome in pooled.iter().flat_map(|told| told.reported_tokens()) {
         *sums.entry(outcome.token).or_default() += outcome.probability;
     }
     let mut likely: Vec<(TokenId, f64)> = sums.into_iter().collect();
@@ -125,9 +125,9 @@ fn token_columns(pooled: &[&TokenDistribution]) -> HashMap<TokenId, usize> {
 }
 
 fn row(told: &TokenDistribution, places: &HashMap<TokenId, usize>) -> Vec<(usize, f64)> {
-    let mut rest = told.rest();
-    let mut row = Vec::with_capacity(told.told().len() + 1);
-    for outcome in told.told() {
+    let mut rest = told.unreported_probability();
+    let mut row = Vec::with_capacity(told.reported_tokens().len() + 1);
+    for outcome in told.reported_tokens() {
         match places.get(&outcome.token) {
             Some(place) => row.push((*place, outcome.probability)),
             None => rest += outcome.probability,

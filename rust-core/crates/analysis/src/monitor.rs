@@ -2,7 +2,7 @@
 
 use crate::drift::compare;
 use crate::window::ResponseWindow;
-use crate::{AnalysisSettings, Measures, WindowReport};
+use crate::{AnalysisSettings, ResponseMeasurements, WindowReport};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -92,7 +92,12 @@ impl DriftMonitor {
     }
 
     /// Records the measures of one response.
-    pub fn observe(&mut self, tenant: &Arc<str>, model: &Arc<str>, measures: &Measures) -> MonitorOutcome {
+    pub fn observe(
+        &mut self,
+        tenant: &Arc<str>,
+        model: &Arc<str>,
+        measures: &ResponseMeasurements,
+    ) -> MonitorOutcome {
         self.response_count += 1;
         let pair = (Arc::clone(tenant), Arc::clone(model));
         let is_full = self.pairs.len() >= self.settings.max_pairs.max(1);
@@ -118,7 +123,7 @@ impl DriftMonitor {
         followed.flagged += usize::from(!flags.is_empty());
         let is_worth_a_record = !flags.is_empty() && followed.flagged <= MAX_RECORDED;
         followed.current.add(measures);
-        let window = (followed.current.answers >= self.settings.window_size.max(1))
+        let window = (followed.current.response_count >= self.settings.window_size.max(1))
             .then(|| followed.complete_window(&self.settings));
         MonitorOutcome {
             flags,
@@ -148,7 +153,7 @@ impl PairState {
     }
 }
 
-fn flags(measures: &Measures, settings: &AnalysisSettings) -> Vec<ResponseFlag> {
+fn flags(measures: &ResponseMeasurements, settings: &AnalysisSettings) -> Vec<ResponseFlag> {
     let Some(repetition) = measures.repetition else {
         return Vec::new();
     };

@@ -2,7 +2,7 @@
 
 /// How a refusal was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum RefusalSignal {
     /// The provider ended the response because of its content, for example with `content_filter`.
     Filtered,
     /// The response contains the field for refusals.
@@ -44,7 +44,7 @@ const REFUSAL_PREFIXES: [&str; 26] = [
 const MAX_PREFIX_CHARS: usize = 64;
 
 /// Whether a text begins like a refusal.
-pub(crate) fn starts_like_refusal(text: &str) -> bool {
+pub(crate) fn has_refusal_prefix(text: &str) -> bool {
     let beginning: String = text
         .trim_start_matches(|letter: char| !letter.is_alphanumeric())
         .chars()
@@ -69,7 +69,7 @@ mod tests {
             "**I'm sorry, but I cannot** do this",
             "Lo siento, pero no puedo ayudarte",
         ] {
-            assert!(starts_like_refusal(text), "{text}");
+            assert!(has_refusal_prefix(text), "{text}");
         }
     }
 
@@ -82,7 +82,7 @@ mod tests {
             "I can help",
             "Sorry about the wait: here it is",
         ] {
-            assert!(!starts_like_refusal(text), "{text}");
+            assert!(!has_refusal_prefix(text), "{text}");
         }
     }
 }

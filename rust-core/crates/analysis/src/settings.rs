@@ -4,7 +4,7 @@ pub struct AnalysisSettings {
     /// Number of responses in a window.
     pub window_size: usize,
     /// Maximum rate of false drift findings per compared window, 0 to 1; see [`AnalysisSettings::significance_level`].
-    pub max_false_alarms: f64,
+    pub max_false_alarm_rate: f64,
     /// Maximum number of monitored pairs of tenant and model: beyond it, the least recently seen pair is evicted.
     pub max_pairs: usize,
     /// Number of alternatives of a token used for comparing entropies, most likely first; at most
@@ -27,7 +27,7 @@ impl AnalysisSettings {
     /// depend on each other.
     #[must_use]
     pub fn significance_level(&self) -> f64 {
-        self.max_false_alarms / 2.0
+        self.max_false_alarm_rate / 2.0
     }
 }
 
@@ -35,7 +35,7 @@ impl Default for AnalysisSettings {
     fn default() -> Self {
         AnalysisSettings {
             window_size: 200,
-            max_false_alarms: 0.001,
+            max_false_alarm_rate: 0.001,
             max_pairs: 128,
             entropy_depth: 5,
             vocabulary_size: None,

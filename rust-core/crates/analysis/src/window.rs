@@ -1,9 +1,9 @@
-use crate::{FeatureTest, Measures, TokenDistribution};
+use crate::{FeatureTest, ResponseMeasurements, TokenDistribution};
 
 /// The data of a window of responses that is kept for comparison.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResponseWindow {
-    pub(crate) answers: usize,
+    pub(crate) response_count: usize,
     /// Comparable entropies, in bits per token.
     pub(crate) entropies: Vec<f32>,
     /// Lengths, in tokens.
@@ -18,9 +18,9 @@ pub(crate) struct ResponseWindow {
 }
 
 impl ResponseWindow {
-    pub(crate) fn add(&mut self, measures: &Measures) {
-        self.answers += 1;
-        if let Some(entropy) = measures.entropy.and_then(|entropy| entropy.comparable) {
+    pub(crate) fn add(&mut self, measures: &ResponseMeasurements) {
+        self.response_count += 1;
+        if let Some(entropy) = measures.entropy.and_then(|entropy| entropy.comparable_min) {
             self.entropies.push(entropy as f32);
         }
         if let Some(tokens) = measures.tokens {
@@ -43,7 +43,7 @@ pub struct WindowReport {
     /// Its number among the windows of its pair, from 1.
     pub number: u64,
     /// Number of responses.
-    pub answers: usize,
+    pub response_count: usize,
     /// Number of responses with comparable entropies.
     pub entropy_count: usize,
     /// Mean comparable entropy, in bits per token.
@@ -62,10 +62,10 @@ pub struct WindowReport {
 
 impl WindowReport {
     pub(crate) fn from_window(window: &ResponseWindow, number: u64, tests: Vec<FeatureTest>) -> Self {
-        let share = |count: usize| count as f64 / window.answers.max(1) as f64;
+        let share = |count: usize| count as f64 / window.response_count.max(1) as f64;
         WindowReport {
             number,
-            answers: window.answers,
+            response_count: window.response_count,
             entropy_count: window.entropies.len(),
             mean_entropy: mean(&window.entropies),
             mean_length: mean(&window.lengths),

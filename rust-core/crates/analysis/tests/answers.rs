@@ -2,12 +2,17 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_analysis::{
-    AnalysisSettings, CapturedResponse, Measures, Refusal, ResponseDialect, UnreadableResponse,
+    AnalysisSettings, CapturedResponse, RefusalSignal, ResponseDialect, ResponseMeasurements,
+    UnreadableResponse,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn measure(dialect: ResponseDialect, events: bool, body: &[u8]) -> Result<Measures, UnreadableResponse> {
+fn measure(
+    dialect: ResponseDialect,
+    events: bool,
+    body: &[u8],
+) -> Result<ResponseMeasurements, UnreadableResponse> {
     let settings = AnalysisSettings {
         entropy_depth: 2,
         vocabulary_size: Some(1000),
@@ -22,11 +27,11 @@ fn measure(dialect: ResponseDialect, events: bool, body: &[u8]) -> Result<Measur
     answer.measure(&settings)
 }
 
-fn whole(dialect: ResponseDialect, body: &Value) -> Measures {
+fn whole(dialect: ResponseDialect, body: &Value) -> ResponseMeasurements {
     measure(dialect, false, body.to_string().as_bytes()).unwrap()
 }
 
-fn stream(dialect: ResponseDialect, events: &[Value]) -> Measures {
+fn stream(dialect: ResponseDialect, events: &[Value]) -> ResponseMeasurements {
     let lines: Vec<String> = events
         .iter()
         .map(|event| format!("event: x\ndata: {event}\n\n"))
@@ -43,13 +48,13 @@ fn half(token: &str) -> Value {
 }
 
 #[track_caller]
-fn has_half_tokens(measures: &Measures, tokens: u64) {
+fn has_half_tokens(measures: &ResponseMeasurements, tokens: u64) {
     let entropy = measures.entropy.unwrap();
     assert_eq!(entropy.tokens, tokens);
     assert!((entropy.min - 1.5).abs() < 1e-9 && (entropy.reported_probability - 0.75).abs() < 1e-9);
-    assert_eq!(entropy.comparable, Some(entropy.min));
+    assert_eq!(entropy.comparable_min, Some(entropy.min));
     assert!(entropy.max.unwrap() > 3.0);
-    assert_eq!(measures.first_token.as_ref().unwrap().told().len(), 2);
+    assert_eq!(measures.first_token.as_ref().unwrap().reported_tokens().len(), 2);
 }
 
 #[test]
@@ -96,7 +101,7 @@ fn completions_tell_their_tokens_by_lists_and_maps() {
     // Without alternatives, only the token itself is reported, so the entropy is not comparable.
     let body = json!({"choices": [{"text": "Hi", "logprobs": {"tokens": ["Hi", "!"], "token_logprobs": [null, -0.5], "top_logprobs": null}}]});
     let entropy = whole(ResponseDialect::Completions, &body).entropy.unwrap();
-    assert!(entropy.tokens == 1 && entropy.comparable.is_none());
+    assert!(entropy.tokens == 1 && entropy.comparable_min.is_none());
 }
 
 #[test]
@@ -124,7 +129,7 @@ fn messages_tell_no_probabilities_and_all_else() {
     let body =
         json!({"content": [{"type": "text", "text": "I cannot help with that."}], "stop_reason": "end_turn"});
     let measures = whole(ResponseDialect::Messages, &body);
-    assert!(measures.entropy.is_none() && measures.refusal == Some(Refusal::Prefix));
+    assert!(measures.entropy.is_none() && measures.refusal == Some(RefusalSignal::Prefix));
     let measures = stream(
         ResponseDialect::Messages,
         &[
@@ -135,7 +140,7 @@ fn messages_tell_no_probabilities_and_all_else() {
     );
     assert_eq!(
         (measures.refusal, measures.text_bytes),
-        (Some(Refusal::Filtered), 4)
+        (Some(RefusalSignal::Filtered), 4)
     );
 }
 
@@ -157,7 +162,7 @@ fn gemini_tells_its_tokens_whole_and_in_both_kinds_of_streams() {
         ResponseDialect::Gemini,
         &json!({"promptFeedback": {"blockReason": "SAFETY"}}),
     );
-    assert_eq!(blocked.refusal, Some(Refusal::Filtered));
+    assert_eq!(blocked.refusal, Some(RefusalSignal::Filtered));
 }
 
 #[test]
@@ -166,7 +171,7 @@ fn a_refusal_that_is_declared_is_no_guess() {
         json!({"choices": [{"message": {"content": null, "refusal": "No."}, "finish_reason": "stop"}]});
     assert_eq!(
         whole(ResponseDialect::Chat, &body).refusal,
-        Some(Refusal::Declared)
+        Some(RefusalSignal::Declared)
     );
 }
 

@@ -31,7 +31,7 @@ fn of_a_whole_distribution_both_bounds_are_its_entropy() {
 #[test]
 fn what_was_not_told_is_one_outcome_below_and_spread_evenly_above() {
     let half = of_probabilities(&[(1, 0.5)]);
-    close(half.rest(), 0.5);
+    close(half.unreported_probability(), 0.5);
     close(half.min_entropy(), 1.0);
     // Half of the probability over 1024 other tokens: 0.5 + 0.5 * (1 + 10).
     close(half.max_entropy(1025).unwrap(), 6.0);
@@ -43,7 +43,7 @@ fn what_was_not_told_is_one_outcome_below_and_spread_evenly_above() {
 fn what_is_no_probability_is_passed_over() {
     for none in [f64::NAN, f64::INFINITY, 3.0] {
         let distribution = told(&[(1, 0.5f64.ln()), (2, none)]).unwrap();
-        assert_eq!(distribution.told().len(), 1, "{none}");
+        assert_eq!(distribution.reported_tokens().len(), 1, "{none}");
         assert_eq!(told(&[(1, none)]), None, "{none}");
     }
     assert_eq!(told(&[]), None);
@@ -53,7 +53,7 @@ fn what_is_no_probability_is_passed_over() {
 fn sentinels_for_impossible_tokens_are_told_and_impossible() {
     for impossible in [f64::NEG_INFINITY, -9999.0] {
         let distribution = told(&[(1, 0.0), (2, impossible)]).unwrap();
-        assert_eq!(distribution.told().len(), 2);
+        assert_eq!(distribution.reported_tokens().len(), 2);
         close(distribution.min_entropy(), 0.0);
         assert_eq!(told(&[(2, impossible)]), None);
     }
@@ -62,15 +62,19 @@ fn sentinels_for_impossible_tokens_are_told_and_impossible() {
 #[test]
 fn a_token_that_is_told_twice_counts_once() {
     let distribution = told(&[(1, 0.5f64.ln()), (2, 0.25f64.ln()), (1, 0.4f64.ln())]).unwrap();
-    assert_eq!(distribution.told().len(), 2);
-    close(distribution.rest(), 0.25);
+    assert_eq!(distribution.reported_tokens().len(), 2);
+    close(distribution.unreported_probability(), 0.25);
 }
 
 #[test]
 fn sums_above_one_by_rounding_are_one_and_sums_far_above_are_no_distribution() {
     let rounded = of_probabilities(&[(1, 0.7), (2, 0.305)]);
-    let sum: f64 = rounded.told().iter().map(|outcome| outcome.probability).sum();
-    close(sum + rounded.rest(), 1.0);
+    let sum: f64 = rounded
+        .reported_tokens()
+        .iter()
+        .map(|outcome| outcome.probability)
+        .sum();
+    close(sum + rounded.unreported_probability(), 1.0);
     assert_eq!(told(&[(1, 0.7f64.ln()), (2, 0.5f64.ln())]), None);
 }
 
@@ -82,8 +86,8 @@ fn fewer_alternatives_than_are_compared_are_not_comparable_unless_they_are_all()
     let cut = of_probabilities(&[(1, 0.5), (2, 0.25), (3, 0.125)])
         .truncated_to(2)
         .unwrap();
-    assert_eq!(cut.told().len(), 2);
-    close(cut.rest(), 0.25);
+    assert_eq!(cut.reported_tokens().len(), 2);
+    close(cut.unreported_probability(), 0.25);
 }
 
 #[test]
@@ -149,8 +153,8 @@ proptest! {
     fn whatever_is_told_the_numbers_are_finite(told in prop::collection::vec((0u64..5, any::<f64>()), 0..12)) {
         let outcomes = told.iter().map(|(token, logarithm)| (TokenId(*token), *logarithm));
         if let Some(distribution) = TokenDistribution::from_log_probabilities(outcomes) {
-            let sum: f64 = distribution.told().iter().map(|outcome| outcome.probability).sum();
-            prop_assert!((sum + distribution.rest() - 1.0).abs() < 1e-9);
+            let sum: f64 = distribution.reported_tokens().iter().map(|outcome| outcome.probability).sum();
+            prop_assert!((sum + distribution.unreported_probability() - 1.0).abs() < 1e-9);
             prop_assert!(distribution.min_entropy() >= 0.0 && distribution.min_entropy().is_finite());
             if let Some(most) = distribution.max_entropy(1_000_000) {
                 prop_assert!(most + 1e-9 >= distribution.min_entropy() && most.is_finite());

@@ -2,23 +2,23 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_analysis::{
-    AnalysisSettings, DriftMonitor, Measures, MonitorOutcome, Repetition, ResponseFlag,
+    AnalysisSettings, DriftMonitor, MonitorOutcome, Repetition, ResponseFlag, ResponseMeasurements,
 };
 use std::sync::Arc;
 
-fn take(monitor: &mut DriftMonitor, model: &str, measures: &Measures) -> MonitorOutcome {
+fn take(monitor: &mut DriftMonitor, model: &str, measures: &ResponseMeasurements) -> MonitorOutcome {
     let (tenant, model): (Arc<str>, Arc<str>) = ("acme".into(), model.into());
     monitor.observe(&tenant, &model, measures)
 }
 
-fn looping() -> Measures {
-    Measures {
+fn looping() -> ResponseMeasurements {
+    ResponseMeasurements {
         repetition: Some(Repetition {
             repeated_share: 0.9,
             longest_run_share: 0.8,
             is_loop: true,
         }),
-        ..Measures::default()
+        ..ResponseMeasurements::default()
     }
 }
 
@@ -30,7 +30,7 @@ fn the_pair_that_was_least_recently_seen_is_forgotten() {
         ..AnalysisSettings::default()
     };
     let mut monitor = DriftMonitor::new(settings);
-    let answer = Measures::default();
+    let answer = ResponseMeasurements::default();
     for model in ["one", "two", "one"] {
         assert_eq!(take(&mut monitor, model, &answer).evicted, None);
     }
@@ -57,7 +57,10 @@ fn an_answer_that_repeats_itself_is_flagged_and_ten_of_a_window_are_worth_record
         take(&mut monitor, "one", &looping()).flags,
         [ResponseFlag::Repetition, ResponseFlag::Loop]
     );
-    assert_eq!(take(&mut monitor, "one", &Measures::default()).flags, []);
+    assert_eq!(
+        take(&mut monitor, "one", &ResponseMeasurements::default()).flags,
+        []
+    );
 }
 
 #[test]
@@ -67,5 +70,5 @@ fn with_few_values_nothing_is_compared() {
         ..AnalysisSettings::default()
     });
     let mut windows = (0..58).filter_map(|_| take(&mut monitor, "one", &looping()).window);
-    assert!(windows.all(|window| window.tests.is_empty() && window.answers == 29));
+    assert!(windows.all(|window| window.tests.is_empty() && window.response_count == 29));
 }

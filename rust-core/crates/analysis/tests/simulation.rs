@@ -3,11 +3,14 @@
 
 mod support;
 
-use proofgate_analysis::{AnalysisSettings, DriftMonitor, Feature, Measures, WindowReport};
+use proofgate_analysis::{AnalysisSettings, DriftMonitor, Feature, ResponseMeasurements, WindowReport};
 use std::sync::Arc;
 use support::{Model, Random};
 
-fn windows(settings: &AnalysisSettings, answers: impl Iterator<Item = Measures>) -> Vec<WindowReport> {
+fn windows(
+    settings: &AnalysisSettings,
+    answers: impl Iterator<Item = ResponseMeasurements>,
+) -> Vec<WindowReport> {
     let mut monitor = DriftMonitor::new(settings.clone());
     let (tenant, model): (Arc<str>, Arc<str>) = ("acme".into(), "large".into());
     let mut seen = answers.map(|measures| monitor.observe(&tenant, &model, &measures));
@@ -20,7 +23,7 @@ fn false_findings_are_as_rare_as_stated_however_often_is_looked() {
     for (stated, most) in [(0.1, 0.1), (0.01, 0.01)] {
         let settings = AnalysisSettings {
             window_size: 60,
-            max_false_alarms: stated,
+            max_false_alarm_rate: stated,
             ..AnalysisSettings::default()
         };
         let mut random = Random::new(42);
@@ -46,7 +49,7 @@ fn false_findings_are_as_rare_as_stated_however_often_is_looked() {
 fn the_tests_are_not_so_careful_that_they_find_nothing() {
     let settings = AnalysisSettings {
         window_size: 60,
-        max_false_alarms: 0.5,
+        max_false_alarm_rate: 0.5,
         ..AnalysisSettings::default()
     };
     let mut random = Random::new(7);

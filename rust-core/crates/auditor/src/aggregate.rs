@@ -8,7 +8,7 @@
 //! size ever gets two roots.
 
 use crate::files::{CHECKPOINT_FILE, LENGTH_PREFIX_LEN, read, write};
-use crate::published::{PublishedLog, tile_hashes};
+use crate::published_log::{PublishedLog, tile_hashes};
 use crate::tile::{LEVELS, Tile, WIDTH, subtree_root};
 use crate::{AuditorError, StateStorage};
 use proofgate_ledger::{Checkpoint, Hash, Mmr, SigningKey, TrustPolicy, leaf_hash};
@@ -94,7 +94,7 @@ impl Edge {
     /// Returns the bundle and the tiles that are not full, with their bytes.
     fn partial_tiles(&self) -> Vec<(Tile, Vec<u8>)> {
         let levels = std::iter::once(None).chain((0..LEVELS).map(Some));
-        let edges = levels.filter_map(|level| Tile::edge(level, self.size));
+        let edges = levels.filter_map(|level| Tile::partial(level, self.size));
         edges
             .map(|tile| match tile.level {
                 None => (tile, self.bundle.clone()),
@@ -122,7 +122,7 @@ impl AggregateWriter {
         let note = sign_checkpoint(&key, &edge)?;
         write(&*state, SIGNED_FILE, note.as_bytes())?;
         let published = Arc::new(PublishedLog::new(Arc::clone(&state), policy));
-        published.set_signed(0, note)?;
+        published.set_signed_checkpoint(0, note)?;
         Ok(Self {
             state,
             key,
@@ -155,7 +155,7 @@ impl AggregateWriter {
 
     /// Returns the published part of the log; its readers never wait for the writer.
     #[must_use]
-    pub fn published(&self) -> Arc<PublishedLog> {
+    pub fn published_log(&self) -> Arc<PublishedLog> {
         Arc::clone(&self.published)
     }
 
@@ -204,7 +204,7 @@ impl AggregateWriter {
         }
         let note = sign_checkpoint(&self.key, &edge)?;
         write(&*self.state, SIGNED_FILE, note.as_bytes())?;
-        self.published.set_signed(edge.size, note)?;
+        self.published.set_signed_checkpoint(edge.size, note)?;
         self.edge = edge;
         self.needs_recovery = false;
         for (tile, _) in before.iter().filter(|tile| !partial.contains(tile)) {
@@ -255,7 +255,7 @@ fn recover(
     key: &SigningKey,
     published: &PublishedLog,
 ) -> Result<Edge, AuditorError> {
-    let _writing = published.writing();
+    let _writing = published.lock_publication();
     let checkpoint = read_note(state, CHECKPOINT_FILE, key)?;
     let Some((note, signed)) = read_note(state, SIGNED_FILE, key)? else {
         return Err(match checkpoint {
@@ -293,12 +293,12 @@ fn read_edge(state: &dyn StateStorage, size: u64) -> Result<Edge, AuditorError> 
         ..Edge::default()
     };
     for level in 0..LEVELS {
-        edge.levels.push(match Tile::edge(Some(level), size) {
+        edge.levels.push(match Tile::partial(Some(level), size) {
             Some(tile) => tile_hashes(state, tile)?,
             None => Vec::new(),
         });
     }
-    if let Some(tile) = Tile::edge(None, size) {
+    if let Some(tile) = Tile::partial(None, size) {
         let name = tile.path();
         edge.bundle = read(state, &name)?.ok_or_else(|| AuditorError::corrupt(&name, "it is missing"))?;
         let leaves: Vec<Hash> = split_bundle(&name, &edge.bundle)?

@@ -1,26 +1,26 @@
 //! The auditor. Each poll runs in this order: listing, checkpoints, records, chains, state, aggregate log.
 
+use crate::access_log::{AccessLogHead, AccessLogReporter};
 use crate::aggregate::AggregateWriter;
 use crate::catalogue;
 use crate::chain::{self, SuccessionGraph, Successors};
+use crate::check_context::CheckContext;
 use crate::configurations::ConfigurationChecks;
 use crate::cosigning::CosigningCoordinator;
 use crate::entry::Entry;
 use crate::finding::{Finding, FindingCode, Findings, RaisedFindings, SuspectedFindings};
-use crate::intake::{self, ListedLogs};
-use crate::keys;
+use crate::key_checks::{build_identity, validate_policy};
+use crate::key_lineage;
 use crate::ledger_statements::StatementTracker;
 use crate::log::{Catalogue, Log};
-use crate::look::{RETRY_DELAY, back_off, check_log};
-use crate::parties::{identity, require_known};
-use crate::published::PublishedLog;
-use crate::reach::{self, WorkerState, Workers};
-use crate::reads::{AccessLogHead, AccessLogReporter};
+use crate::log_check::{RETRY_DELAY, back_off, check_log};
+use crate::log_selection::{self, ListedLogs};
+use crate::log_tail::ReadBudget;
+use crate::published_log::PublishedLog;
+use crate::reachability::{self, WorkerState, Workers};
 use crate::removal;
 use crate::scrub::{NextLog, Scrub};
 use crate::settings::Settings;
-use crate::tail::ReadBudget;
-use crate::view::CheckContext;
 use crate::{AuditorError, StateStorage};
 use proofgate_evidence::layout;
 use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, key_successions};
@@ -62,7 +62,7 @@ pub struct PollSummary {
 
 /// The state of a shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ShardHead {
+pub struct ShardStatus {
     /// Name of its directory.
     pub shard: String,
     /// Number of known logs.
@@ -124,8 +124,8 @@ impl Auditor {
         signing: SigningKey,
         settings: Settings,
     ) -> Result<Self, AuditorError> {
-        let identity = identity(&settings, &signing)?;
-        require_known(&settings.policy, &signing)?;
+        let identity = build_identity(&settings, &signing)?;
+        validate_policy(&settings.policy, &signing)?;
         let policy = || Arc::clone(&settings.policy);
         match catalogue::initialize(&*state, &identity) {
             // A first start that was interrupted.
@@ -157,12 +157,12 @@ impl Auditor {
             settings.key = line;
         }
         let keys = (&settings.key, &signing.verifying_key());
-        catalogue::verify_identity(&*state, &identity(&settings, &signing)?, keys)?;
-        require_known(&settings.policy, &signing)?;
+        catalogue::verify_identity(&*state, &build_identity(&settings, &signing)?, keys)?;
+        validate_policy(&settings.policy, &signing)?;
         let aggregate = AggregateWriter::open(Arc::clone(&state), signing, Arc::clone(&settings.policy))?;
         let cosigning = CosigningCoordinator::open(
             Arc::clone(&state),
-            aggregate.published(),
+            aggregate.published_log(),
             Arc::clone(&settings.policy),
         )?;
         let mut statements = StatementTracker::open(&*state)?;
@@ -204,13 +204,13 @@ impl Auditor {
 
     /// Returns the published part of the aggregate log.
     #[must_use]
-    pub fn published(&self) -> Arc<PublishedLog> {
-        self.aggregate.published()
+    pub fn published_log(&self) -> Arc<PublishedLog> {
+        self.aggregate.published_log()
     }
 
     /// Returns the coordinator that asks witnesses, independently of polls.
     #[must_use]
-    pub fn cosigning(&self) -> Arc<CosigningCoordinator> {
+    pub fn cosigning_coordinator(&self) -> Arc<CosigningCoordinator> {
         Arc::clone(&self.cosigning)
     }
 
@@ -228,13 +228,13 @@ impl Auditor {
 
     /// Returns the newest reported head of an access log.
     #[must_use]
-    pub fn reported_access_head(&self) -> Option<&AccessLogHead> {
+    pub fn reported_access_log_head(&self) -> Option<&AccessLogHead> {
         self.reads.reported_head()
     }
 
     /// Sets the head of the access log, which the next poll reports. A head that contradicts the reported one is a
     /// finding.
-    pub fn set_access_head(&mut self, head: AccessLogHead) {
+    pub fn set_access_log_head(&mut self, head: AccessLogHead) {
         self.reads.set_head(head);
     }
 
@@ -257,7 +257,7 @@ impl Auditor {
         let (mut fresh, mut again) = (ReadBudget::with_bytes(budget), ReadBudget::with_bytes(scrub));
         let mut unsettled = false;
         if let Some(there) = self.list_ledger(&mut raised) {
-            keys::follow_successions(
+            key_lineage::follow_successions(
                 &*self.volume,
                 &self.settings.ledger,
                 &mut self.settings.key,
@@ -315,7 +315,7 @@ impl Auditor {
             .filter_map(|log| {
                 log.target
                     .as_ref()
-                    .map(|target| target.signed.size.saturating_sub(log.size()))
+                    .map(|target| target.checkpoint.size.saturating_sub(log.size()))
             })
             .sum();
         poll.removed = self.logs().filter(|log| log.row.removed.is_some()).count() as u64;
@@ -325,7 +325,7 @@ impl Auditor {
 
     /// Returns the state of each shard.
     #[must_use]
-    pub fn heads(&self, now: u64) -> Vec<ShardHead> {
+    pub fn shard_statuses(&self, now: u64) -> Vec<ShardStatus> {
         let shards = self.catalogue.iter();
         let heads = shards.filter_map(|(shard, logs)| {
             let newest = logs.values().rev().find(|log| log.row.head.is_some())?;
@@ -334,7 +334,7 @@ impl Auditor {
                 .values()
                 .filter_map(|log| Some(log.target.as_ref()?.first_seen))
                 .min();
-            Some(ShardHead {
+            Some(ShardStatus {
                 shard: shard.clone(),
                 logs: logs.len() as u64,
                 origin: newest.origin.clone(),
@@ -346,7 +346,7 @@ impl Auditor {
                 worker: self
                     .workers
                     .as_ref()
-                    .map(|workers| reach::worker_state(workers, shard)),
+                    .map(|workers| reachability::worker_state(workers, shard)),
             })
         });
         heads.collect()
@@ -354,7 +354,7 @@ impl Auditor {
 
     /// Returns the logs whose heads were accepted at or after a time (unix microseconds, by the polls' clock): their
     /// directories and the signed notes.
-    pub fn accepted_since(&self, since: u64) -> impl Iterator<Item = (&Path, &str)> {
+    pub fn logs_accepted_since(&self, since: u64) -> impl Iterator<Item = (&Path, &str)> {
         let heads = self.logs().filter_map(|log| Some((log, log.row.head.as_ref()?)));
         heads
             .filter(move |(_, head)| head.at >= since)
@@ -373,18 +373,18 @@ impl Auditor {
             Err(EvidenceError::NotALog(_)) => Vec::new(),
             Err(error) => {
                 // All suspicions stay open.
-                raised.unsettled(&self.cosigning.origin());
+                raised.mark_inconclusive(&self.cosigning.origin());
                 for log in self.catalogue.values().flat_map(BTreeMap::values) {
-                    raised.unsettled(&log.origin);
+                    raised.mark_inconclusive(&log.origin);
                 }
                 raised.raise(FindingCode::Unreadable, &ledger, "", error.to_string());
                 return None;
             }
         };
         if let Some(workers) = &self.workers {
-            self.away = reach::check_workers(workers, &self.catalogue, &ledger, raised);
+            self.away = reachability::check_workers(workers, &self.catalogue, &ledger, raised);
         }
-        Some(intake::update_catalogue(
+        Some(log_selection::update_catalogue(
             shards,
             &mut self.catalogue,
             &ledger,
@@ -446,7 +446,7 @@ impl Auditor {
             .iter()
             .chain(&ended[..start])
             .take(if self.workers.is_some() {
-                reach::MAX_QUICK_CHECKS
+                reachability::MAX_QUICK_CHECKS
             } else {
                 MAX_QUICK_CHECKS
             })
@@ -465,7 +465,7 @@ impl Auditor {
             };
             if old && waits {
                 // When many were never read, the older ones wait for their turn.
-                raised.unsettled(&log.origin);
+                raised.mark_inconclusive(&log.origin);
                 continue;
             }
             let successors = match log.row.ended {
@@ -565,7 +565,7 @@ impl Auditor {
         }
         self.aggregate.recover()?;
         let beat = now.saturating_sub(self.last_beat) >= self.settings.heartbeat;
-        let due = |log: &Log| Entry::for_log_if_due(log, beat);
+        let due = |log: &Log| Entry::due_for_log(log, beat);
         let entries: Vec<Entry> = self.logs().filter_map(due).collect();
         let mut statements: Vec<Entry> = self.logs().flat_map(|log| log.pending_entries(now)).collect();
         statements.extend(self.statements.pending_entries(self.settings.key.name(), now));
@@ -583,7 +583,7 @@ impl Auditor {
         let encoded: Vec<Vec<u8>> = told.map(Entry::encode).collect::<Result<_, _>>()?;
         self.aggregate.append(&encoded)?;
         let logs = self.catalogue.values_mut().flat_map(BTreeMap::values_mut);
-        let due = logs.filter(|log| Entry::for_log_if_due(log, beat).is_some());
+        let due = logs.filter(|log| Entry::due_for_log(log, beat).is_some());
         for ((log, entry), index) in due.zip(&entries).zip(first..) {
             log.row.told = Some(entry.to_aggregated_log(index));
             log.dirty = true;
@@ -594,9 +594,9 @@ impl Auditor {
             log.mark_reported(index);
             index += count;
         }
-        self.statements.told();
+        self.statements.mark_reported();
         if reads.is_some() {
-            self.reads.told();
+            self.reads.mark_reported();
         }
         if beat {
             self.last_beat = now;

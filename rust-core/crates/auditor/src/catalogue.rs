@@ -89,7 +89,7 @@ pub(crate) fn load(
             }
             from = from.max(row.told.map_or(0, |told| told.index + 1));
             let mut log = Log::new(row, volume.join(&shard).join(&name), ledger);
-            log.erasures = ErasureFileState::with_checked_at(statements.visited(&shard));
+            log.erasures = ErasureFileState::with_checked_at(statements.last_check_time(&shard));
             catalogue
                 .entry(shard.clone())
                 .or_default()

@@ -3,7 +3,7 @@
 use crate::facts::LogReference;
 use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::{Log, Logs};
-use crate::reach::is_unreachable;
+use crate::reachability::is_unreachable;
 use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, prove_consistency};
 use proofgate_ledger::Checkpoint;
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,7 +143,7 @@ fn check_links(logs: &Logs, there: &BTreeSet<Ulid>, raised: &mut RaisedFindings)
         .values()
         .filter_map(|log| Some(log.row.facts.predecessor?.incarnation))
         .collect();
-    let unread = logs.values().any(Log::is_unread);
+    let unread = logs.values().any(Log::is_first_head_pending);
     for log in logs.values().filter(|log| log.row.head.is_some()) {
         let facts = &log.row.facts;
         let mut raise = |code, message| raised.raise(code, &log.origin, &log.row.shard, message);

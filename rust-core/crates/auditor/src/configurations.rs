@@ -3,7 +3,7 @@
 
 use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::Log;
-use crate::reach::is_unreachable;
+use crate::reachability::is_unreachable;
 use proofgate_evidence::ReadStorage;
 use proofgate_evidence::configurations::{self, ArchiveState};
 use proofgate_ledger::Hash;

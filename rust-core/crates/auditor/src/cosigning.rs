@@ -10,7 +10,7 @@
 
 use crate::files::{read, write};
 use crate::finding::{FindingCode, RaisedFindings};
-use crate::published::PublishedLog;
+use crate::published_log::PublishedLog;
 use crate::{AuditorError, StateStorage};
 use proofgate_ledger::{AddCheckpoint, Cosignature, SignedCheckpoint, TrustPolicy};
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ pub enum WitnessResponse<'a> {
         body: &'a [u8],
     },
     /// No response: `unreachable`, `timeout`, `tls`, `redirect`, `too_large`, or `bad_answer`.
-    None(&'a str),
+    Failed(&'a str),
 }
 
 /// The status of a witness.
@@ -248,7 +248,7 @@ impl CosigningCoordinator {
         now: u64,
         seconds: u64,
     ) -> Result<&'static str, AuditorError> {
-        let signed = self.published.signed().0;
+        let signed = self.published.signed_checkpoint().0;
         let (policy, mut held) = (Arc::clone(&self.policy), self.held());
         let held = &mut *held;
         let (Some(row), Some(witness)) = (
@@ -260,7 +260,7 @@ impl CosigningCoordinator {
         row.asking = None;
         let before = row.kept.clone();
         let result = match answer {
-            WitnessResponse::None(why) => failure_label(why),
+            WitnessResponse::Failed(why) => failure_label(why),
             WitnessResponse::Http {
                 status: 200, body, ..
             } => {
@@ -340,13 +340,13 @@ impl CosigningCoordinator {
 
     /// Returns the origin of the aggregate log.
     pub(crate) fn origin(&self) -> String {
-        let (_, note) = self.published.signed();
+        let (_, note) = self.published.signed_checkpoint();
         note.lines().next().unwrap_or_default().to_owned()
     }
 
     /// Raises the witnesses' claims against this log.
     pub(crate) fn raise_claims(&self, raised: &mut RaisedFindings) {
-        let (origin, (signed, _)) = (self.origin(), self.published.signed());
+        let (origin, (signed, _)) = (self.origin(), self.published.signed_checkpoint());
         let held = self.held();
         for (witness, row) in self.policy.witnesses().iter().zip(&held.rows) {
             let name = &witness.name;
@@ -374,7 +374,7 @@ impl CosigningCoordinator {
 
     /// Selects the checkpoint that all witnesses are asked to cosign.
     fn select_target(&self, held: &mut CosigningState, now: u64) -> Result<(), AuditorError> {
-        let (size, note) = self.published.signed();
+        let (size, note) = self.published.signed_checkpoint();
         if let Some(target) = &held.target {
             let waits = |(row, url): (&WitnessRow, &Option<String>)| {
                 let waits = match row.asking {

@@ -55,7 +55,7 @@ pub struct Entry {
 impl Entry {
     /// Returns the entry that is due for a log with a head; `None` when its newest entry already states that. For a
     /// running log, heads after the first wait for the `beat`.
-    pub(crate) fn for_log_if_due(log: &Log, beat: bool) -> Option<Self> {
+    pub(crate) fn due_for_log(log: &Log, beat: bool) -> Option<Self> {
         let head = log.row.head.as_ref()?;
         let kind = match log.row.told {
             told if log.row.removed.is_some() && !told.is_some_and(|told| told.removed) => EntryKind::Removed,

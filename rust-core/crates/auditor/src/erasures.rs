@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct ReportedErasures {
     pub(crate) count: u64,
     /// Hash chain of their digests.
-    #[serde(with = "crate::text::hash")]
+    #[serde(with = "crate::hash_encoding::hash")]
     pub(crate) chain: Hash,
     /// Index of the newest entry about them.
     index: u64,

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct LogReference {
     pub(crate) incarnation: Ulid,
     pub(crate) size: u64,
-    #[serde(with = "crate::text::hash")]
+    #[serde(with = "crate::hash_encoding::hash")]
     pub(crate) root: Hash,
     /// Whether it was still being written: size and root are then those of its newest checkpoint.
     pub(crate) running: bool,
@@ -39,7 +39,11 @@ pub(crate) struct LogFacts {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) step: Option<ClockStep>,
     /// The digests by which `open` and `config` records name configurations.
-    #[serde(default, with = "crate::text::hashes", skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        with = "crate::hash_encoding::hashes",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub(crate) configurations: Vec<Hash>,
 }
 

@@ -272,7 +272,7 @@ impl RaisedFindings {
         self.confirmed.insert((code, origin.to_owned()));
     }
 
-    pub(crate) fn unsettled(&mut self, origin: &str) {
+    pub(crate) fn mark_inconclusive(&mut self, origin: &str) {
         if !self.inconclusive.contains(origin) {
             self.inconclusive.insert(origin.to_owned());
         }

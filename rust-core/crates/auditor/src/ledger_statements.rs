@@ -1,13 +1,13 @@
 //! Statements beside the shards: of holds, and of destroyed shred keys. Each is reported once.
 
 use crate::AuditorError;
+use crate::check_context::CheckContext;
 use crate::entry::Entry;
 use crate::files::{read, write};
 use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::Catalogue;
-use crate::reach::is_unreachable;
+use crate::reachability::is_unreachable;
 use crate::statement::{Statement, StatementKind, check_time};
-use crate::view::CheckContext;
 use proofgate_evidence::EvidenceError;
 use proofgate_evidence::hold_statements::{self, HOLD_STATEMENTS_DIR};
 use proofgate_evidence::key_destructions::{self, KEY_DESTRUCTIONS_DIR};
@@ -63,7 +63,7 @@ impl StatementTracker {
     }
 
     /// Returns when the erasures of a shard were checked last.
-    pub(crate) fn visited(&self, shard: &str) -> u64 {
+    pub(crate) fn last_check_time(&self, shard: &str) -> u64 {
         self.check_times.shards.get(shard).copied().unwrap_or(0)
     }
 
@@ -77,7 +77,7 @@ impl StatementTracker {
         let Some(keeping) = view.retention_key else { return };
         match self.try_check(view, ledger, keeping, raised) {
             Ok(()) => {}
-            Err(error) if is_unreachable(&error) => raised.unsettled(view.key.name()),
+            Err(error) if is_unreachable(&error) => raised.mark_inconclusive(view.key.name()),
             Err(error) => raised.raise(FindingCode::Unreadable, view.key.name(), "", error.to_string()),
         }
     }
@@ -151,7 +151,7 @@ impl StatementTracker {
     }
 
     /// Marks the waiting statements as reported: their entries were appended.
-    pub(crate) fn told(&mut self) {
+    pub(crate) fn mark_reported(&mut self) {
         for (file, _) in self.pending.drain(..) {
             self.unsaved |= self.reported.insert(file);
         }

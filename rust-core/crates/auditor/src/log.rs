@@ -2,7 +2,7 @@
 
 use crate::erasures::{ErasureFileState, ReportedErasures};
 use crate::facts::LogFacts;
-use crate::tail::{LogPosition, LogTail};
+use crate::log_tail::{LogPosition, LogTail};
 use proofgate_evidence::Ulid;
 use proofgate_ledger::{Checkpoint, Hash};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub struct AcceptedHead {
     /// Number of records.
     pub size: u64,
     /// Their root.
-    #[serde(with = "crate::text::hash")]
+    #[serde(with = "crate::hash_encoding::hash")]
     pub root: Hash,
     /// The signed note, with only the signature line of the ledger's key.
     pub note: String,
@@ -69,13 +69,13 @@ pub(crate) struct LogRow {
 
 /// A signed head that the records have yet to reach.
 #[derive(Clone, Debug)]
-pub(crate) struct Target {
-    pub(crate) signed: Checkpoint,
+pub(crate) struct TargetCheckpoint {
+    pub(crate) checkpoint: Checkpoint,
     pub(crate) note: String,
     /// When it was first seen, in unix microseconds.
     pub(crate) first_seen: u64,
     /// Whether it is the log's own, not a successor's.
-    pub(crate) own: bool,
+    pub(crate) is_own: bool,
 }
 
 /// A log.
@@ -85,7 +85,7 @@ pub(crate) struct Log {
     pub(crate) origin: String,
     /// Whether the row differs from the stored one.
     pub(crate) dirty: bool,
-    pub(crate) target: Option<Target>,
+    pub(crate) target: Option<TargetCheckpoint>,
     /// The reader on its way to the target.
     pub(crate) tail: Option<LogTail>,
     /// When it is read again after failing twice, in unix microseconds.
@@ -140,7 +140,7 @@ impl Log {
     }
 
     /// Sets a new target, and clears the pause of the previous one.
-    pub(crate) fn set_target(&mut self, target: Target) {
+    pub(crate) fn set_target(&mut self, target: TargetCheckpoint) {
         self.retry_at = 0;
         self.target = Some(target);
     }
@@ -159,7 +159,7 @@ impl Log {
     }
 
     /// Returns whether it has no head yet but may get one.
-    pub(crate) fn is_unread(&self) -> bool {
+    pub(crate) fn is_first_head_pending(&self) -> bool {
         self.row.head.is_none() && (self.target.is_some() || !self.checked)
     }
 
@@ -170,8 +170,8 @@ impl Log {
 
     /// Returns the largest size known to be signed by the log itself.
     pub(crate) fn max_signed_size(&self) -> u64 {
-        let target = self.target.as_ref().filter(|target| target.own);
-        target.map_or(self.row.own, |target| target.signed.size.max(self.row.own))
+        let target = self.target.as_ref().filter(|target| target.is_own);
+        target.map_or(self.row.own, |target| target.checkpoint.size.max(self.row.own))
     }
 
     /// Accepts the target as the head.
@@ -181,12 +181,12 @@ impl Log {
         };
         self.row.point = tail.position().unwrap_or_default();
         self.row.facts = tail.facts;
-        if target.own {
-            self.row.own = target.signed.size;
+        if target.is_own {
+            self.row.own = target.checkpoint.size;
         }
         self.row.head = Some(AcceptedHead {
-            size: target.signed.size,
-            root: target.signed.root,
+            size: target.checkpoint.size,
+            root: target.checkpoint.root,
             note: target.note,
             at: now,
         });

@@ -1,11 +1,11 @@
 //! Erasures of a log: concatenated notes in its directory, signed by the retention job. Each is reported once.
 
+use crate::check_context::CheckContext;
 use crate::entry::Entry;
 use crate::erasures::ReportedErasures;
 use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::Log;
 use crate::statement::{Statement, StatementKind, check_time};
-use crate::view::CheckContext;
 use proofgate_evidence::erasures::{self, ERASURES_FILE};
 use proofgate_evidence::note_files::digest;
 use proofgate_evidence::{EvidenceError, ReadStorage, read_record};

@@ -1,11 +1,11 @@
 //! Removed logs: a tombstone by the retention job names the accepted head. Such a log is reported as removed, and no
 //! longer read.
 
+use crate::check_context::{CheckContext, MAX_NOTE_BYTES, strip_unknown_signatures};
 use crate::facts::{LogFacts, LogReference};
 use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::{AcceptedHead, Log};
 use crate::statement::check_time;
-use crate::view::{CheckContext, MAX_NOTE_BYTES, strip_unknown_signatures};
 use proofgate_evidence::EvidenceError;
 use proofgate_evidence::removal::{self, RemovalState, RemovedLog, read_tombstone};
 use proofgate_evidence::rules::Predecessor;
@@ -121,7 +121,7 @@ fn accept_removed(log: &mut Log, removed: &RemovedLog, note: String, now: u64) {
         running: said.running,
     };
     let rules = &removed.tracker;
-    let opened = rules.opened();
+    let opened = rules.opening();
     log.row.facts = LogFacts {
         origin: opened.map(|opened| opened.origin.clone()),
         predecessor: opened.and_then(|opened| opened.predecessor.as_ref().map(named)),

@@ -2,9 +2,9 @@
 
 use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::Log;
-use crate::look::is_removed_or_replaced;
-use crate::reach::is_unreachable;
-use crate::tail::{LogTail, ReadBudget, ReadProgress};
+use crate::log_check::is_removed_or_replaced;
+use crate::log_tail::{LogTail, ReadBudget, ReadProgress};
+use crate::reachability::is_unreachable;
 use proofgate_evidence::{ReadStorage, Ulid};
 use proofgate_ledger::Hash;
 
@@ -118,11 +118,11 @@ impl Scrub {
             .advance(storage, &log.dir, log.row.incarnation, reading.size, budget);
         let (code, message) = match step {
             Ok(ReadProgress::Paused) => return,
-            Ok(ReadProgress::Reached) if reading.tail.root() == reading.root => {
+            Ok(ReadProgress::SizeReached) if reading.tail.root() == reading.root => {
                 log.add_configurations(&reading.tail.facts);
                 return self.skip(place);
             }
-            Ok(ReadProgress::Reached) => (
+            Ok(ReadProgress::SizeReached) => (
                 FindingCode::RecordsChanged,
                 format!(
                     "the first {} records no longer hash to the signed root",

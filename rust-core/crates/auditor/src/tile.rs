@@ -72,7 +72,7 @@ impl Tile {
 
     /// Returns the last tile of a level, unless it is full or there is none.
     #[must_use]
-    pub fn edge(level: Option<u32>, size: u64) -> Option<Self> {
+    pub fn partial(level: Option<u32>, size: u64) -> Option<Self> {
         let hashes = size >> (HEIGHT * level.unwrap_or(0));
         Self::at(level, hashes / WIDTH, size)
     }

@@ -42,7 +42,11 @@ fn plain(size: u64) -> (Vec<Hash>, Vec<Hash>) {
 }
 
 fn checkpoint(log: &AggregateWriter) -> Checkpoint {
-    Checkpoint::verify(&log.published().checkpoint().unwrap().1, &key().verifying_key()).unwrap()
+    Checkpoint::verify(
+        &log.published_log().checkpoint().unwrap().1,
+        &key().verifying_key(),
+    )
+    .unwrap()
 }
 
 proptest! {
@@ -63,7 +67,7 @@ proptest! {
                 log = AggregateWriter::open(Arc::new(state.clone()), key(), unconditional()).unwrap();
             }
         }
-        let published = log.published();
+        let published = log.published_log();
         prop_assert_eq!(log.read_entries(0).unwrap(), entries(0, size));
         if size > 0 {
             let (index, old) = (pick % size, 1 + pick / 7 % size);
@@ -116,7 +120,7 @@ proptest! {
                 let signed = Checkpoint::verify(&note, &key().verifying_key()).unwrap();
                 prop_assert_eq!(*roots.entry(signed.size).or_insert(signed.root), signed.root, "two roots");
                 if signed.size > 0 {
-                    let (newest, path) = (checkpoint(&log), log.published().consistency_proof(signed.size, log.size()).unwrap());
+                    let (newest, path) = (checkpoint(&log), log.published_log().consistency_proof(signed.size, log.size()).unwrap());
                     verify_consistency(signed.size, &signed.root, newest.size, &newest.root, &path).unwrap();
                 }
             }
@@ -130,7 +134,7 @@ fn what_no_checkpoint_covers_is_not_handed_out() {
     let mut log =
         AggregateWriter::create(Arc::new(MemoryStorage::default()), key(), unconditional()).unwrap();
     log.append(&entries(0, 300)).unwrap();
-    let published = log.published();
+    let published = log.published_log();
     for path in [
         "tile/0/001",
         "tile/0/001.p/45",

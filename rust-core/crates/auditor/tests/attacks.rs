@@ -17,7 +17,8 @@ use proofgate_evidence::segment::{MAX_SEGMENT_BYTES, prepared_name, segment_name
 use proofgate_evidence::{ReadStorage, Ulid};
 use proofgate_ledger::Checkpoint;
 use proofgate_ledger_testkit::{
-    Promised, SHARD, Worker, dir, filled, fresh, key, reframe, start, ulid, vkey,
+    DurabilityModel, SHARD, Worker, edit_last_record, key, log_dir, new_worker, start, ulid, vkey,
+    worker_with_records,
 };
 use proofgate_state::memory::MemoryStorage;
 use proofgate_wal::Storage;
@@ -27,10 +28,10 @@ use std::sync::Arc;
 
 #[test]
 fn any_flipped_byte_of_a_new_record_is_found() {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
-    worker.complete_one("more");
+    worker.run_exchange("more");
     let path = newest_segment(&disk, &worker);
     let text = |bytes: &[u8]| bytes.windows(4).rposition(|word| word == b"more").unwrap();
     disk.corrupt(&path, |bytes| {
@@ -42,24 +43,24 @@ fn any_flipped_byte_of_a_new_record_is_found() {
 
 #[test]
 fn a_record_that_is_rewritten_with_right_checksums_is_found() {
-    let (disk, mut worker) = fresh();
-    worker.complete_one("one");
+    let (disk, mut worker) = new_worker();
+    worker.run_exchange("one");
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
-    worker.complete_one("more");
+    worker.run_exchange("more");
     let path = newest_segment(&disk, &worker);
     disk.corrupt(&path, |bytes| {
-        reframe(bytes, ulid(&worker), b"\"status\":200", b"\"status\":500")
+        edit_last_record(bytes, ulid(&worker), b"\"status\":200", b"\"status\":500")
     });
     audit.expect(FindingCode::RecordsChanged);
 }
 
 #[test]
 fn an_old_record_that_changes_is_found_by_the_scrub_and_only_then() {
-    let (disk, worker) = filled();
+    let (disk, worker) = worker_with_records();
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
-    let path = dir(&worker).join("00000000000000000000.seg");
+    let path = log_dir(&worker).join("00000000000000000000.seg");
     disk.corrupt(&path, |bytes| bytes[600] ^= 1);
     audit.is_quiet();
     for _ in 0..12 {
@@ -71,10 +72,10 @@ fn an_old_record_that_changes_is_found_by_the_scrub_and_only_then() {
 
 #[test]
 fn an_older_state_of_the_volume_is_a_rollback_also_after_a_restart() {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     let mut audit = Audit::of(&disk);
     let older = disk.snapshot();
-    worker.complete_one("more");
+    worker.run_exchange("more");
     audit.is_quiet();
     audit.restart();
     audit.volume.swap(&older);
@@ -86,10 +87,10 @@ fn an_older_state_of_the_volume_is_a_rollback_also_after_a_restart() {
 
 #[test]
 fn an_older_checkpoint_that_is_put_back_is_a_rollback_and_none_is_told() {
-    let (disk, mut worker) = filled();
-    let path = dir(&worker).join("checkpoint");
+    let (disk, mut worker) = worker_with_records();
+    let path = log_dir(&worker).join("checkpoint");
     let old = disk.read(&path).unwrap();
-    worker.complete_one("more");
+    worker.run_exchange("more");
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
     let new = disk.read(&path).unwrap();
@@ -107,10 +108,10 @@ fn an_older_checkpoint_that_is_put_back_is_a_rollback_and_none_is_told() {
 
 #[test]
 fn two_roots_of_one_size_are_an_equivocation() {
-    let (disk, worker) = filled();
+    let (disk, worker) = worker_with_records();
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
-    let path = dir(&worker).join("checkpoint");
+    let path = log_dir(&worker).join("checkpoint");
     let note = String::from_utf8(disk.read(&path).unwrap()).unwrap();
     let other = Checkpoint {
         root: [7; 32],
@@ -122,7 +123,7 @@ fn two_roots_of_one_size_are_an_equivocation() {
 
 #[test]
 fn records_that_are_cut_off_are_told_before_and_after_they_were_read() {
-    let (disk, worker) = filled();
+    let (disk, worker) = worker_with_records();
     let path = newest_segment(&disk, &worker);
     let cut = |bytes: &mut Vec<u8>| bytes.truncate(300);
     let mut audit = Audit::of(&disk);
@@ -145,9 +146,9 @@ fn a_log_or_a_shard_that_is_removed_is_told() {
     let (disk, first, second) = two_lives();
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
-    remove(&disk, &dir(&first));
+    remove(&disk, &log_dir(&first));
     audit.expect(FindingCode::LogMissing);
-    remove(&disk, &dir(&second));
+    remove(&disk, &log_dir(&second));
     disk.remove_dir(Path::new(SHARD));
     audit.expect(FindingCode::ShardMissing);
 }
@@ -155,18 +156,18 @@ fn a_log_or_a_shard_that_is_removed_is_told() {
 #[test]
 fn a_predecessor_that_was_gone_before_the_first_look_is_told() {
     let (disk, first, _second) = two_lives();
-    remove(&disk, &dir(&first));
+    remove(&disk, &log_dir(&first));
     Audit::of(&disk).expect(FindingCode::PredecessorMissing);
 }
 
 #[test]
 fn a_log_that_is_planted_is_told() {
-    let (disk, worker) = filled();
+    let (disk, worker) = worker_with_records();
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
     let later = Ulid::from_parts(u64::MAX >> 20, 1);
     let planted = Path::new(SHARD).join(later.to_string());
-    copy(&disk, &dir(&worker), &planted);
+    copy(&disk, &log_dir(&worker), &planted);
     audit.expect(FindingCode::CheckpointForeign);
     disk.remove(&planted.join("checkpoint")).unwrap();
     audit.expect(FindingCode::PlantedLog);
@@ -175,7 +176,7 @@ fn a_log_that_is_planted_is_told() {
     disk.create_dir(Path::new("/4")).unwrap();
     copy(
         &disk,
-        &dir(&worker),
+        &log_dir(&worker),
         &Path::new("/4").join(ulid(&worker).to_string()),
     );
     swapped.expect(FindingCode::CheckpointForeign);
@@ -183,15 +184,15 @@ fn a_log_that_is_planted_is_told() {
 
 /// A log with two successors, and an auditor that has seen one of them.
 fn forked() -> (SimulatedDisk, Worker, Audit) {
-    let (disk, first) = filled();
+    let (disk, first) = worker_with_records();
     let other = disk.snapshot();
-    let mut second = start(&disk, &mut Promised::default()).unwrap();
-    second.complete_one("here");
+    let mut second = start(&disk, &mut DurabilityModel::default()).unwrap();
+    second.run_exchange("here");
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
-    let mut fork = start(&other, &mut Promised::default()).unwrap();
-    fork.complete_one("there");
-    let to = dir(&fork);
+    let mut fork = start(&other, &mut DurabilityModel::default()).unwrap();
+    fork.run_exchange("there");
+    let to = log_dir(&fork);
     disk.create_dir(&to).unwrap();
     for name in other.list(&to).unwrap() {
         let bytes = other.read(&to.join(&name)).unwrap();
@@ -227,8 +228,8 @@ fn an_empty_directory_does_not_hide_that_a_log_has_no_successor() {
 
 #[test]
 fn what_others_add_to_a_checkpoint_is_not_told() {
-    let (disk, worker) = filled();
-    let path = dir(&worker).join("checkpoint");
+    let (disk, worker) = worker_with_records();
+    let path = log_dir(&worker).join("checkpoint");
     let note = disk.read(&path).unwrap();
     let stranger = format!("\u{2014} stranger {}\n", STANDARD.encode([7; 9_000]));
     disk.corrupt(&path, |bytes| bytes.extend_from_slice(stranger.as_bytes()));
@@ -240,7 +241,10 @@ fn what_others_add_to_a_checkpoint_is_not_told() {
         .map(|entry| entry.checkpoint.into_bytes())
         .collect();
     assert_eq!(told, std::slice::from_ref(&note));
-    assert_eq!(audit.auditor.heads(audit.now)[0].checkpoint.as_bytes(), note);
+    assert_eq!(
+        audit.auditor.shard_statuses(audit.now)[0].checkpoint.as_bytes(),
+        note
+    );
 }
 
 /// An auditor of a disk with planted files that cost an attacker nothing.
@@ -283,7 +287,7 @@ fn a_segment_that_never_ends_costs_a_poll_little_and_is_found() {
         (MAX_SEGMENT_BYTES, garbage, vec![FindingCode::PlantedLog]),
         (MAX_SEGMENT_BYTES, Vec::new(), vec![]),
     ] {
-        let (disk, _worker) = filled();
+        let (disk, _worker) = worker_with_records();
         let mut planted = Planted::on(&disk);
         let log = Path::new(SHARD).join(later.to_string());
         planted.directory(&log);
@@ -305,15 +309,18 @@ fn an_old_segment_that_somebody_lengthened_costs_a_poll_little_and_is_found_if_i
         (1 << 50, vec![FindingCode::RecordsDamaged]),
         (MAX_SEGMENT_BYTES, vec![]),
     ] {
-        let (disk, worker) = filled();
+        let (disk, worker) = worker_with_records();
         let mut planted = Planted::on(&disk);
-        let old = dir(&worker).join(segment_name(0));
+        let old = log_dir(&worker).join(segment_name(0));
         planted.file(&old, len, disk.read(&old).unwrap());
         let (mut auditor, counts) = flooded(planted);
         let (read, codes) = most_read(&mut auditor, &counts, if found.is_empty() { 2 } else { 8 });
         assert_eq!(codes, found, "{len}");
         assert!(read < 160 << 20, "{read} bytes were read in a poll");
-        let reached = auditor.heads(2_000 * SECOND).first().map(|head| head.size);
+        let reached = auditor
+            .shard_statuses(2_000 * SECOND)
+            .first()
+            .map(|head| head.size);
         assert_eq!(
             reached.is_some(),
             found.is_empty(),
@@ -324,7 +331,7 @@ fn an_old_segment_that_somebody_lengthened_costs_a_poll_little_and_is_found_if_i
 
 #[test]
 fn directories_without_number_are_found_and_keep_no_log_from_being_followed() {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     let mut planted = Planted::on(&disk);
     for number in 0..50_000 {
         // Older and newer than the worker's.
@@ -338,13 +345,13 @@ fn directories_without_number_are_found_and_keep_no_log_from_being_followed() {
     let mut auditor = Auditor::open(Arc::new(planted), state, auditor_key(), settings()).unwrap();
     let mut calls = 0;
     for second in [0, 6, 12] {
-        worker.complete_one("more");
+        worker.run_exchange("more");
         counts.reset();
         let now = (1_000 + second) * SECOND;
         auditor.poll(now, 64 << 20, 1 << 20).unwrap();
         calls = calls.max(counts.calls());
-        let size = worker.promised.appended.len() as u64;
-        assert_eq!(auditor.heads(now)[0].size, size);
+        let size = worker.durability_model.appended.len() as u64;
+        assert_eq!(auditor.shard_statuses(now)[0].size, size);
     }
     let codes: Vec<FindingCode> = auditor.findings().iter().map(|found| found.code).collect();
     assert_eq!(codes, [FindingCode::TooManyLogs]);
@@ -354,7 +361,7 @@ fn directories_without_number_are_found_and_keep_no_log_from_being_followed() {
 #[test]
 fn shards_that_somebody_planted_cost_a_poll_its_budget_and_are_found_by_turns_while_a_ledger_is_followed() {
     const BUDGET: u64 = 4 << 20;
-    let (disk, worker) = filled();
+    let (disk, worker) = worker_with_records();
     let mut planted = Planted::on(&disk);
     for shard in 100..116 {
         let dir = PathBuf::from(format!("/{shard}"));
@@ -383,8 +390,8 @@ fn shards_that_somebody_planted_cost_a_poll_its_budget_and_are_found_by_turns_wh
         let read = counts.bytes();
         assert!(read < BUDGET + (2 << 20), "{read} bytes were read in a poll");
         if poll > 0 {
-            let size = worker.promised.appended.len() as u64;
-            assert_eq!(auditor.heads(now)[0].size, size);
+            let size = worker.durability_model.appended.len() as u64;
+            assert_eq!(auditor.shard_statuses(now)[0].size, size);
         }
     }
     let found = auditor.findings().iter();
@@ -394,11 +401,11 @@ fn shards_that_somebody_planted_cost_a_poll_its_budget_and_are_found_by_turns_wh
 
 #[test]
 fn a_log_that_goes_on_behind_the_end_that_its_successor_recorded_has_two_writers() {
-    let (disk, mut first) = filled();
-    let mut second = start(&disk, &mut Promised::default()).unwrap();
-    second.complete_one("of the second");
+    let (disk, mut first) = worker_with_records();
+    let mut second = start(&disk, &mut DurabilityModel::default()).unwrap();
+    second.run_exchange("of the second");
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
-    first.complete_one("of one that was taken for dead");
+    first.run_exchange("of one that was taken for dead");
     audit.expect(FindingCode::TwoWriters);
 }

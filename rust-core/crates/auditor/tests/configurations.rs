@@ -10,7 +10,7 @@ mod audit;
 use audit::{SECOND, auditor_key, settings, two_lives};
 use proofgate_auditor::{Auditor, FindingCode, Settings};
 use proofgate_evidence::configurations::archive_path;
-use proofgate_ledger_testkit::{CONFIGURATION, CONFIGURATION_DIGEST, archive};
+use proofgate_ledger_testkit::{CONFIGURATION, CONFIGURATION_DIGEST, replace_archived_config};
 use proofgate_state::memory::MemoryStorage;
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
@@ -57,10 +57,10 @@ fn a_configuration_that_is_gone_is_found_once_with_the_first_log_that_names_it_a
     };
     assert_eq!(*code, FindingCode::ConfigurationMissing);
     assert!(
-        origin.ends_with(&first.promised.incarnation.unwrap().to_string()),
+        origin.ends_with(&first.durability_model.incarnation.unwrap().to_string()),
         "{origin}"
     );
-    archive(&disk, CONFIGURATION);
+    replace_archived_config(&disk, CONFIGURATION);
     assert_eq!(audit.found(), [], "it came back");
     let path = archive_path(Path::new("/"), &CONFIGURATION_DIGEST);
     disk.remove(&path).unwrap();
@@ -70,16 +70,16 @@ fn a_configuration_that_is_gone_is_found_once_with_the_first_log_that_names_it_a
 #[test]
 fn one_that_was_changed_is_evidence_whatever_is_there_later_and_after_a_restart() {
     let (disk, _, _) = two_lives();
-    archive(&disk, CONFIGURATION);
+    replace_archived_config(&disk, CONFIGURATION);
     let state = MemoryStorage::default();
     let mut audit = Beside::of(&disk, &state, true);
     assert_eq!(audit.found(), []);
     let mut audit = Beside::of(&disk, &state, false);
-    archive(&disk, b"{ }");
+    replace_archived_config(&disk, b"{ }");
     let codes =
         |found: Vec<(FindingCode, String)>| found.into_iter().map(|(code, _)| code).collect::<Vec<_>>();
     assert_eq!(codes(audit.found()), [FindingCode::ConfigurationChanged]);
-    archive(&disk, CONFIGURATION);
+    replace_archived_config(&disk, CONFIGURATION);
     assert_eq!(codes(audit.found()), [FindingCode::ConfigurationChanged]);
 }
 

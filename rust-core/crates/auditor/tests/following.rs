@@ -13,7 +13,8 @@ use proofgate_evidence::{ReadFile, ReadStorage, checkpoint_file};
 use proofgate_ledger::record::{ConfigId, Gap, Seal, Takeover};
 use proofgate_ledger::{Checkpoint, SigningKey};
 use proofgate_ledger_testkit::{
-    self as testkit, Worker, dir, filled, fresh, key, root_of, small, terms, ulid, vkey,
+    self as testkit, Worker, key, log_dir, new_worker, root_of, small_log_options, start_options, ulid, vkey,
+    worker_with_records,
 };
 use proofgate_state::memory::{Fault, MemoryStorage};
 use proofgate_wal::simulated::SimulatedDisk;
@@ -29,8 +30,8 @@ fn a_ledger_as_it_should_be_is_quiet_and_its_heads_are_told() {
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
     let (old, new) = (
-        first.promised.appended.len() as u64,
-        second.promised.appended.len() as u64,
+        first.durability_model.appended.len() as u64,
+        second.durability_model.appended.len() as u64,
     );
     let told = audit.told();
     assert!(
@@ -42,8 +43,8 @@ fn a_ledger_as_it_should_be_is_quiet_and_its_heads_are_told() {
         let signed = Checkpoint::verify(&entry.checkpoint, &vkey()).unwrap();
         assert_eq!((&signed.origin, signed.size), (&entry.origin, entry.size));
     }
-    second.complete_one("more");
-    second.complete_one("and more");
+    second.run_exchange("more");
+    second.run_exchange("and more");
     audit.is_quiet();
     assert_eq!(audit.told().last(), Some(&(EntryKind::Head, new + 4)));
     let before = audit.told().len();
@@ -74,25 +75,31 @@ fn a_small_budget_comes_to_the_same() {
     assert!(polls > 5, "{polls}");
     audit.is_quiet();
     assert_eq!(
-        audit.auditor.heads(audit.now)[0].size,
-        second.promised.appended.len() as u64
+        audit.auditor.shard_statuses(audit.now)[0].size,
+        second.durability_model.appended.len() as u64
     );
 }
 
 /// Continues a log in another one, which is returned.
 fn rotate(disk: &SimulatedDisk, old: &mut Worker) -> Worker {
-    let signed = Checkpoint::verify(old.promised.notes.last().unwrap(), &vkey()).unwrap();
+    let signed = Checkpoint::verify(old.durability_model.notes.last().unwrap(), &vkey()).unwrap();
     let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
-    let made = succession::start_successor(&storage, &terms(&key, small()), ulid(old), &signed).unwrap();
+    let made = succession::start_successor(
+        &storage,
+        &start_options(&key, small_log_options()),
+        ulid(old),
+        &signed,
+    )
+    .unwrap();
     let next = made.incarnation.to_string();
-    let mut new = Worker::take(disk, made);
-    old.seal_for(Some(&next)).unwrap();
+    let mut new = Worker::from_log(disk, made);
+    old.seal_with_successor(Some(&next)).unwrap();
     old.step().unwrap();
     old.sync().unwrap();
     old.checkpoint().unwrap();
     let (size, root) = (
-        old.promised.appended.len() as u64,
-        root_of(&old.promised.appended),
+        old.durability_model.appended.len() as u64,
+        root_of(&old.durability_model.appended),
     );
     let takeover = |seq| Takeover {
         seq,
@@ -103,20 +110,26 @@ fn rotate(disk: &SimulatedDisk, old: &mut Worker) -> Worker {
         config: ConfigId([1; 8]),
     };
     new.append(|seq, out| takeover(seq).encode_into(out)).unwrap();
-    new.complete_one("in the new one");
+    new.run_exchange("in the new one");
     new
 }
 
 #[test]
 fn a_log_that_goes_on_in_another_is_quiet_before_and_after_it_is_told() {
-    let (disk, mut old) = filled();
+    let (disk, mut old) = worker_with_records();
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
-    let signed = Checkpoint::verify(old.promised.notes.last().unwrap(), &vkey()).unwrap();
+    let signed = Checkpoint::verify(old.durability_model.notes.last().unwrap(), &vkey()).unwrap();
     let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
-    let made = succession::start_successor(&storage, &terms(&key, small()), ulid(&old), &signed).unwrap();
+    let made = succession::start_successor(
+        &storage,
+        &start_options(&key, small_log_options()),
+        ulid(&old),
+        &signed,
+    )
+    .unwrap();
     let next = made.incarnation;
-    let mut new = Worker::take(&disk, made);
+    let mut new = Worker::from_log(&disk, made);
     audit.is_quiet();
     old.append(|seq, out| {
         let successor = Some(next.to_string().into());
@@ -138,8 +151,8 @@ fn a_log_that_goes_on_in_another_is_quiet_before_and_after_it_is_told() {
     old.checkpoint().unwrap();
     audit.is_quiet();
     let (size, root) = (
-        old.promised.appended.len() as u64,
-        root_of(&old.promised.appended),
+        old.durability_model.appended.len() as u64,
+        root_of(&old.durability_model.appended),
     );
     new.append(|seq, out| {
         let (ts, incarnation, config) = (1, ulid(&old).to_string().into(), ConfigId([1; 8]));
@@ -154,7 +167,7 @@ fn a_log_that_goes_on_in_another_is_quiet_before_and_after_it_is_told() {
         .encode_into(out)
     })
     .unwrap();
-    new.complete_one("in the new one");
+    new.run_exchange("in the new one");
     audit.is_quiet();
     let kinds: Vec<EntryKind> = audit.told().iter().map(|(kind, _)| *kind).collect();
     assert_eq!(
@@ -165,11 +178,11 @@ fn a_log_that_goes_on_in_another_is_quiet_before_and_after_it_is_told() {
 
 #[test]
 fn what_looks_wrong_for_a_moment_is_no_finding() {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
     let stale = disk.snapshot();
-    worker.complete_one("more");
+    worker.run_exchange("more");
     audit.is_quiet();
     audit.volume.swap(&stale);
     assert!(audit.poll().suspicious);
@@ -180,8 +193,8 @@ fn what_looks_wrong_for_a_moment_is_no_finding() {
 
 #[test]
 fn a_log_that_was_seen_before_it_was_signed_is_accepted_as_soon_as_it_is() {
-    let (disk, mut worker) = fresh();
-    let path = dir(&worker).join("checkpoint");
+    let (disk, mut worker) = new_worker();
+    let path = log_dir(&worker).join("checkpoint");
     let note = disk.read(&path).unwrap();
     disk.remove(&path).unwrap();
     let mut audit = Audit::of(&disk);
@@ -192,15 +205,15 @@ fn a_log_that_was_seen_before_it_was_signed_is_accepted_as_soon_as_it_is() {
     disk.create(&path).unwrap();
     disk.corrupt(&path, |bytes| *bytes = note);
     audit.poll();
-    worker.complete_one("more");
+    worker.run_exchange("more");
     audit.poll();
-    assert_eq!(audit.auditor.heads(audit.now)[0].size, 3);
+    assert_eq!(audit.auditor.shard_statuses(audit.now)[0].size, 3);
     audit.is_quiet();
 }
 
 #[test]
 fn records_that_wait_for_a_checkpoint_are_a_stall_which_passes() {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
     let admission = worker.admit("waits", 1).unwrap();
@@ -221,12 +234,12 @@ fn records_that_wait_for_a_checkpoint_are_a_stall_which_passes() {
 fn a_clock_that_is_set_back_holds_up_neither_heads_nor_findings() {
     const DAY: u64 = 86_400 * SECOND;
     for back in [SECOND, 3600 * SECOND, DAY, 31 * DAY, 365 * DAY, 3650 * DAY] {
-        let (disk, mut worker) = filled();
+        let (disk, mut worker) = worker_with_records();
         let mut audit = Audit::of(&disk);
         audit.now += 20_000 * DAY;
         audit.is_quiet();
         let told = audit.told().len();
-        worker.complete_one("more");
+        worker.run_exchange("more");
         audit.now -= back;
         for _ in 0..4 {
             audit.watch();
@@ -234,7 +247,7 @@ fn a_clock_that_is_set_back_holds_up_neither_heads_nor_findings() {
         assert!(audit.told().len() > told, "no head is told behind {back}");
         audit.restart();
         audit.watch();
-        let later = audit.auditor.accepted_since(audit.now + 1).count();
+        let later = audit.auditor.logs_accepted_since(audit.now + 1).count();
         assert_eq!(later, 0, "what is known is new for ever behind {back}");
         let admission = worker.admit("waits", 1).unwrap();
         worker.flush().unwrap();
@@ -268,9 +281,9 @@ fn a_step_of_a_workers_clock_is_found_for_as_long_as_its_log_goes_on() {
             config: ConfigId([1; 8]),
         };
         worker.append(|seq, out| gap(seq).encode_into(out)).unwrap();
-        worker.complete_one(id);
+        worker.run_exchange(id);
     };
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
     step(&mut worker, "kept", 90 * SECOND, 89 * SECOND);
@@ -316,8 +329,8 @@ fn an_auditor_that_is_killed_at_any_write_tells_every_head_once() {
             audit.restart();
             audit.is_quiet();
             let (old, new) = (
-                first.promised.appended.len() as u64,
-                second.promised.appended.len() as u64,
+                first.durability_model.appended.len() as u64,
+                second.durability_model.appended.len() as u64,
             );
             for end in [(EntryKind::End, old), (EntryKind::End, new)] {
                 let told = audit.told().into_iter().filter(|told| *told == end).count();
@@ -346,7 +359,7 @@ impl ReadStorage for Unmounted {
 
 #[test]
 fn a_ledger_that_cannot_be_listed_is_found_for_as_long_as_it_cannot() {
-    let (disk, _worker) = filled();
+    let (disk, _worker) = worker_with_records();
     let gone = Arc::new(AtomicBool::new(false));
     let volume = Arc::new(Unmounted(disk, Arc::clone(&gone)));
     let mut auditor = Auditor::create(
@@ -370,7 +383,7 @@ fn a_ledger_that_cannot_be_listed_is_found_for_as_long_as_it_cannot() {
 
 #[test]
 fn a_key_that_could_speak_for_the_ledger_is_no_auditors() {
-    let (disk, _worker) = filled();
+    let (disk, _worker) = worker_with_records();
     let refused = |name: &str, seed: u8| {
         let key = SigningKey::generate(name, [seed; 32]).unwrap();
         let made = Auditor::create(
@@ -394,7 +407,7 @@ fn a_key_that_could_speak_for_the_ledger_is_no_auditors() {
 
 #[test]
 fn a_lost_state_is_no_beginning_and_a_state_is_not_begun_twice() {
-    let (disk, _worker) = filled();
+    let (disk, _worker) = worker_with_records();
     let audit = Audit::of(&disk);
     let (volume, lost): (Arc<dyn ReadStorage>, _) = (Arc::new(disk.clone()), MemoryStorage::default());
     let open = Auditor::open(Arc::clone(&volume), Arc::new(lost), auditor_key(), settings());
@@ -409,8 +422,8 @@ fn a_lost_state_is_no_beginning_and_a_state_is_not_begun_twice() {
 
 #[test]
 fn a_checkpoint_that_is_kept_takes_no_more_room_than_it_has() {
-    let (disk, worker) = filled();
-    let note = checkpoint_file::read(&disk, &dir(&worker)).unwrap().unwrap();
+    let (disk, worker) = worker_with_records();
+    let note = checkpoint_file::read(&disk, &log_dir(&worker)).unwrap().unwrap();
     assert!(
         note.capacity() < 4 << 10,
         "{} bytes for {}",
@@ -432,13 +445,13 @@ fn a_state_that_does_not_contain_what_is_held_of_it_is_not_gone_on_with() {
     // Without a held checkpoint, an empty state is initialized, and later continued.
     let state = MemoryStorage::default();
     let mut auditor = resume(&state, auditor_key(), None).unwrap();
-    let beginning = auditor.published().checkpoint().unwrap().1;
+    let beginning = auditor.published_log().checkpoint().unwrap().1;
     let early = state.copy();
     auditor.poll(1_000 * SECOND, u64::MAX, 0).unwrap();
-    let (size, held) = auditor.published().checkpoint().unwrap();
+    let (size, held) = auditor.published_log().checkpoint().unwrap();
     assert!(size > 0);
     let goes_on = resume(&state, auditor_key(), None).unwrap();
-    assert_eq!(goes_on.published().checkpoint().unwrap().0, size);
+    assert_eq!(goes_on.published_log().checkpoint().unwrap().0, size);
     for contained in [&beginning, &held] {
         assert_eq!(code(&state, contained), None);
         assert_eq!(
@@ -451,7 +464,7 @@ fn a_state_that_does_not_contain_what_is_held_of_it_is_not_gone_on_with() {
     let anew = MemoryStorage::default();
     let mut auditor = resume(&anew, auditor_key(), None).unwrap();
     auditor.poll(3_000 * SECOND, u64::MAX, 0).unwrap();
-    assert_eq!(auditor.published().checkpoint().unwrap().0, size);
+    assert_eq!(auditor.published_log().checkpoint().unwrap().0, size);
     assert_eq!(code(&anew, &held), Some("auditor_state_set_back"));
     let others = held.replace("ledger.example/audit", "ledger.example/other");
     for strange in ["", "no note", others.as_str()] {

@@ -11,7 +11,7 @@ use proofgate_auditor::{Auditor, EntryKind, FindingCode, Settings};
 use proofgate_evidence::ReadStorage;
 use proofgate_evidence::removal::{TOMBSTONE_FILE, is_removable};
 use proofgate_ledger::{SigningKey, Tombstone};
-use proofgate_ledger_testkit::{self as testkit, Worker, dir, four_lives, ulid};
+use proofgate_ledger_testkit::{self as testkit, Worker, four_incarnations, log_dir, ulid};
 use proofgate_state::memory::MemoryStorage;
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
@@ -39,7 +39,7 @@ fn read_all_again(audit: &mut Audit) {
 
 #[test]
 fn logs_that_are_removed_by_right_are_told_once_and_are_no_finding() {
-    let (disk, _workers) = four_lives();
+    let (disk, _workers) = four_incarnations();
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
     let before = audit.entries().len();
@@ -63,7 +63,7 @@ fn logs_that_are_removed_by_right_are_told_once_and_are_no_finding() {
 
 #[test]
 fn a_new_auditor_takes_up_a_shard_of_which_logs_were_removed() {
-    let (disk, _workers) = four_lives();
+    let (disk, _workers) = four_incarnations();
     Keep::of(&disk).prune();
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
@@ -78,7 +78,7 @@ fn a_new_auditor_takes_up_a_shard_of_which_logs_were_removed() {
 
 #[test]
 fn what_others_add_to_a_tombstone_and_its_checkpoint_is_not_told() {
-    let (disk, _workers) = four_lives();
+    let (disk, _workers) = four_incarnations();
     Keep::of(&disk).prune();
     let told = |disk: &SimulatedDisk| {
         let mut audit = Audit::of(disk);
@@ -105,7 +105,7 @@ fn what_others_add_to_a_tombstone_and_its_checkpoint_is_not_told() {
 
 #[test]
 fn a_removal_while_the_scrub_reads_is_no_finding() {
-    let (disk, _workers) = four_lives();
+    let (disk, _workers) = four_incarnations();
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
     // A part of the first log.
@@ -117,10 +117,10 @@ fn a_removal_while_the_scrub_reads_is_no_finding() {
 
 #[test]
 fn a_removal_that_was_cut_short_is_none_either() {
-    let (disk, workers) = four_lives();
+    let (disk, workers) = four_incarnations();
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
-    let segment = dir(&workers[0]).join("00000000000000000000.seg");
+    let segment = log_dir(&workers[0]).join("00000000000000000000.seg");
     let bytes = disk.read(&segment).unwrap();
     Keep::of(&disk).prune();
     put(&disk, &segment, &bytes[..bytes.len() / 2]);
@@ -131,8 +131,8 @@ fn a_removal_that_was_cut_short_is_none_either() {
 fn forged(worker: &Worker, key: &SigningKey) -> Vec<u8> {
     let tombstone = Tombstone {
         origin: format!("{}/3/{}", testkit::LEDGER, ulid(worker)),
-        size: worker.promised.appended.len() as u64,
-        root: testkit::root_of(&worker.promised.appended),
+        size: worker.durability_model.appended.len() as u64,
+        root: testkit::root_of(&worker.durability_model.appended),
         removed_at: 5,
         exchanges: 1,
         newest_time: 2,
@@ -144,10 +144,10 @@ fn forged(worker: &Worker, key: &SigningKey) -> Vec<u8> {
 
 #[test]
 fn a_deletion_under_a_forged_tombstone_is_found_as_both() {
-    let (disk, workers) = four_lives();
+    let (disk, workers) = four_incarnations();
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
-    let first = dir(&workers[0]);
+    let first = log_dir(&workers[0]);
     for name in disk
         .list(&first)
         .unwrap()
@@ -164,52 +164,52 @@ fn a_deletion_under_a_forged_tombstone_is_found_as_both() {
 
 #[test]
 fn a_tombstone_of_another_log_or_over_another_head_is_found() {
-    let (disk, workers) = four_lives();
+    let (disk, workers) = four_incarnations();
     let removed = disk.snapshot();
     Keep::of(&removed).prune();
-    let stays = removed.list(&dir(&workers[1])).unwrap();
+    let stays = removed.list(&log_dir(&workers[1])).unwrap();
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
     for name in &stays {
-        let content = removed.read(&dir(&workers[1]).join(name)).unwrap();
-        put(&disk, &dir(&workers[0]).join(name), &content);
+        let content = removed.read(&log_dir(&workers[1]).join(name)).unwrap();
+        put(&disk, &log_dir(&workers[0]).join(name), &content);
     }
     audit.expect(FindingCode::TombstoneRefused);
 }
 
 #[test]
 fn a_tombstone_on_a_log_that_goes_on_is_found_and_the_log_is_followed_as_before() {
-    let (disk, mut workers) = four_lives();
+    let (disk, mut workers) = four_incarnations();
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
     let newest = workers.last_mut().unwrap();
-    let path = dir(newest).join(TOMBSTONE_FILE);
+    let path = log_dir(newest).join(TOMBSTONE_FILE);
     put(&disk, &path, &forged(newest, &keeping_key()));
-    let size = newest.promised.appended.len() as u64;
+    let size = newest.durability_model.appended.len() as u64;
     audit.expect(FindingCode::TombstoneRefused);
-    newest.complete_one("more");
+    newest.run_exchange("more");
     audit.watch();
-    assert_eq!(audit.auditor.heads(audit.now)[0].size, size + 2);
+    assert_eq!(audit.auditor.shard_statuses(audit.now)[0].size, size + 2);
 }
 
 #[test]
 fn what_was_accepted_of_a_removal_stays_and_its_absence_is_found() {
-    let (disk, workers) = four_lives();
+    let (disk, workers) = four_incarnations();
     let mut audit = Audit::of(&disk);
     Keep::of(&disk).prune();
     audit.is_quiet();
     let other = disk.snapshot();
-    disk.remove(&dir(&workers[0]).join(TOMBSTONE_FILE)).unwrap();
+    disk.remove(&log_dir(&workers[0]).join(TOMBSTONE_FILE)).unwrap();
     audit.expect(FindingCode::TombstoneRefused);
     let mut audit = Audit::of(&other);
     audit.is_quiet();
-    remove(&other, &dir(&workers[0]));
+    remove(&other, &log_dir(&workers[0]));
     audit.expect(FindingCode::LogMissing);
 }
 
 #[test]
 fn without_the_retention_key_a_removal_is_what_any_deletion_is() {
-    let (disk, _workers) = four_lives();
+    let (disk, _workers) = four_incarnations();
     let open = |state: &MemoryStorage, create: bool| {
         let settings = Settings {
             retention_key: None,
@@ -239,7 +239,7 @@ fn without_the_retention_key_a_removal_is_what_any_deletion_is() {
 
 #[test]
 fn a_retention_key_that_is_the_auditors_or_could_speak_for_the_ledger_is_refused() {
-    let (disk, _workers) = four_lives();
+    let (disk, _workers) = four_incarnations();
     let keys = [
         auditor_key(),
         SigningKey::generate("ledger.example/demo/keeping", [5; 32]).unwrap(),

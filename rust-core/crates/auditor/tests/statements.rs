@@ -17,7 +17,7 @@ use proofgate_evidence::key_destructions::KEY_DESTRUCTIONS_DIR;
 use proofgate_evidence::note_files::digest;
 use proofgate_keeping::{ErasureRequest, ErasureTarget, HoldScope, erase, write_hold_statements};
 use proofgate_ledger::{Erasure, HoldChange, HoldStatement, KeyDestruction, ShredKeyId};
-use proofgate_ledger_testkit::{LEDGER, Worker, dir, four_lives, vkey};
+use proofgate_ledger_testkit::{LEDGER, Worker, four_incarnations, log_dir, vkey};
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ fn told(audit: &Audit) -> Vec<Entry> {
 }
 
 fn erasures(worker: &Worker) -> PathBuf {
-    dir(worker).join(ERASURES_FILE)
+    log_dir(worker).join(ERASURES_FILE)
 }
 
 /// The erasure of a log, signed again with another time.
@@ -90,7 +90,7 @@ fn place(disk: &SimulatedDisk, folder: &str, note: &str) -> PathBuf {
 
 #[test]
 fn erasures_holds_releases_and_destroyed_keys_are_told_once_each_by_their_digest() {
-    let (disk, workers) = four_lives();
+    let (disk, workers) = four_incarnations();
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
     let mut keep = Keep::of(&disk);
@@ -100,7 +100,7 @@ fn erasures_holds_releases_and_destroyed_keys_are_told_once_each_by_their_digest
     };
     let id = keep.hold(scope);
     erase_one(&keep, "second");
-    keep.retention.release(id, &why("closed"), NOW).unwrap();
+    keep.retention.release_hold(id, &why("closed"), NOW).unwrap();
     let (path, key) = (Path::new("/"), vkey());
     write_hold_statements(&disk, path, &key, &keep.retention, &keeping_key(), NOW).unwrap();
     place(&disk, KEY_DESTRUCTIONS_DIR, &destruction(NOW));
@@ -138,7 +138,7 @@ fn erasures_holds_releases_and_destroyed_keys_are_told_once_each_by_their_digest
 #[test]
 fn statements_are_told_once_whatever_write_of_the_state_fails() {
     for write in 0..24 {
-        let (disk, _workers) = four_lives();
+        let (disk, _workers) = four_incarnations();
         let mut audit = Audit::of(&disk);
         audit.is_quiet();
         let keep = Keep::of(&disk);
@@ -162,7 +162,7 @@ fn statements_are_told_once_whatever_write_of_the_state_fails() {
 
 #[test]
 fn an_erasure_that_is_dated_before_its_exchange_is_found_at_the_first_look() {
-    let (disk, workers) = four_lives();
+    let (disk, workers) = four_incarnations();
     erase_one(&Keep::of(&disk), "second");
     put(&disk, &erasures(&workers[1]), &dated(&disk, &workers[1], 0));
     let mut audit = Audit::of(&disk);
@@ -173,7 +173,7 @@ fn an_erasure_that_is_dated_before_its_exchange_is_found_at_the_first_look() {
 #[test]
 fn an_erasure_that_was_not_there_at_the_time_that_it_gives_is_found() {
     for (back, found) in [(STATEMENT_TOLERANCE / 2, false), (2 * STATEMENT_TOLERANCE, true)] {
-        let (disk, workers) = four_lives();
+        let (disk, workers) = four_incarnations();
         let mut audit = Audit::of(&disk);
         audit.is_quiet();
         audit.restart();
@@ -232,7 +232,7 @@ fn a_destruction_and_a_release_that_were_not_there_at_the_time_that_they_give_ar
         ),
     ];
     for (folder, note, code) in attacks {
-        let (disk, _workers) = four_lives();
+        let (disk, _workers) = four_incarnations();
         let mut audit = Audit::of(&disk);
         audit.is_quiet();
         place(&disk, folder, &note);
@@ -243,7 +243,7 @@ fn a_destruction_and_a_release_that_were_not_there_at_the_time_that_they_give_ar
 
 #[test]
 fn a_tombstone_that_was_not_there_at_the_time_that_it_gives_is_found() {
-    let (disk, _workers) = four_lives();
+    let (disk, _workers) = four_incarnations();
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
     let mut keep = Keep::of(&disk);
@@ -254,7 +254,7 @@ fn a_tombstone_that_was_not_there_at_the_time_that_it_gives_is_found() {
 
 #[test]
 fn statements_of_another_key_are_refused_and_such_as_go_again_are_missed() {
-    let (disk, workers) = four_lives();
+    let (disk, workers) = four_incarnations();
     let keep = Keep::of(&disk);
     let mut audit = Audit::of(&disk);
     audit.is_quiet();
@@ -282,7 +282,7 @@ fn statements_of_another_key_are_refused_and_such_as_go_again_are_missed() {
 
 #[test]
 fn without_the_retention_key_nothing_is_told() {
-    let (disk, _workers) = four_lives();
+    let (disk, _workers) = four_incarnations();
     erase_one(&Keep::of(&disk), "second");
     let mut audit = Audit::of(&disk);
     let settings = Settings {

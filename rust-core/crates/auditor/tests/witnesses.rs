@@ -12,7 +12,7 @@ use proofgate_auditor::{Auditor, FindingCode, Settings, WitnessRequest, WitnessR
 use proofgate_ledger::{
     Checkpoint, CosigningKey, SignedCheckpoint, TlogProof, TrustPolicy, verify_inclusion,
 };
-use proofgate_ledger_testkit::{self as testkit, Worker, filled};
+use proofgate_ledger_testkit::{self as testkit, Worker, worker_with_records};
 use proofgate_state::memory::{Fault, MemoryStorage};
 use proofgate_witness::{CosignError, ListedLog, Witness};
 use std::sync::Arc;
@@ -71,7 +71,7 @@ struct Scene {
 
 impl Scene {
     fn new(least: usize) -> Self {
-        let (disk, worker) = filled();
+        let (disk, worker) = worker_with_records();
         let mut audit = Audit::under(&disk, policy(least));
         audit.watch();
         Self {
@@ -83,20 +83,20 @@ impl Scene {
 
     /// Writes a record, and lets the auditor sign the head.
     fn grow(&mut self) {
-        self.worker.complete_one("more");
+        self.worker.run_exchange("more");
         self.audit.watch();
     }
 
     fn question(&self, number: usize) -> Option<WitnessRequest> {
         self.audit
             .auditor
-            .cosigning()
+            .cosigning_coordinator()
             .next_request(number, self.audit.now)
             .unwrap()
     }
 
     fn answer(&self, question: &WitnessRequest, answer: WitnessResponse<'_>) -> &'static str {
-        let cosigning = self.audit.auditor.cosigning();
+        let cosigning = self.audit.auditor.cosigning_coordinator();
         cosigning
             .handle_response(question, answer, self.audit.now, UNIX)
             .unwrap()
@@ -109,7 +109,7 @@ impl Scene {
             while let Some(question) = self.question(number) {
                 let result = match &self.witnesses[number] {
                     Some(witness) => self.answer(&question, http(&reply(witness, &question))),
-                    None => self.answer(&question, WitnessResponse::None("timeout")),
+                    None => self.answer(&question, WitnessResponse::Failed("timeout")),
                 };
                 ended.push((number, result));
             }
@@ -118,7 +118,7 @@ impl Scene {
     }
 
     fn published(&self) -> Option<u64> {
-        let (size, note) = self.audit.auditor.published().checkpoint()?;
+        let (size, note) = self.audit.auditor.published_log().checkpoint()?;
         let signed = Checkpoint::verify(&note, &auditor_key().verifying_key()).unwrap();
         assert_eq!(signed.size, size);
         let read = SignedCheckpoint::parse(&note).unwrap();
@@ -133,12 +133,12 @@ impl Scene {
     }
 
     fn lines(&self) -> usize {
-        let (_, note) = self.audit.auditor.published().checkpoint().unwrap();
+        let (_, note) = self.audit.auditor.published_log().checkpoint().unwrap();
         note.lines().filter(|line| line.starts_with('\u{2014}')).count() - 1
     }
 
     fn last(&self, number: usize) -> String {
-        self.audit.auditor.cosigning().witness_statuses()[number]
+        self.audit.auditor.cosigning_coordinator().witness_statuses()[number]
             .last
             .clone()
     }
@@ -154,7 +154,15 @@ impl Scene {
 fn nothing_is_published_before_a_quorum_has_cosigned_it() {
     let mut scene = Scene::new(2);
     assert_eq!(scene.published(), None);
-    assert!(scene.audit.auditor.published().tlog_proof(0).unwrap().is_none());
+    assert!(
+        scene
+            .audit
+            .auditor
+            .published_log()
+            .tlog_proof(0)
+            .unwrap()
+            .is_none()
+    );
     scene.witnesses[1] = None;
     scene.witnesses[2] = None;
     assert!(scene.ask().contains(&(0, "cosigned")));
@@ -191,7 +199,7 @@ fn without_a_quorum_line_it_is_published_at_once_and_cosignatures_join() {
 fn a_proof_file_carries_the_cosigned_checkpoint() {
     let scene = Scene::new(3);
     scene.ask();
-    let published = scene.audit.auditor.published();
+    let published = scene.audit.auditor.published_log();
     let proof = TlogProof::parse(&published.tlog_proof(0).unwrap().unwrap()).unwrap();
     let signed = Checkpoint::verify(&proof.checkpoint, &auditor_key().verifying_key()).unwrap();
     let tile = format!("tile/0/000.p/{}", signed.size);
@@ -212,7 +220,7 @@ fn a_witness_that_does_not_answer_holds_up_no_other_and_is_asked_again_later() {
         scene.ask();
         assert_eq!(scene.published(), Some(scene.signed()));
     }
-    let standing = &scene.audit.auditor.cosigning().witness_statuses()[0];
+    let standing = &scene.audit.auditor.cosigning_coordinator().witness_statuses()[0];
     assert_eq!((standing.last.as_str(), standing.size), ("timeout", 0));
     assert_eq!(
         standing.results["timeout"], 4,
@@ -221,7 +229,7 @@ fn a_witness_that_does_not_answer_holds_up_no_other_and_is_asked_again_later() {
     // While one request is pending, all others are asked to cosign the same checkpoint, but only for a short time.
     scene.audit.now += 400 * SECOND;
     let pending = scene.question(0).unwrap();
-    scene.worker.complete_one("more");
+    scene.worker.run_exchange("more");
     let before = scene.published();
     scene.audit.poll();
     assert!(scene.signed() > before.unwrap(), "the beat is due");
@@ -230,7 +238,7 @@ fn a_witness_that_does_not_answer_holds_up_no_other_and_is_asked_again_later() {
     assert_eq!(scene.ask(), [(1, "cosigned"), (2, "cosigned")]);
     assert_eq!(scene.published(), Some(scene.signed()));
     assert_eq!(
-        scene.answer(&pending, WitnessResponse::None("timeout")),
+        scene.answer(&pending, WitnessResponse::Failed("timeout")),
         "timeout"
     );
     scene.witnesses[0] = Some(witness(0));
@@ -316,7 +324,7 @@ fn answers_that_are_no_cosignature_of_this_checkpoint_are_named_and_not_kept() {
     let mut scene = Scene::new(3);
     scene.ask();
     let before = scene.published();
-    let (_, old) = scene.audit.auditor.published().checkpoint().unwrap();
+    let (_, old) = scene.audit.auditor.published_log().checkpoint().unwrap();
     let replayed = old.lines().find(|line| line.contains("w0.example")).unwrap();
     scene.grow();
     let huge = "x".repeat(70_000);
@@ -327,7 +335,7 @@ fn answers_that_are_no_cosignature_of_this_checkpoint_are_named_and_not_kept() {
             .unwrap()
             .add_checkpoint(question.body.as_bytes(), UNIX + 301);
         assert_eq!(
-            scene.answer(&question, WitnessResponse::None("unreachable")),
+            scene.answer(&question, WitnessResponse::Failed("unreachable")),
             "unreachable"
         );
         line.unwrap()
@@ -396,13 +404,13 @@ fn whatever_write_fails_all_that_is_published_is_cosigned_and_never_goes_back() 
             let mut scene = Scene::new(2);
             scene.ask();
             let mut newest = scene.published();
-            scene.worker.complete_one("more");
+            scene.worker.run_exchange("more");
             scene.audit.state.fail_from(write, fault);
             for _ in 0..12 {
                 scene.audit.now += SECOND;
                 let _ = scene.audit.auditor.poll(scene.audit.now, u64::MAX, 0);
                 for number in 0..3 {
-                    let cosigning = scene.audit.auditor.cosigning();
+                    let cosigning = scene.audit.auditor.cosigning_coordinator();
                     if let Ok(Some(question)) = cosigning.next_request(number, scene.audit.now) {
                         let reply = reply(scene.witnesses[number].as_ref().unwrap(), &question);
                         let _ = cosigning.handle_response(&question, http(&reply), scene.audit.now, UNIX);
@@ -433,7 +441,7 @@ fn whatever_write_fails_all_that_is_published_is_cosigned_and_never_goes_back() 
 
 #[test]
 fn a_policy_that_is_not_for_this_log_or_can_never_be_met_is_refused() {
-    let (disk, _worker) = filled();
+    let (disk, _worker) = worker_with_records();
     let refused = |text: String| {
         let policy = Arc::new(TrustPolicy::parse(text.as_bytes()).unwrap());
         let settings = Settings {

@@ -10,7 +10,7 @@ mod audit;
 use audit::{Audit, SECOND, auditor_key, remove, settings, two_lives};
 use proofgate_auditor::{Auditor, FindingCode, Reachability, WorkerState, Workers};
 use proofgate_evidence::{ReadFile, ReadStorage};
-use proofgate_ledger_testkit::{dir, filled};
+use proofgate_ledger_testkit::{log_dir, worker_with_records};
 use proofgate_state::memory::MemoryStorage;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::io;
@@ -28,7 +28,7 @@ fn told(answers: bool, failing: Option<&str>) -> Workers {
 }
 
 fn standing(audit: &Audit) -> Option<WorkerState> {
-    audit.auditor.heads(audit.now)[0].worker
+    audit.auditor.shard_statuses(audit.now)[0].worker
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_worker_that_answers_that_its_logs_are_gone_is_a_deletion() {
     let mut audit = Audit::of(&disk);
     audit.auditor.set_workers(answering());
     audit.is_quiet();
-    remove(&disk, &dir(&first));
+    remove(&disk, &log_dir(&first));
     audit.auditor.set_workers(answering());
     audit.expect(FindingCode::LogMissing);
     audit.volume.swap(&SimulatedDisk::new());
@@ -112,7 +112,7 @@ fn a_suspicion_outlives_the_silence_of_its_worker() {
     let mut audit = Audit::of(&disk);
     audit.auditor.set_workers(answering());
     audit.is_quiet();
-    remove(&disk, &dir(&first));
+    remove(&disk, &log_dir(&first));
     audit.poll();
     audit.auditor.set_workers(told(false, None));
     audit.watch();
@@ -154,7 +154,7 @@ impl ReadStorage for Breaking {
 
 #[test]
 fn a_worker_that_breaks_off_while_it_is_read_makes_no_finding_of_its_own() {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     let broken = Arc::new(AtomicBool::new(false));
     let volume = Arc::new(Breaking(disk, Arc::clone(&broken)));
     let mut auditor = Auditor::create(
@@ -167,7 +167,7 @@ fn a_worker_that_breaks_off_while_it_is_read_makes_no_finding_of_its_own() {
     let mut now = 1_000 * SECOND;
     for breaks in [false, true, false] {
         broken.store(breaks, Ordering::Relaxed);
-        worker.complete_one(if breaks { "unread" } else { "read" });
+        worker.run_exchange(if breaks { "unread" } else { "read" });
         for _ in 0..8 {
             now += SECOND;
             auditor.set_workers(answering());
@@ -175,5 +175,8 @@ fn a_worker_that_breaks_off_while_it_is_read_makes_no_finding_of_its_own() {
         }
         assert_eq!(auditor.findings(), []);
     }
-    assert_eq!(auditor.heads(now)[0].size, worker.promised.appended.len() as u64);
+    assert_eq!(
+        auditor.shard_statuses(now)[0].size,
+        worker.durability_model.appended.len() as u64
+    );
 }

@@ -1,4 +1,4 @@
-use crate::KeyField;
+use crate::KeyHeader;
 
 /// Why a well-formed request is not authorized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
@@ -9,11 +9,11 @@ pub enum AuthError {
     )]
     MissingKey,
     /// The field does not contain one key or token within the length limit, after `Bearer` if it is Authorization.
-    #[error("The {0} header is not of the form \"{form}\".", form = .0.form())]
-    MalformedKey(KeyField),
+    #[error("The {0} header is not of the form \"{form}\".", form = .0.expected_format())]
+    MalformedKey(KeyHeader),
     /// The two fields hold different keys.
     #[error("The headers {0} and {1} contain different API keys. Send one key.")]
-    AmbiguousKey(KeyField, KeyField),
+    AmbiguousKey(KeyHeader, KeyHeader),
     /// No tenant owns this key.
     #[error("Incorrect API key provided.")]
     UnknownKey,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use crate::jwt::{Issuer, JwtVerifier, KeySet, RequestedKeySets, has_three_parts};
 use proofgate_wire::ApiKeyHeaders;
 
-use crate::key_fields::{MAX_TOKEN_BYTES, only_key};
+use crate::key_extraction::{MAX_TOKEN_BYTES, unique_key};
 use crate::shards::{ShardedTenant, TenantName};
 use crate::{AuthError, Credential, Error, Identity, Shards, Tenant, TenantTable, hash_api_key};
 
@@ -58,7 +58,7 @@ impl Authenticator {
             Some(_) => MAX_TOKEN_BYTES,
             None => MAX_KEY_BYTES,
         };
-        let (field, token) = only_key(keys, most_bytes)?;
+        let (field, token) = unique_key(keys, most_bytes)?;
         let digest = hash_api_key(token);
         let owner = match self.tenants.owner(&digest, now_unix_seconds) {
             Ok((tenant, key_name)) => Ok((tenant.clone(), key_name.cloned())),
@@ -139,6 +139,9 @@ impl Authenticator {
 
     /// Returns the issuers whose keys should be fetched, to be read by another thread.
     pub fn requested_key_sets(&self) -> RequestedKeySets {
-        self.jwt.as_ref().map(JwtVerifier::wanted).unwrap_or_default()
+        self.jwt
+            .as_ref()
+            .map(JwtVerifier::requested_key_sets)
+            .unwrap_or_default()
     }
 }

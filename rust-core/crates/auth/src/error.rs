@@ -3,16 +3,16 @@
 pub enum Error {
     /// Two tenants own the same key, so a request could not be attributed.
     #[error("tenants {0:?} and {1:?} share an API key: give each its own")]
-    SharedKey(String, String),
+    DuplicateKeyAcrossTenants(String, String),
     /// A tenant has the same key twice, perhaps with two expiries.
     #[error("tenant {0:?} has the same API key twice: list it once")]
-    RepeatedKey(String),
+    DuplicateKey(String),
     /// Two tenants have the same name.
     #[error("tenant {0:?} is given twice")]
-    RepeatedTenant(String),
+    DuplicateTenant(String),
     /// Two entries describe one issuer.
     #[error("JWT issuer {0:?} is given twice")]
-    RepeatedIssuer(String),
+    DuplicateIssuer(String),
     /// An issuer lacks a setting that is required to verify tokens.
     #[error("JWT issuer {issuer:?} has no {missing}")]
     IncompleteIssuer {

@@ -3,8 +3,8 @@
 //! The shard of a key or a tenant does not follow from its digest, which a tenant can choose: the writer of the shards
 //! places it, and a [`PrefixIndex`] over all shards finds it.
 
-mod directory;
 mod line;
+mod prefix_index;
 mod shard;
 mod tenant_name;
 
@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use directory::PrefixIndex;
 pub use line::LineError;
+use prefix_index::PrefixIndex;
 pub use shard::{Shard, ShardError, ShardFile, ShardedTenant, WellKnownKey};
 pub(crate) use tenant_name::TenantName;
 use tenant_name::hash_prefix_of;
@@ -56,7 +56,9 @@ impl Shards {
         }
         Shards {
             keys: Arc::new(PrefixIndex::new(parts.iter().map(|shard| shard.key_prefixes()))),
-            tenants: Arc::new(PrefixIndex::new(parts.iter().map(|shard| shard.places()))),
+            tenants: Arc::new(PrefixIndex::new(
+                parts.iter().map(|shard| shard.tenant_prefixes()),
+            )),
             parts,
         }
     }
@@ -92,7 +94,7 @@ impl Shards {
         now_unix_seconds: u64,
     ) -> Result<(&ShardedTenant, &str), AuthError> {
         let mut denial = AuthError::UnknownKey;
-        for shard in self.keys.shards_of(prefix(hash)) {
+        for shard in self.keys.shards_with_prefix(prefix(hash)) {
             match self.parts[shard].owner(hash, now_unix_seconds) {
                 Ok(key) => {
                     let tenant = self.find_tenant(key.tenant, key.hash_prefix);
@@ -108,7 +110,7 @@ impl Shards {
     #[inline]
     pub(crate) fn find_tenant(&self, name: &str, place: u64) -> Option<&ShardedTenant> {
         self.tenants
-            .shards_of(place)
+            .shards_with_prefix(place)
             .find_map(|shard| self.parts[shard].tenant(name, place))
     }
 }

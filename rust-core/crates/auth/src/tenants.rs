@@ -41,7 +41,7 @@ impl TenantTable {
         for (tenant, own) in tenants {
             let index = table.tenants.len();
             if table.by_name.insert(Arc::clone(&tenant.name), index).is_some() {
-                return Err(Error::RepeatedTenant(tenant.name.as_ref().into()));
+                return Err(Error::DuplicateTenant(tenant.name.as_ref().into()));
             }
             keys.extend(own.into_iter().map(|key| (key, index)));
             table.tenants.push(tenant);
@@ -51,9 +51,9 @@ impl TenantTable {
             if pair[0].0.hash == pair[1].0.hash {
                 let [one, other] = [pair[0].1, pair[1].1].map(|index| table.tenants[index].name.to_string());
                 return Err(if one == other {
-                    Error::RepeatedKey(one)
+                    Error::DuplicateKey(one)
                 } else {
-                    Error::SharedKey(one, other)
+                    Error::DuplicateKeyAcrossTenants(one, other)
                 });
             }
         }

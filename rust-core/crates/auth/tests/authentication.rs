@@ -7,7 +7,7 @@ mod support;
 use std::collections::HashMap;
 
 use proofgate_auth::{
-    AllowList, ApiKey, ApiKeyHeaders, AuthError, Authenticator, Credential, Endpoint, Error, KeyField,
+    AllowList, ApiKey, ApiKeyHeaders, AuthError, Authenticator, Credential, Endpoint, Error, KeyHeader,
     Shards, TenantTable, hash_api_key,
 };
 use support::{NOW, authenticate, authenticate_at, authorization, tenant};
@@ -117,20 +117,23 @@ fn anything_but_one_bearer_token_is_denied() {
     ] {
         assert_eq!(
             tenant_of(value).unwrap_err(),
-            AuthError::MalformedKey(KeyField::Authorization),
+            AuthError::MalformedKey(KeyHeader::Authorization),
             "{value:?}"
         );
     }
     let long = |length| tenant_of(&format!("Bearer {}", "k".repeat(length))).unwrap_err();
     assert_eq!(long(512), AuthError::UnknownKey);
-    assert_eq!(long(513), AuthError::MalformedKey(KeyField::Authorization));
+    assert_eq!(long(513), AuthError::MalformedKey(KeyHeader::Authorization));
 }
 
 #[test]
 fn a_key_shared_by_two_tenants_is_refused() {
     let key = ApiKey::from(hash_api_key(b"shared"));
     let result = TenantTable::new([(tenant("a"), vec![key.clone()]), (tenant("b"), vec![key])]);
-    assert_eq!(result.unwrap_err(), Error::SharedKey("a".into(), "b".into()));
+    assert_eq!(
+        result.unwrap_err(),
+        Error::DuplicateKeyAcrossTenants("a".into(), "b".into())
+    );
 }
 
 #[test]
@@ -141,13 +144,13 @@ fn a_key_given_twice_is_refused_even_with_another_end() {
         ..key.clone()
     };
     let result = TenantTable::new([(tenant("a"), vec![key, ending])]);
-    assert_eq!(result.unwrap_err(), Error::RepeatedKey("a".into()));
+    assert_eq!(result.unwrap_err(), Error::DuplicateKey("a".into()));
 }
 
 #[test]
 fn a_tenant_given_twice_is_refused() {
     let result = TenantTable::new([(tenant("a"), vec![]), (tenant("a"), vec![])]);
-    assert_eq!(result.unwrap_err(), Error::RepeatedTenant("a".into()));
+    assert_eq!(result.unwrap_err(), Error::DuplicateTenant("a".into()));
 }
 
 #[test]
@@ -207,9 +210,9 @@ fn an_allow_list_is_exhaustive_and_its_absence_allows_all() {
 fn a_denial_tells_clients_what_kind_of_credential_would_help() {
     let field = |denial: AuthError| denial.www_authenticate();
     assert_eq!(field(AuthError::MissingKey), r#"Bearer realm="proofgate""#);
-    let malformed = AuthError::MalformedKey(KeyField::ApiKey);
+    let malformed = AuthError::MalformedKey(KeyHeader::ApiKey);
     assert!(field(malformed).ends_with(r#"error="invalid_request""#));
-    let ambiguous = AuthError::AmbiguousKey(KeyField::ApiKey, KeyField::XApiKey);
+    let ambiguous = AuthError::AmbiguousKey(KeyHeader::ApiKey, KeyHeader::XApiKey);
     assert!(field(ambiguous).ends_with(r#"error="invalid_request""#));
     assert!(field(AuthError::ExpiredKey).ends_with(r#"error="invalid_token""#));
     assert!(field(AuthError::InvalidSignature).ends_with(r#"error="invalid_token""#));

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, EncodingKey};
-use proofgate_auth::{AuthError, Authenticator, KeyField, SigningAlgorithm};
+use proofgate_auth::{AuthError, Authenticator, KeyHeader, SigningAlgorithm};
 use serde_json::json;
 use support::{
     ISSUER, OTHER_ISSUER, authenticate, authenticator, claims, claims_with, header, issuer, key_set,
@@ -189,7 +189,7 @@ fn a_token_is_bounded_in_length() {
     let too_long = token(&claims_with(json!({ "filler": format!("{filler}{filler}") })));
     assert_eq!(
         denial(&too_long),
-        AuthError::MalformedKey(KeyField::Authorization)
+        AuthError::MalformedKey(KeyHeader::Authorization)
     );
 }
 

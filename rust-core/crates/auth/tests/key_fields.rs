@@ -7,19 +7,19 @@ mod support;
 use std::collections::HashMap;
 
 use proofgate_auth::{
-    ApiKeyHeaders, AuthError, Authenticator, Credential, Identity, KeyField, Shards, hash_api_key,
+    ApiKeyHeaders, AuthError, Authenticator, Credential, Identity, KeyHeader, Shards, hash_api_key,
 };
 use support::{FIELDS, NOW, authenticator, claims, tenants, token, with};
 
 /// Returns a field value that contains a key.
-fn value(field: KeyField, key: &str) -> Vec<u8> {
+fn value(field: KeyHeader, key: &str) -> Vec<u8> {
     match field {
-        KeyField::Authorization => format!("Bearer {key}").into_bytes(),
+        KeyHeader::Authorization => format!("Bearer {key}").into_bytes(),
         _ => key.as_bytes().to_vec(),
     }
 }
 
-fn ask_of(authenticator: &Authenticator, values: &[(KeyField, Vec<u8>)]) -> Result<Identity, AuthError> {
+fn ask_of(authenticator: &Authenticator, values: &[(KeyHeader, Vec<u8>)]) -> Result<Identity, AuthError> {
     let fields = values
         .iter()
         .fold(ApiKeyHeaders::default(), |fields, (field, value)| {
@@ -28,7 +28,7 @@ fn ask_of(authenticator: &Authenticator, values: &[(KeyField, Vec<u8>)]) -> Resu
     authenticator.authenticate(&Shards::default(), &fields, NOW)
 }
 
-fn ask(values: &[(KeyField, Vec<u8>)]) -> Result<Identity, AuthError> {
+fn ask(values: &[(KeyHeader, Vec<u8>)]) -> Result<Identity, AuthError> {
     ask_of(&authenticator(), values)
 }
 
@@ -46,7 +46,7 @@ fn a_key_counts_in_every_field_that_an_official_client_sends_it_in() {
 #[test]
 fn a_token_counts_wherever_a_key_does() {
     let token = token(&claims());
-    let subject = ask(&[(KeyField::Authorization, value(KeyField::Authorization, &token))]).unwrap();
+    let subject = ask(&[(KeyHeader::Authorization, value(KeyHeader::Authorization, &token))]).unwrap();
     assert!(matches!(subject.credential, Credential::Subject(_)));
     for field in FIELDS {
         assert_eq!(
@@ -101,7 +101,7 @@ fn of_several_fields_the_one_that_differs_is_named() {
     values[3].1 = b"acme-key2".to_vec();
     assert_eq!(
         ask(&values).unwrap_err(),
-        AuthError::AmbiguousKey(KeyField::Authorization, KeyField::XGoogApiKey)
+        AuthError::AmbiguousKey(KeyHeader::Authorization, KeyHeader::XGoogApiKey)
     );
 }
 
@@ -114,7 +114,7 @@ fn a_malformed_field_is_refused_also_beside_a_good_key() {
             .map(|key| value(malformed, key))
             .collect();
         wrong.push(match malformed {
-            KeyField::Authorization => b"acme-key".to_vec(),
+            KeyHeader::Authorization => b"acme-key".to_vec(),
             _ => b"Bearer acme-key".to_vec(),
         });
         for wrong in wrong {
@@ -128,11 +128,11 @@ fn a_malformed_field_is_refused_also_beside_a_good_key() {
         }
     }
     assert_eq!(
-        AuthError::MalformedKey(KeyField::Authorization).to_string(),
+        AuthError::MalformedKey(KeyHeader::Authorization).to_string(),
         r#"The Authorization header is not of the form "Bearer YOUR_KEY"."#
     );
     assert_eq!(
-        AuthError::MalformedKey(KeyField::XApiKey).to_string(),
+        AuthError::MalformedKey(KeyHeader::XApiKey).to_string(),
         r#"The x-api-key header is not of the form "YOUR_KEY"."#
     );
 }
@@ -151,7 +151,7 @@ fn without_issuers_a_key_is_short_in_every_field() {
 
 #[test]
 fn debug_output_shows_which_fields_there_are_and_no_value() {
-    let fields = with(KeyField::ApiKey, b"secret", ApiKeyHeaders::default());
+    let fields = with(KeyHeader::ApiKey, b"secret", ApiKeyHeaders::default());
     let shown = format!("{fields:?}");
     assert!(
         shown.contains("api_key: true") && shown.contains("authorization: false"),

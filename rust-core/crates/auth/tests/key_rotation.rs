@@ -179,7 +179,7 @@ fn issuers_are_checked_before_they_are_used() {
     let build = |issuers| Authenticator::new(tenants(), HashMap::new(), issuers).unwrap_err();
     assert_eq!(
         build(vec![issuer(ISSUER, &ALL), issuer(ISSUER, &ALL)]),
-        Error::RepeatedIssuer(ISSUER.into())
+        Error::DuplicateIssuer(ISSUER.into())
     );
     assert!(matches!(
         build(vec![issuer(ISSUER, &[])]),

@@ -304,7 +304,7 @@ fn a_key_that_everybody_can_guess_lets_nobody_in_and_costs_no_other_key() {
         assert_eq!(ask(&authenticator, &shards, guessed), Err(AuthError::UnknownKey));
     }
     assert!(ask(&authenticator, &shards, "key-a").is_ok());
-    let left_out: Vec<_> = shards.iter().flat_map(|shard| shard.well_known()).collect();
+    let left_out: Vec<_> = shards.iter().flat_map(|shard| shard.well_known_keys()).collect();
     assert_eq!(left_out.len(), 2);
     assert!(
         left_out

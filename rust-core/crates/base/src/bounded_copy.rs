@@ -32,7 +32,7 @@ impl CopyPool {
     }
 
     /// Returns the bytes in use.
-    pub fn taken(&self) -> usize {
+    pub fn used(&self) -> usize {
         self.used.load(Ordering::Acquire)
     }
 
@@ -42,7 +42,7 @@ impl CopyPool {
 
     /// Whether `bytes` more are available now.
     pub fn has_capacity(&self, bytes: usize) -> bool {
-        self.checked_use(self.taken(), bytes).is_some()
+        self.checked_use(self.used(), bytes).is_some()
             && self.parent.as_ref().is_none_or(|whole| whole.has_capacity(bytes))
     }
 
@@ -112,7 +112,7 @@ impl TenantSharedPool {
 
     /// Returns the use of all tenants.
     pub fn used(&self) -> usize {
-        self.total.taken()
+        self.total.used()
     }
 
     /// Returns the pool of a tenant: half of the total, or `least` if that is more. The limit also applies to existing
@@ -235,9 +235,9 @@ mod tests {
         }
         assert!(copy.is_truncated && !copy.is_dropped);
         assert_eq!((copy.bytes().len(), copy.bytes()[9_999]), (10_000, 3));
-        assert_eq!(room.taken(), 10_000);
+        assert_eq!(room.used(), 10_000);
         drop(copy);
-        assert_eq!(room.taken(), 0);
+        assert_eq!(room.used(), 0);
     }
 
     #[test]
@@ -266,7 +266,7 @@ mod tests {
         {
             copy.reserve_minimum();
             copy.reserve_minimum();
-            assert_eq!(room.taken(), taken);
+            assert_eq!(room.used(), taken);
         }
         assert_eq!(
             copies.each_ref().map(|copy| copy.is_dropped),
@@ -274,7 +274,7 @@ mod tests {
         );
         assert_eq!(copies[1].bytes(), [1; 100]);
         drop(copies);
-        assert_eq!(room.taken(), 0);
+        assert_eq!(room.used(), 0);
     }
 
     #[test]
@@ -283,10 +283,10 @@ mod tests {
         let [one, other] = [60, 60].map(|most| Arc::new(CopyPool::with_parent(&whole, most)));
         assert!(one.try_acquire(60) && !one.has_capacity(1) && !one.try_acquire(1));
         assert!(other.has_capacity(40) && !other.has_capacity(41) && !other.try_acquire(50));
-        assert_eq!((one.taken(), other.taken(), whole.taken()), (60, 0, 60));
+        assert_eq!((one.used(), other.used(), whole.used()), (60, 0, 60));
         one.release(60);
         assert!(other.try_acquire(60));
-        assert_eq!((one.taken(), other.taken(), whole.taken()), (0, 60, 60));
+        assert_eq!((one.used(), other.used(), whole.used()), (0, 60, 60));
     }
 
     #[test]
@@ -300,8 +300,8 @@ mod tests {
         assert!(room.has_capacity(100) && !room.has_capacity(101));
         one.append(&[0; 2 * MIN_GROWTH]);
         assert!(one.is_dropped);
-        assert_eq!(room.taken(), 0);
+        assert_eq!(room.used(), 0);
         one.append(b"more");
-        assert_eq!(room.taken(), 0);
+        assert_eq!(room.used(), 0);
     }
 }

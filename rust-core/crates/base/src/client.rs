@@ -28,7 +28,7 @@ const LINGER_TIME: Duration = Duration::from_secs(2);
 
 /// What happens to a connection after an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AfterExchange {
+pub enum ConnectionAction {
     /// The next request may follow.
     Continue,
     /// Close at once: the client is gone, or the response ends with the connection.
@@ -74,7 +74,7 @@ impl Client {
     }
 
     /// Like [`Client::fill`], but also returns the end if nothing arrives within `patience`.
-    pub async fn fill_within(&mut self, patience: Duration) -> FillOutcome {
+    pub async fn fill_with_timeout(&mut self, patience: Duration) -> FillOutcome {
         let Client {
             stream,
             input,
@@ -103,7 +103,7 @@ impl Client {
     /// Waits until the client disconnects, and keeps what it pipelines meanwhile.
     ///
     /// The end of its stream counts as a disconnect: a client that only stops sending looks the same.
-    pub async fn wait_until_gone(&mut self) {
+    pub async fn wait_for_disconnect(&mut self) {
         loop {
             if self.input.len() >= MAX_PIPELINED {
                 return std::future::pending().await;
@@ -154,7 +154,7 @@ impl Client {
 
 /// Idle connections have no memory for reading: small reads go to the stack.
 fn poll_fill(stream: &mut ClientStream, input: &mut Buffer, context: &mut Context<'_>) -> Poll<FillOutcome> {
-    if input.has_counted_memory() && input.available() > 0 {
+    if input.has_reserved_memory() && input.available() > 0 {
         let read = ready!(pin!(stream.read_buf(&mut input.available_mut())).poll(context));
         return Poll::Ready(match read {
             Ok(0) | Err(_) => FillOutcome::End,

@@ -24,7 +24,7 @@ struct LimitTime {
 const SLOWDOWN_FACTOR: u64 = 4;
 /// How far the limit time may be ahead, in microseconds: an hour, which takes four hours to make up. Beyond that the
 /// system's clock had been wrong, and record times must not stay wrong for longer.
-pub const MAX_LEAD: u64 = 3_600_000_000;
+pub const MAX_LIMIT_TIME_LEAD: u64 = 3_600_000_000;
 /// A change of the system's clock by this many microseconds relative to the monotonic clock is a step.
 const MIN_STEP: u64 = 1_000_000;
 /// The maximum time between two readings of the monotonic clock, unless the thread was interrupted between them.
@@ -77,8 +77,8 @@ impl Clock {
     fn sync_to(&self, at: Instant, wall: u64) -> Option<ClockStep> {
         let from = self.unix_micros(at);
         self.anchor.set((at, wall));
-        let counted = self.counted(at);
-        let turns_back = counted.saturating_sub(wall) > MAX_LEAD;
+        let counted = self.limit_time(at);
+        let turns_back = counted.saturating_sub(wall) > MAX_LIMIT_TIME_LEAD;
         let time = if turns_back { wall } else { counted.max(wall) };
         let lead = time - wall;
         self.limit_time.set(LimitTime { at, time, lead });
@@ -94,7 +94,7 @@ impl Clock {
     /// If the system's clock is set back by at most an hour, the limit time stays ahead and runs at three fourths of the
     /// speed until both agree: a minute may take eighty seconds then, and no client has to wait for a wrong time to come. If
     /// the clock is set back further, or forward, the limit time follows at once.
-    pub fn counted(&self, at: Instant) -> u64 {
+    pub fn limit_time(&self, at: Instant) -> u64 {
         let counted = self.limit_time.get();
         let passed = micros(at.saturating_duration_since(counted.at));
         let slower = (passed / SLOWDOWN_FACTOR).min(counted.lead);
@@ -165,7 +165,7 @@ mod tests {
     fn when_the_clock_is_set_back_limits_count_on_and_come_back_to_it() {
         let (clock, mut at, mut wall) = set();
         let (begun, first) = (at, wall);
-        let mut before = clock.counted(at);
+        let mut before = clock.limit_time(at);
         wall -= HOUR;
         let mut agreed = None;
         for second in 1..=5 * 3600 {
@@ -173,7 +173,7 @@ mod tests {
             let step = clock.sync_to(at, wall);
             assert_eq!(step.is_some(), second == 1, "{step:?} in second {second}");
             assert!(step.is_none_or(|step| !step.moves_limit_time_back));
-            let now = clock.counted(at);
+            let now = clock.limit_time(at);
             let step = now - before;
             assert!((750_000..=SECOND).contains(&step), "{step} in second {second}");
             agreed = agreed.or((clock.limit_time_lead() == 0).then_some(second));
@@ -182,9 +182,9 @@ mod tests {
         }
         assert!(agreed.is_some_and(|second| second <= 4 * 3600 + 1), "{agreed:?}");
         assert_eq!(before, wall);
-        assert!(clock.counted(begun) >= first, "it never goes back");
+        assert!(clock.limit_time(begun) >= first, "it never goes back");
         clock.sync_to(at, wall + HOUR);
-        assert_eq!(clock.counted(at), wall + HOUR, "forward it follows at once");
+        assert_eq!(clock.limit_time(at), wall + HOUR, "forward it follows at once");
     }
 
     #[test]
@@ -204,10 +204,10 @@ mod tests {
                 (step.from, step.to, step.moves_limit_time_back),
                 (wall, wall - back, true)
             );
-            assert_eq!((clock.counted(at), clock.limit_time_lead()), (wall - back, 0));
+            assert_eq!((clock.limit_time(at), clock.limit_time_lead()), (wall - back, 0));
             let later = at + Duration::from_secs(1);
             assert_eq!(clock.sync_to(later, wall - back + SECOND), None);
-            assert_eq!(clock.counted(later), wall - back + SECOND);
+            assert_eq!(clock.limit_time(later), wall - back + SECOND);
         }
     }
 
@@ -217,7 +217,7 @@ mod tests {
         let back = 40 * 60 * SECOND;
         assert!(!clock.sync_to(at, wall - back).unwrap().moves_limit_time_back);
         assert!(clock.sync_to(at, wall - 2 * back).unwrap().moves_limit_time_back);
-        assert_eq!(clock.counted(at), wall - 2 * back);
+        assert_eq!(clock.limit_time(at), wall - 2 * back);
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
                 (step.from, step.to, step.moves_limit_time_back),
                 (wall, wall + ahead, false)
             );
-            assert_eq!(clock.counted(at), wall + ahead);
+            assert_eq!(clock.limit_time(at), wall + ahead);
             let back = clock.sync_to(at, wall).unwrap();
             assert_eq!((back.from, back.to), (wall + ahead, wall));
             assert_eq!(back.moves_limit_time_back, ahead > HOUR);

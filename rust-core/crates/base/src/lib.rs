@@ -9,19 +9,20 @@
     reason = "only the layers above use it, and the names are clear enough"
 )]
 
-pub mod answer;
+pub mod anthropic_headers;
 pub mod approvals;
 pub mod bounded_copy;
+pub mod buffer_pool;
 pub mod client;
-pub mod client_fields;
 pub mod clock;
 pub mod deadline;
 pub mod descriptors;
 mod error;
+pub mod error_response;
 pub mod lifecycle;
 pub mod memory;
-pub mod open_table;
-pub mod panics;
+pub mod open_exchange_table;
+pub mod panic_hook;
 pub mod priority;
 pub mod random;
 pub mod rejection;
@@ -29,7 +30,6 @@ pub mod request_id;
 pub mod response_head;
 pub mod routing;
 pub mod single_writer;
-pub mod spare;
 pub mod threads;
 pub mod workspace;
 

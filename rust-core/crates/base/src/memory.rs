@@ -8,7 +8,7 @@
 //! Large buffers are reused as long as their memory is not needed otherwise: the system frees a page at once, but allocates
 //! one slowly.
 
-mod kept;
+mod buffer_cache;
 
 use std::cell::Cell;
 use std::ops::Deref;
@@ -16,10 +16,10 @@ use std::rc::Rc;
 
 use prometheus_client::metrics::gauge::Gauge;
 
-use self::kept::{BufferCache, MIN_RETAINED_SIZE};
+use self::buffer_cache::{BufferCache, MIN_RETAINED_SIZE};
 
 /// Bytes of a buffer that need no reservation.
-pub const UNCOUNTED_BYTES: usize = 8 * 1024;
+pub const UNRESERVED_BYTES: usize = 8 * 1024;
 /// Bytes of memory that a buffer keeps after its contents were used.
 const RETAINED_BYTES: usize = 4 * 1024;
 /// Bytes of a body that are read, prepared, hashed or sent before the task yields: a fraction of a millisecond's work.
@@ -118,7 +118,7 @@ impl MemoryReservation {
     /// # Errors
     /// [`MemoryExhausted`] if it would grow beyond the budget; it is unchanged then.
     pub fn resize(&mut self, bytes: usize) -> Result<(), MemoryExhausted> {
-        let bytes = bytes.saturating_sub(UNCOUNTED_BYTES);
+        let bytes = bytes.saturating_sub(UNRESERVED_BYTES);
         if bytes != self.bytes {
             self.budget
                 .replace(self.bytes, bytes, self.budget.max_body_bytes())?;
@@ -178,7 +178,7 @@ impl Buffer {
         let needed = self.bytes.len().checked_add(more).ok_or(MemoryExhausted)?;
         match needed <= self.bytes.capacity() {
             true => Ok(()),
-            false => self.resize_best_effort(kept::round_up_capacity(needed), needed),
+            false => self.resize_best_effort(buffer_cache::round_up_capacity(needed), needed),
         }
     }
 
@@ -220,8 +220,8 @@ impl Buffer {
     }
 
     /// Whether it has memory that is counted.
-    pub fn has_counted_memory(&self) -> bool {
-        self.bytes.capacity() > UNCOUNTED_BYTES
+    pub fn has_reserved_memory(&self) -> bool {
+        self.bytes.capacity() > UNRESERVED_BYTES
     }
 
     /// Returns the unused capacity for a reader, limited to [`Buffer::available`] and to [`SLICE_BYTES`].

@@ -4,7 +4,7 @@ use bytes::BufMut;
 use prometheus_client::metrics::gauge::Gauge;
 
 use super::{
-    Buffer, MAX_GROWTH, MemoryBudget, MemoryExhausted, MemoryReservation, RETAINED_BYTES, UNCOUNTED_BYTES,
+    Buffer, MAX_GROWTH, MemoryBudget, MemoryExhausted, MemoryReservation, RETAINED_BYTES, UNRESERVED_BYTES,
 };
 
 fn budget(most: u64) -> (Rc<MemoryBudget>, Gauge) {
@@ -16,14 +16,14 @@ fn budget(most: u64) -> (Rc<MemoryBudget>, Gauge) {
 fn a_buffer_takes_its_share_before_it_grows_and_gives_it_back_with_its_memory() {
     let (budget, used) = budget(1 << 20);
     let mut buffer = Buffer::new(&budget);
-    buffer.reserve_exact(UNCOUNTED_BYTES).unwrap();
+    buffer.reserve_exact(UNRESERVED_BYTES).unwrap();
     assert_eq!(used.get(), 0);
-    buffer.reserve_exact(UNCOUNTED_BYTES + 1000).unwrap();
+    buffer.reserve_exact(UNRESERVED_BYTES + 1000).unwrap();
     assert_eq!(used.get(), 1000);
-    buffer.extend(&[7; UNCOUNTED_BYTES + 1001]).unwrap();
+    buffer.extend(&[7; UNRESERVED_BYTES + 1001]).unwrap();
     assert_eq!(
         used.get() as usize,
-        buffer.len() + buffer.available() - UNCOUNTED_BYTES
+        buffer.len() + buffer.available() - UNRESERVED_BYTES
     );
     drop(buffer);
     assert_eq!(used.get(), 0);
@@ -33,17 +33,17 @@ fn a_buffer_takes_its_share_before_it_grows_and_gives_it_back_with_its_memory() 
 fn what_has_no_room_is_refused_and_changes_nothing() {
     let (budget, used) = budget(13_333);
     let mut buffer = Buffer::new(&budget);
-    buffer.extend(&[7; UNCOUNTED_BYTES + 9000]).unwrap();
+    buffer.extend(&[7; UNRESERVED_BYTES + 9000]).unwrap();
     let before = (used.get(), buffer.available());
     assert_eq!(buffer.extend(&[7; 1001]), Err(MemoryExhausted));
     assert_eq!(buffer.write(1001, |_| ()), Err(MemoryExhausted));
     assert_eq!((used.get(), buffer.available()), before);
-    assert_eq!(buffer.len(), UNCOUNTED_BYTES + 9000);
+    assert_eq!(buffer.len(), UNRESERVED_BYTES + 9000);
     // Growth ahead of need does not waste the last bytes of the budget.
     assert_eq!(buffer.extend(&[7; 1000]), Ok(()));
     assert_eq!(used.get(), 10_000);
     let mut other = Buffer::new(&budget);
-    assert_eq!(other.extend(&[7; UNCOUNTED_BYTES]), Ok(()));
+    assert_eq!(other.extend(&[7; UNRESERVED_BYTES]), Ok(()));
     assert_eq!(other.extend(&[7; 1]), Err(MemoryExhausted));
 }
 
@@ -84,11 +84,11 @@ fn no_more_is_read_into_a_buffer_than_its_share_covers() {
 fn a_smaller_budget_holds_for_what_comes_and_takes_nothing_away() {
     let (budget, used) = budget(120_000);
     let mut share = MemoryReservation::new(&budget);
-    share.resize(UNCOUNTED_BYTES + 90_000).unwrap();
+    share.resize(UNRESERVED_BYTES + 90_000).unwrap();
     budget.set_limit(50_000);
-    assert_eq!(share.resize(UNCOUNTED_BYTES + 90_001), Err(MemoryExhausted));
+    assert_eq!(share.resize(UNRESERVED_BYTES + 90_001), Err(MemoryExhausted));
     assert_eq!(used.get(), 90_000);
-    share.resize(UNCOUNTED_BYTES + 60_000).unwrap();
+    share.resize(UNRESERVED_BYTES + 60_000).unwrap();
     assert_eq!(used.get(), 60_000);
     drop(share);
     assert_eq!(used.get(), 0);
@@ -98,8 +98,8 @@ fn a_smaller_budget_holds_for_what_comes_and_takes_nothing_away() {
 fn bodies_leave_a_quarter_to_what_every_exchange_needs() {
     let (budget, used) = budget(100_000);
     let mut bodies = MemoryReservation::new(&budget);
-    bodies.resize(UNCOUNTED_BYTES + 75_000).unwrap();
-    assert_eq!(bodies.resize(UNCOUNTED_BYTES + 75_001), Err(MemoryExhausted));
+    bodies.resize(UNRESERVED_BYTES + 75_000).unwrap();
+    assert_eq!(bodies.resize(UNRESERVED_BYTES + 75_001), Err(MemoryExhausted));
     let exchange = budget.reserve(25_000).unwrap();
     assert!(budget.reserve(1).is_err());
     assert_eq!(used.get(), 100_000);
@@ -124,7 +124,7 @@ fn a_large_body_is_read_into_the_memory_of_the_one_before() {
     assert_eq!((&other[..], other.as_ptr()), (&b"begin"[..], memory));
     assert_eq!(
         used.get() as usize,
-        other.len() + other.available() - UNCOUNTED_BYTES
+        other.len() + other.available() - UNRESERVED_BYTES
     );
     drop(other);
     assert_eq!(used.get(), 0);

@@ -11,8 +11,8 @@ use proofgate_policy::{EvaluationError, Scope};
 use proofgate_providers::{BadRequest, Dialect, Family, InvalidBatch, MessageLocation, ParsedRequest};
 use proofgate_wire::ProtocolError;
 
-use crate::answer::{ErrorHeaders, ErrorResponse};
 use crate::approvals::{self, Approval};
+use crate::error_response::{ErrorHeaders, ErrorResponse};
 
 /// Why a request is rejected before it is admitted: the client's message and the record's code.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use proofgate_policy::{Mode, Profile};
 use proofgate_providers::{BodyKind, Dialect, Family, StorageOperation};
 use proofgate_wire::{ProtocolError, ResponseFraming, ResponseHead, encode};
 
-use crate::answer::{AMAZON_ERROR_HEADER, ResponseOptions, amazon_error_type};
+use crate::error_response::{AMAZON_ERROR_HEADER, ResponseOptions, amazon_error_type};
 use crate::rejection::MAX_RETRY_AFTER;
 
 /// How rules handle a response.
@@ -82,7 +82,7 @@ impl ClientResponseHead {
 
     /// Whether it is passed through unchanged: speech audio, which has no text that a rule could read, or a stored file. Its
     /// first bytes indicate nothing.
-    pub fn is_recording(&self) -> bool {
+    pub fn is_passthrough(&self) -> bool {
         let is_file = self.dialect == Dialect::Storage(StorageOperation::FileContent);
         self.is_success() && (is_file || (self.dialect == Dialect::Speech && self.is_binary))
     }
@@ -177,7 +177,7 @@ pub fn write_head(
     if options.close {
         encode::write_header(out, "connection", b"close")?;
     }
-    out.extend_from_slice(options.extra);
+    out.extend_from_slice(options.extra_headers);
     if !open_head {
         out.extend_from_slice(encode::CRLF);
     }

@@ -31,7 +31,7 @@ pub struct ResponseWorkspace {
     /// The inspector of responses, if there are rules.
     inspector: Option<ResponseInspector>,
     /// Bytes that the inspector has cleared.
-    pub cleared: Vec<u8>,
+    pub approved_bytes: Vec<u8>,
     /// Maximum bytes of a response that the inspector holds.
     inspection_limit: usize,
     /// Whether the inspector is active for this response.
@@ -48,7 +48,7 @@ impl ResponseWorkspace {
             partial: Vec::new(),
             usage: UsageReader::default(),
             inspector: None,
-            cleared: Vec::new(),
+            approved_bytes: Vec::new(),
             inspection_limit: 0,
             is_inspecting: false,
             reservation: MemoryReservation::new(budget),
@@ -72,7 +72,7 @@ impl ResponseWorkspace {
         if let Some(inspector) = &mut self.inspector {
             inspector.release_memory(RETAINED_INSPECTOR_BYTES);
         }
-        let made = self.chunk.capacity() + self.held_back.capacity() + self.cleared.capacity();
+        let made = self.chunk.capacity() + self.held_back.capacity() + self.approved_bytes.capacity();
         self.reserve(made)
     }
 
@@ -84,7 +84,7 @@ impl ResponseWorkspace {
     /// Returns most of the memory that it uses, in bytes.
     fn capacity(&self) -> usize {
         let out = self.chunk.capacity() + self.held_back.capacity();
-        let buffers = out + self.cleared.capacity() + self.partial.capacity();
+        let buffers = out + self.approved_bytes.capacity() + self.partial.capacity();
         buffers + self.inspector.as_ref().map_or(0, ResponseInspector::capacity)
     }
 
@@ -109,7 +109,7 @@ impl ResponseWorkspace {
     /// Returns the inspector and its output, if it has seen any of this response.
     pub fn inspector(&mut self) -> Option<(&mut ResponseInspector, &mut Vec<u8>)> {
         let inspector = self.inspector.as_mut().filter(|_| self.is_inspecting)?;
-        Some((inspector, &mut self.cleared))
+        Some((inspector, &mut self.approved_bytes))
     }
 
     /// Returns the token usage that the upstream reports.
@@ -159,7 +159,7 @@ impl WorkspacePool {
         workspace.chunk.clear();
         workspace.held_back.clear();
         workspace.partial.clear();
-        workspace.cleared.clear();
+        workspace.approved_bytes.clear();
         workspace.is_inspecting = false;
         workspace
     }
@@ -184,7 +184,7 @@ mod tests {
     use proofgate_providers::Dialect;
 
     use super::{MAX_RETAINED_BYTES, WorkspacePool};
-    use crate::memory::{MemoryBudget, MemoryExhausted, UNCOUNTED_BYTES};
+    use crate::memory::{MemoryBudget, MemoryExhausted, UNRESERVED_BYTES};
 
     fn workspaces(budget: u64) -> (WorkspacePool, Gauge) {
         let used = Gauge::default();
@@ -203,7 +203,7 @@ mod tests {
         for part in [
             &mut workspace.chunk,
             &mut workspace.held_back,
-            &mut workspace.cleared,
+            &mut workspace.approved_bytes,
             &mut workspace.partial,
         ] {
             part.extend_from_slice(b"secret");
@@ -217,7 +217,7 @@ mod tests {
         let mut workspace = workspaces.acquire();
         assert_eq!(workspaces.free.borrow().len(), 0);
         assert!(workspace.chunk.is_empty() && workspace.held_back.is_empty());
-        assert!(workspace.cleared.is_empty() && workspace.partial.is_empty());
+        assert!(workspace.approved_bytes.is_empty() && workspace.partial.is_empty());
         workspace.usage.reset(Dialect::Chat);
         assert!(workspace.usage().is_none());
         assert!(workspace.inspector().is_none());
@@ -268,7 +268,10 @@ mod tests {
         let mut taken = 0;
         while workspace.reserve(piece.len()).is_ok() {
             taken += piece.len();
-            assert!(used.get() as usize + UNCOUNTED_BYTES >= taken, "{used:?} {taken}");
+            assert!(
+                used.get() as usize + UNRESERVED_BYTES >= taken,
+                "{used:?} {taken}"
+            );
             let (inspector, passed) = workspace.inspector().unwrap();
             let reading = &mut ReadBuffers::default();
             let pushed = inspector.push(&engine, &profile, &mut scratch, reading, &piece, passed);
@@ -288,7 +291,7 @@ mod tests {
         workspace.reserve(100_000).unwrap();
         let share = workspace.take_reservation();
         workspaces.release(workspace);
-        assert_eq!(used.get() as usize, 100_000 - UNCOUNTED_BYTES);
+        assert_eq!(used.get() as usize, 100_000 - UNRESERVED_BYTES);
         drop(share);
         assert_eq!(used.get(), 0);
     }

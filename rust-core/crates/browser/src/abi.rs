@@ -1,6 +1,6 @@
 //! The functions that the module exports. No unsafe block is needed: addresses are returned, but never accepted.
 
-use crate::{answer, questions};
+use crate::{answer, queries};
 use std::cell::RefCell;
 
 #[derive(Default)]
@@ -38,7 +38,7 @@ pub extern "C" fn answer() -> *const u8 {
     CALL_STATE.with_borrow(|asked| asked.response.as_ptr())
 }
 
-fn run_question(question: questions::Question) -> usize {
+fn run_question(question: queries::QueryHandler) -> usize {
     CALL_STATE.with_borrow_mut(|asked| {
         let arguments = std::mem::take(&mut asked.arguments);
         asked.response = answer::to_json_text(question(&arguments));
@@ -52,7 +52,7 @@ macro_rules! export {
         #[expect(unsafe_code, reason = "an exported name")]
         #[unsafe(no_mangle)]
         pub extern "C" fn $name() -> usize {
-            run_question(questions::$name)
+            run_question(queries::$name)
         }
     )*};
 }

@@ -19,7 +19,7 @@
 mod abi;
 mod answer;
 mod encoding;
-pub mod questions;
+pub mod queries;
 mod receipt;
 mod step;
 

@@ -92,7 +92,7 @@ impl Receipt {
     ///
     /// # Errors
     /// When a statement is invalid, or statements contradict each other.
-    pub(crate) fn follow_key_line(&self, key: &VerifyingKey) -> Result<VerifyingKey, LedgerError> {
+    pub(crate) fn extend_key_lineage(&self, key: &VerifyingKey) -> Result<VerifyingKey, LedgerError> {
         let notes = self.key_successions.iter().take(MAX_KEYS);
         let statements: Result<Vec<_>, _> = notes.map(|note| KeySuccession::verify(note)).collect();
         key.with_successions(&statements?)

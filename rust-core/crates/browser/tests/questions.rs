@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use proofgate_browser::questions::{self, Arguments, Question};
+use proofgate_browser::queries::{self, Arguments, QueryHandler};
 use proofgate_ledger::commitment::commit;
 use proofgate_ledger::{
     Checkpoint, Hash, Mmr, SigningKey, TlogProof, consistency_proof, inclusion_proof, leaf_hash,
@@ -66,7 +66,7 @@ impl Tree {
 }
 
 /// Returns the answer, or the code of the refusal.
-fn ask(question: Question, arguments: &[&str]) -> Result<Value, &'static str> {
+fn ask(question: QueryHandler, arguments: &[&str]) -> Result<Value, &'static str> {
     let arguments: Vec<_> = arguments
         .iter()
         .map(|text| Some(text.as_bytes().to_vec()))
@@ -102,11 +102,7 @@ fn every_entry_of_every_size_is_shown_and_its_path_ends_at_the_root() {
         for index in 0..size {
             let entry = std::str::from_utf8(&tree.leaves[index as usize]).unwrap();
             let proof = tree.proof(index, size as usize, &auditor, false);
-            let answer = ask(
-                questions::entry,
-                &[entry, &proof, &vkey(&auditor), &vkey(&signer)],
-            )
-            .unwrap();
+            let answer = ask(queries::entry, &[entry, &proof, &vkey(&auditor), &vkey(&signer)]).unwrap();
             assert_eq!(answer["ok"], true, "{answer}");
             assert_eq!(answer["computed"], answer["checkpoint"]["root"]);
         }
@@ -123,7 +119,7 @@ fn an_entry_of_which_one_thing_is_changed_is_refuted_at_the_step_that_it_concern
     let stranger = vkey(&key("audit.example/llm", 3));
     let other_ledger = vkey(&key(LEDGER, 4));
     let failed = |entry: &str, proof: &str, public: &str, ledger: &str| -> Vec<String> {
-        let answer = ask(questions::entry, &[entry, proof, public, ledger]).unwrap();
+        let answer = ask(queries::entry, &[entry, proof, public, ledger]).unwrap();
         let steps = answer["steps"].as_array().unwrap().iter();
         let failed = steps.filter(|step| step["outcome"] == "refuted");
         failed
@@ -148,7 +144,7 @@ fn two_checkpoints_are_one_history_or_the_answer_says_what_is_wrong() {
     let public = vkey(&auditor);
     let between = |older: &str, newer: &str, hashes: &Vec<String>| {
         let hashes = json!(hashes).to_string();
-        ask(questions::consistency, &[older, newer, &public, &hashes]).map(|answer| answer["ok"] == true)
+        ask(queries::consistency, &[older, newer, &public, &hashes]).map(|answer| answer["ok"] == true)
     };
     for old in 1..9 {
         let hashes = tree.consistency(old, 9);
@@ -222,7 +218,7 @@ fn refuted(receipt: &Value, key: &SigningKey, request: Option<&[u8]>) -> Vec<Str
         request.map(<[u8]>::to_vec),
         None,
     ];
-    let answer = questions::receipt(arguments).unwrap();
+    let answer = queries::receipt(arguments).unwrap();
     let steps = answer["steps"].as_array().unwrap().iter();
     let failed: Vec<String> = steps
         .filter(|step| step["outcome"] == "refuted")
@@ -332,7 +328,7 @@ fn an_attempt_that_was_left_out_of_a_receipt_is_reported() {
             None,
             None,
         ];
-        let answer = questions::receipt(arguments).unwrap();
+        let answer = queries::receipt(arguments).unwrap();
         assert_eq!(answer["ok"], true, "{answer}");
         let steps = answer["steps"].as_array().unwrap().iter();
         let of_attempts = steps.filter(|step| step["step"] == "attempts");
@@ -352,7 +348,7 @@ fn what_is_no_receipt_key_or_text_is_refused_with_a_code() {
     let public = vkey(&key(LEDGER, 1));
     let receipt = |text: &str, key: &str| {
         let arguments: &Arguments = &[Some(text.into()), Some(key.into()), None, None];
-        questions::receipt(arguments).map_err(|refusal| refusal.code)
+        queries::receipt(arguments).map_err(|refusal| refusal.code)
     };
     let empty = r#"{"id":"a","complete":true,"records":[],"consistency":[]}"#;
     let twice = r#"{"id":"a","id":"b","complete":true,"records":[],"consistency":[]}"#;
@@ -364,20 +360,17 @@ fn what_is_no_receipt_key_or_text_is_refused_with_a_code() {
         receipt(&self::receipt(&tree, &signer).to_string(), "no key"),
         Err("key")
     );
-    assert_eq!(ask(questions::checkpoint, &["one"]), Err("arguments"));
+    assert_eq!(ask(queries::checkpoint, &["one"]), Err("arguments"));
     let wrong: &Arguments = &[Some(vec![0xff]), Some(public.clone().into_bytes())];
     assert_eq!(
-        questions::checkpoint(wrong).map_err(|refusal| refusal.code),
+        queries::checkpoint(wrong).map_err(|refusal| refusal.code),
         Err("arguments")
     );
-    assert_eq!(ask(questions::checkpoint, &["no note", &public]), Err("note"));
+    assert_eq!(ask(queries::checkpoint, &["no note", &public]), Err("note"));
     let note = tree.note(3, &signer);
+    assert_eq!(ask(queries::checkpoint, &[&note, &public]).unwrap()["size"], "3");
     assert_eq!(
-        ask(questions::checkpoint, &[&note, &public]).unwrap()["size"],
-        "3"
-    );
-    assert_eq!(
-        ask(questions::record_proof, &["", "no proof", &public]),
+        ask(queries::record_proof, &["", "no proof", &public]),
         Err("proof")
     );
 }

@@ -25,7 +25,7 @@ pub struct Date {
 impl Date {
     /// Returns the date of a day, in days since 1970-01-01.
     #[must_use]
-    pub fn of_day(day: u64) -> Self {
+    pub fn from_day_number(day: u64) -> Self {
         let (year, month, day_of_year) = march_based(day);
         let day = day_of_year - (153 * month + 2) / 5 + 1;
         let (year, month) = if month < 10 {
@@ -126,7 +126,7 @@ mod tests {
                 assert_eq!(first_day_of(months), number, "{year}-{month}");
                 for day in 1..=length {
                     let date = Date { year, month, day };
-                    assert_eq!(Date::of_day(number), date);
+                    assert_eq!(Date::from_day_number(number), date);
                     assert_eq!(date.day_number(), number);
                     assert_eq!(Date::parse(&format!("{year}-{month:02}-{day:02}")), Some(date));
                     assert_eq!(month_of(number), months, "{date:?}");
@@ -176,6 +176,6 @@ mod tests {
     #[test]
     fn days_near_the_end_of_the_range_do_not_overflow() {
         assert!(month_of(u64::MAX / 2) > month_of(1 << 40));
-        assert!(Date::of_day(u64::MAX / SECONDS_PER_DAY).year > 1970);
+        assert!(Date::from_day_number(u64::MAX / SECONDS_PER_DAY).year > 1970);
     }
 }

@@ -7,7 +7,7 @@ use proofgate_dialect::{Usage, write_data};
 
 /// Writes the chunks of one streamed chat completion. All of them have the same prefix.
 #[derive(Debug, Default)]
-pub(crate) struct Chunks {
+pub(crate) struct ChunkWriter {
     /// A chunk up to its `choices`.
     prefix: Vec<u8>,
     include_usage: bool,
@@ -39,7 +39,7 @@ impl CallKind {
     }
 }
 
-impl Chunks {
+impl ChunkWriter {
     /// Creates chunks of the answer with this id, which is JSON already.
     pub(crate) fn new(id: &str, created: u64, model: &str, include_usage: bool) -> Self {
         let mut head = Vec::with_capacity(id.len() + model.len() + 96);
@@ -55,7 +55,7 @@ impl Chunks {
         write_all(&mut head, &[",\"model\":"]);
         write_string(&mut head, model);
         write_all(&mut head, &[",\"choices\":["]);
-        Chunks {
+        ChunkWriter {
             prefix: head,
             include_usage,
         }

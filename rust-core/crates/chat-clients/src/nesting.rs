@@ -1,13 +1,13 @@
 /// Tracks the nesting depth of a JSON text that arrives in fragments, to detect truncation without buffering the text.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Nesting {
+pub(crate) struct NestingTracker {
     depth: u64,
     in_string: bool,
     escaped: bool,
     started: bool,
 }
 
-impl Nesting {
+impl NestingTracker {
     /// Takes the next fragment.
     pub(crate) fn push(&mut self, fragment: &str) {
         for byte in fragment.bytes() {

@@ -20,18 +20,18 @@
 //!
 //! Citations and the results of Anthropic's own tools in an answer are lost; a client cannot request them either.
 
-mod answer;
 mod error;
 mod event;
-mod finish;
+mod finish_reason;
 mod messages;
 mod reasoning;
 mod request;
+mod response;
 mod stream;
 pub(crate) mod tokens;
 mod tools;
 
-pub use answer::translate_response;
 pub use error::translate_error;
 pub use request::translate_request;
+pub use response::translate_response;
 pub use stream::Stream;

@@ -24,23 +24,23 @@
 //! Images, citations and the calls of tools that the provider ran itself are not passed to the client. Reasoning is sent
 //! twice: its text in `reasoning_content`, and with its signature in `reasoning_details`, which the client sends back.
 
-mod answer;
 mod cache_points;
 mod chunks;
 mod error;
 mod files;
-mod finish;
+mod finish_reason;
 mod messages;
 mod reasoning;
 mod request;
+mod response;
 mod stream;
 mod stream_events;
 mod tools;
 mod usage;
 
-pub use answer::translate_response;
 pub use error::translate_error;
 pub use request::translate_request;
+pub use response::translate_response;
 pub use stream::{MAX_OPEN_TOOL_CALLS, Stream};
 
 pub use proofgate_dialect::EventKind;

@@ -22,18 +22,18 @@
 
 pub mod embeddings;
 
-mod answer;
+mod candidate_content;
 mod error;
-mod generated;
+mod generate_content_response;
 mod messages;
 mod parts;
 mod request;
-mod said;
+mod response;
 mod settings;
 mod stream;
 mod tools;
 
-pub use answer::translate_response;
 pub use error::{retry_after, translate_error};
 pub use request::translate_request;
+pub use response::translate_response;
 pub use stream::Stream;

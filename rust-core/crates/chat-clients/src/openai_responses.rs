@@ -24,21 +24,21 @@
 //! OpenAI's own tools are not part of a chat completion, and a client cannot request them here. `moderation` passes and
 //! takes effect at the provider; its results are not part of the answer.
 
-mod answer;
-mod closing;
+mod api_selection;
 mod error;
 mod event;
 mod input;
+mod item_completion;
 mod items;
 mod output;
 mod reasoning;
 mod request;
+mod response;
 mod stream;
 mod tools;
-mod wants;
 
-pub use answer::translate_response;
+pub use api_selection::requires_responses_api;
 pub use error::translate_error;
 pub use request::translate_request;
+pub use response::translate_response;
 pub use stream::Stream;
-pub use wants::requires_responses_api;

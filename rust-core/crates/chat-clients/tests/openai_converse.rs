@@ -88,7 +88,7 @@ fn hear(
             "event" => EventKind::Event,
             _ => EventKind::Exception,
         };
-        last = stream.event(
+        last = stream.push_event(
             kind,
             parts.next().unwrap(),
             parts.next().unwrap().as_bytes(),
@@ -152,7 +152,7 @@ fn goldens_are_translated_as_they_say() {
             let names: Vec<String> = dropped
                 .map(|names| serde_json::from_slice(&names).unwrap())
                 .unwrap_or_default();
-            assert_eq!(asked.dropped, names, "{}", case.display());
+            assert_eq!(asked.dropped_fields, names, "{}", case.display());
             compare(&case, "sent.json", &out);
             seen += 1;
         } else if let Ok(body) = fs::read(case.join("answer.json")) {

@@ -83,7 +83,7 @@ fn streamed(
     let mut stream = Stream::new(asked, CREATED);
     let mut out = Vec::new();
     for event in events {
-        if let Err(error) = stream.event("", event.as_bytes(), &mut out) {
+        if let Err(error) = stream.push_event("", event.as_bytes(), &mut out) {
             return (out, Err(error), stream.usage());
         }
     }

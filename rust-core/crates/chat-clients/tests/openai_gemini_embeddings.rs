@@ -22,7 +22,7 @@ fn target() -> Target<'static> {
 fn asked(base64: bool) -> RequestContext {
     RequestContext {
         model: "assistant".into(),
-        base64,
+        returns_base64: base64,
         ..RequestContext::default()
     }
 }
@@ -113,7 +113,7 @@ fn what_may_be_left_out_is_named() {
     let body = json!({"model": "m", "input": "a", "user": "u", "new": 1}).to_string();
     let asked = translate_request(body.as_bytes(), &target, &mut Vec::new()).unwrap();
     // The members of this document are in alphabetical order.
-    assert_eq!(asked.dropped, ["other fields", "user"]);
+    assert_eq!(asked.dropped_fields, ["other fields", "user"]);
 }
 
 #[test]

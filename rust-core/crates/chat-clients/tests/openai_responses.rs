@@ -64,7 +64,10 @@ fn sent_to(
         &target(model, untranslatable),
         &mut out,
     ) {
-        Ok(asked) => Ok((serde_json::from_slice(&out[6..]).expect("JSON"), asked.dropped)),
+        Ok(asked) => Ok((
+            serde_json::from_slice(&out[6..]).expect("JSON"),
+            asked.dropped_fields,
+        )),
         Err(refused) => {
             assert_eq!(out, b"before", "nothing is left of a refused request");
             Err(refused)
@@ -114,7 +117,7 @@ fn streamed(events: &[Value]) -> Streamed {
     let mut stream = Stream::new(&asked(), CREATED);
     let (mut out, mut last) = (Vec::new(), Ok(StreamStatus::InProgress));
     for event in events {
-        last = stream.event(
+        last = stream.push_event(
             event["type"].as_str().unwrap(),
             event.to_string().as_bytes(),
             &mut out,

@@ -24,32 +24,34 @@
 //! again. [`translate_for_others`] does the same for all other modules that read chat requests, and [`translate_for_gemini`]
 //! also requests thoughts. [`translate_response`] and [`Stream`] are the same for all.
 
-mod answer;
 pub(crate) mod arguments;
+mod block_errors;
 mod block_events;
 mod blocks;
 mod body;
 pub(crate) mod chat;
 mod content;
+mod destination;
+mod dropped_fields;
+mod encrypted_reasoning;
 pub(crate) mod error;
-mod form;
+pub(crate) mod finish_reason;
 pub(crate) mod json;
-mod left_out;
+mod message_writer;
 mod messages;
-mod misfit;
-mod refused_blocks;
+mod mismatch;
+mod output_options;
 mod request;
-mod results;
-mod sealed;
-pub(crate) mod stop;
+mod response;
 mod stream;
+mod tool_results;
 mod tools;
-mod turns;
 pub(crate) mod usage;
-mod way;
 
-pub use answer::translate_response;
+pub(crate) use encrypted_reasoning::SIGNATURE_PREFIX as SEALED;
 pub use error::translate_error;
-pub use request::{translate_for_gemini, translate_for_others, translate_for_responses, translate_request};
-pub(crate) use sealed::SIGNATURE_PREFIX as SEALED;
+pub use request::{
+    translate_for_gemini, translate_for_other_apis, translate_for_responses, translate_request,
+};
+pub use response::translate_response;
 pub use stream::Stream;

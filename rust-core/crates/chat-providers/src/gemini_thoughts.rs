@@ -1,6 +1,6 @@
 //! Gemini's thoughts, which it shows only on request.
 
-use proofgate_dialect::constraints::{Constraint, has};
+use proofgate_dialect::constraints::{Constraint, has_constraint};
 use proofgate_dialect::json::write_all;
 
 /// Appends to a chat request, with a comma before it, the request to show thoughts, in Google's form for clients of chat
@@ -10,10 +10,10 @@ use proofgate_dialect::json::write_all;
 /// think as it likes: Vertex AI refuses to show thoughts of models that do not think by default
 /// (google-gemini/gemini-cli#1953).
 pub(crate) fn write_include_thoughts(model: &str, has_measure: bool, out: &mut Vec<u8>) {
-    if has(model, Constraint::NoThinking) {
+    if has_constraint(model, Constraint::NoThinking) {
         return;
     }
-    let budget = match !has_measure && has(model, Constraint::ThinkingBudget) {
+    let budget = match !has_measure && has_constraint(model, Constraint::ThinkingBudget) {
         true => r#","thinking_budget":-1"#,
         false => "",
     };

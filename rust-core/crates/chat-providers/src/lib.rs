@@ -6,8 +6,8 @@
 #![forbid(unsafe_code)]
 
 pub mod anthropic_openai;
-pub mod chat_customs;
-pub mod own_thoughts;
+pub mod chat_custom_tools;
+pub mod reasoning_removal;
 pub mod responses_openai;
 
 mod call_name;

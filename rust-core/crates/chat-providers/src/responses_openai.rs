@@ -20,33 +20,33 @@
 //! An image that the model generated is the result of an `image_generation_call`, and is shown by the user in later turns.
 //! Audio in an answer is left out. A truncated call is sent only if it is a function's, with the status `incomplete`.
 
-mod answer;
 mod call_items;
 mod calls;
-mod choice;
 mod content;
 mod conversation;
 mod error;
 mod events;
+mod images;
 mod input;
 mod item;
-mod keeper;
 mod message;
 mod output;
 mod parts;
-mod pictures;
 mod reasoning;
+mod reasoning_state;
 mod request;
 mod response;
+mod response_translation;
 mod settings;
 mod stream;
-mod thoughts;
 mod tool_calls;
+mod tool_choice;
 mod tool_names;
 mod tools;
+mod turn_reasoning;
 
-pub use answer::translate_response;
 pub use error::translate_error;
 pub use request::{translate_for_chat, translate_for_gemini, translate_request};
+pub use response_translation::translate_response;
 pub use stream::Stream;
-pub(crate) use thoughts::STATE_PREFIX;
+pub(crate) use turn_reasoning::STATE_PREFIX;

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use proofgate_dialect::json_text::inside_quotes;
+use proofgate_dialect::json_text::unquoted;
 
 #[derive(Deserialize)]
 struct ExtraContent<'b> {
@@ -23,5 +23,5 @@ struct Vendor<'b> {
 pub(crate) fn signature(extra: Option<&RawValue>) -> Option<&str> {
     let extra: ExtraContent<'_> = serde_json::from_str(extra?.get()).ok()?;
     let signature = extra.google.or(extra.vertex)?.thought_signature?;
-    inside_quotes(signature).filter(|signature| !signature.is_empty())
+    unquoted(signature).filter(|signature| !signature.is_empty())
 }

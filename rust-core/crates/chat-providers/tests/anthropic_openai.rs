@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use proofgate_chat_providers::anthropic_openai::{
-    Stream, translate_error, translate_for_others, translate_request, translate_response,
+    Stream, translate_error, translate_for_other_apis, translate_request, translate_response,
 };
 use proofgate_dialect::{
     RequestContext, ResponseError, StreamStatus, Target, UntranslatableFieldPolicy, UntranslatableRequest,
@@ -225,7 +225,7 @@ fn requests_are_sent_as_the_golden_files_say() {
         check(&case, "sent.json", &pretty(&out));
         if drops {
             let dropped: Vec<String> = serde_json::from_str(&read(&case, "dropped.json")).unwrap();
-            assert_eq!(asked.dropped, dropped);
+            assert_eq!(asked.dropped_fields, dropped);
         }
     }
 }

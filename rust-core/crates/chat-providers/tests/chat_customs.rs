@@ -7,7 +7,7 @@
 )]
 
 use proofgate_chat_clients::{openai_anthropic, openai_converse, openai_gemini};
-use proofgate_chat_providers::chat_customs;
+use proofgate_chat_providers::chat_custom_tools;
 use proofgate_dialect::{RequestContext, ResponseError, StreamStatus, Target, UntranslatableFieldPolicy};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ fn asking(fields: Value) -> Value {
 
 fn rewritten(body: &Value) -> (Value, RequestContext) {
     let mut out = Vec::new();
-    let asked = chat_customs::translate_request(body.to_string().as_bytes(), &mut out).unwrap();
+    let asked = chat_custom_tools::translate_request(body.to_string().as_bytes(), &mut out).unwrap();
     (serde_json::from_slice(&out).unwrap(), asked)
 }
 
@@ -62,7 +62,7 @@ fn a_custom_tool_is_a_function_of_one_string_that_tells_its_grammar() {
         (asked.custom_tools, asked.stream),
         (vec!["apply_patch".to_owned()], true)
     );
-    assert_eq!(asked.dropped, ["tools[].custom.format"]);
+    assert_eq!(asked.dropped_fields, ["tools[].custom.format"]);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_request_without_custom_tools_passes_byte_for_byte() {
         "",
     ] {
         let mut out = Vec::new();
-        let asked = chat_customs::translate_request(body.as_bytes(), &mut out).unwrap();
+        let asked = chat_custom_tools::translate_request(body.as_bytes(), &mut out).unwrap();
         assert_eq!((out, asked.custom_tools.len()), (body.as_bytes().to_vec(), 0));
     }
 }
@@ -112,7 +112,7 @@ fn a_custom_tool_with_the_name_of_a_function_is_refused() {
     let same = json!({"type": "custom", "custom": {"name": "weather"}});
     let body = asking(json!({"tools": [function(), same]})).to_string();
     let mut out = b"kept".to_vec();
-    let refused = chat_customs::translate_request(body.as_bytes(), &mut out).unwrap_err();
+    let refused = chat_custom_tools::translate_request(body.as_bytes(), &mut out).unwrap_err();
     assert_eq!(
         (refused.param.as_ref(), out),
         ("tools[1].custom.name", b"kept".to_vec())
@@ -170,7 +170,7 @@ fn message() -> Value {
 fn calls_of_an_answer_are_those_of_custom_tools_again() {
     let (mut chat, mut out) = (Vec::new(), Vec::new());
     openai_anthropic::translate_response(message().to_string().as_bytes(), &asked(), 1, &mut chat).unwrap();
-    chat_customs::translate_response(&chat, &asked(), &mut out).unwrap();
+    chat_custom_tools::translate_response(&chat, &asked(), &mut out).unwrap();
     let answer: Value = serde_json::from_slice(&out).unwrap();
     let calls = &answer["choices"][0]["message"]["tool_calls"];
     assert_eq!(
@@ -182,7 +182,7 @@ fn calls_of_an_answer_are_those_of_custom_tools_again() {
         (&json!("function"), &json!("t2"))
     );
     assert_eq!(answer["choices"][0]["message"]["content"], "Now.");
-    let refused = chat_customs::translate_response(b"{}", &asked(), &mut out);
+    let refused = chat_custom_tools::translate_response(b"{}", &asked(), &mut out);
     assert!(matches!(refused, Err(ResponseError::Malformed(_))));
 }
 
@@ -200,7 +200,7 @@ fn chunk(index: u64, begin: Option<(&str, &str)>, arguments: &str) -> String {
 }
 
 fn streamed(chunks: &[String]) -> Vec<Value> {
-    let mut stream = chat_customs::Stream::new(&asked());
+    let mut stream = chat_custom_tools::Stream::new(&asked());
     let mut out = Vec::new();
     for chunk in chunks {
         assert_eq!(
@@ -259,7 +259,7 @@ proptest! {
 
 #[test]
 fn an_error_in_a_stream_is_its_end_and_passes() {
-    let mut stream = chat_customs::Stream::new(&asked());
+    let mut stream = chat_custom_tools::Stream::new(&asked());
     let mut out = Vec::new();
     let error = br#"{"error":{"message":"full"}}"#;
     assert_eq!(stream.push_event(error, &mut out).unwrap(), StreamStatus::Failed);
@@ -269,7 +269,7 @@ fn an_error_in_a_stream_is_its_end_and_passes() {
 
 #[test]
 fn a_call_that_never_ends_is_not_held_without_end() {
-    let mut stream = chat_customs::Stream::new(&asked());
+    let mut stream = chat_custom_tools::Stream::new(&asked());
     let mut out = Vec::new();
     stream
         .push_event(

@@ -49,7 +49,7 @@ fn by_responses(
     let mut sent = Vec::new();
     let between =
         openai_responses::translate_request(&chat, &target, &mut sent).expect("it is a request to Responses");
-    let dropped = [asked.dropped.clone(), between.dropped].concat();
+    let dropped = [asked.dropped_fields.clone(), between.dropped_fields].concat();
     (serde_json::from_slice(&sent).unwrap(), asked, dropped)
 }
 
@@ -68,7 +68,7 @@ fn collected(provider: &Value, asked: &RequestContext) -> Value {
     for event in events_of(provider) {
         let mut chunks = Vec::new();
         inner
-            .event("", event.to_string().as_bytes(), &mut chunks)
+            .push_event("", event.to_string().as_bytes(), &mut chunks)
             .unwrap();
         for (name, data) in events(std::str::from_utf8(&chunks).unwrap()) {
             last = outer.push_event(name, data.as_bytes(), &mut seen).unwrap();
@@ -369,7 +369,7 @@ fn a_failure_reaches_a_client_of_messages_in_its_form() {
     let mut inner = openai_responses::Stream::new(&asked(), CREATED);
     let mut outer = anthropic_openai::Stream::new(&asked(), 25);
     inner
-        .event("response.failed", failed.to_string().as_bytes(), &mut chunks)
+        .push_event("response.failed", failed.to_string().as_bytes(), &mut chunks)
         .unwrap();
     for (name, data) in events(std::str::from_utf8(&chunks).unwrap()) {
         assert_eq!(

@@ -5,7 +5,7 @@
     reason = "a test fails by panicking"
 )]
 
-use proofgate_chat_providers::own_thoughts::{strip_gateway_items, strip_unsigned_thinking};
+use proofgate_chat_providers::reasoning_removal::{strip_gateway_items, strip_unsigned_thinking};
 use serde_json::{Value, json};
 
 const SEALED: &str = "reasoning_details:eyJkYXRhIjoiZCJ9";

@@ -4,14 +4,14 @@
 use serde_json::value::RawValue;
 
 use proofgate_dialect::json_text::JsonText;
-use proofgate_dialect::object::{Flag, Number, Object, Word, object};
+use proofgate_dialect::object::{Flag, Number, Object, UnescapedString, object};
 
 type Raw<'b> = &'b RawValue;
 
 object! {
     /// The body of `POST /v1/chat/completions`.
     Body {
-        model: Word<'b>,
+        model: UnescapedString<'b>,
         messages: Vec<Message<'b>>,
         max_tokens: Raw<'b>,
         max_completion_tokens: Raw<'b>,
@@ -60,7 +60,7 @@ object! {
 }
 
 object! {
-    ResponseFormat { kind("type"): Word<'b>, json_schema: JsonSchema<'b> }
+    ResponseFormat { kind("type"): UnescapedString<'b>, json_schema: JsonSchema<'b> }
 }
 
 object! {
@@ -70,11 +70,11 @@ object! {
 object! {
     /// A message of any role.
     Message {
-        role: Word<'b>,
+        role: UnescapedString<'b>,
         content: Raw<'b>,
         name: Raw<'b>,
         tool_calls: Vec<Call<'b>>,
-        tool_call_id: Word<'b>,
+        tool_call_id: UnescapedString<'b>,
         refusal: JsonText<'b>,
         audio: Raw<'b>,
         function_call: Raw<'b>,
@@ -91,8 +91,8 @@ object! {
 object! {
     /// A tool call by the model.
     Call {
-        id: Word<'b>,
-        kind("type"): Word<'b>,
+        id: UnescapedString<'b>,
+        kind("type"): UnescapedString<'b>,
         function: CalledFunction<'b>,
         custom: CalledCustom<'b>,
         cache_control: Raw<'b>,
@@ -103,17 +103,17 @@ object! {
 }
 
 object! {
-    CalledFunction { name: Word<'b>, arguments: JsonText<'b> }
+    CalledFunction { name: UnescapedString<'b>, arguments: JsonText<'b> }
 }
 
 object! {
-    CalledCustom { name: Word<'b>, input: JsonText<'b> }
+    CalledCustom { name: UnescapedString<'b>, input: JsonText<'b> }
 }
 
 object! {
     /// A part of a message's content.
     Part {
-        kind("type"): Word<'b>,
+        kind("type"): UnescapedString<'b>,
         text: JsonText<'b>,
         refusal: JsonText<'b>,
         image_url: Image<'b>,
@@ -135,13 +135,13 @@ object! {
 }
 
 object! {
-    Audio { data: JsonText<'b>, format: Word<'b> }
+    Audio { data: JsonText<'b>, format: UnescapedString<'b> }
 }
 
 object! {
     /// A tool that the model may call.
     Tool {
-        kind("type"): Word<'b>,
+        kind("type"): UnescapedString<'b>,
         function: Function<'b>,
         custom: Custom<'b>,
         cache_control: Raw<'b>,
@@ -150,7 +150,7 @@ object! {
 
 object! {
     Function {
-        name: Word<'b>,
+        name: UnescapedString<'b>,
         description: JsonText<'b>,
         parameters: Object<'b>,
         strict: Flag<'b>,
@@ -159,16 +159,16 @@ object! {
 }
 
 object! {
-    Custom { name: Word<'b>, description: JsonText<'b>, format: CustomFormat<'b> }
+    Custom { name: UnescapedString<'b>, description: JsonText<'b>, format: CustomFormat<'b> }
 }
 
 object! {
-    CustomFormat { kind("type"): Word<'b>, grammar: Object<'b> }
+    CustomFormat { kind("type"): UnescapedString<'b>, grammar: Object<'b> }
 }
 
 object! {
     ToolChoice {
-        kind("type"): Word<'b>,
+        kind("type"): UnescapedString<'b>,
         function: Named<'b>,
         custom: Named<'b>,
         allowed_tools: AllowedTools<'b>,
@@ -176,13 +176,13 @@ object! {
 }
 
 object! {
-    AllowedTools { mode: Word<'b>, tools: Vec<AllowedTool<'b>> }
+    AllowedTools { mode: UnescapedString<'b>, tools: Vec<AllowedTool<'b>> }
 }
 
 object! {
-    AllowedTool { kind("type"): Word<'b>, function: Named<'b>, custom: Named<'b> }
+    AllowedTool { kind("type"): UnescapedString<'b>, function: Named<'b>, custom: Named<'b> }
 }
 
 object! {
-    Named { name: Word<'b> }
+    Named { name: UnescapedString<'b> }
 }

@@ -5,23 +5,23 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use crate::body::{Call, Message};
-use crate::losses::{DroppedFields, json};
-use crate::place::MessagePath;
+use crate::dropped_fields::{DroppedFields, raw_json};
+use crate::message_path::MessagePath;
 use crate::request::ChatRequest;
 use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json_text::JsonText;
-use proofgate_dialect::object::Word;
+use proofgate_dialect::object::UnescapedString;
 
 /// A tool call.
 pub struct ToolInvocation<'c, 'b> {
-    pub id: &'c Word<'b>,
-    pub name: &'c Word<'b>,
+    pub id: &'c UnescapedString<'b>,
+    pub name: &'c UnescapedString<'b>,
     pub is_custom: bool,
     /// The arguments of a function, or the input of a custom tool.
     payload: Option<JsonText<'b>>,
     pub cache: Option<&'b RawValue>,
     /// Provider-specific data that clients store with a call.
-    pub extra: Option<&'b RawValue>,
+    pub extra_content: Option<&'b RawValue>,
     place: MessagePath,
     index: usize,
 }
@@ -57,7 +57,7 @@ impl<'b> Call<'b> {
             ),
             ("messages[].extra_content", "extra_content", self.extra_content),
         ] {
-            losses.drop_unless_handled(key, json(value), || path(field))?;
+            losses.drop_unless_handled(key, raw_json(value), || path(field))?;
         }
         let (is_custom, name, given) = match self.kind.as_deref() {
             None | Some("function") => {
@@ -66,7 +66,7 @@ impl<'b> Call<'b> {
                 let name = function.and_then(|function| function.name.as_ref());
                 (false, name, function.and_then(|function| function.arguments))
             }
-            Some("custom") if losses.says("messages[].tool_calls[].custom") => {
+            Some("custom") if losses.is_handled("messages[].tool_calls[].custom") => {
                 let custom = self.custom.as_ref();
                 losses.drop_unknown(custom.and_then(|custom| custom.unknown.as_ref()));
                 let name = custom.and_then(|custom| custom.name.as_ref());
@@ -87,7 +87,7 @@ impl<'b> Call<'b> {
             is_custom,
             payload: given,
             cache: self.cache_control,
-            extra: self.extra_content,
+            extra_content: self.extra_content,
             place,
             index: at,
         })
@@ -96,7 +96,7 @@ impl<'b> Call<'b> {
 
 impl<'b> ToolInvocation<'_, 'b> {
     /// Returns the tool's input as a JSON string.
-    pub fn given(&self) -> &'b str {
+    pub fn raw_payload(&self) -> &'b str {
         match self.payload.filter(|given| !given.is_empty()) {
             Some(given) => given.raw(),
             None if self.is_custom => "\"\"",

@@ -1,9 +1,11 @@
 //! Maps `reasoning_effort` to the thinking settings of a Claude model.
 
-use crate::losses::DroppedFields;
+use crate::dropped_fields::DroppedFields;
 use crate::request::ChatRequest;
 use proofgate_dialect::UntranslatableRequest;
-use proofgate_dialect::constraints::{Constraint, Effort, MIN_THINKING_BUDGET, effort_for_level, has};
+use proofgate_dialect::constraints::{
+    Constraint, Effort, MIN_THINKING_BUDGET, effort_for_level, has_constraint,
+};
 use proofgate_dialect::object::Number;
 
 const NAME: &str = "reasoning_effort";
@@ -50,7 +52,7 @@ pub fn thinking_setting<'b>(
         Effort::Level("minimal") => return Ok(ThinkingSetting::Level("low")),
         Effort::Level(said) => {
             if said != level && level != "minimal" {
-                losses.note(NAME, value.raw());
+                losses.record_field(NAME, value.raw());
             }
             return Ok(ThinkingSetting::Level(said));
         }
@@ -61,7 +63,7 @@ pub fn thinking_setting<'b>(
         }
         Effort::Budget(_) | Effort::Unsupported => {}
     }
-    losses.note(NAME, value.raw());
+    losses.record_field(NAME, value.raw());
     Ok(ThinkingSetting::Unspecified)
 }
 
@@ -93,5 +95,5 @@ impl ChatRequest<'_> {
 
 /// Whether a model thinks only on request.
 pub fn thinks_only_on_request(model: &str) -> bool {
-    has(model, Constraint::ThinkingBudget) || has(model, Constraint::NoThinking)
+    has_constraint(model, Constraint::ThinkingBudget) || has_constraint(model, Constraint::NoThinking)
 }

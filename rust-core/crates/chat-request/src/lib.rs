@@ -13,31 +13,31 @@
 
 mod body;
 mod calls;
+mod dropped_fields;
 mod effort;
-mod losses;
 mod media;
+mod message_path;
 mod messages;
+mod parse_error;
 mod parts;
-mod place;
 mod reasoning;
 mod request;
 mod settings;
 mod tools;
-mod turns;
-mod unreadable;
+mod turn_writer;
 
 pub use body::{Call, Custom, File, Function, Image, Message, Tool, ToolChoice};
 pub use calls::{ToolInvocation, fnv1a, sanitize_call_id};
+pub use dropped_fields::{DroppedFields, raw_json};
 pub use effort::{ThinkingSetting, thinking_setting, thinks_only_on_request};
-pub use losses::{DroppedFields, json};
 pub use media::{MediaSource, document_extension, media_type_of};
+pub use message_path::MessagePath;
 pub use messages::Role;
 pub use parts::{ContentPart, PartContent};
-pub use place::MessagePath;
 pub use request::ChatRequest;
-pub use settings::{JSON_OBJECT, OutputFormat};
-pub use tools::{Kind, NO_ARGUMENTS, OfferedTool, ToolReference, ToolSelection};
-pub use turns::{Speaker, TurnWriter};
+pub use settings::{JSON_OBJECT_INSTRUCTION, OutputFormat};
+pub use tools::{NO_ARGUMENTS_SCHEMA, OfferedTool, OfferedToolKind, ToolReference, ToolSelection};
+pub use turn_writer::{Speaker, TurnWriter};
 
 use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
@@ -73,7 +73,7 @@ pub fn translate(
         model: model.to_owned(),
         stream: chat.stream == Some(true),
         include_usage: options.and_then(|options| options.include_usage) == Some(true),
-        dropped: losses.into_names(),
+        dropped_fields: losses.into_names(),
         ..RequestContext::default()
     })
 }

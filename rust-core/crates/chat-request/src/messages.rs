@@ -2,10 +2,10 @@ use serde_json::value::RawValue;
 
 use crate::MessagePath;
 use crate::body::Message;
-use crate::losses::{DroppedFields, json};
+use crate::dropped_fields::{DroppedFields, raw_json};
 use proofgate_dialect::UntranslatableRequest;
+use proofgate_dialect::droppable_fields::OTHER_FIELDS;
 use proofgate_dialect::json_text::JsonText;
-use proofgate_dialect::losses::OTHER_FIELDS;
 
 /// The role of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl<'b> Message<'b> {
             ("messages[].images", own(self.images)),
         ] {
             let field = key.strip_prefix("messages[].").unwrap_or(key);
-            losses.drop_unless_handled(key, json(value), || place.field_path(field))?;
+            losses.drop_unless_handled(key, raw_json(value), || place.field_path(field))?;
         }
         self.note_other_role_fields(role, losses);
         losses.drop_unknown(self.unknown.as_ref());
@@ -59,7 +59,7 @@ impl<'b> Message<'b> {
         // The location for the order of dropped fields: all fields of a message count as one location.
         let here = self.role.as_deref().unwrap_or_default();
         if role != Role::Tool && self.tool_call_id.is_some() {
-            losses.note(OTHER_FIELDS, here);
+            losses.record_field(OTHER_FIELDS, here);
         }
         let of_the_model = [
             self.refusal.is_some(),
@@ -71,7 +71,7 @@ impl<'b> Message<'b> {
             self.images.is_some(),
         ];
         if role != Role::Assistant && of_the_model.contains(&true) {
-            losses.note(OTHER_FIELDS, here);
+            losses.record_field(OTHER_FIELDS, here);
         }
     }
 
@@ -89,7 +89,7 @@ impl<'b> Message<'b> {
                 self.reasoning_content,
             ),
         ] {
-            losses.drop_unless_handled(key, json(value), || place.field_path(field))?;
+            losses.drop_unless_handled(key, raw_json(value), || place.field_path(field))?;
         }
         Ok(())
     }

@@ -3,17 +3,17 @@
 use serde_json::value::RawValue;
 
 use crate::body::{Audio, File, Image, Message, Part};
-use crate::losses::{DroppedFields, json};
+use crate::dropped_fields::{DroppedFields, raw_json};
 use crate::media::MediaSource;
-use crate::place::MessagePath;
+use crate::message_path::MessagePath;
 use crate::request::ChatRequest;
 use proofgate_dialect::UntranslatableRequest;
+use proofgate_dialect::droppable_fields::OTHER_FIELDS;
 use proofgate_dialect::json_text::JsonText;
-use proofgate_dialect::losses::OTHER_FIELDS;
 
 /// A content part of a message, or its single text.
 pub struct ContentPart<'b> {
-    pub place: MessagePath,
+    pub path: MessagePath,
     pub content: PartContent<'b>,
     /// Cache control, if the writer handles it.
     pub cache: Option<&'b RawValue>,
@@ -52,7 +52,7 @@ impl<'b> ChatRequest<'b> {
     ) -> Result<Vec<ContentPart<'b>>, UntranslatableRequest> {
         if let Some(text) = JsonText::from_raw(content) {
             let piece = ContentPart {
-                place,
+                path: place,
                 content: PartContent::Text(text),
                 cache: None,
                 breakpoint: None,
@@ -94,7 +94,7 @@ impl<'b> Part<'b> {
             self.input_audio.is_some(),
         ];
         if members.iter().filter(|member| **member).count() > 1 {
-            losses.note(OTHER_FIELDS, content.get());
+            losses.record_field(OTHER_FIELDS, content.get());
         }
         losses.drop_unknown(self.unknown.as_ref());
         let said = match self.kind.as_deref() {
@@ -135,11 +135,11 @@ impl<'b> Part<'b> {
                 self.prompt_cache_breakpoint,
             ),
         ] {
-            losses.drop_unless_handled(key, json(value), || place.field_path(field))?;
+            losses.drop_unless_handled(key, raw_json(value), || place.field_path(field))?;
         }
         let is_blank = matches!(said, PartContent::Text(text) if text.is_blank());
         Ok((!is_blank).then_some(ContentPart {
-            place,
+            path: place,
             content: said,
             cache: self.cache_control,
             breakpoint: self.prompt_cache_breakpoint,
@@ -246,6 +246,6 @@ impl ContentPart<'_> {
     pub fn misplaced_error(&self) -> UntranslatableRequest {
         let message =
             "the provider of this model does not accept a part of this type in a message with this role";
-        UntranslatableRequest::new(self.place.field_path("type"), message)
+        UntranslatableRequest::new(self.path.field_path("type"), message)
     }
 }

@@ -1,7 +1,7 @@
 //! The parsed request.
 
 use crate::body::Body;
-use crate::unreadable::parse_error;
+use crate::parse_error::parse_error;
 use proofgate_dialect::UntranslatableRequest;
 use serde::Deserialize;
 

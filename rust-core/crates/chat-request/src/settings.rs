@@ -3,18 +3,18 @@
 use serde_json::value::RawValue;
 
 use crate::body::JsonSchema;
-use crate::losses::{DroppedFields, json};
+use crate::dropped_fields::{DroppedFields, raw_json};
 use crate::request::ChatRequest;
 use crate::tools;
 use proofgate_dialect::UntranslatableRequest;
-use proofgate_dialect::constraints::{Constraint, has};
+use proofgate_dialect::constraints::{Constraint, has_constraint};
+use proofgate_dialect::droppable_fields::OTHER_FIELDS;
 use proofgate_dialect::json_text::JsonText;
-use proofgate_dialect::losses::OTHER_FIELDS;
 use proofgate_dialect::object::{Flag, Number, Object};
 
 /// The instruction to return JSON, for a provider without a JSON mode. A forced tool would exclude the client's own
 /// tools and, on some models, thinking; and a model that may fill in any object tends to leave it empty.
-pub const JSON_OBJECT: &str = "Answer with one JSON object, and with nothing before or after it.";
+pub const JSON_OBJECT_INSTRUCTION: &str = "Answer with one JSON object, and with nothing before or after it.";
 
 /// The requested format of the response.
 pub enum OutputFormat<'c, 'b> {
@@ -44,38 +44,38 @@ impl<'b> ChatRequest<'b> {
         let parallel = self.parallel_tool_calls.filter(|_| self.has_tools());
         for (name, value) in [
             ("n", number(self.n)),
-            ("functions", json(self.functions)),
-            ("function_call", json(self.function_call)),
-            ("modalities", json(self.modalities)),
-            ("audio", json(self.audio)),
-            ("web_search_options", json(self.web_search_options)),
-            ("moderation", json(self.moderation)),
+            ("functions", raw_json(self.functions)),
+            ("function_call", raw_json(self.function_call)),
+            ("modalities", raw_json(self.modalities)),
+            ("audio", raw_json(self.audio)),
+            ("web_search_options", raw_json(self.web_search_options)),
+            ("moderation", raw_json(self.moderation)),
             ("parallel_tool_calls", flag(parallel)),
-            ("stop", json(self.stop)),
+            ("stop", raw_json(self.stop)),
             ("seed", number(self.seed)),
             ("frequency_penalty", number(self.frequency_penalty)),
             ("presence_penalty", number(self.presence_penalty)),
-            ("logit_bias", json(self.logit_bias)),
+            ("logit_bias", raw_json(self.logit_bias)),
             ("logprobs", flag(self.logprobs)),
             ("top_logprobs", number(self.top_logprobs)),
-            ("verbosity", json(self.verbosity)),
+            ("verbosity", raw_json(self.verbosity)),
             ("top_k", number(self.top_k)),
             ("thinking", self.thinking.map(Object::json)),
-            ("service_tier", json(self.service_tier)),
-            ("prediction", json(self.prediction)),
-            ("user", json(self.user)),
-            ("safety_identifier", json(self.safety_identifier)),
-            ("store", json(self.store)),
-            ("metadata", json(self.metadata)),
-            ("prompt_cache_key", json(self.prompt_cache_key)),
-            ("prompt_cache_options", json(self.prompt_cache_options)),
-            ("prompt_cache_retention", json(self.prompt_cache_retention)),
-            ("cache_control", json(self.cache_control)),
+            ("service_tier", raw_json(self.service_tier)),
+            ("prediction", raw_json(self.prediction)),
+            ("user", raw_json(self.user)),
+            ("safety_identifier", raw_json(self.safety_identifier)),
+            ("store", raw_json(self.store)),
+            ("metadata", raw_json(self.metadata)),
+            ("prompt_cache_key", raw_json(self.prompt_cache_key)),
+            ("prompt_cache_options", raw_json(self.prompt_cache_options)),
+            ("prompt_cache_retention", raw_json(self.prompt_cache_retention)),
+            ("cache_control", raw_json(self.cache_control)),
         ] {
             losses.drop_unless_handled(name, value, || name.to_owned())?;
         }
-        if let Some(extra) = self.extra_body.filter(|_| !losses.says("extra_body")) {
-            losses.note(OTHER_FIELDS, extra.get());
+        if let Some(extra) = self.extra_body.filter(|_| !losses.is_handled("extra_body")) {
+            losses.record_field(OTHER_FIELDS, extra.get());
         }
         losses.drop_unknown(self.unknown.as_ref());
         let Some(options) = self.stream_options.as_ref().filter(|_| self.stream == Some(true)) else {
@@ -83,7 +83,7 @@ impl<'b> ChatRequest<'b> {
         };
         losses.drop_unknown(options.unknown.as_ref());
         let name = "stream_options.include_obfuscation";
-        losses.drop_unless_handled(name, json(options.include_obfuscation), || name.to_owned())
+        losses.drop_unless_handled(name, raw_json(options.include_obfuscation), || name.to_owned())
     }
 
     /// Whether the request offers any tools.
@@ -112,7 +112,7 @@ impl<'b> ChatRequest<'b> {
         if let (Some((name, value, older)), Some((_, _, newer))) = (older, newer)
             && older != newer
         {
-            losses.note(name, value);
+            losses.record_field(name, value);
         }
         Ok(newer.or(older))
     }
@@ -164,10 +164,14 @@ impl<'b> ChatRequest<'b> {
         let mut sampling = Sampling {
             temperature: self.temperature.map(Number::json),
             top_p: self.top_p.map(Number::json),
-            top_k: self.top_k.map(Number::json).filter(|_| losses.says("top_k")),
+            top_k: self
+                .top_k
+                .map(Number::json)
+                .filter(|_| losses.is_handled("top_k")),
         };
-        let is_default = has(model, Constraint::DefaultSampling);
-        let one_of_two = sampling.temperature.is_some() && has(model, Constraint::OneOfTemperatureAndTopP);
+        let is_default = has_constraint(model, Constraint::DefaultSampling);
+        let one_of_two =
+            sampling.temperature.is_some() && has_constraint(model, Constraint::OneOfTemperatureAndTopP);
         for (name, value, is_taken) in [
             ("temperature", &mut sampling.temperature, !is_default),
             ("top_p", &mut sampling.top_p, !is_default && !one_of_two),
@@ -190,7 +194,10 @@ impl<'b> ChatRequest<'b> {
     }
 
     /// Returns the requested response format. The name of a schema is a label that does not affect the model.
-    pub fn format(&self, losses: &mut DroppedFields) -> Result<OutputFormat<'_, 'b>, UntranslatableRequest> {
+    pub fn output_format(
+        &self,
+        losses: &mut DroppedFields,
+    ) -> Result<OutputFormat<'_, 'b>, UntranslatableRequest> {
         let Some(format) = &self.response_format else {
             return Ok(OutputFormat::Text);
         };

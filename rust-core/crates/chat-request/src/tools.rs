@@ -3,14 +3,14 @@
 use serde_json::value::RawValue;
 
 use crate::body::{self, AllowedTool, Custom, Function, Tool, ToolChoice};
-use crate::losses::{DroppedFields, json};
+use crate::dropped_fields::{DroppedFields, raw_json};
 use crate::request::ChatRequest;
 use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json_text::JsonText;
-use proofgate_dialect::object::{Flag, Object, Word};
+use proofgate_dialect::object::{Flag, Object, UnescapedString};
 
 /// The schema of a function without arguments.
-pub const NO_ARGUMENTS: &str = r#"{"type":"object","properties":{}}"#;
+pub const NO_ARGUMENTS_SCHEMA: &str = r#"{"type":"object","properties":{}}"#;
 
 const CHOICE: &str = "tool_choice";
 
@@ -22,15 +22,15 @@ pub struct Tools<'c, 'b> {
 
 /// A tool.
 pub struct OfferedTool<'c, 'b> {
-    pub kind: Kind<'c, 'b>,
-    pub name: &'c Word<'b>,
+    pub kind: OfferedToolKind<'c, 'b>,
+    pub name: &'c UnescapedString<'b>,
     pub cache: Option<&'b RawValue>,
     /// Its index among the tools.
     index: usize,
 }
 
 /// The kind of a tool.
-pub enum Kind<'c, 'b> {
+pub enum OfferedToolKind<'c, 'b> {
     Function(&'c Function<'b>),
     Custom(&'c Custom<'b>),
 }
@@ -52,7 +52,7 @@ pub enum ToolSelection<'b> {
 /// A reference to a tool.
 pub struct ToolReference<'b> {
     pub is_custom: bool,
-    pub name: Word<'b>,
+    pub name: UnescapedString<'b>,
 }
 
 /// Whether a `tool_choice` leaves the decision to the model.
@@ -93,7 +93,7 @@ impl<'b> ChatRequest<'b> {
                     return missing("tool_choice.allowed_tools.tools");
                 }
                 if names.len() < asked {
-                    losses.note(CHOICE, json(self.tool_choice).unwrap_or_default());
+                    losses.record_field(CHOICE, raw_json(self.tool_choice).unwrap_or_default());
                 }
             }
         }
@@ -181,11 +181,11 @@ impl<'b> Tool<'b> {
                 let strict = function.strict.map(Flag::json);
                 losses.drop_unless_handled("tools[].function.strict", strict, || path("function.strict"))?;
                 let cache = self.cache_control.or(function.cache_control);
-                (Kind::Function(function), &function.name, cache)
+                (OfferedToolKind::Function(function), &function.name, cache)
             }
-            (Some("custom"), _, Some(custom)) if losses.says("tools[].custom") => {
+            (Some("custom"), _, Some(custom)) if losses.is_handled("tools[].custom") => {
                 losses.drop_unknown(custom.unknown.as_ref());
-                (Kind::Custom(custom), &custom.name, self.cache_control)
+                (OfferedToolKind::Custom(custom), &custom.name, self.cache_control)
             }
             (Some("function" | "custom"), ..) => {
                 let message = "the provider of this model does not support tools of this type, or the tool lacks its \
@@ -203,7 +203,7 @@ impl<'b> Tool<'b> {
                 ));
             }
         };
-        losses.drop_unless_handled("tools[].cache_control", json(cache), || path("cache_control"))?;
+        losses.drop_unless_handled("tools[].cache_control", raw_json(cache), || path("cache_control"))?;
         let name = name.as_ref().filter(|name| !name.is_empty()).ok_or_else(|| {
             let kind = self.kind.as_deref().unwrap_or_default();
             UntranslatableRequest::new(path(&format!("{kind}.name")), "a tool must have a name")
@@ -219,7 +219,7 @@ impl<'b> Tool<'b> {
 
 impl<'b> OfferedTool<'_, 'b> {
     fn matches(&self, named: &ToolReference<'_>) -> bool {
-        let is_custom = matches!(self.kind, Kind::Custom(_));
+        let is_custom = matches!(self.kind, OfferedToolKind::Custom(_));
         is_custom == named.is_custom && **self.name == *named.name
     }
 
@@ -246,8 +246,8 @@ impl<'c, 'b> Tools<'c, 'b> {
     /// Returns the functions, each with its tool.
     pub fn functions(&self) -> impl Iterator<Item = (&OfferedTool<'c, 'b>, &'c Function<'b>)> {
         self.offered.iter().filter_map(|tool| match tool.kind {
-            Kind::Function(function) => Some((tool, function)),
-            Kind::Custom(_) => None,
+            OfferedToolKind::Function(function) => Some((tool, function)),
+            OfferedToolKind::Custom(_) => None,
         })
     }
 }

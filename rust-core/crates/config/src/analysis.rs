@@ -69,7 +69,7 @@ impl AnalysisConfig {
     pub fn settings(&self) -> AnalysisSettings {
         AnalysisSettings {
             window_size: self.window,
-            max_false_alarms: self.false_alarms,
+            max_false_alarm_rate: self.false_alarms,
             max_pairs: self.pairs,
             entropy_depth: self.top_logprobs,
             vocabulary_size: self.vocabulary,

@@ -48,7 +48,7 @@ impl Ledger {
     }
 
     /// Whether everything that is fixed for the life of a worker is the same as in `other`.
-    pub(crate) fn is_fixed_as(&self, other: &Ledger) -> bool {
+    pub(crate) fn has_same_fixed_settings(&self, other: &Ledger) -> bool {
         let Ledger {
             name,
             directory,
@@ -138,7 +138,7 @@ pub struct HeldCheckpoints {
     /// The directory with one file for each shard, named by its number.
     pub directory: String,
     #[serde(rename = "keptBy")]
-    pub by: HeldBy,
+    pub held_by: HeldBy,
 }
 
 /// Who writes the held checkpoints.

@@ -12,14 +12,14 @@
 
 mod analysis;
 mod clients;
+mod config_fields;
+mod fallback_reasons;
 mod ledger;
 mod models;
+mod plans_and_tenants;
 mod providers;
-mod read_fields;
-mod reasons;
 mod seconds;
 mod telemetry;
-mod terms;
 
 use proofgate_auth::Issuer;
 use proofgate_base::Error;
@@ -29,19 +29,20 @@ use serde::Deserialize;
 
 pub use analysis::AnalysisConfig;
 pub use clients::{Cors, Limits, Metrics, Profiling, ProxyProtocol, Timeouts, Tls};
+pub use config_fields::config_fields;
+pub use fallback_reasons::{FallbackReason, FallbackReasons};
 pub use ledger::{
     Durability, HeldBy, HeldCheckpoints, Ledger, LogRotation, PayloadMode, PayloadsConfig, PersonalData,
     SigningKeyFile,
 };
 pub use models::{Fallback, Model, Route, Target};
+pub use plans_and_tenants::{ApiKey, FlagAction, GuardedTools, HostedTools, Plan, Tenant};
 pub use providers::{
-    ArnInPath, Auth, AuthType, Aws, AwsKeys, BodyField, BodyFields, EgressConfig, EgressProxy, Http,
-    Provider, ProviderHeader, ProviderKind, ProviderTimeouts, RateLimits, Responses, StreamUsage, Vertex,
+    ArnInPath, Auth, AuthType, Aws, AwsKeys, BodyField, BodyFields, EgressConfig, EgressProxy, HttpVersion,
+    Provider, ProviderHeader, ProviderKind, ProviderTimeouts, RateLimits, ResponsesApiMode, StreamUsage,
+    Vertex,
 };
-pub use read_fields::read_fields;
-pub use reasons::{Reason, Reasons};
-pub use telemetry::{AccessLogMode, Settings, TelemetryConfig, Traces, TracesConfig};
-pub use terms::{ApiKey, GuardedTools, HostedTools, OnFlag, Plan, Tenant};
+pub use telemetry::{AccessLogMode, TelemetryConfig, TelemetrySettings, TraceSettings, TracesConfig};
 
 /// A worker's configuration as the Python loader passes it: checked, complete, every file already read.
 ///
@@ -119,9 +120,9 @@ impl Config {
     }
 
     /// Returns the first field that differs in `other` and is only read at start.
-    pub fn needs_restart(&self, other: &Config) -> Option<&'static str> {
+    pub fn field_requiring_restart(&self, other: &Config) -> Option<&'static str> {
         let fields = [
-            ("ledger", self.ledger.is_fixed_as(&other.ledger)),
+            ("ledger", self.ledger.has_same_fixed_settings(&other.ledger)),
             ("listen", self.listen == other.listen),
             (
                 "proxyProtocol",

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::reasons::Reasons;
+use crate::fallback_reasons::FallbackReasons;
 
 /// A model under the name that clients request.
 #[derive(Deserialize)]
@@ -23,7 +23,7 @@ pub struct Model {
     pub fallbacks: Vec<Fallback>,
     /// Which failures send a request to the next provider.
     #[serde(default, rename = "fallbackOn")]
-    pub fall_back_on: Reasons,
+    pub fall_back_on: FallbackReasons,
     /// Tokens reserved for a response whose request sets no maximum.
     pub max_output_tokens: u64,
 }

@@ -56,7 +56,7 @@ pub struct Provider {
     pub stream_usage: StreamUsage,
     /// How Responses reach it, if it supports OpenAI's API.
     #[serde(default)]
-    pub responses: Responses,
+    pub responses: ResponsesApiMode,
     /// How fields without a counterpart in its dialect are handled.
     #[serde(default, rename = "untranslatableFields")]
     pub untranslatable: UntranslatableFieldPolicy,
@@ -74,7 +74,7 @@ pub struct Provider {
     pub min_idle: usize,
     /// The allowed HTTP versions.
     #[serde(default)]
-    pub http: Http,
+    pub http: HttpVersion,
     /// Its rate limits per minute, as far as this worker may use them.
     #[serde(default, rename = "limits")]
     pub rate: Option<RateLimits>,
@@ -268,7 +268,7 @@ impl<'de> Deserialize<'de> for BodyFields {
 
 /// The HTTP version for a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-pub enum Http {
+pub enum HttpVersion {
     /// The version that it chooses in TLS (ALPN); HTTP/1.1 without TLS.
     Auto,
     #[default]
@@ -288,7 +288,7 @@ pub enum StreamUsage {
 
 /// How Responses requests reach a provider of OpenAI's API.
 #[derive(Clone, Copy, Default, Deserialize)]
-pub enum Responses {
+pub enum ResponsesApiMode {
     /// At its own `/responses`, unless its host is known not to have it.
     #[default]
     Auto,

@@ -36,20 +36,20 @@ pub enum AccessLogMode {
 
 /// The telemetry settings in the form that requests need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
+pub struct TelemetrySettings {
     pub access_log: AccessLogMode,
-    pub traces: Option<Traces>,
+    pub traces: Option<TraceSettings>,
 }
 
 /// The settings of traces in the form that requests need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Traces {
+pub struct TraceSettings {
     /// How many of 2^64 trace IDs are sampled.
     sampled: u128,
     pub propagate: bool,
 }
 
-impl Settings {
+impl TelemetrySettings {
     /// Checks and converts the settings.
     ///
     /// # Errors
@@ -59,12 +59,12 @@ impl Settings {
             if !(0.0..=1.0).contains(&traces.ratio) {
                 return Err(Error::Config("the trace ratio is not between 0 and 1".into()));
             }
-            Ok(Traces {
+            Ok(TraceSettings {
                 sampled: (traces.ratio * 2f64.powi(64)).round() as u128,
                 propagate: traces.propagate,
             })
         });
-        Ok(Settings {
+        Ok(TelemetrySettings {
             access_log: config.access_log,
             traces: traces.transpose()?,
         })
@@ -76,10 +76,10 @@ impl Settings {
     }
 }
 
-impl Traces {
+impl TraceSettings {
     /// Whether a trace that starts here is sampled. The decision uses the lower half of its ID, like OpenTelemetry's ratio
     /// samplers, so that samplers with the same ratio decide the same.
-    pub fn samples(&self, trace: u128) -> bool {
+    pub fn is_sampled(&self, trace: u128) -> bool {
         u128::from(trace as u64) < self.sampled
     }
 }
@@ -88,7 +88,7 @@ impl Traces {
 mod tests {
     use super::*;
 
-    fn traces(ratio: f64) -> Option<Traces> {
+    fn traces(ratio: f64) -> Option<TraceSettings> {
         let config = TelemetryConfig {
             traces: Some(TracesConfig {
                 ratio,
@@ -96,7 +96,7 @@ mod tests {
             }),
             ..TelemetryConfig::default()
         };
-        Settings::new(&config).ok()?.traces
+        TelemetrySettings::new(&config).ok()?.traces
     }
 
     #[test]
@@ -110,7 +110,7 @@ mod tests {
             (0.25, 1 << 62, false),
         ] {
             let traces = traces(ratio).unwrap();
-            assert_eq!(traces.samples(high | u128::from(id)), sampled, "{ratio} {id}");
+            assert_eq!(traces.is_sampled(high | u128::from(id)), sampled, "{ratio} {id}");
         }
     }
 

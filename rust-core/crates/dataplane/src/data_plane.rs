@@ -15,12 +15,12 @@ use proofgate_base::descriptors::{DescriptorShares, UpstreamSockets};
 use proofgate_base::lifecycle::{Lifecycle, Phase};
 use proofgate_config::Config;
 use proofgate_exchange::gateway::{BackgroundServices, Gateway};
-use proofgate_front::front_door;
+use proofgate_front::server;
 use proofgate_ledger::record::ConfigDigests;
 use proofgate_limits::Limiter;
 use proofgate_observe::analysis::{FindingReceiver, record_findings};
 use proofgate_observe::ledger_delay::LedgerDelay;
-use proofgate_observe::limit_thread::LimitLink;
+use proofgate_observe::limit_thread::LimitThreadHandle;
 use proofgate_observe::metrics::Metrics;
 use proofgate_observe::recorder::Recorder;
 use proofgate_observe::rotation::{CurrentLog, LogHandoff};
@@ -46,11 +46,11 @@ const TASKS_PER_TURN: u32 = 256;
 /// Everything that moves into the data-plane thread.
 pub(crate) struct DataPlane {
     pub(crate) config: Arc<Config>,
-    pub(crate) blueprint: CompiledConfig,
+    pub(crate) compiled_config: CompiledConfig,
     pub(crate) shards: Shards,
     /// Digests of the configuration and the shards.
     pub(crate) digests: ConfigDigests,
-    pub(crate) limit_link: LimitLink,
+    pub(crate) limit_link: LimitThreadHandle,
     pub(crate) delay: Arc<LedgerDelay>,
     pub(crate) commands: Receiver<PendingCommand>,
     pub(crate) listener: TcpListener,
@@ -59,7 +59,7 @@ pub(crate) struct DataPlane {
     pub(crate) handoff: Arc<LogHandoff>,
     pub(crate) current_log: CurrentLog,
     pub(crate) metrics: Metrics,
-    pub(crate) slow_paths: BackgroundServices,
+    pub(crate) background_services: BackgroundServices,
     /// Receives the findings of response analysis, if it is configured.
     pub(crate) findings: Option<FindingReceiver>,
     pub(crate) phase: watch::Sender<Phase>,
@@ -118,7 +118,7 @@ impl DataPlane {
         let mut limiter = Limiter::new();
         let mut limits = self.limit_link;
         let sockets = Rc::new(UpstreamSockets::new(self.descriptor_shares.providers));
-        let catalog = Catalog::new(self.blueprint, None, &sockets);
+        let catalog = Catalog::new(self.compiled_config, None, &sockets);
         limiter.set_limits(&catalog.settings.all_limits(&self.shards));
         limits.apply_initial_usage(&mut limiter, unix_micros());
         let gateway = Rc::new(Gateway::new(
@@ -128,7 +128,7 @@ impl DataPlane {
             recorder,
             self.metrics,
             Arc::clone(&self.delay.profiler),
-            self.slow_paths,
+            self.background_services,
         ));
         vital.spawn_local(reload::execute_commands(Rc::clone(&gateway), self.commands));
         if let Some(findings) = self.findings {
@@ -157,11 +157,11 @@ impl DataPlane {
         let mut view = lifecycle.clone();
         let served = async {
             let mut open =
-                front_door::accept(&gateway, listener, self.descriptor_shares.clients, lifecycle).await;
+                server::accept(&gateway, listener, self.descriptor_shares.clients, lifecycle).await;
             tokio::select! {
-                () = front_door::wait_for_all(&gateway, &mut open) => {}
+                () = server::wait_for_connections(&gateway, &mut open) => {}
                 () = view.wait_for(Phase::Cancelled) => {
-                    let _ = tokio::time::timeout(CANCEL_GRACE, front_door::wait_for_all(&gateway, &mut open)).await;
+                    let _ = tokio::time::timeout(CANCEL_GRACE, server::wait_for_connections(&gateway, &mut open)).await;
                 }
             }
             open.shutdown().await;
@@ -175,7 +175,7 @@ impl DataPlane {
         gateway
             .observers
             .recorder
-            .wait_for_previous_end(FORMER_LOG_TIMEOUT)
+            .wait_for_previous_log_end(FORMER_LOG_TIMEOUT)
             .await;
         gateway
             .observers
@@ -194,7 +194,11 @@ impl DataPlane {
 }
 
 /// Runs periodic maintenance once a second, outside of requests.
-async fn run_housekeeping(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, lifecycle: Lifecycle) {
+async fn run_housekeeping(
+    gateway: Rc<Gateway>,
+    limits: Rc<RefCell<LimitThreadHandle>>,
+    lifecycle: Lifecycle,
+) {
     let mut second = tokio::time::interval(Duration::from_secs(1));
     loop {
         second.tick().await;
@@ -216,7 +220,7 @@ async fn run_housekeeping(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, 
             .observers
             .metrics
             .set_open_sockets(gateway.catalog().sockets.open());
-        gateway.policy.hook_memory.release_dropped();
+        gateway.policy.hook_memory.shrink_reservation();
         if let Some(payloads) = &gateway.observers.payloads {
             payloads.request_space_check();
         }
@@ -227,9 +231,9 @@ async fn run_housekeeping(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, 
             }
             let (appended, now) = (
                 gateway.observers.recorder.appended_count(),
-                gateway.clock.counted(Instant::now()),
+                gateway.clock.limit_time(Instant::now()),
             );
-            limits.exchange_usage(&mut gateway.limits.limiter.borrow_mut(), appended, now);
+            limits.sync_usage(&mut gateway.limits.limiter.borrow_mut(), appended, now);
         }
         let now = Instant::now();
         for upstream in gateway.catalog().upstreams() {
@@ -244,7 +248,7 @@ async fn run_housekeeping(gateway: Rc<Gateway>, limits: Rc<RefCell<LimitLink>>, 
                 gateway
                     .observers
                     .metrics
-                    .proxy_failed(&upstream.name, failure.as_str(), count);
+                    .record_proxy_failures(&upstream.name, failure.as_str(), count);
             }
             if lifecycle.phase() == Phase::Serving {
                 upstream.keep_warm(now);

@@ -12,12 +12,12 @@ mod worker;
 
 pub use proofgate_base::Error;
 pub use proofgate_base::descriptors::DescriptorShares;
-pub use proofgate_base::panics::report_locations_only;
+pub use proofgate_base::panic_hook::install_panic_hook;
 pub use proofgate_base::rejection::Rejection;
-pub use proofgate_config::{Config, read_fields as config_fields};
+pub use proofgate_config::{Config, config_fields};
 pub use proofgate_external_policies::{PolicyFailure, PolicyItem, PolicyQueue, Replacement, Verdict};
 pub use proofgate_observe::evidence;
-pub use proofgate_observe::limit_use::{
+pub use proofgate_observe::limit_usage::{
     LimitUsage, LimitUsageReport, LimitUsages, NamespaceUsage, TenantUsage,
 };
 pub use proofgate_observe::telemetry::ExchangeQueue;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use proofgate_auth::{KeySet, Shards};
 use proofgate_base::Error;
 use proofgate_exchange::gateway::{ConfigChange, Gateway};
-use proofgate_upstream::access_token::Token;
+use proofgate_upstream::access_token::ExpiringToken;
 use proofgate_upstream::signer::SigningCredentials;
 use tokio::sync::mpsc::{Receiver, Sender};
 
@@ -27,7 +27,7 @@ pub(crate) enum Command {
     /// Replaces the keys that verify an issuer's tokens; responds whether the issuer is configured.
     SetKeySet(String, Box<KeySet>, SyncSender<bool>),
     /// Sets the access token of the named provider; responds whether the provider uses one.
-    SetAccessToken(String, Token, SyncSender<bool>),
+    SetAccessToken(String, ExpiringToken, SyncSender<bool>),
     /// Sets the credentials that sign requests to the named provider; responds whether the provider accepts any.
     SetAwsCredentials(String, SigningCredentials, SyncSender<bool>),
 }

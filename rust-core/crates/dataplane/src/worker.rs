@@ -27,8 +27,8 @@ use proofgate_observe::incarnation::{LogFactory, storage};
 use proofgate_observe::ledger_delay::LedgerDelay;
 use proofgate_observe::ledger_keys::LedgerKeys;
 use proofgate_observe::ledger_thread::{LedgerThread, Rotation};
-use proofgate_observe::limit_thread::{self, SharedStore, WorkerRun};
-use proofgate_observe::limit_use::LimitUsageReport;
+use proofgate_observe::limit_thread::{self, SharedLimitStore, WorkerRun};
+use proofgate_observe::limit_usage::LimitUsageReport;
 use proofgate_observe::metrics::{Metrics, Signal};
 use proofgate_observe::payloads;
 use proofgate_observe::rotation::{ActiveLog, CurrentLog, LogHandoff, RotationBounds};
@@ -37,7 +37,7 @@ use proofgate_observe::tenant_shards::TenantShards;
 use proofgate_policy::Engine;
 use proofgate_providers::sigv4::Credentials;
 use proofgate_stages::Profiler;
-use proofgate_upstream::access_token::Token;
+use proofgate_upstream::access_token::ExpiringToken;
 use proofgate_upstream::catalog::CompiledConfig;
 use proofgate_upstream::signer::SigningCredentials;
 use proofgate_wal::{RecoveryResult, UnsyncedFiles};
@@ -78,7 +78,7 @@ struct RunningWorker {
     metrics: Metrics,
     phase: watch::Sender<Phase>,
     commands: mpsc::Sender<PendingCommand>,
-    limits: SharedStore,
+    limits: SharedLimitStore,
     threads: Arc<Threads>,
     /// Telemetry threads: without them only telemetry is lost.
     telemetry_threads: Arc<Threads>,
@@ -156,7 +156,7 @@ impl Worker {
         let running = self.running()?;
         // Held to the end: two configurations must not overtake each other.
         let mut current = lock(&self.config);
-        if let Some(field) = current.needs_restart(&config) {
+        if let Some(field) = current.field_requiring_restart(&config) {
             return Err(Error::Config(format!("{field} cannot change without a restart")));
         }
         config.hooks.reuse_from(&current.hooks);
@@ -167,7 +167,7 @@ impl Worker {
         let engine = Arc::clone(&blueprint.settings.engine);
         let next = shards.with_configuration(&blueprint.settings.digest, config.tenant_shards.is_some());
         let change = ConfigChange {
-            blueprint: Some(blueprint),
+            compiled_config: Some(blueprint),
             shards: next.active_shards().clone(),
             digests: next.digests(),
         };
@@ -209,7 +209,7 @@ impl Worker {
     /// [`Error::Config`] if the text is not a token or the provider uses none; the message never contains the token.
     /// [`Error::Busy`] if the data-plane thread is busy, and nothing has changed; [`Error::NotRunning`].
     pub fn set_access_token(&self, provider: &str, token: &str, lifetime: Duration) -> Result<(), Error> {
-        let token = Token::new(token, lifetime).ok_or_else(|| {
+        let token = ExpiringToken::new(token, lifetime).ok_or_else(|| {
             Error::Config("the access token is empty or contains an invalid character".into())
         })?;
         let wanted = reload::send_command(&self.running()?.commands, |done| {
@@ -283,10 +283,10 @@ impl Worker {
     ///
     /// # Errors
     /// [`Error::NotRunning`]; [`Error::Config`] if there is no such signal.
-    pub fn telemetry_lost(&self, signal: &str, count: u64) -> Result<(), Error> {
+    pub fn count_lost_telemetry(&self, signal: &str, count: u64) -> Result<(), Error> {
         let known = Signal::ALL.into_iter().find(|known| known.as_str() == signal);
         let known = known.ok_or_else(|| Error::Config(format!("unknown signal {signal:?}")))?;
-        self.running()?.metrics.telemetry_lost(known, count);
+        self.running()?.metrics.record_lost_telemetry(known, count);
         Ok(())
     }
 
@@ -318,13 +318,14 @@ impl Worker {
             .map_err(|source| bind_error(&config.listen, source))?;
         let ledger = &config.ledger;
         let held = ledger.held_checkpoints.as_ref();
-        let held = held.map(|held| HeldCheckpoint::new(Path::new(&held.directory), ledger.shard, held.by));
+        let held =
+            held.map(|held| HeldCheckpoint::new(Path::new(&held.directory), ledger.shard, held.held_by));
         let shards = lock(&self.shards);
         let (in_service, digests) = (shards.active_shards().clone(), shards.digests());
         drop(shards);
         let next = LogFactory::new(ledger, digests, &self.keys);
         let begun = next.start_first(held.as_ref())?;
-        let lost = begun.recovery.as_ref().map_or(0, RecoveryResult::lost);
+        let lost = begun.recovery.as_ref().map_or(0, RecoveryResult::lost_records);
         let missing = begun
             .recovery
             .as_ref()
@@ -369,7 +370,7 @@ impl Worker {
         let delay = Arc::new(LedgerDelay::new(Arc::clone(&self.profiler)));
         let unsynced = config.ledger.payloads.map(|_| Arc::new(UnsyncedFiles::default()));
         if let Some(unsynced) = &unsynced {
-            log.follower.sync_also(Arc::clone(unsynced));
+            log.follower.set_unsynced_files(Arc::clone(unsynced));
         }
         let stored = config.ledger.payloads.zip(unsynced.clone());
         let stored = stored.map(|(payloads, unsynced)| {
@@ -411,7 +412,7 @@ impl Worker {
         let receipts = ReceiptService::for_ledger(volume, self.keys.signing.verifying_key());
         let data_plane = DataPlane {
             config: Arc::clone(config),
-            blueprint,
+            compiled_config: blueprint,
             shards: in_service,
             digests,
             limit_link: limits,
@@ -423,8 +424,8 @@ impl Worker {
             handoff: desk,
             current_log: current.clone(),
             metrics: metrics.clone(),
-            slow_paths: BackgroundServices {
-                outlet,
+            background_services: BackgroundServices {
+                telemetry: outlet,
                 receipts,
                 tap,
                 payloads: desk_of_payloads,
@@ -516,7 +517,7 @@ impl Worker {
             written: log.watermark.written(),
             durable: log.watermark.durable(),
             checkpointed: log.watermark.checkpointed(),
-            ledger_stopped: log.watermark.stopped().map(str::to_owned),
+            ledger_stopped: log.watermark.stop_reason().map(str::to_owned),
             descriptors: running.descriptor_shares,
         })
     }

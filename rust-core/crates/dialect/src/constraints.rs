@@ -5,24 +5,24 @@ mod hosts;
 mod row;
 mod table;
 
-pub use hosts::lacks_responses;
+pub use hosts::lacks_responses_api;
 pub use row::{Constraint, ConstraintRow, ModelMatcher};
 pub use table::ROWS;
 
 /// Returns the rows about a model, by its name at the provider. If two rows are about the same thing, the first one
 /// applies.
-pub fn rows(model: &str) -> impl Iterator<Item = &'static ConstraintRow> {
+pub fn constraint_rows(model: &str) -> impl Iterator<Item = &'static ConstraintRow> {
     ROWS.iter().filter(move |row| row.models.matches(model))
 }
 
 /// Returns the known constraints of a model, by its name at the provider.
-pub fn for_model(model: &str) -> impl Iterator<Item = Constraint> {
-    rows(model).map(|row| row.constraint)
+pub fn constraints_for_model(model: &str) -> impl Iterator<Item = Constraint> {
+    constraint_rows(model).map(|row| row.constraint)
 }
 
 /// Whether a model is known to have a constraint.
 #[must_use]
-pub fn has(model: &str, constraint: Constraint) -> bool {
+pub fn has_constraint(model: &str, constraint: Constraint) -> bool {
     // Most rows are about other constraints, and comparing those is cheaper than matching a name.
     let mut rows = ROWS.iter().filter(|row| row.constraint == constraint);
     rows.any(|row| row.models.matches(model))
@@ -53,12 +53,12 @@ const LEVELS: [(&str, u64); 6] = [
 #[must_use]
 pub fn effort_for_level<'e>(model: &str, level: &'e str) -> Option<Effort<'e>> {
     let at = LEVELS.iter().position(|(name, _)| *name == level)?;
-    for constraint in for_model(model) {
+    for constraint in constraints_for_model(model) {
         match constraint {
             Constraint::NoThinking => return Some(Effort::Unsupported),
             Constraint::ThinkingBudget => return Some(Effort::Budget(LEVELS[at].1)),
             Constraint::EffortLevels(levels) => {
-                return Some(Effort::Level(nearest(levels, level)));
+                return Some(Effort::Level(nearest_level(levels, level)));
             }
             _ => {}
         }
@@ -69,7 +69,7 @@ pub fn effort_for_level<'e>(model: &str, level: &'e str) -> Option<Effort<'e>> {
 /// Returns the level of a model that stands for one of OpenAI's: the same one, else the highest below it, else the
 /// lowest.
 #[must_use]
-pub fn nearest<'e>(levels: &[&'e str], level: &'e str) -> &'e str {
+pub fn nearest_level<'e>(levels: &[&'e str], level: &'e str) -> &'e str {
     let at = LEVELS.iter().position(|(name, _)| *name == level);
     let below = LEVELS.iter().take(at.map_or(0, |at| at + 1)).rev();
     let known = below.filter_map(|(name, _)| levels.iter().find(|known| *known == name));
@@ -90,22 +90,22 @@ pub fn effort_levels(model: &str) -> Option<&'static [&'static str]> {
 pub fn effort_for_budget(model: &str, budget: u64) -> &'static str {
     let within = LEVELS.iter().rev().find(|(_, tokens)| *tokens <= budget);
     let level = within.map_or("low", |(level, _)| level);
-    nearest(effort_levels(model).unwrap_or(&["low", "medium", "high"]), level)
+    nearest_level(effort_levels(model).unwrap_or(&["low", "medium", "high"]), level)
 }
 
 /// Whether a request in another dialect than Responses must be sent to one of OpenAI's own models as `/v1/responses`,
 /// because chat completions refuse its functions together with `effort` (`None` is the model's default), or do not
 /// have the model.
 #[must_use]
-pub fn requires_responses(model: &str, has_tools: bool, effort: Option<&str>) -> bool {
+pub fn model_requires_responses_api(model: &str, has_tools: bool, effort: Option<&str>) -> bool {
     let refuses_tools = || {
-        has(model, Constraint::ToolsWithoutEffort)
+        has_constraint(model, Constraint::ToolsWithoutEffort)
             && match effort {
                 Some(effort) => effort != "none",
-                None => has(model, Constraint::ReasonsByDefault),
+                None => has_constraint(model, Constraint::ReasonsByDefault),
             }
     };
-    has(model, Constraint::ResponsesOnly) || (has_tools && refuses_tools())
+    has_constraint(model, Constraint::ResponsesOnly) || (has_tools && refuses_tools())
 }
 
 /// Minimum number of thinking tokens that a Claude model accepts.
@@ -113,7 +113,10 @@ pub const MIN_THINKING_BUDGET: u64 = 1024;
 
 #[cfg(test)]
 mod tests {
-    use super::{Constraint, Effort, ROWS, effort_for_budget, effort_for_level, has, requires_responses};
+    use super::{
+        Constraint, Effort, ROWS, effort_for_budget, effort_for_level, has_constraint,
+        model_requires_responses_api,
+    };
 
     #[test]
     fn every_row_names_its_source() {
@@ -122,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_version_is_compared_by_its_numbers() {
-        let tools = |model| has(model, Constraint::ToolsWithoutEffort);
+        let tools = |model| has_constraint(model, Constraint::ToolsWithoutEffort);
         for model in [
             "gpt-5.4",
             "gpt-5.4-mini",
@@ -193,7 +196,7 @@ mod tests {
             ("gpt-5.4-pro", false, Some("none")),
             ("o4-mini-deep-research", false, None),
         ] {
-            assert!(requires_responses(model, tools, effort), "{model}");
+            assert!(model_requires_responses_api(model, tools, effort), "{model}");
         }
         for (model, tools, effort) in [
             ("gpt-5.4", true, None),
@@ -205,7 +208,7 @@ mod tests {
             ("gemini-3-pro", true, Some("high")),
             ("deepseek-reasoner", true, None),
         ] {
-            assert!(!requires_responses(model, tools, effort), "{model}");
+            assert!(!model_requires_responses_api(model, tools, effort), "{model}");
         }
     }
 

@@ -5,8 +5,8 @@ use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::dropped::{DroppedFieldLog, printable_name};
-use crate::losses::{OTHER_FIELDS, has_effect};
+use crate::droppable_fields::{OTHER_FIELDS, has_effect};
+use crate::dropped_field_log::{DroppedFieldLog, printable_name};
 use crate::{UntranslatableFieldPolicy, UntranslatableRequest};
 
 /// Number of members from which a set is used to find duplicates.
@@ -233,8 +233,8 @@ impl DroppedFields {
     }
 
     /// Records a field that was translated differently from what the client sent.
-    pub fn note(&mut self, name: &'static str, field: &Field<'_, '_>) {
-        self.0.note(name, field.value.as_ptr().addr());
+    pub fn record_field(&mut self, name: &'static str, field: &Field<'_, '_>) {
+        self.0.record_field(name, field.value.as_ptr().addr());
     }
 
     /// Returns the names of the dropped fields, in the order of the body.

@@ -64,6 +64,6 @@ impl<'de: 'b, 'b> Deserialize<'de> for JsonText<'b> {
 
 /// Returns the part of a string between its quotes, still escaped.
 #[inline]
-pub fn inside_quotes(value: &RawValue) -> Option<&str> {
+pub fn unquoted(value: &RawValue) -> Option<&str> {
     JsonText::from_raw(value).map(JsonText::inner)
 }

@@ -10,26 +10,26 @@
     reason = "only the translation crates use it, and the names are clear enough"
 )]
 
-pub mod abilities;
 pub mod bedrock_error;
+pub mod capabilities;
 pub mod constraints;
-pub mod dropped;
+pub mod droppable_fields;
+pub mod dropped_field_log;
 pub mod field;
 pub mod json;
 pub mod json_text;
-pub mod losses;
 pub mod object;
 pub mod reasoning_details;
 pub mod schema;
 
-mod asked;
-mod asked_response;
 mod error;
 mod events;
+mod request_context;
+mod responses_context;
 mod usage;
 
-pub use asked::{RequestContext, Target, UntranslatableFieldPolicy};
-pub use asked_response::{ResponsesContext, ToolKind, ToolMapping};
 pub use error::{ResponseError, UntranslatableRequest};
 pub use events::{EventKind, StreamStatus, write_data, write_event};
+pub use request_context::{RequestContext, Target, UntranslatableFieldPolicy};
+pub use responses_context::{ResponsesContext, ToolKind, ToolMapping};
 pub use usage::Usage;

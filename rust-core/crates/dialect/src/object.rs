@@ -8,9 +8,9 @@ use serde_json::value::RawValue;
 /// A single-word string of a request, such as a role or a name: unescaped, and borrowed if it has no escapes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
-pub struct Word<'b>(#[serde(borrow)] pub Cow<'b, str>);
+pub struct UnescapedString<'b>(#[serde(borrow)] pub Cow<'b, str>);
 
-impl std::ops::Deref for Word<'_> {
+impl std::ops::Deref for UnescapedString<'_> {
     type Target = str;
 
     #[inline]
@@ -108,7 +108,7 @@ macro_rules! object {
 
                     fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<$name<'b>, A::Error> {
                         let mut object = $name::default();
-                        while let Some($crate::object::Word(key)) = map.next_key()? {
+                        while let Some($crate::object::UnescapedString(key)) = map.next_key()? {
                             match &*key {
                                 $($crate::object::key!($field $($key)?) => {
                                     if object.$field.is_some() {

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::json_text::inside_quotes;
+use crate::json_text::unquoted;
 
 /// The type of readable reasoning.
 pub const TEXT: &str = "reasoning.text";
@@ -70,7 +70,7 @@ pub fn read(value: Option<&RawValue>) -> Details<'_> {
     };
     let mut open: Option<OpenBlock<'_>> = None;
     for element in elements {
-        match element.kind.and_then(inside_quotes) {
+        match element.kind.and_then(unquoted) {
             Some("thinking" | TEXT) if element.is_claude_format() => {
                 let goes_on = |open: &OpenBlock<'_>| {
                     open.index.is_some() && open.index == element.index.map(RawValue::get)
@@ -87,10 +87,10 @@ pub fn read(value: Option<&RawValue>) -> Details<'_> {
                 };
                 block
                     .fragments
-                    .extend(element.text.or(element.thinking).and_then(inside_quotes));
+                    .extend(element.text.or(element.thinking).and_then(unquoted));
                 match element
                     .signature
-                    .and_then(inside_quotes)
+                    .and_then(unquoted)
                     .filter(|signature| !signature.is_empty())
                 {
                     Some(signature) => details.blocks.push(block.close(Some(signature))),
@@ -99,7 +99,7 @@ pub fn read(value: Option<&RawValue>) -> Details<'_> {
             }
             Some("redacted_thinking" | ENCRYPTED) if element.is_claude_format() => {
                 details.blocks.extend(open.take().map(|block| block.close(None)));
-                match element.data.and_then(inside_quotes) {
+                match element.data.and_then(unquoted) {
                     Some(data) => details.blocks.push(Detail::Encrypted(data)),
                     None => details.has_dropped = true,
                 }
@@ -128,7 +128,7 @@ impl<'b> OpenBlock<'b> {
 impl Element<'_> {
     /// Whether it has Claude's format: OpenRouter declares it for each block, others do not.
     fn is_claude_format(&self) -> bool {
-        let format = self.format.and_then(inside_quotes).unwrap_or("unknown");
+        let format = self.format.and_then(unquoted).unwrap_or("unknown");
         format.starts_with("anthropic") || format.starts_with("unknown")
     }
 }
@@ -156,12 +156,12 @@ pub fn read_responses(value: Option<&RawValue>) -> (Vec<ResponseDetail<'_>>, boo
     let mut summary: Vec<Vec<&str>> = Vec::new();
     let mut part: Option<&str> = None;
     for element in elements {
-        let kind = element.kind.and_then(inside_quotes);
+        let kind = element.kind.and_then(unquoted);
         if !element.is_responses_format() {
             lost = true;
             continue;
         }
-        match (kind, element.data.and_then(inside_quotes)) {
+        match (kind, element.data.and_then(unquoted)) {
             (Some(SUMMARY), _) => {
                 let index = element.index.map(RawValue::get);
                 if summary.is_empty() || index.is_none() || index != part {
@@ -169,12 +169,12 @@ pub fn read_responses(value: Option<&RawValue>) -> (Vec<ResponseDetail<'_>>, boo
                 }
                 part = index;
                 if let Some(last) = summary.last_mut() {
-                    last.extend(element.summary.and_then(inside_quotes));
+                    last.extend(element.summary.and_then(unquoted));
                 }
             }
             (Some(ENCRYPTED), Some(data)) if !data.is_empty() => {
                 items.push(ResponseDetail {
-                    id: element.id.and_then(inside_quotes).filter(|id| !id.is_empty()),
+                    id: element.id.and_then(unquoted).filter(|id| !id.is_empty()),
                     summary: std::mem::take(&mut summary),
                     data,
                 });
@@ -189,12 +189,9 @@ pub fn read_responses(value: Option<&RawValue>) -> (Vec<ResponseDetail<'_>>, boo
 impl Element<'_> {
     /// Whether it declares the format of OpenAI's Responses, or has the id of one of their items.
     fn is_responses_format(&self) -> bool {
-        match self.format.and_then(inside_quotes) {
+        match self.format.and_then(unquoted) {
             Some(format) if format != "unknown" => format.starts_with("openai-responses"),
-            _ => self
-                .id
-                .and_then(inside_quotes)
-                .is_some_and(|id| id.starts_with("rs_")),
+            _ => self.id.and_then(unquoted).is_some_and(|id| id.starts_with("rs_")),
         }
     }
 }
@@ -220,14 +217,11 @@ pub fn read_gemini(value: Option<&RawValue>) -> GeminiDetails<'_> {
     for element in elements {
         let is_geminis = element
             .format
-            .and_then(inside_quotes)
+            .and_then(unquoted)
             .is_some_and(|format| format.starts_with("google-gemini"));
-        let text = element.summary.or(element.text).and_then(inside_quotes);
-        let signed = element
-            .id
-            .and_then(inside_quotes)
-            .zip(element.data.and_then(inside_quotes));
-        match (element.kind.and_then(inside_quotes), text, signed) {
+        let text = element.summary.or(element.text).and_then(unquoted);
+        let signed = element.id.and_then(unquoted).zip(element.data.and_then(unquoted));
+        match (element.kind.and_then(unquoted), text, signed) {
             (Some(TEXT | SUMMARY), Some(text), _) if is_geminis => details.thoughts.push(text),
             (Some(ENCRYPTED), _, Some(signed)) if is_geminis => details.signatures.push(signed),
             _ => details.has_dropped = true,

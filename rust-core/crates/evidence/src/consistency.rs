@@ -1,7 +1,7 @@
 //! Consistency of two checkpoints of one log: the older must be a prefix of the newer.
 
 use crate::layout::{parse_incarnation, shards};
-use crate::rebuilt::{RebuiltNodeReader, rebuild_tree};
+use crate::rebuilt_tree::{RebuiltNodeReader, rebuild_tree};
 use crate::removal::{read_consistency, read_tombstone};
 use crate::{EvidenceError, HeldCheckpoint, ReadStorage, Refusal, TreeFile};
 use proofgate_ledger::{

@@ -39,7 +39,7 @@ pub fn export_leaves(
                 leaves += 1;
             }
             // No record is missing if the log continues after it.
-            LogItem::Flaw(found) if found.residue => flaw = Some(found),
+            LogItem::Flaw(found) if found.is_trailing_data => flaw = Some(found),
             LogItem::Flaw(found) => {
                 flaw = Some(found);
                 break;

@@ -8,22 +8,22 @@ mod analyses;
 mod chain;
 mod erasure_check;
 mod exchanges;
-mod held;
+mod held_checkpoints;
 mod hold_check;
+mod key_destruction_check;
 mod keys;
 mod payload_check;
-mod removed;
+mod removal_check;
 mod salt_check;
 mod scan;
-mod scanned;
+mod scanned_log;
 mod scope;
-mod shredded;
 mod tree_check;
-mod unreadable;
+mod unreadable_log;
 
 use crate::key_destructions::DestroyedKeys;
 use crate::layout::shards;
-use crate::pinned::{PinnedFile, PinningStorage};
+use crate::pinning_storage::{PinnedFile, PinningStorage};
 use crate::report::{Report, Verdict};
 use crate::{EvidenceError, HeldCheckpoint, ReadStorage};
 use std::path::Path;
@@ -85,7 +85,7 @@ fn check(
     of: Scope,
 ) -> Result<Report, EvidenceError> {
     let mut incarnations = Vec::new();
-    let mut held = held::HeldCheckpoints::new(held);
+    let mut held = held_checkpoints::HeldCheckpoints::new(held);
     // If all files are gone, the held checkpoints are what shows it.
     let found = match shards(storage, path) {
         Err(EvidenceError::NotALog(_)) if !held.is_empty() => Vec::new(),
@@ -95,7 +95,7 @@ fn check(
     let (line, mut findings) = match keys::follow_successions(storage, ledger, keys.ledger) {
         Err(error) if of != Scope::SingleLog => {
             let found =
-                unreadable::unreadable_finding(error, ": the successors of the given key are not known")?;
+                unreadable_log::unreadable_finding(error, ": the successors of the given key are not known")?;
             (keys.ledger.cloned(), vec![found])
         }
         other => other?,
@@ -109,12 +109,12 @@ fn check(
         ..keys
     };
     let mut destroyed = DestroyedKeys::default();
-    match shredded::read(storage, ledger, keys, of == Scope::Ledger) {
+    match key_destruction_check::read(storage, ledger, keys, of == Scope::Ledger) {
         Ok((read, refused)) => {
             destroyed = read;
             findings.extend(refused);
         }
-        Err(error) => findings.push(unreadable::unreadable_finding(
+        Err(error) => findings.push(unreadable_log::unreadable_finding(
             error,
             ": it is not known which shred keys were destroyed",
         )?),
@@ -122,7 +122,7 @@ fn check(
     if of == Scope::Ledger {
         match hold_check::check(storage, ledger, keys) {
             Ok(found) => findings.extend(found),
-            Err(error) => findings.push(unreadable::unreadable_finding(
+            Err(error) => findings.push(unreadable_log::unreadable_finding(
                 error,
                 ": hold statements were not checked",
             )?),

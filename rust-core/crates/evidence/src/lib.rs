@@ -38,9 +38,9 @@ pub mod log_reader;
 mod lookup;
 pub mod note_files;
 pub mod payloads;
-mod pinned;
+mod pinning_storage;
 pub mod prove;
-mod rebuilt;
+mod rebuilt_tree;
 mod refusal;
 pub mod removal;
 mod report;
@@ -62,16 +62,16 @@ pub use export::export_leaves;
 pub use fsck::{FsckKeys, fsck, fsck_mirror, fsck_pinned};
 pub use held_checkpoint::HeldCheckpoint;
 pub use lookup::{
-    ExchangeStart, FoundRecord, SearchMode, find, find_exchange_start, find_removed, read_record,
+    ExchangeStart, FoundRecord, SearchMode, find_exchange_start, find_records, find_removed, read_record,
     read_records,
 };
-pub use pinned::PinnedFile;
+pub use pinning_storage::PinnedFile;
 pub use refusal::Refusal;
 pub use report::{
     CheckpointState, Finding, IncarnationReport, KeyReport, RemovedReport, Report, TreeState, Verdict,
 };
 pub use salts::read_stored_salt;
-pub use segments::unused_segments;
+pub use segments::unused_segment_space;
 pub use shred_keys::{ShredKeys, tenant_file as shred_key_file};
 pub use storage::{FileStorage, ReadFile, ReadStorage, read_full};
 pub use tree_file::{NODE_LEN, TREE_FILE, TreeFile};

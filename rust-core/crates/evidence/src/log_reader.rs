@@ -30,7 +30,7 @@ pub struct Flaw {
     /// A description of what is wrong.
     pub reason: String,
     /// Bytes after the last record of a segment: no record is missing if the log continues with `seq`.
-    pub residue: bool,
+    pub is_trailing_data: bool,
 }
 
 /// What a [`LogReader`] returns next.
@@ -150,14 +150,14 @@ impl<'s> LogReader<'s> {
 
     /// Starts with the segment that holds record `seq`, as far as file names show. Must be called before `next`.
     pub fn seek(&mut self, seq: u64) {
-        let holds = |name: &SegmentName| matches!(name, SegmentName::First(first) if *first <= seq);
+        let holds = |name: &SegmentName| matches!(name, SegmentName::FirstSeq(first) if *first <= seq);
         let Some(at) = self.pending.iter().rposition(holds).filter(|at| *at > 0) else {
             return;
         };
         self.next_segment = None;
         self.entered.extend(self.pending.drain(..at));
         self.position = at as u64;
-        if let Some(SegmentName::First(first)) = self.pending.front() {
+        if let Some(SegmentName::FirstSeq(first)) = self.pending.front() {
             self.expected = *first;
         }
     }
@@ -169,7 +169,7 @@ impl<'s> LogReader<'s> {
     /// [`EvidenceError::Io`].
     pub fn resume_at(&mut self, place: &ResumePosition) -> Result<Option<Flaw>, EvidenceError> {
         self.seek(place.segment);
-        let found = self.pending.front() == Some(&SegmentName::First(place.segment));
+        let found = self.pending.front() == Some(&SegmentName::FirstSeq(place.segment));
         let mut flaw = self.enter_segment()?;
         self.expected = place.seq;
         self.prev_crc = Some(place.prev_crc);
@@ -304,7 +304,7 @@ impl<'s> LogReader<'s> {
             offset,
             seq: self.expected,
             reason,
-            residue: false,
+            is_trailing_data: false,
         }
     }
 
@@ -382,7 +382,7 @@ impl<'s> LogReader<'s> {
                 self.flaw(from, reason.to_owned())
             }
             (None, None) => Flaw {
-                residue: true,
+                is_trailing_data: true,
                 ..self.flaw(nonzero, "bytes after the last record are not zero".to_owned())
             },
         };
@@ -456,19 +456,19 @@ impl<'s> LogReader<'s> {
         self.listing_count = 0;
         self.entered.insert(name);
         if let Ok(header) = &segment.header {
-            self.entered.insert(SegmentName::First(header.first_seq));
+            self.entered.insert(SegmentName::FirstSeq(header.first_seq));
             self.entered.insert(SegmentName::Prepared(header.ordinal));
         }
         // Names sort by number, so a segment whose header is lost still has its position.
         let ordinal = match (&segment.header, name) {
             (Ok(header), _) => header.ordinal,
             (Err(_), SegmentName::Prepared(ordinal)) => ordinal,
-            (Err(_), SegmentName::First(_)) => self.position,
+            (Err(_), SegmentName::FirstSeq(_)) => self.position,
         };
         self.reader = Some(segment.reader(self.incarnation, ordinal));
         self.first_seq = match (&segment.header, name) {
             (Ok(header), _) => Some(header.first_seq),
-            (Err(_), SegmentName::First(first)) => Some(first),
+            (Err(_), SegmentName::FirstSeq(first)) => Some(first),
             (Err(_), SegmentName::Prepared(_)) => None,
         };
         let reason = self.header_mismatch(&segment);
@@ -504,7 +504,8 @@ impl<'s> LogReader<'s> {
             ))
         } else if ordinal != position {
             Some(format!("expected segment {position}, found segment {ordinal}"))
-        } else if segment.name != SegmentName::Prepared(ordinal) && segment.name != SegmentName::First(first)
+        } else if segment.name != SegmentName::Prepared(ordinal)
+            && segment.name != SegmentName::FirstSeq(first)
         {
             Some("the segment has the name of another segment".to_owned())
         } else if self.origin.is_some_and(|origin| origin != header.origin_digest) {

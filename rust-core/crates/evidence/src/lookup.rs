@@ -56,7 +56,7 @@ const TIME_CHECK_INTERVAL: u64 = 32;
 /// # Errors
 /// [`EvidenceError::NotALog`] or [`EvidenceError::Io`]. Also any error that [is damage](EvidenceError::is_damaged) in a
 /// log that may hold the exchange or its end, when no other log does.
-pub fn find(
+pub fn find_records(
     storage: &dyn ReadStorage,
     path: &Path,
     request_id: &str,

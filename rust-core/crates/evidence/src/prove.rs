@@ -3,7 +3,7 @@
 use crate::checkpoint_file::{self, CHECKPOINT_FILE};
 use crate::layout::{incarnation_of, parse_incarnation};
 use crate::lookup::read_record;
-use crate::rebuilt::{RebuiltNodeReader, rebuild_tree};
+use crate::rebuilt_tree::{RebuiltNodeReader, rebuild_tree};
 use crate::salts::{SALT_LEN, read_stored_salt};
 use crate::{EvidenceError, ReadStorage, ShredKeys, TreeFile};
 use proofgate_ledger::{

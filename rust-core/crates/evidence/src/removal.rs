@@ -257,7 +257,7 @@ fn read_retained(
         }
     }
     if rules
-        .opened()
+        .opening()
         .is_none_or(|opened| opened.origin != tombstone.origin)
     {
         let why = format!("it is for {}, but the log has another origin", tombstone.origin);
@@ -315,7 +315,7 @@ fn retained_seq(name: &str) -> Option<u64> {
 ///
 /// # Errors
 /// [`EvidenceError::Io`].
-pub fn extends(
+pub fn is_proven_prefix(
     storage: &dyn ReadStorage,
     dir: &Path,
     (size, root): (u64, Hash),

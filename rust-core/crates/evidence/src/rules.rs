@@ -125,7 +125,7 @@ impl LogTracker {
 
     /// Returns the content of the `open` record, once it was processed.
     #[must_use]
-    pub fn opened(&self) -> Option<&LogOpening> {
+    pub fn opening(&self) -> Option<&LogOpening> {
         self.opening.as_ref()
     }
 
@@ -175,7 +175,7 @@ impl LogTracker {
     /// Returns the number of the first record that is not `open`, `takeover` or `aborted`: from there on the log has
     /// served requests. A log without such a record is what an interrupted start left behind.
     #[must_use]
-    pub fn served(&self) -> Option<u64> {
+    pub fn first_served(&self) -> Option<u64> {
         self.first_served
     }
 

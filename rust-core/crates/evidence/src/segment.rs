@@ -20,7 +20,7 @@ pub fn prepared_name(ordinal: u64) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SegmentName {
     /// A segment whose first record has this number.
-    First(u64),
+    FirstSeq(u64),
     /// A prepared segment with this ordinal, which may already hold records.
     Prepared(u64),
 }
@@ -35,7 +35,7 @@ impl SegmentName {
         }
         let number = number.parse().ok()?;
         match kind {
-            "seg" => Some(Self::First(number)),
+            "seg" => Some(Self::FirstSeq(number)),
             "next" => Some(Self::Prepared(number)),
             _ => None,
         }

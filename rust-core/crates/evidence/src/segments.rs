@@ -19,7 +19,7 @@ pub(crate) const MAX_PREPARED: usize = 64;
 /// Returns the path of a segment.
 pub(crate) fn segment_path(dir: &Path, name: SegmentName) -> PathBuf {
     dir.join(match name {
-        SegmentName::First(first) => segment_name(first),
+        SegmentName::FirstSeq(first) => segment_name(first),
         SegmentName::Prepared(ordinal) => prepared_name(ordinal),
     })
 }
@@ -47,7 +47,7 @@ pub(crate) fn list(storage: &dyn ReadStorage, dir: &Path) -> Result<VecDeque<Seg
     let mut placed = Vec::new();
     for name in names {
         let place = match name {
-            SegmentName::First(first) => (first, 0),
+            SegmentName::FirstSeq(first) => (first, 0),
             SegmentName::Prepared(ordinal) => match OpenSegment::open(storage, dir, name) {
                 Ok(OpenSegment {
                     header: Ok(header), ..
@@ -137,7 +137,7 @@ impl OpenSegment {
 /// # Errors
 /// [`EvidenceError::Io`].
 /// [`EvidenceError::Io`].
-pub fn unused_segments(
+pub fn unused_segment_space(
     storage: &dyn ReadStorage,
     dir: &Path,
     incarnation: Ulid,

@@ -89,7 +89,7 @@ pub(crate) fn find_record_position(
     incarnation: Ulid,
     seq: u64,
 ) -> Result<Option<StartPosition>, EvidenceError> {
-    let holds = |name: &SegmentName| matches!(name, SegmentName::First(first) if *first <= seq);
+    let holds = |name: &SegmentName| matches!(name, SegmentName::FirstSeq(first) if *first <= seq);
     let segments = segments::list(storage, dir)?;
     let Some(name) = segments.into_iter().rfind(holds) else {
         return Ok(None);

@@ -1,9 +1,9 @@
 //! Records of analyses: what they must refer to.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
-use proofgate_evidence::{SearchMode, Verdict, find, fsck};
+use proofgate_evidence::{SearchMode, Verdict, find_records, fsck};
 use proofgate_ledger::record::{AnalysedResponse, Analysis, ConfigId};
-use proofgate_ledger_testkit::{Worker, fresh, start, vkey};
+use proofgate_ledger_testkit::{Worker, new_worker, start, vkey};
 use std::path::Path;
 
 fn analyse(worker: &mut Worker, exchange: &str, tenant: &str, admission: u64, incarnation: Option<&str>) {
@@ -33,7 +33,7 @@ fn analyse(worker: &mut Worker, exchange: &str, tenant: &str, admission: u64, in
 
 #[test]
 fn an_analysis_of_an_exchange_of_its_tenant_is_in_order_before_and_after_its_end() {
-    let (disk, mut worker) = fresh();
+    let (disk, mut worker) = new_worker();
     let admission = worker.admit("one", 1).unwrap();
     analyse(&mut worker, "one", "acme", admission, None);
     worker.complete("one", admission).unwrap();
@@ -57,7 +57,7 @@ fn an_analysis_that_refers_to_nothing_of_its_tenant_is_told() {
         // Nothing can be said about a log that is missing.
         ("one", "acme", 1, Some(other), Verdict::Ok),
     ] {
-        let (disk, mut worker) = fresh();
+        let (disk, mut worker) = new_worker();
         let admitted = worker.admit("one", 1).unwrap();
         worker.complete("one", admitted).unwrap();
         analyse(&mut worker, exchange, tenant, admission, incarnation);
@@ -79,24 +79,24 @@ fn an_analysis_that_refers_to_nothing_of_its_tenant_is_told() {
 
 #[test]
 fn the_records_of_an_exchange_are_its_own_and_not_its_analyses() {
-    let (disk, mut worker) = fresh();
+    let (disk, mut worker) = new_worker();
     let admission = worker.admit("one", 1).unwrap();
     worker.complete("one", admission).unwrap();
     analyse(&mut worker, "one", "acme", admission, None);
     worker.seal().unwrap();
-    let found = find(&disk, Path::new("/"), "one", SearchMode::Scan).unwrap();
+    let found = find_records(&disk, Path::new("/"), "one", SearchMode::Scan).unwrap();
     assert_eq!(found.iter().map(|found| found.seq).collect::<Vec<_>>(), [1, 2]);
 }
 
 #[test]
 fn an_analysis_may_refer_to_an_exchange_of_the_log_before() {
     for (exchange, verdict) in [("one", Verdict::Ok), ("two", Verdict::Invalid)] {
-        let (disk, mut worker) = fresh();
+        let (disk, mut worker) = new_worker();
         let admission = worker.admit("one", 1).unwrap();
         worker.complete("one", admission).unwrap();
         worker.seal().unwrap();
-        let before = worker.promised.incarnation.unwrap().to_string();
-        let mut next = start(&disk, &mut worker.promised).unwrap();
+        let before = worker.durability_model.incarnation.unwrap().to_string();
+        let mut next = start(&disk, &mut worker.durability_model).unwrap();
         analyse(&mut next, exchange, "acme", admission, Some(&before));
         next.seal().unwrap();
         let report = fsck(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap();

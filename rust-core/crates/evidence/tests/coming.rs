@@ -9,7 +9,7 @@ use proofgate_evidence::{Verdict, fsck, prove};
 use proofgate_ledger::LedgerError;
 use proofgate_ledger::commitment::commit;
 use proofgate_ledger::record::{PendingBody, ReceivedBody};
-use proofgate_ledger_testkit::{fresh, vkey};
+use proofgate_ledger_testkit::{new_worker, vkey};
 use std::path::Path;
 
 const COMING: PendingBody = PendingBody { declared: Some(11) };
@@ -24,20 +24,20 @@ fn received(salt: &[u8; 32]) -> ReceivedBody {
 
 #[test]
 fn what_was_admitted_of_a_body_and_what_arrived_of_it_are_both_revealed() {
-    let (disk, mut worker) = fresh();
+    let (disk, mut worker) = new_worker();
     let salt = worker.writer.salt(1).unwrap();
-    let admission = worker.admit_as("upload", 1, Some(COMING)).unwrap();
+    let admission = worker.admit_with_pending_body("upload", 1, Some(COMING)).unwrap();
     worker
-        .complete_as(None, "upload", admission, Some(received(&salt)))
+        .complete_with_received_body(None, "upload", admission, Some(received(&salt)))
         .unwrap();
     worker.seal().unwrap();
     let report = fsck(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap();
     assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
 
-    let dir = &worker.promised.dir;
+    let dir = &worker.durability_model.dir;
     let reveal = |seq: u64, body: &[u8]| {
         let proof = prove::record_proof(&disk, dir, seq, Some(&vkey())).unwrap();
-        proof.reveal(&worker.promised.appended[seq as usize], &vkey(), body)
+        proof.reveal(&worker.durability_model.appended[seq as usize], &vkey(), body)
     };
     assert_eq!(reveal(1, b"hello"), Ok("request"));
     assert_eq!(reveal(2, b"hello world"), Ok("received"));
@@ -53,9 +53,11 @@ fn a_completion_says_what_arrived_of_a_body_if_and_only_if_it_was_coming() {
         (Some(COMING), None, "does not say how much was received"),
         (None, Some(received(&[0; 32])), "admitted in full"),
     ] {
-        let (disk, mut worker) = fresh();
-        let admission = worker.admit_as("upload", 1, coming).unwrap();
-        worker.complete_as(None, "upload", admission, told).unwrap();
+        let (disk, mut worker) = new_worker();
+        let admission = worker.admit_with_pending_body("upload", 1, coming).unwrap();
+        worker
+            .complete_with_received_body(None, "upload", admission, told)
+            .unwrap();
         worker.seal().unwrap();
         let report = fsck(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap();
         assert_eq!(report.verdict, Verdict::Invalid, "{report:#?}");

@@ -4,7 +4,8 @@
 use proofgate_evidence::configurations::{archive_path, check};
 use proofgate_evidence::{Finding, ReadFile, ReadStorage, Report, Verdict, fsck, fsck_mirror};
 use proofgate_ledger_testkit::{
-    CONFIGURATION, CONFIGURATION_DIGEST, Promised, SHARD, archive, filled, start, vkey,
+    CONFIGURATION, CONFIGURATION_DIGEST, DurabilityModel, SHARD, replace_archived_config, start, vkey,
+    worker_with_records,
 };
 use proofgate_wal::simulated::SimulatedDisk;
 use std::io;
@@ -13,9 +14,9 @@ use std::sync::Arc;
 
 /// Two logs with one configuration.
 fn two_logs() -> SimulatedDisk {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     worker.seal().unwrap();
-    let mut next = start(&disk, &mut Promised::default()).unwrap();
+    let mut next = start(&disk, &mut DurabilityModel::default()).unwrap();
     next.seal().unwrap();
     disk
 }
@@ -50,7 +51,7 @@ fn a_configuration_that_is_gone_or_changed_is_found_once() {
     assert_eq!(Path::new(&told.file), path);
 
     for other in [&b"{ }"[..], b""] {
-        archive(&disk, other);
+        replace_archived_config(&disk, other);
         let report = checked(&disk, Path::new("/"));
         assert_eq!(
             found(&report),
@@ -58,7 +59,7 @@ fn a_configuration_that_is_gone_or_changed_is_found_once() {
         );
         assert_eq!(report.exit_code, 40);
     }
-    archive(&disk, CONFIGURATION);
+    replace_archived_config(&disk, CONFIGURATION);
     assert_eq!(found(&checked(&disk, Path::new("/"))), []);
     let mut mirror = fsck_mirror(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap();
     check(&disk, &mut mirror);
@@ -96,7 +97,7 @@ impl ReadStorage for Faulty {
 #[test]
 fn one_that_cannot_be_read_is_found_and_the_logs_are_checked_all_the_same() {
     let disk = two_logs();
-    archive(&disk, CONFIGURATION);
+    replace_archived_config(&disk, CONFIGURATION);
     for (open, code, verdict) in [
         (io::ErrorKind::PermissionDenied, "unreadable", Verdict::Invalid),
         (io::ErrorKind::TimedOut, "unreadable", Verdict::Incomplete),

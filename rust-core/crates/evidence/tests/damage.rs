@@ -8,7 +8,7 @@
 use proofgate_evidence::frame::frame_len;
 use proofgate_evidence::{CheckpointState, EvidenceError, Report, TreeState, Verdict, fsck};
 use proofgate_ledger::{Checkpoint, SigningKey};
-use proofgate_ledger_testkit::{Promised, Worker, end_of, inspect, key, start, vkey};
+use proofgate_ledger_testkit::{DurabilityModel, Worker, end_offset, inspect, key, start, vkey};
 use proofgate_wal::WalError;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ fn sealed() -> (SimulatedDisk, Worker) {
 
 fn open() -> (SimulatedDisk, Worker) {
     let disk = SimulatedDisk::new();
-    let mut worker = start(&disk, &mut Promised::default()).unwrap();
+    let mut worker = start(&disk, &mut DurabilityModel::default()).unwrap();
     for number in 0..6 {
         let id = format!("req-{number}");
         let admission = worker.admit(&id, number).unwrap();
@@ -39,7 +39,7 @@ fn check(disk: &SimulatedDisk) -> Report {
 }
 
 fn segment(worker: &Worker) -> PathBuf {
-    worker.promised.dir.join("00000000000000000000.seg")
+    worker.durability_model.dir.join("00000000000000000000.seg")
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_flipped_byte_of_unused_space_is_reported_with_its_place() {
 fn a_flipped_byte_of_the_tree_or_the_checkpoint_is_reported() {
     let (disk, worker) = sealed();
     for (name, state) in [("tree", Verdict::Invalid), ("checkpoint", Verdict::Invalid)] {
-        let path = worker.promised.dir.join(name);
+        let path = worker.durability_model.dir.join(name);
         for at in 0..disk.read(&path).unwrap().len() {
             let disk = disk.snapshot();
             disk.corrupt(&path, |bytes| bytes[at] ^= 1);
@@ -129,7 +129,7 @@ fn a_flipped_byte_of_the_tree_or_the_checkpoint_is_reported() {
 fn a_torn_tail_that_nothing_proves_durable_is_cut_and_reported() {
     let (disk, worker) = open();
     let path = segment(&worker);
-    let end = end_of(&worker.promised.appended);
+    let end = end_offset(&worker.durability_model.appended);
     disk.corrupt(&path, |bytes| bytes[end - 20] ^= 1);
     let found = inspect(&disk).unwrap().unwrap();
     assert_eq!(found.size, 12);
@@ -186,11 +186,14 @@ fn a_cut_tail_under_a_checkpoint_is_a_divergence() {
 #[test]
 fn a_log_that_was_rewritten_with_right_checksums_diverges() {
     let (disk, worker) = sealed();
-    let dir = &worker.promised.dir;
-    let origin = format!("ledger.example/demo/3/{}", worker.promised.incarnation.unwrap());
+    let dir = &worker.durability_model.dir;
+    let origin = format!(
+        "ledger.example/demo/3/{}",
+        worker.durability_model.incarnation.unwrap()
+    );
     let forged = Checkpoint {
         origin,
-        size: worker.promised.appended.len() as u64,
+        size: worker.durability_model.appended.len() as u64,
         root: [9; 32],
     };
     let note = forged.sign(&key()).unwrap();
@@ -207,8 +210,8 @@ fn a_log_that_was_rewritten_with_right_checksums_diverges() {
 #[test]
 fn a_checkpoint_by_another_key_or_of_another_log_is_refused() {
     let (disk, worker) = sealed();
-    let path = worker.promised.dir.join("checkpoint");
-    let real = Checkpoint::parse_unverified(worker.promised.notes.last().unwrap()).unwrap();
+    let path = worker.durability_model.dir.join("checkpoint");
+    let real = Checkpoint::parse_unverified(worker.durability_model.notes.last().unwrap()).unwrap();
     let stranger = SigningKey::generate("ledger.example/demo", [8; 32]).unwrap();
     let elsewhere = Checkpoint {
         origin: "ledger.example/demo/3/elsewhere".to_owned(),
@@ -242,7 +245,7 @@ fn a_successor_covers_the_tail_and_notices_when_it_changes() {
     worker.admit("orphan", 1).unwrap();
     worker.flush().unwrap();
     disk.restart();
-    let mut next = start(&disk, &mut Promised::default()).unwrap();
+    let mut next = start(&disk, &mut DurabilityModel::default()).unwrap();
     next.step().unwrap();
     next.seal().unwrap();
     let report = check(&disk);

@@ -5,10 +5,10 @@
     reason = "a test may stop at the first failure"
 )]
 
-use proofgate_evidence::{Report, SearchMode, Verdict, find, fsck, prove};
+use proofgate_evidence::{Report, SearchMode, Verdict, find_records, fsck, prove};
 use proofgate_ledger::commitment::reveal;
 use proofgate_ledger::record;
-use proofgate_ledger_testkit::{Worker, filled, vkey};
+use proofgate_ledger_testkit::{Worker, vkey, worker_with_records};
 use proofgate_wal::simulated::SimulatedDisk;
 use std::path::Path;
 
@@ -30,9 +30,9 @@ fn cover(worker: &mut Worker) {
 
 /// A log with a denied request between two admitted ones.
 fn denied_between() -> (SimulatedDisk, Worker, usize) {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     let seq = worker.deny("denied").unwrap();
-    worker.complete_one("after");
+    worker.run_exchange("after");
     (disk, worker, usize::try_from(seq).unwrap())
 }
 
@@ -44,9 +44,11 @@ fn admitted_and_denied_requests_are_numbered_together() {
 
 #[test]
 fn a_denied_request_that_was_left_out_is_a_gap() {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     // As if the previous request had never been written.
-    worker.deny_as("second", worker.admitted + 2).unwrap();
+    worker
+        .deny_with_tenant_seq("second", worker.admission_count + 2)
+        .unwrap();
     cover(&mut worker);
     let report = check(&disk);
     assert_eq!(report.verdict, Verdict::Invalid);
@@ -60,7 +62,7 @@ fn a_denied_request_that_was_left_out_is_a_gap() {
 #[test]
 fn the_record_of_a_denied_request_is_proved_with_its_salt_and_opens_to_its_bytes() {
     let (disk, ..) = denied_between();
-    let found = find(&disk, Path::new("/"), "denied", SearchMode::Scan).unwrap();
+    let found = find_records(&disk, Path::new("/"), "denied", SearchMode::Scan).unwrap();
     let [found] = found.as_slice() else {
         panic!("{found:?}")
     };
@@ -72,7 +74,7 @@ fn the_record_of_a_denied_request_is_proved_with_its_salt_and_opens_to_its_bytes
 #[test]
 fn a_changed_or_zeroed_salt_of_a_denied_request_is_found() {
     let (disk, worker, seq) = denied_between();
-    let salts = worker.promised.dir.join("salts");
+    let salts = worker.durability_model.dir.join("salts");
     let stored = disk.read(&salts).unwrap();
     disk.corrupt(&salts, |bytes| bytes[32 * seq] ^= 1);
     let report = check(&disk);

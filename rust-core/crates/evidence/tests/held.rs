@@ -7,7 +7,7 @@
 
 use proofgate_evidence::{EvidenceError, prove, prove_consistency, prove_consistency_from_size, read_notes};
 use proofgate_ledger::{Checkpoint, LedgerError, TlogProof};
-use proofgate_ledger_testkit::{filled, vkey};
+use proofgate_ledger_testkit::{vkey, worker_with_records};
 use proofgate_wal::Storage;
 use std::path::Path;
 
@@ -18,15 +18,15 @@ fn checkpoints(notes: &[String]) -> Vec<Checkpoint> {
 
 #[test]
 fn checkpoints_that_were_kept_are_one_history_also_without_the_tree_file() {
-    let (disk, mut worker) = filled();
-    worker.complete_one("late");
-    let kept = checkpoints(&worker.promised.notes);
+    let (disk, mut worker) = worker_with_records();
+    worker.run_exchange("late");
+    let kept = checkpoints(&worker.durability_model.notes);
     let [first, .., last] = &kept[..] else { panic!() };
     let hashes = prove_consistency(&disk, Path::new("/"), first, last).unwrap();
     assert!(!hashes.is_empty());
     let from = prove_consistency_from_size(&disk, Path::new("/"), first.size, last).unwrap();
     assert_eq!(from, hashes, "out of the tree");
-    disk.remove(&worker.promised.dir.join("tree")).unwrap();
+    disk.remove(&worker.durability_model.dir.join("tree")).unwrap();
     assert_eq!(
         prove_consistency(&disk, Path::new("/"), first, last).unwrap(),
         hashes
@@ -44,8 +44,8 @@ fn checkpoints_that_were_kept_are_one_history_also_without_the_tree_file() {
 
 #[test]
 fn checkpoints_that_are_not_one_history_are_told_apart() {
-    let (disk, worker) = filled();
-    let kept = checkpoints(&worker.promised.notes);
+    let (disk, worker) = worker_with_records();
+    let kept = checkpoints(&worker.durability_model.notes);
     let [first, .., last] = &kept[..] else { panic!() };
     let told = |old: &Checkpoint, new: &Checkpoint| {
         let told = prove_consistency(&disk, Path::new("/"), old, new).unwrap_err();
@@ -75,8 +75,8 @@ fn checkpoints_that_are_not_one_history_are_told_apart() {
 
 #[test]
 fn a_note_that_is_refused_is_told_by_its_number() {
-    let (_disk, worker) = filled();
-    let note = worker.promised.notes.last().unwrap();
+    let (_disk, worker) = worker_with_records();
+    let note = worker.durability_model.notes.last().unwrap();
     for (text, number) in [
         (String::new(), 1),
         (format!("{note}not a note\n"), 2),
@@ -92,9 +92,9 @@ fn a_note_that_is_refused_is_told_by_its_number() {
 
 #[test]
 fn the_body_of_a_request_is_revealed_with_a_proof_and_no_volume() {
-    let (disk, worker) = filled();
-    let dir = &worker.promised.dir;
-    let record = &worker.promised.appended[1];
+    let (disk, worker) = worker_with_records();
+    let dir = &worker.durability_model.dir;
+    let record = &worker.durability_model.appended[1];
     let text = prove::record_proof(&disk, dir, 1, Some(&vkey()))
         .unwrap()
         .encode();

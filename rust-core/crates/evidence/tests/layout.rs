@@ -5,8 +5,8 @@
     reason = "a test may stop at the first failure"
 )]
 
-use proofgate_evidence::{EvidenceError, ReadFile, ReadStorage, SearchMode, Verdict, find, fsck};
-use proofgate_ledger_testkit::{Worker, filled, vkey};
+use proofgate_evidence::{EvidenceError, ReadFile, ReadStorage, SearchMode, Verdict, find_records, fsck};
+use proofgate_ledger_testkit::{Worker, vkey, worker_with_records};
 use proofgate_wal::simulated::SimulatedDisk;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ struct Volume {
 
 impl Volume {
     fn with_unreadable(path: &str) -> (Self, Worker) {
-        let (disk, mut worker) = filled();
+        let (disk, mut worker) = worker_with_records();
         worker.seal().unwrap();
         proofgate_wal::Storage::create_dir(&disk, Path::new(path)).unwrap();
         let unreadable = PathBuf::from(path);
@@ -48,7 +48,7 @@ fn the_lost_and_found_of_a_volume_is_passed_over() {
     assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
     assert_eq!(report.records, 82);
     assert_eq!(
-        find(&volume, Path::new("/"), "req-17", SearchMode::Scan)
+        find_records(&volume, Path::new("/"), "req-17", SearchMode::Scan)
             .unwrap()
             .len(),
         2

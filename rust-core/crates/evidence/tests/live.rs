@@ -9,7 +9,7 @@
 use proofgate_evidence::log_reader::{LogItem, LogReader};
 use proofgate_evidence::{FileStorage, ReadFile, ReadStorage, Report, Verdict, fsck};
 use proofgate_ledger::record::{ConfigId, Rejection};
-use proofgate_ledger_testkit::{Worker, begin_in, fresh, key, small, vkey};
+use proofgate_ledger_testkit::{Worker, key, new_worker, small_log_options, start_log_in, vkey};
 use proofgate_wal::Incarnation;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::io;
@@ -110,7 +110,7 @@ fn expect_sound(report: &Report) {
 
 /// The writer serves `exchanges` after the reader's call number `at`, counting the calls that `which` selects.
 fn fsck_while(exchanges: usize, at: usize, which: impl Fn(&Call) -> bool + Send + 'static) -> (Report, bool) {
-    let (disk, mut worker) = fresh();
+    let (disk, mut worker) = new_worker();
     for number in 0..3 {
         serve(&mut worker, number);
     }
@@ -187,7 +187,7 @@ fn a_writer_may_move_after_any_call_of_a_reader() {
 
 #[test]
 fn a_log_of_many_segments_is_read_with_two_files_open() {
-    let (disk, mut worker) = fresh();
+    let (disk, mut worker) = new_worker();
     for number in 0..300 {
         serve(&mut worker, number);
     }
@@ -196,8 +196,8 @@ fn a_log_of_many_segments_is_read_with_two_files_open() {
         disk,
         open: Arc::clone(&opened),
     };
-    let dir = &worker.promised.dir;
-    let incarnation = worker.promised.incarnation.unwrap();
+    let dir = &worker.durability_model.dir;
+    let incarnation = worker.durability_model.incarnation.unwrap();
     let mut log = LogReader::open(&counting, dir, incarnation).unwrap();
     let mut records = 0;
     while let LogItem::Record(_) = log.next().unwrap() {
@@ -261,7 +261,7 @@ fn a_log_that_two_threads_extend_is_never_called_damaged() {
         mut writer,
         mut follower,
         ..
-    } = begin_in(&shard, small());
+    } = start_log_in(&shard, small_log_options());
     let done = AtomicBool::new(false);
     let mut reports = Vec::new();
     let pause = Barrier::new(2);

@@ -5,9 +5,9 @@
     reason = "a test may stop at the first failure"
 )]
 
-use proofgate_evidence::{FoundRecord, ReadFile, ReadStorage, SearchMode, find, find_exchange_start};
+use proofgate_evidence::{FoundRecord, ReadFile, ReadStorage, SearchMode, find_exchange_start, find_records};
 use proofgate_ledger::record::{Abort, Admission, Completion, ConfigId, Outcome};
-use proofgate_ledger_testkit::{self as testkit, key, small, terms};
+use proofgate_ledger_testkit::{self as testkit, key, small_log_options, start_options};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{Follower, Storage, Ulid, Writer, succession};
 use std::io;
@@ -35,7 +35,7 @@ impl Log {
         let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
         let terms = succession::StartOptions {
             now: ms * 1000,
-            ..terms(&key, small())
+            ..start_options(&key, small_log_options())
         };
         let made = match running {
             None => succession::start(&storage, &terms, None).unwrap().log,
@@ -173,7 +173,7 @@ fn by_time(disk: &SimulatedDisk, id: &str) -> (Vec<FoundRecord>, u64) {
 /// Returns what is found by time, with the bytes read and the files opened.
 fn observed(disk: &SimulatedDisk, id: &str) -> (Vec<FoundRecord>, u64, Vec<PathBuf>) {
     let counting = Counting::new(disk);
-    let found = find(&counting, Path::new("/"), id, SearchMode::ByTime).unwrap();
+    let found = find_records(&counting, Path::new("/"), id, SearchMode::ByTime).unwrap();
     let read = counting.read();
     (found, read, counting.2.into_inner().unwrap())
 }
@@ -193,7 +193,7 @@ fn what_is_read_for_an_exchange_does_not_grow_with_the_log() {
     }
     for number in [1, 2, 700, 1500, 1503, 2999, 4400, 4502] {
         let wanted = id(START + number * 1000, 1);
-        let everything = find(&disk, Path::new("/"), &wanted, SearchMode::Scan).unwrap();
+        let everything = find_records(&disk, Path::new("/"), &wanted, SearchMode::Scan).unwrap();
         let (found, read) = by_time(&disk, &wanted);
         assert_eq!(found, everything, "{number}");
         assert!(found.len() == 2 || found.is_empty());
@@ -285,7 +285,7 @@ fn an_exchange_that_began_while_the_next_log_was_made_is_found_whole() {
     let open = first.admit(began + 1, 2);
     second.complete(began, 1, admission, 3, Some(first.ulid));
     let wanted = id(began, 1);
-    let everything = find(&disk, Path::new("/"), &wanted, SearchMode::Scan).unwrap();
+    let everything = find_records(&disk, Path::new("/"), &wanted, SearchMode::Scan).unwrap();
     assert_eq!(everything.len(), 2);
     assert_eq!(by_time(&disk, &wanted).0, everything);
     let beginning = find_exchange_start(&disk, Path::new("/"), &wanted)
@@ -312,7 +312,7 @@ fn an_exchange_whose_clock_was_set_is_found_by_a_scan() {
     log.complete(START - 3_600_000, 7, late, 5, None);
     let wanted = id(START - 3_600_000, 7);
     assert_eq!(
-        find(&disk, Path::new("/"), &wanted, SearchMode::Scan)
+        find_records(&disk, Path::new("/"), &wanted, SearchMode::Scan)
             .unwrap()
             .len(),
         2

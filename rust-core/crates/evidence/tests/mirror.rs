@@ -11,7 +11,7 @@ use proofgate_evidence::{
     fsck_mirror, fsck_pinned,
 };
 use proofgate_ledger::Checkpoint;
-use proofgate_ledger_testkit::{Worker, filled, vkey};
+use proofgate_ledger_testkit::{Worker, vkey, worker_with_records};
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
 use sha2::{Digest, Sha256};
@@ -19,7 +19,7 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
 fn sealed() -> (SimulatedDisk, Worker) {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     worker.seal().unwrap();
     (disk, worker)
 }
@@ -27,12 +27,13 @@ fn sealed() -> (SimulatedDisk, Worker) {
 fn held(worker: &Worker) -> HeldCheckpoint {
     HeldCheckpoint {
         file: "held".into(),
-        checkpoint: Checkpoint::verify(worker.promised.notes.last().unwrap(), &vkey()).unwrap(),
+        checkpoint: Checkpoint::verify(worker.durability_model.notes.last().unwrap(), &vkey()).unwrap(),
     }
 }
 
 fn pinned(disk: &SimulatedDisk, worker: &Worker) -> (Verdict, Vec<PinnedFile>) {
-    let (report, files) = fsck_pinned(disk, &worker.promised.dir, Some(&vkey()), &[held(worker)]).unwrap();
+    let (report, files) =
+        fsck_pinned(disk, &worker.durability_model.dir, Some(&vkey()), &[held(worker)]).unwrap();
     (report.verdict, files)
 }
 
@@ -100,7 +101,7 @@ impl Volume {
     fn of(disk: &SimulatedDisk, worker: &Worker, files: &[PinnedFile]) -> Self {
         let ledger = tempfile::tempdir().unwrap();
         let place = |path: &Path| ledger.path().join(path.strip_prefix("/").unwrap());
-        let log = place(&worker.promised.dir);
+        let log = place(&worker.durability_model.dir);
         fs::create_dir_all(&log).unwrap();
         for file in files {
             let mut bytes = disk.read(&file.path).unwrap();

@@ -6,11 +6,13 @@
 )]
 
 use proofgate_evidence::{
-    EvidenceError, ReadFile, ReadStorage, SearchMode, TreeState, Verdict, export_leaves, find, fsck, prove,
+    EvidenceError, ReadFile, ReadStorage, SearchMode, TreeState, Verdict, export_leaves, find_records, fsck,
+    prove,
 };
 use proofgate_ledger::{Checkpoint, Hash, inclusion_proof, leaf_hash, verify_inclusion};
 use proofgate_ledger_testkit::{
-    Promised, SHARD, filled, inspect, key, root_of, small, start, start_with, vkey,
+    DurabilityModel, SHARD, inspect, key, root_of, small_log_options, start, start_with, vkey,
+    worker_with_records,
 };
 use proofgate_wal::LogOptions;
 use proofgate_wal::simulated::SimulatedDisk;
@@ -21,10 +23,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 #[test]
 fn the_running_tree_proves_every_record() {
-    let (_, worker) = filled();
+    let (_, worker) = worker_with_records();
     let tree = worker.follower.tree();
-    let root = root_of(&worker.promised.appended);
-    for (index, record) in worker.promised.appended.iter().enumerate() {
+    let root = root_of(&worker.durability_model.appended);
+    for (index, record) in worker.durability_model.appended.iter().enumerate() {
         let proof = inclusion_proof(&tree, index as u64, 81).unwrap();
         verify_inclusion(&leaf_hash(record), index as u64, 81, &proof, &root).unwrap();
     }
@@ -32,22 +34,25 @@ fn the_running_tree_proves_every_record() {
 
 #[test]
 fn both_records_of_a_request_are_found_and_proved_also_without_a_tree_file() {
-    let (disk, worker) = filled();
-    let dir = worker.promised.dir.clone();
+    let (disk, worker) = worker_with_records();
+    let dir = worker.durability_model.dir.clone();
     for damage in [false, true] {
         if damage {
             disk.corrupt(&dir.join("tree"), |bytes| bytes.truncate(100));
         }
-        let found = find(&disk, Path::new("/"), "req-17", SearchMode::Scan).unwrap();
+        let found = find_records(&disk, Path::new("/"), "req-17", SearchMode::Scan).unwrap();
         assert_eq!(found.len(), 2);
         for record in found {
-            assert_eq!(record.record, worker.promised.appended[record.seq as usize]);
+            assert_eq!(
+                record.record,
+                worker.durability_model.appended[record.seq as usize]
+            );
             let proof = prove::record_proof(&disk, &record.dir, record.seq, Some(&vkey())).unwrap();
             proof.verify(&record.record, &vkey()).unwrap();
         }
     }
     assert!(
-        find(&disk, Path::new("/"), "req", SearchMode::Scan)
+        find_records(&disk, Path::new("/"), "req", SearchMode::Scan)
             .unwrap()
             .is_empty()
     );
@@ -59,10 +64,10 @@ fn both_records_of_a_request_are_found_and_proved_also_without_a_tree_file() {
 
 #[test]
 fn a_record_under_no_checkpoint_is_not_proved() {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     worker.admit("late", 1).unwrap();
     worker.flush().unwrap();
-    let refused = prove::record_proof(&disk, &worker.promised.dir, 81, None);
+    let refused = prove::record_proof(&disk, &worker.durability_model.dir, 81, None);
     assert!(matches!(
         refused,
         Err(EvidenceError::NotCovered {
@@ -75,13 +80,16 @@ fn a_record_under_no_checkpoint_is_not_proved() {
 
 #[test]
 fn a_successor_covers_what_its_predecessor_left_under_no_checkpoint() {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     worker.admit("late", 1).unwrap();
     worker.flush().unwrap();
-    let (dir, record) = (worker.promised.dir.clone(), worker.promised.appended[81].clone());
+    let (dir, record) = (
+        worker.durability_model.dir.clone(),
+        worker.durability_model.appended[81].clone(),
+    );
     drop(worker);
     let left = inspect(&disk).unwrap().unwrap();
-    start(&disk, &mut Promised::default()).unwrap();
+    start(&disk, &mut DurabilityModel::default()).unwrap();
     let origin = format!("{}/3/{}", key().name(), left.incarnation);
     let proof = prove::record_proof(&disk, &dir, 81, Some(&vkey())).unwrap();
     assert_eq!(proof.verify(&record, &vkey()).unwrap().origin, origin);
@@ -122,13 +130,13 @@ type Change = fn(&mut Vec<u8>);
 
 /// Returns a killed log of 4,001 records whose tree lacks the last nodes, what was promised for it, and the checkpoint
 /// that its successor signed for it.
-fn killed(change: impl FnOnce(&mut Vec<u8>)) -> (SimulatedDisk, Promised, Checkpoint) {
+fn killed(change: impl FnOnce(&mut Vec<u8>)) -> (SimulatedDisk, DurabilityModel, Checkpoint) {
     let disk = SimulatedDisk::new();
     let large = LogOptions {
         segment_bytes: 1 << 20,
-        ..small()
+        ..small_log_options()
     };
-    let mut worker = start_with(&disk, &mut Promised::default(), large).unwrap();
+    let mut worker = start_with(&disk, &mut DurabilityModel::default(), large).unwrap();
     for number in 0..2000 {
         let id = format!("req-{number}");
         let admission = worker.admit(&id, 100).unwrap();
@@ -139,9 +147,9 @@ fn killed(change: impl FnOnce(&mut Vec<u8>)) -> (SimulatedDisk, Promised, Checkp
         }
     }
     worker.flush().unwrap();
-    let promised = worker.promised.clone();
+    let promised = worker.durability_model.clone();
     drop(worker);
-    let next = start(&disk, &mut Promised::default()).unwrap();
+    let next = start(&disk, &mut DurabilityModel::default()).unwrap();
     drop(next);
     disk.corrupt(&promised.dir.join("tree"), change);
     let left = prove::successor_checkpoint(&disk, &promised.dir, &vkey()).unwrap();
@@ -212,8 +220,8 @@ fn nothing_kept_of_one_log_proves_a_record_of_another_or_a_record_that_was_chang
 
 #[test]
 fn leaves_behind_a_residue_are_exported() {
-    let (disk, worker) = filled();
-    let dir = &worker.promised.dir;
+    let (disk, worker) = worker_with_records();
+    let dir = &worker.durability_model.dir;
     let first = dir.join("00000000000000000000.seg");
     disk.corrupt(&first, |bytes| *bytes.last_mut().unwrap() = 1);
     let mut out = Vec::new();

@@ -9,7 +9,9 @@ use proofgate_evidence::checkpoint_file::successor_note_name;
 use proofgate_evidence::{HeldCheckpoint, ReadStorage, Report, Verdict, fsck};
 use proofgate_ledger::Checkpoint;
 use proofgate_ledger::record::{Abort, Attempt, ConfigId, Seal, SendOutcome};
-use proofgate_ledger_testkit::{self as testkit, Promised, SHARD, Worker, filled, raw, start, vkey};
+use proofgate_ledger_testkit::{
+    self as testkit, DurabilityModel, SHARD, Worker, raw_record, start, vkey, worker_with_records,
+};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{Storage, succession};
 use std::path::{Path, PathBuf};
@@ -36,11 +38,11 @@ fn remove_incarnation(disk: &SimulatedDisk, dir: &Path) {
 
 /// Two incarnations: the first was killed with an exchange open and its last records under no checkpoint of its own.
 fn two_lives() -> (SimulatedDisk, Worker, Worker) {
-    let (disk, mut first) = filled();
+    let (disk, mut first) = worker_with_records();
     first.admit("orphan", 1).unwrap();
     first.flush().unwrap();
     disk.restart();
-    let mut second = start(&disk, &mut Promised::default()).unwrap();
+    let mut second = start(&disk, &mut DurabilityModel::default()).unwrap();
     let admission = second.admit("after", 1).unwrap();
     second.complete("after", admission).unwrap();
     second.flush().unwrap();
@@ -61,8 +63,8 @@ fn two_lives_as_they_are_verify() {
 #[test]
 fn a_predecessor_that_is_gone_is_told_also_when_one_incarnation_is_left() {
     let (disk, first, _second) = two_lives();
-    remove_incarnation(&disk, &first.promised.dir);
-    disk.remove_dir(&first.promised.dir);
+    remove_incarnation(&disk, &first.durability_model.dir);
+    disk.remove_dir(&first.durability_model.dir);
     let report = check(&disk);
     assert_eq!(report.incarnations.len(), 1);
     expect(&report, Verdict::Incomplete, "is missing");
@@ -70,8 +72,8 @@ fn a_predecessor_that_is_gone_is_told_also_when_one_incarnation_is_left() {
 
 #[test]
 fn salts_that_are_gone_or_short_are_told_and_zeroed_ones_are_counted() {
-    let (disk, worker) = filled();
-    let salts = worker.promised.dir.join("salts");
+    let (disk, worker) = worker_with_records();
+    let salts = worker.durability_model.dir.join("salts");
     disk.corrupt(&salts, |bytes| bytes[32..64].fill(0));
     let report = check(&disk);
     assert_eq!(
@@ -88,8 +90,8 @@ fn salts_that_are_gone_or_short_are_told_and_zeroed_ones_are_counted() {
 
 #[test]
 fn a_salt_that_was_changed_is_told_with_its_record_and_one_put_elsewhere_too() {
-    let (disk, worker) = filled();
-    let salts = worker.promised.dir.join("salts");
+    let (disk, worker) = worker_with_records();
+    let salts = worker.durability_model.dir.join("salts");
     let stored = disk.read(&salts).unwrap();
     for at in 32..64 {
         disk.corrupt(&salts, |bytes| bytes[at] ^= 1);
@@ -123,9 +125,9 @@ fn a_salt_that_was_changed_is_told_with_its_record_and_one_put_elsewhere_too() {
 fn every_flipped_byte_of_the_note_over_the_predecessor_is_reported() {
     let (disk, first, second) = two_lives();
     let path = second
-        .promised
+        .durability_model
         .dir
-        .join(successor_note_name(first.promised.incarnation.unwrap()));
+        .join(successor_note_name(first.durability_model.incarnation.unwrap()));
     let note = disk.read(&path).unwrap();
     for at in 0..note.len() {
         disk.corrupt(&path, |bytes| bytes[at] ^= 1);
@@ -138,8 +140,9 @@ fn every_flipped_byte_of_the_note_over_the_predecessor_is_reported() {
 
 #[test]
 fn a_checkpoint_that_is_gone_is_told() {
-    let (disk, worker) = filled();
-    disk.remove(&worker.promised.dir.join("checkpoint")).unwrap();
+    let (disk, worker) = worker_with_records();
+    disk.remove(&worker.durability_model.dir.join("checkpoint"))
+        .unwrap();
     expect(
         &check(&disk),
         Verdict::Invalid,
@@ -149,21 +152,22 @@ fn a_checkpoint_that_is_gone_is_told() {
 
 #[test]
 fn a_start_that_was_cut_short_needs_no_checkpoint() {
-    let (disk, worker) = testkit::fresh();
-    disk.remove(&worker.promised.dir.join("checkpoint")).unwrap();
+    let (disk, worker) = testkit::new_worker();
+    disk.remove(&worker.durability_model.dir.join("checkpoint"))
+        .unwrap();
     assert_eq!(check(&disk).verdict, Verdict::Ok);
 }
 
 #[test]
 fn a_tail_that_was_cut_off_is_told_by_the_longer_tree() {
-    let (disk, mut worker) = testkit::fresh();
-    worker.complete_one("early");
+    let (disk, mut worker) = testkit::new_worker();
+    worker.run_exchange("early");
     let admission = worker.admit("late", 1).unwrap();
     worker.complete("late", admission).unwrap();
     worker.flush().unwrap();
     worker.step().unwrap();
-    let covered = testkit::end_of(&worker.promised.appended[..3]);
-    let segment = worker.promised.dir.join("00000000000000000000.seg");
+    let covered = testkit::end_offset(&worker.durability_model.appended[..3]);
+    let segment = worker.durability_model.dir.join("00000000000000000000.seg");
     disk.corrupt(&segment, |bytes| bytes[covered..].fill(0));
     let report = check(&disk);
     assert_eq!(report.records, 3);
@@ -171,7 +175,7 @@ fn a_tail_that_was_cut_off_is_told_by_the_longer_tree() {
 }
 
 fn append_aborted(worker: &mut Worker, of: &Worker, admission: u64) {
-    let incarnation = of.promised.incarnation.unwrap().to_string();
+    let incarnation = of.durability_model.incarnation.unwrap().to_string();
     worker
         .append(|seq, out| {
             Abort {
@@ -199,7 +203,7 @@ fn an_exchange_with_two_ends_is_told() {
         append_aborted(&mut second, &first, admission);
         expect(&check(&disk), Verdict::Invalid, "that exchange has already ended");
     }
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     worker.complete("req-0", 1).unwrap();
     worker.flush().unwrap();
     worker.step().unwrap();
@@ -211,10 +215,10 @@ fn an_exchange_with_two_ends_is_told() {
 #[test]
 fn a_tenants_admission_that_is_missing_or_counted_twice_is_told() {
     for (newest, next) in [(41, 42), (39, 40), (0, 1), (u64::MAX - 1, u64::MAX)] {
-        let (disk, mut worker) = filled();
-        assert_eq!(worker.admitted, 40);
-        worker.admitted = newest;
-        worker.complete_one("next");
+        let (disk, mut worker) = worker_with_records();
+        assert_eq!(worker.admission_count, 40);
+        worker.admission_count = newest;
+        worker.run_exchange("next");
         let said = format!("is request {next} of acme, but this log has 40 before it");
         expect(&check(&disk), Verdict::Invalid, &said);
     }
@@ -222,16 +226,16 @@ fn a_tenants_admission_that_is_missing_or_counted_twice_is_told() {
 
 #[test]
 fn the_admissions_of_a_tenant_are_counted_from_one_in_each_log() {
-    let (disk, mut worker) = testkit::fresh();
-    worker.admitted = 1;
-    worker.complete_one("first");
+    let (disk, mut worker) = testkit::new_worker();
+    worker.admission_count = 1;
+    worker.run_exchange("first");
     expect(
         &check(&disk),
         Verdict::Invalid,
         "is request 2 of acme, but this log has 0",
     );
     let (disk, _, mut second) = two_lives();
-    second.complete_one("first of the second");
+    second.run_exchange("first of the second");
     assert_eq!(check(&disk).verdict, Verdict::Ok);
 }
 
@@ -259,24 +263,24 @@ fn an_attempt_of_what_was_not_admitted_or_has_ended_is_told() {
         });
         appended.unwrap();
     };
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     let open = worker.admit("open", 1).unwrap();
     attempt(&mut worker, "open", open);
     worker.complete("open", open).unwrap();
-    worker.complete_one("next");
+    worker.run_exchange("next");
     assert_eq!(check(&disk).verdict, Verdict::Ok);
     attempt(&mut worker, "open", open);
-    worker.complete_one("last");
+    worker.run_exchange("last");
     expect(&check(&disk), Verdict::Invalid, "which is not an open admission");
 }
 
 #[test]
 fn an_admission_without_an_end_in_a_log_that_has_ended_is_told() {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     worker.admit("open", 1).unwrap();
     worker.seal().unwrap();
     expect(&check(&disk), Verdict::Incomplete, "have not ended");
-    let mut next = start(&disk, &mut Promised::default()).unwrap();
+    let mut next = start(&disk, &mut DurabilityModel::default()).unwrap();
     let admission = next.admit("after", 1).unwrap();
     next.complete("after", admission).unwrap();
     next.seal().unwrap();
@@ -285,7 +289,7 @@ fn an_admission_without_an_end_in_a_log_that_has_ended_is_told() {
 
 #[test]
 fn a_seal_that_states_another_number_of_records_is_told() {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     worker
         .append(|seq, out| {
             Seal {
@@ -316,8 +320,8 @@ fn two_successors_of_one_log_are_a_fork() {
     let there = disk.snapshot();
     let aside = PathBuf::from("/aside");
     disk.create_dir(&aside).unwrap();
-    move_incarnation(&disk, &second.promised.dir, &aside);
-    let mut rival = start(&disk, &mut Promised::default()).unwrap();
+    move_incarnation(&disk, &second.durability_model.dir, &aside);
+    let mut rival = start(&disk, &mut DurabilityModel::default()).unwrap();
     let admission = rival.admit("rival", 1).unwrap();
     rival.complete("rival", admission).unwrap();
     rival.flush().unwrap();
@@ -325,7 +329,7 @@ fn two_successors_of_one_log_are_a_fork() {
     rival.sync().unwrap();
     rival.checkpoint().unwrap();
     for path in there.files() {
-        if path.starts_with(&second.promised.dir) {
+        if path.starts_with(&second.durability_model.dir) {
             copy(&there, &disk, &path);
         }
     }
@@ -346,7 +350,7 @@ fn copy(from: &SimulatedDisk, to: &SimulatedDisk, path: &Path) {
 
 #[test]
 fn a_record_of_a_later_kind_is_a_leaf_like_any_other() {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     worker
         .append(|seq, out| {
             out.extend_from_slice(
@@ -360,23 +364,26 @@ fn a_record_of_a_later_kind_is_a_leaf_like_any_other() {
     assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
     assert_eq!(report.incarnations[0].unknown_kinds, 1);
     // An older worker starts on it.
-    start(&disk, &mut Promised::default()).unwrap();
+    start(&disk, &mut DurabilityModel::default()).unwrap();
     assert_eq!(check(&disk).verdict, Verdict::Ok);
 }
 
 fn held(worker: &Worker, note: usize) -> HeldCheckpoint {
     HeldCheckpoint {
         file: PathBuf::from("kept"),
-        checkpoint: Checkpoint::verify(&worker.promised.notes[note], &vkey()).unwrap(),
+        checkpoint: Checkpoint::verify(&worker.durability_model.notes[note], &vkey()).unwrap(),
     }
 }
 
 #[test]
 fn a_checkpoint_held_outside_tells_a_rollback() {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     let before = disk.snapshot();
-    worker.complete_one("late");
-    let kept = [held(&worker, 0), held(&worker, worker.promised.notes.len() - 1)];
+    worker.run_exchange("late");
+    let kept = [
+        held(&worker, 0),
+        held(&worker, worker.durability_model.notes.len() - 1),
+    ];
     let against = |disk: &SimulatedDisk| fsck(disk, Path::new("/"), Some(&vkey()), &kept).unwrap();
     let report = against(&disk);
     assert_eq!((report.verdict, report.against), (Verdict::Ok, 2), "{report:#?}");
@@ -393,8 +400,8 @@ fn a_checkpoint_held_outside_tells_a_rollback() {
 fn a_checkpoint_held_outside_tells_that_a_log_was_removed() {
     let (disk, _first, second) = two_lives();
     let kept = [held(&second, 0)];
-    remove_incarnation(&disk, &second.promised.dir);
-    disk.remove_dir(&second.promised.dir);
+    remove_incarnation(&disk, &second.durability_model.dir);
+    disk.remove_dir(&second.durability_model.dir);
     assert!(check(&disk).verdict < Verdict::Diverged);
     let report = fsck(&disk, Path::new(SHARD), Some(&vkey()), &kept).unwrap();
     expect(&report, Verdict::Diverged, "but that log is not under");
@@ -402,18 +409,21 @@ fn a_checkpoint_held_outside_tells_that_a_log_was_removed() {
 
 /// Two shards of one gateway, 3 and 4, each with a log that served and was sealed; the notes are the last ones of both.
 fn two_shards() -> (SimulatedDisk, [PathBuf; 2], [HeldCheckpoint; 2]) {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     worker.seal().unwrap();
     let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), testkit::key());
-    let mut terms = testkit::terms(&key, testkit::small());
+    let mut terms = testkit::start_options(&key, testkit::small_log_options());
     terms.shard.dir = Path::new("/4");
     terms.shard.number = 4;
     let begun = succession::start(&storage, &terms, None).unwrap();
-    let mut other = Worker::take(&disk, begun.log);
-    other.complete_one("other");
+    let mut other = Worker::from_log(&disk, begun.log);
+    other.run_exchange("other");
     other.seal().unwrap();
-    let dirs = [worker.promised.dir.clone(), other.promised.dir.clone()];
-    let last = |worker: &Worker| held(worker, worker.promised.notes.len() - 1);
+    let dirs = [
+        worker.durability_model.dir.clone(),
+        other.durability_model.dir.clone(),
+    ];
+    let last = |worker: &Worker| held(worker, worker.durability_model.notes.len() - 1);
     let kept = [last(&worker), last(&other)];
     assert_eq!(check(&disk).verdict, Verdict::Ok);
     (disk, dirs, kept)
@@ -476,8 +486,8 @@ fn a_shard_under_a_name_of_its_own_is_told_in_a_ledger_and_may_be_checked_alone(
 
 #[test]
 fn a_checkpoint_held_outside_tells_another_history_of_the_same_length() {
-    let (disk, worker) = filled();
-    let mut kept = held(&worker, worker.promised.notes.len() - 1);
+    let (disk, worker) = worker_with_records();
+    let mut kept = held(&worker, worker.durability_model.notes.len() - 1);
     kept.checkpoint.root = [7; 32];
     let report = fsck(&disk, Path::new("/"), Some(&vkey()), &[kept]).unwrap();
     expect(&report, Verdict::Diverged, "do not hash to the root");
@@ -485,8 +495,8 @@ fn a_checkpoint_held_outside_tells_another_history_of_the_same_length() {
 
 #[test]
 fn records_that_are_none_are_told() {
-    let (disk, mut worker) = filled();
-    worker.append(raw(20)).unwrap();
+    let (disk, mut worker) = worker_with_records();
+    worker.append(raw_record(20)).unwrap();
     worker.flush().unwrap();
     worker.step().unwrap();
     worker.sync().unwrap();

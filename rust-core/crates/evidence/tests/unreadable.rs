@@ -6,9 +6,9 @@
 )]
 
 use proofgate_evidence::{
-    EvidenceError, ReadFile, ReadStorage, Report, SearchMode, Verdict, find, fsck, fsck_pinned,
+    EvidenceError, ReadFile, ReadStorage, Report, SearchMode, Verdict, find_records, fsck, fsck_pinned,
 };
-use proofgate_ledger_testkit::{Promised, filled, start, vkey};
+use proofgate_ledger_testkit::{DurabilityModel, start, vkey, worker_with_records};
 use proofgate_wal::simulated::SimulatedDisk;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -82,12 +82,12 @@ impl ReadFile for BadFile {
 
 /// Three incarnations, each with its directory; the last one is running.
 fn three_lives() -> (SimulatedDisk, Vec<PathBuf>) {
-    let (disk, mut first) = filled();
+    let (disk, mut first) = worker_with_records();
     first.seal().unwrap();
-    let mut dirs = vec![first.promised.dir.clone()];
+    let mut dirs = vec![first.durability_model.dir.clone()];
     for life in ["second", "third"] {
         disk.restart();
-        let mut worker = start(&disk, &mut Promised::default()).unwrap();
+        let mut worker = start(&disk, &mut DurabilityModel::default()).unwrap();
         let admission = worker.admit(life, 1).unwrap();
         worker.complete(life, admission).unwrap();
         worker.flush().unwrap();
@@ -97,7 +97,7 @@ fn three_lives() -> (SimulatedDisk, Vec<PathBuf>) {
         if life == "second" {
             worker.seal().unwrap();
         }
-        dirs.push(worker.promised.dir.clone());
+        dirs.push(worker.durability_model.dir.clone());
     }
     (disk, dirs)
 }
@@ -206,7 +206,7 @@ fn an_exchange_is_found_though_another_log_cannot_be_read_and_one_that_may_be_in
             at: segment.clone(),
             fault,
         };
-        let search = |id| find(&faulty, Path::new("/"), id, SearchMode::Scan);
+        let search = |id| find_records(&faulty, Path::new("/"), id, SearchMode::Scan);
         for (id, there) in [
             ("third", fault != Fault::Away),
             ("second", false),

@@ -32,13 +32,13 @@ use crate::guarded_tools::{GuardContext, ToolGuard};
 use crate::hooks::{self, HookRequest};
 use crate::hosted_tools::ToolChanges;
 use crate::incoming_call::IncomingCall;
-use crate::judged::{self, DeniedRequest};
+use crate::limit_wait::LimitWait;
 use crate::open_exchange::{AdmissionParams, OpenExchange, PendingGrant};
-use crate::own_thoughts;
+use crate::policy_decision::{self, DeniedRequest};
+use crate::reasoning_removal;
 use crate::reply::Reply;
 use crate::request_policy;
-use crate::rewritten::RewrittenBody;
-use crate::waiting::LimitWait;
+use crate::rewritten_body::RewrittenBody;
 
 /// A valid request that passed the limits and the rules and is recorded in the ledger.
 pub struct AdmittedRequest<'c> {
@@ -46,7 +46,7 @@ pub struct AdmittedRequest<'c> {
     pub model: &'c Model,
     /// The first target; `None` if the gateway itself answers with an estimate.
     pub(crate) target: Option<ChosenTarget<'c>>,
-    pub open: Box<OpenExchange>,
+    pub open_exchange: Box<OpenExchange>,
     pub(crate) rewritten: Option<RewrittenBody>,
 }
 
@@ -105,7 +105,7 @@ pub async fn accept<'c>(
 ) -> Result<AdmittedRequest<'c>, Box<RejectedCall<'c>>> {
     let gateway = incoming.gateway;
     let mut reading = gateway.buffers.request_buffers.take();
-    let attachments = judged::attachment_policy(incoming.catalog);
+    let attachments = policy_decision::attachment_policy(incoming.catalog);
     reading.text.set_attachments(attachments);
     let accepted = read_and_admit(incoming, reply, &mut reading).await;
     reading.release_to(&gateway.buffers);
@@ -173,7 +173,7 @@ async fn read_json<'c>(
             None => return Err(Rejection::from(BadRequest::ModelMismatch)),
         }
     }
-    if let Some(observed) = &mut incoming.observed {
+    if let Some(observed) = &mut incoming.observed_exchange {
         observed.set_request(&call.model, call.stream);
     }
     Ok(call)
@@ -205,17 +205,17 @@ async fn route_and_admit<'c>(
     }?;
     if call.stored_reference.is_some()
         && !incoming.catalog.is_dedicated_to(tenant, model)
-        && let Some(field) = own_thoughts::other_stored_items(incoming, &call)?
+        && let Some(field) = reasoning_removal::stored_content_reference(incoming, &call)?
     {
         return Err(Rejection::from(BadRequest::ProviderStoredReference(field)).into());
     }
     let denied = &incoming.catalog.settings.plan(tenant).denied_betas;
     if let Some(fields) = incoming.anthropic_headers.as_mut().filter(|_| !denied.is_empty()) {
-        fields.deny_betas(denied, reply.extra);
+        fields.deny_betas(denied, reply.extra_headers);
     }
     let patience = incoming.catalog.settings.plan(tenant).max_wait;
     let mut waiting = LimitWait::new(&incoming.gateway.limits.queues, &tenant.name, patience);
-    let extra = reply.extra.len();
+    let extra = reply.extra_headers.len();
     loop {
         let admitted = choose_and_admit(incoming, reply, reading, (&call, model), &mut room).await;
         let rejected = match admitted {
@@ -224,7 +224,7 @@ async fn route_and_admit<'c>(
                     call,
                     model,
                     target: chosen,
-                    open,
+                    open_exchange: open,
                     rewritten,
                 });
             }
@@ -233,7 +233,7 @@ async fn route_and_admit<'c>(
         if let Some(fits_in) = rejected.retry_in
             && waiting.wait_for_capacity(fits_in, reply).await
         {
-            reply.extra.truncate(extra);
+            reply.extra_headers.truncate(extra);
             continue;
         }
         if rejected.is_over_limit {
@@ -404,7 +404,7 @@ async fn admit<'c>(
             None,
         ));
     };
-    let now = gateway.clock.counted(incoming.head_received_at);
+    let now = gateway.clock.limit_time(incoming.head_received_at);
     // The same price applies at settlement.
     let admitted_at = gateway.limits.limiter.borrow_mut().effective_now(now);
     let MaxDemand {
@@ -430,9 +430,9 @@ async fn admit<'c>(
     let limited = !plan.quotas.is_unlimited();
     if limited {
         let mut limiter = gateway.limits.limiter.borrow_mut();
-        limiter.limit_status(counter, key, now).write(reply.extra);
+        limiter.limit_status(counter, key, now).write(reply.extra_headers);
     }
-    incoming.own_headers_length = reply.extra.len();
+    incoming.common_headers_length = reply.extra_headers.len();
     incoming.span.lap_now(Stage::Limit);
     let grant = grant.map_err(|exceeded| {
         let (answers, tools) = match exceeded.limit.is_money() {
@@ -529,10 +529,10 @@ async fn admit<'c>(
         incoming.span.lap_now(Stage::Policy);
         asked.map_err(turn_denied_away)?;
     }
-    judged.write_headers(&catalog.settings.engine, plan.profile.mode(), reply.extra);
+    judged.write_headers(&catalog.settings.engine, plan.profile.mode(), reply.extra_headers);
     if let Some(changes) = &tool_changes {
         let body = judged.rewritten.take();
-        let written = changes.write(&gateway.buffers, call, incoming.body, body, reply.extra);
+        let written = changes.write(&gateway.buffers, call, incoming.body, body, reply.extra_headers);
         judged.rewritten = Some(written.map_err(|rejection| match rejection.is_denial() {
             true => turn_denied_away(Box::new(DeniedRequest {
                 rejection,
@@ -546,7 +546,13 @@ async fn admit<'c>(
             let body = judged.rewritten.as_ref();
             let body = body.map_or(incoming.body, |rewritten| &rewritten.body);
             let denied = &plan.denied_betas;
-            FeatureStrippedRequest::write(&gateway.buffers, incoming.dialect, denied, body, reply.extra)
+            FeatureStrippedRequest::write(
+                &gateway.buffers,
+                incoming.dialect,
+                denied,
+                body,
+                reply.extra_headers,
+            )
         }
         Some(_) => Ok(None),
     };
@@ -557,14 +563,15 @@ async fn admit<'c>(
         features = without.removed_fields;
     }
     // The removals so far apply to every target.
-    incoming.own_headers_length = reply.extra.len();
+    incoming.common_headers_length = reply.extra_headers.len();
     is_at_target.set(true);
     let body = judged
         .rewritten
         .as_ref()
         .map_or(incoming.body, |rewritten| &rewritten.body);
     let pairs = target.translation_for(pairs, incoming.dialect, &named.model, body);
-    let stripped = own_thoughts::strip_for_target(incoming, target, pairs, &named.model, body, reply.extra);
+    let stripped =
+        reasoning_removal::strip_for_target(incoming, target, pairs, &named.model, body, reply.extra_headers);
     let stripped = stripped.map_err(|MemoryExhausted| Rejection::OVERLOADED)?;
     let body = stripped
         .as_ref()
@@ -578,7 +585,7 @@ async fn admit<'c>(
                 max_output_tokens: model.max_output_tokens,
                 received_at: now,
             };
-            let translated = translate(incoming, pairs, &said, target, &named.model, reply.extra);
+            let translated = translate(incoming, pairs, &said, target, &named.model, reply.extra_headers);
             // The rules have run, which is the most expensive step here: it counts as a request.
             let note = || judged.note.clone();
             Some(
@@ -623,7 +630,7 @@ async fn admit<'c>(
         response_tokens: demand::response_token_bound(call, model),
         bounds,
         priced_features: asked,
-        dropped: &dropped,
+        dropped_fields: &dropped,
         series,
         policy: judged.note,
         config: incoming.config,
@@ -634,8 +641,8 @@ async fn admit<'c>(
         gateway.observers.metrics.ledger_refusals.inc();
         turn_away(Rejection::from(unavailable), None, RequestOutcome::Refused, None)
     })?;
-    open.observed = incoming.observed.take();
-    if let Some(observed) = &mut open.observed {
+    open.observed_exchange = incoming.observed_exchange.take();
+    if let Some(observed) = &mut open.observed_exchange {
         observed.set_provider(&target.upstream.name, &named.model);
         let shred_key = catalog.settings.shred_key(&tenant.name).ok().flatten();
         let recorded = incoming
@@ -702,7 +709,7 @@ pub fn translate(
     let provider = TranslationTarget {
         model,
         max_output_tokens: said.max_output_tokens,
-        untranslatable: target.upstream.untranslatable,
+        untranslatable: target.upstream.untranslatable_fields,
     };
     let mut translated = Buffer::new(&incoming.gateway.buffers.budget);
     let most = pairs.max_request_bytes(body.len(), model);

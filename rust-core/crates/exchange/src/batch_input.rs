@@ -20,7 +20,7 @@ pub struct UploadedFile {
     has_file: bool,
     content: FileContent,
     /// Complete lines that have not been judged.
-    unchecked_lines: Vec<Line>,
+    unchecked_lines: Vec<BatchLine>,
     splitter: LineSplitter,
     /// Memory for the JSON parser.
     workspace: Workspace,
@@ -37,7 +37,7 @@ enum FileContent {
 
 /// A line with a request for an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct BatchLine {
     /// Range of the line in [`BatchLines::bytes`].
     pub range: Range<usize>,
     /// Line number in the file, from 1.
@@ -49,7 +49,7 @@ pub struct Line {
 #[derive(Default)]
 pub struct BatchLines {
     pub bytes: Vec<u8>,
-    pub lines: Vec<Line>,
+    pub lines: Vec<BatchLine>,
 }
 
 impl UploadedFile {
@@ -146,7 +146,7 @@ impl UploadedFile {
             let line = self.splitter.bytes.get(range.clone()).unwrap_or_default();
             let dialect = line_endpoint(line, &mut self.workspace)
                 .map_err(|bad| Rejection::from(bad).at_line(number))?;
-            self.unchecked_lines.push(Line {
+            self.unchecked_lines.push(BatchLine {
                 range,
                 number,
                 dialect,
@@ -182,7 +182,7 @@ impl UploadedFile {
     /// Returns the approximate memory use, in bytes.
     pub fn size(&self) -> usize {
         self.splitter.bytes.capacity()
-            + self.unchecked_lines.len() * size_of::<Line>()
+            + self.unchecked_lines.len() * size_of::<BatchLine>()
             + self.workspace.capacity()
     }
 

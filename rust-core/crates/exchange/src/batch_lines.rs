@@ -8,13 +8,13 @@ use proofgate_ledger::record::PolicyNote;
 use proofgate_policy::{Direction, Mode, Profile, Scope};
 use proofgate_providers::ParsedRequest;
 
-use crate::batch_input::{BatchLines, Line};
+use crate::batch_input::{BatchLine, BatchLines};
 use crate::endpoint;
 use crate::gateway::buffers::{RequestBuffers, prepare_text};
 use crate::hooks::{self, HookRequest};
 use crate::hosted_tools;
 use crate::incoming_call::IncomingCall;
-use crate::judged::{self, DeniedRequest};
+use crate::policy_decision::{self, DeniedRequest};
 use crate::request_policy;
 
 /// Bytes of lines that are judged before other tasks run.
@@ -38,7 +38,7 @@ pub async fn judge_lines<'c>(
             tokio::task::yield_now().await;
         }
         let mut reading = incoming.gateway.buffers.request_buffers.take();
-        let attachments = judged::attachment_policy(incoming.catalog);
+        let attachments = policy_decision::attachment_policy(incoming.catalog);
         reading.text.set_attachments(attachments);
         let judged = judge_line(incoming, &profile, line, bytes, &mut reading).await;
         reading.release_to(&incoming.gateway.buffers);
@@ -57,7 +57,7 @@ pub async fn judge_lines<'c>(
 async fn judge_line<'c>(
     incoming: &IncomingCall<'c>,
     profile: &Profile,
-    line: &Line,
+    line: &BatchLine,
     bytes: &[u8],
     reading: &mut RequestBuffers,
 ) -> Result<Option<PolicyNote<'c>>, Box<DeniedRequest<'c>>> {
@@ -113,7 +113,7 @@ async fn judge_line<'c>(
         && plan.profile.mode() == Mode::Enforce
         && has_tools()
     {
-        gateway.observers.metrics.policy_blocked();
+        gateway.observers.metrics.record_policy_block();
         return Err(Box::new(DeniedRequest {
             rejection: Rejection::guarded_call_not_inspected((flag.location, flag.scope)),
             note: judged.note,
@@ -137,7 +137,7 @@ async fn judge_line<'c>(
     match judged.rewritten {
         None => Ok(judged.note),
         Some(_) => {
-            gateway.observers.metrics.policy_blocked();
+            gateway.observers.metrics.record_policy_block();
             Err(Box::new(DeniedRequest {
                 rejection: Rejection::FORM_NOT_REDACTED,
                 note: judged.note,

@@ -5,14 +5,14 @@ use std::ops::Range;
 use proofgate_base::client::{Client, FillOutcome};
 use proofgate_base::memory::{MemoryExhausted, SLICE_BYTES};
 use proofgate_base::rejection::Rejection;
-use proofgate_upstream::terms::GatewaySettings;
+use proofgate_upstream::settings::GatewaySettings;
 use proofgate_wire::{BodyDecoder, Limits, ProtocolError, RequestFraming, encode};
 use tokio::time::{Instant, timeout_at};
 
 /// Why there is no request to serve.
 pub enum RequestReadError {
     /// The client disconnected or was idle too long.
-    ClientGone,
+    ClientDisconnected,
     /// The request is rejected.
     Rejected(Rejection),
 }
@@ -39,7 +39,7 @@ impl From<MemoryExhausted> for RequestReadError {
 pub fn check_fill(filled: FillOutcome) -> Result<(), RequestReadError> {
     match filled {
         FillOutcome::More => Ok(()),
-        FillOutcome::End => Err(RequestReadError::ClientGone),
+        FillOutcome::End => Err(RequestReadError::ClientDisconnected),
         FillOutcome::OutOfMemory => Err(MemoryExhausted.into()),
     }
 }
@@ -64,7 +64,7 @@ pub struct RequestBody {
 
 /// Reads request bodies.
 pub struct BodyReader<'c> {
-    pub terms: &'c GatewaySettings,
+    pub settings: &'c GatewaySettings,
     pub client: &'c mut Client,
     /// Whether the client waits for `100 Continue`.
     pub expect_continue: bool,
@@ -147,7 +147,7 @@ impl BodyReader<'_> {
                     was_awaited: came_later,
                 });
             }
-            if input.has_counted_memory() {
+            if input.has_reserved_memory() {
                 input.reserve(READ_SIZE)?;
             }
             if !came_later {
@@ -159,17 +159,17 @@ impl BodyReader<'_> {
     }
 
     fn limits(&self) -> &Limits {
-        &self.terms.limits
+        &self.settings.limits
     }
 
     fn deadline(&self) -> Instant {
-        Instant::now() + self.terms.timeouts.client_body
+        Instant::now() + self.settings.timeouts.client_body
     }
 
     async fn send_continue(&mut self) -> Result<(), RequestReadError> {
         if self.expect_continue {
             let sent = self.client.send(encode::CONTINUE).await;
-            sent.map_err(|_| RequestReadError::ClientGone)?;
+            sent.map_err(|_| RequestReadError::ClientDisconnected)?;
         }
         Ok(())
     }

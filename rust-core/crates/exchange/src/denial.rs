@@ -30,7 +30,7 @@ pub(crate) async fn record_denial(
     let gateway = incoming.gateway;
     let observers = &gateway.observers;
     let digest = body_digest(incoming.original_body).await;
-    let now = gateway.clock.counted(Instant::now());
+    let now = gateway.clock.limit_time(Instant::now());
     let id = gateway.request_id(now);
     observers.count_rejection(now, id, rejection, &mut refused);
     let body = body_to_store(incoming);

@@ -8,7 +8,7 @@ use proofgate_wire::encode;
 
 use crate::gateway::buffers::ThreadBuffers;
 use crate::incoming_call::IncomingCall;
-use crate::rewritten::{RewrittenBody, StrippedRequest};
+use crate::rewritten_body::{RewrittenBody, StrippedRequest};
 
 /// A request without the fields of denied features.
 pub(crate) struct FeatureStrippedRequest {

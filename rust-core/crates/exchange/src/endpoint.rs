@@ -169,7 +169,7 @@ impl Route {
     pub fn dialect(&self) -> Option<Dialect> {
         match self {
             Route::Call(dialect, _) => Some(*dialect),
-            Route::StoredObject(call) => Some(Dialect::Storage(call.stored)),
+            Route::StoredObject(call) => Some(Dialect::Storage(call.operation)),
             _ => None,
         }
     }
@@ -223,7 +223,7 @@ impl Route {
     pub fn path(&self) -> Option<&'static str> {
         match self {
             Route::Call(dialect, _) => Some(self.body_form().path(*dialect)),
-            Route::StoredObject(call) => Some(call.stored.name()),
+            Route::StoredObject(call) => Some(call.operation.name()),
             Route::Models | Route::Model(_) => Some(MODELS_PATH),
             Route::Usage => Some(USAGE_PATH),
             Route::Receipt(_) => Some(RECEIPTS_PATH),

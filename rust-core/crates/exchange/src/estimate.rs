@@ -1,7 +1,7 @@
 //! Estimates the tokens of a prompt if its provider cannot count them.
 
-use proofgate_base::answer::{ResponseOptions, write_response};
-use proofgate_base::client::AfterExchange;
+use proofgate_base::client::ConnectionAction;
+use proofgate_base::error_response::{ResponseOptions, write_response};
 use proofgate_ledger::record::Outcome;
 use proofgate_providers::Dialect;
 use proofgate_stages::Stage;
@@ -14,19 +14,23 @@ const ESTIMATED_HEADER: (&str, &str) = ("x-proofgate-estimated", "true");
 
 /// Answers an exchange whose provider did not count: with `tokens`, the estimate by which limits reserve, marked as
 /// an estimate in a header field.
-pub async fn send_estimate(tokens: u64, reply: &mut Reply<'_>, mut open: Box<OpenExchange>) -> AfterExchange {
+pub async fn send_estimate(
+    tokens: u64,
+    reply: &mut Reply<'_>,
+    mut open: Box<OpenExchange>,
+) -> ConnectionAction {
     let json = estimate_json(reply.dialect, tokens);
     open.relay(json.as_bytes());
     open.wait_until_stored().await;
     let completion = open.finish(Outcome::Complete, 200, None);
     if !open.wait_until_written(completion, Stage::CompletionRecord).await {
-        return AfterExchange::Close;
+        return ConnectionAction::Close;
     }
     reply.buffers.head.clear();
     let options = ResponseOptions {
         close: reply.close,
         head_only: false,
-        extra: reply.extra,
+        extra_headers: reply.extra_headers,
         family: reply.family(),
     };
     write_response(
@@ -41,9 +45,9 @@ pub async fn send_estimate(tokens: u64, reply: &mut Reply<'_>, mut open: Box<Ope
     let sent = reply.client.send(&reply.buffers.head).await;
     open.mark_sent();
     match sent {
-        Ok(()) if reply.close => AfterExchange::Linger,
-        Ok(()) => AfterExchange::Continue,
-        Err(_) => AfterExchange::Close,
+        Ok(()) if reply.close => ConnectionAction::Linger,
+        Ok(()) => ConnectionAction::Continue,
+        Err(_) => ConnectionAction::Close,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::pin::pin;
 
-use proofgate_base::client::AfterExchange;
+use proofgate_base::client::ConnectionAction;
 use proofgate_base::clock::micros;
 use proofgate_base::rejection::Rejection;
 use proofgate_ledger::record::Outcome;
@@ -17,8 +17,8 @@ use crate::admission::{AdmittedRequest, ChosenTarget, RejectedCall, accept};
 use crate::denial;
 use crate::estimate;
 use crate::fallback;
+use crate::gateway_response::finish_with_response;
 use crate::incoming_call::IncomingCall;
-use crate::own_answer::finish_with_response;
 use crate::relay::Relay;
 use crate::reply::{Reply, send_error};
 use crate::sender::{UpstreamOutcome, UpstreamSender};
@@ -28,7 +28,7 @@ use crate::sender::{UpstreamOutcome, UpstreamSender};
 const EXCHANGE_MEMORY: usize = 32 * 1024;
 
 /// Serves a request to a provider: limit, judge, record, forward, relay, record, finish.
-pub async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) -> AfterExchange {
+pub async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) -> ConnectionAction {
     let reply = &mut reply;
     let Ok(_room) = incoming.gateway.buffers.budget.reserve(EXCHANGE_MEMORY) else {
         return Box::pin(refuse(incoming, reply, Rejection::OVERLOADED, None, None)).await;
@@ -49,7 +49,7 @@ pub async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) -> AfterE
         call,
         model,
         target: chosen,
-        mut open,
+        open_exchange: mut open,
         rewritten,
     } = accepted;
     let admission = open.admission;
@@ -87,7 +87,7 @@ pub async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) -> AfterE
             .head_received_at
             .checked_add(timeouts.answer)
             .map(Instant::from_std),
-        has_sent_rest: Cell::new(false),
+        has_consumed_body: Cell::new(false),
         deferred: Cell::default(),
     };
     let may_turn = sender.can_fall_back(chosen.target_index);
@@ -106,10 +106,10 @@ pub async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) -> AfterE
     let choices = u64::from(sender.call.choice_count).saturating_mul(sender.call.prompt_count as u64);
     drop(sender);
     match heard {
-        UpstreamOutcome::ClientGone => {
+        UpstreamOutcome::ClientDisconnected => {
             open.wait_until_stored().await;
             open.finish(Outcome::ClientDisconnect, CLIENT_CLOSED_REQUEST, None);
-            AfterExchange::Close
+            ConnectionAction::Close
         }
         UpstreamOutcome::Started { begun, keeps_usage } => {
             let upstream = &model.targets[chosen.target_index].upstream;
@@ -138,7 +138,7 @@ pub async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) -> AfterE
         }
         UpstreamOutcome::Failed(failure) => {
             let (outcome, answer) = (failure.outcome(), failure.response());
-            let answer = answer.for_exchange(open.may_have_run());
+            let answer = answer.without_retry_if(open.may_have_run());
             Box::pin(finish_with_response(reply, open, outcome, answer, None)).await
         }
     }
@@ -168,7 +168,7 @@ async fn refuse(
     rejection: Rejection,
     refused: Option<RejectedRequest<'_>>,
     denied: Option<String>,
-) -> AfterExchange {
+) -> ConnectionAction {
     if incoming.upload.take().is_some() {
         // The rest of its body is not read.
         reply.close = true;
@@ -182,7 +182,7 @@ async fn refuse(
     refused.client_address = Some(incoming.client_address);
     refused.key_name.clone_from(&incoming.identity.key_name);
     refused.series = incoming.series.take();
-    refused.observed = incoming.observed.take();
+    refused.observed_exchange = incoming.observed_exchange.take();
     let id = match denied {
         Some(model) => denial::record_denial(&incoming, &rejection, refused, &model).await,
         None => incoming.gateway.reject(&rejection, refused).await,

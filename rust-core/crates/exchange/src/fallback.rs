@@ -14,7 +14,7 @@ use proofgate_wire::encode;
 
 use crate::admission::{ChosenTarget, TranslationInput, translate};
 use crate::open_exchange::OpenExchange;
-use crate::own_thoughts;
+use crate::reasoning_removal;
 use crate::reply::Reply;
 use crate::sender::{UpstreamOutcome, UpstreamSender};
 
@@ -24,7 +24,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Whether a failed attempt may be followed by another one.
 pub fn should_retry(sender: &UpstreamSender<'_, '_>, failure: Failure, open: &OpenExchange) -> bool {
     // A streamed body is not buffered.
-    if sender.has_sent_rest.get() {
+    if sender.has_consumed_body.get() {
         return false;
     }
     let reason = failure.fallback_reason(open.attempt_progress.send_outcome());
@@ -97,12 +97,14 @@ pub async fn send_to_fallback<'c>(
 
 /// Reports the number of attempts to the client, and removes the header lines of the previous attempt.
 fn write_attempts_header(sender: &UpstreamSender<'_, '_>, reply: &mut Reply<'_>, attempts: u32) {
-    reply.extra.truncate(sender.incoming.own_headers_length);
+    reply
+        .extra_headers
+        .truncate(sender.incoming.common_headers_length);
     if attempts == 1 {
         return;
     }
     let attempts = attempts.to_string();
-    let _ = encode::write_header(reply.extra, "x-proofgate-attempts", attempts.as_bytes());
+    let _ = encode::write_header(reply.extra_headers, "x-proofgate-attempts", attempts.as_bytes());
 }
 
 /// Prepares a request for a target; `None` if it cannot be expressed there.
@@ -118,7 +120,8 @@ fn prepare<'c>(
     let body = sender.body();
     let pairs = target.translation_for(way.translation, incoming.dialect, &named.model, body);
     let stripped =
-        own_thoughts::strip_for_target(incoming, target, pairs, &named.model, body, reply.extra).ok()?;
+        reasoning_removal::strip_for_target(incoming, target, pairs, &named.model, body, reply.extra_headers)
+            .ok()?;
     let body = stripped
         .as_ref()
         .map_or(body, |stripped| &stripped.rewritten.body);
@@ -131,7 +134,7 @@ fn prepare<'c>(
                 max_output_tokens: sender.model.max_output_tokens,
                 received_at: incoming.gateway.clock.unix_micros(incoming.head_received_at),
             };
-            Some(translate(incoming, pairs, &said, target, &named.model, reply.extra).ok()?)
+            Some(translate(incoming, pairs, &said, target, &named.model, reply.extra_headers).ok()?)
         }
     };
     let tokens = || max_tokens(&sender.call, sender.model);
@@ -162,7 +165,7 @@ async fn wait_before_retry(
     let pause = sender.incoming.gateway.random.jitter(RETRY_DELAY);
     tokio::select! {
         () = tokio::time::sleep(pause) => None,
-        () = reply.client.wait_until_gone() => Some(UpstreamOutcome::ClientGone),
+        () = reply.client.wait_for_disconnect() => Some(UpstreamOutcome::ClientDisconnected),
         () = reply.lifecycle.wait_for(Phase::Cancelled) => Some(UpstreamOutcome::Failed(Failure::Draining)),
     }
 }

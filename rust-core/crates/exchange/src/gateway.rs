@@ -4,9 +4,9 @@
 //! A function that needs one part takes that part, not the [`Gateway`].
 
 pub mod buffers;
-pub mod limit_desk;
+pub mod limit_state;
 pub mod observers;
-pub mod policy_desk;
+pub mod policy_state;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -26,16 +26,16 @@ use proofgate_observe::metrics::Metrics;
 use proofgate_observe::payloads::PayloadQueue;
 use proofgate_observe::recorder::Recorder;
 use proofgate_observe::rejected_request::RejectedRequest;
-use proofgate_observe::telemetry::TelemetryOutlet;
+use proofgate_observe::telemetry::TelemetrySender;
 use proofgate_stages::Profiler;
 use proofgate_upstream::catalog::{Catalog, CompiledConfig};
 
 use self::buffers::ThreadBuffers;
-use self::limit_desk::LimitState;
+use self::limit_state::LimitState;
 use self::observers::Observers;
-use self::policy_desk::PolicyState;
+use self::policy_state::PolicyState;
+use crate::limit_wait::TenantQueues;
 use crate::receipts::ReceiptService;
-use crate::waiting::TenantQueues;
 
 /// The state that every connection of the data-plane thread shares.
 pub struct Gateway {
@@ -55,7 +55,7 @@ pub struct Gateway {
 /// A new configuration, applied as one change.
 pub struct ConfigChange {
     /// The new catalog; `None` if only tenants have changed.
-    pub blueprint: Option<CompiledConfig>,
+    pub compiled_config: Option<CompiledConfig>,
     /// The tenants that are not in the catalog. Unchanged shards are shared with the ones in service.
     pub shards: Shards,
     /// Digests of both.
@@ -65,7 +65,7 @@ pub struct ConfigChange {
 /// The threads for work that may be slow.
 pub struct BackgroundServices {
     /// Telemetry.
-    pub outlet: TelemetryOutlet,
+    pub telemetry: TelemetrySender,
     /// Proofs for tenants.
     pub receipts: ReceiptService,
     /// Analysis of responses.
@@ -91,7 +91,10 @@ impl Gateway {
         Gateway {
             clock: Clock::new(),
             random: Random::new(),
-            limits: LimitState::new(limiter, TenantQueues::new(metrics.waiting.clone())),
+            limits: LimitState::new(
+                limiter,
+                TenantQueues::new(metrics.requests_waiting_for_limits.clone()),
+            ),
             policy: PolicyState::new(&catalog, &budget),
             buffers: ThreadBuffers::new(budget),
             receipts: slow_paths.receipts,
@@ -99,7 +102,7 @@ impl Gateway {
                 traffic: metrics.traffic(catalog.settings.max_label_sets),
                 recorder,
                 metrics,
-                outlet: slow_paths.outlet,
+                telemetry: slow_paths.telemetry,
                 tap: slow_paths.tap,
                 payloads: slow_paths.payloads,
                 profiler,
@@ -129,7 +132,7 @@ impl Gateway {
     pub fn apply(&self, change: ConfigChange) -> Shards {
         self.observers.recorder.set_config(change.digests);
         let shards = self.shards.replace(change.shards);
-        match change.blueprint {
+        match change.compiled_config {
             Some(blueprint) => {
                 let before = self.catalog();
                 self.replace_catalog(Catalog::new(blueprint, Some(&before), &before.sockets));
@@ -157,8 +160,8 @@ impl Gateway {
     /// Logs, counts and records a step of the system clock. Limits follow the clock where it had been wrong.
     pub fn apply_clock_step(&self, step: ClockStep) {
         proofgate_log::warning!("{step}");
-        self.observers.metrics.clock_stepped(step.is_backward());
-        self.observers.recorder.mark_step(step);
+        self.observers.metrics.record_clock_step(step.is_backward());
+        self.observers.recorder.record_clock_step(step);
         self.limits.apply_clock_step(step);
     }
 
@@ -172,7 +175,7 @@ impl Gateway {
     /// A rejection is sent even if the ledger cannot store its record. It is then counted, and the count is recorded
     /// as soon as the ledger has capacity.
     pub async fn reject(&self, rejection: &Rejection, mut refused: RejectedRequest<'_>) -> RequestId {
-        let now = self.clock.counted(Instant::now());
+        let now = self.clock.limit_time(Instant::now());
         let id = self.request_id(now);
         if !self.catalog().settings.personal_data.client_address {
             refused.client_address = None;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proofgate_base::approvals::{Approval, ApprovalIssuer, ApprovalSubject};
 use proofgate_base::rejection::Rejection;
-use proofgate_config::OnFlag;
+use proofgate_config::FlagAction;
 use proofgate_inspect::{CallGuard, GuardAction, GuardedTools, ToolFlag};
 use proofgate_ledger::record::{FlaggedToolText, GuardVerdict, GuardedCall};
 use proofgate_policy::Mode;
@@ -41,7 +41,7 @@ pub struct GuardContext<'g> {
 #[derive(Debug)]
 pub(crate) struct ToolGuard {
     tools: Arc<GuardedTools>,
-    on_flag: OnFlag,
+    on_flag: FlagAction,
     action: GuardAction,
     /// The first flagged text.
     flag: ToolFlag,
@@ -60,8 +60,8 @@ impl ToolGuard {
     ) -> Option<Self> {
         let flag = *flags.first()?;
         let given = match policy.on_flag {
-            OnFlag::Refuse => Vec::new(),
-            OnFlag::RequireApproval => {
+            FlagAction::Refuse => Vec::new(),
+            FlagAction::RequireApproval => {
                 let texts = flagged_texts_digest(flags, text).await;
                 let given = policy.tools.entries().map(|tool| {
                     let tenant = guarded.tenant;
@@ -114,8 +114,8 @@ impl ToolGuard {
             (Some(entry), _) => {
                 let verdict = match (self.action, self.on_flag) {
                     (GuardAction::Observe, _) => GuardVerdict::Observed,
-                    (GuardAction::Deny, OnFlag::Refuse) => GuardVerdict::Refused,
-                    (GuardAction::Deny, OnFlag::RequireApproval) => GuardVerdict::ApprovalRequired,
+                    (GuardAction::Deny, FlagAction::Refuse) => GuardVerdict::Refused,
+                    (GuardAction::Deny, FlagAction::RequireApproval) => GuardVerdict::ApprovalRequired,
                 };
                 (entry, verdict)
             }

@@ -6,7 +6,7 @@ use proofgate_providers::{CallLimit, HostedTool, ParsedRequest};
 use proofgate_wire::encode;
 
 use crate::gateway::buffers::ThreadBuffers;
-use crate::rewritten::RewrittenBody;
+use crate::rewritten_body::RewrittenBody;
 
 /// Capacity for the bound of one tool's calls.
 const BOUND_CAPACITY: usize = 64;
@@ -94,7 +94,8 @@ impl<'p> ToolChanges<'p> {
         let bounds = BOUND_CAPACITY.saturating_mul(call.tools.hosted.len() + 1);
         let written_to = written.write(body.len().saturating_add(bounds), |out| {
             let is_left_out = |tool: &HostedTool| !tool.is_allowed(self.allowed);
-            call.tools.write_without(body, is_left_out, self.call_bound, out);
+            call.tools
+                .write_body_without_tools(body, is_left_out, self.call_bound, out);
         });
         written_to.map_err(|MemoryExhausted| Rejection::OVERLOADED)?;
         let left = ParsedRequest::parse(call.dialect, &written).map(|left| left.model_value());

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use proofgate_auth::Identity;
+use proofgate_base::anthropic_headers::AnthropicHeaders;
 use proofgate_base::approvals::Approval;
-use proofgate_base::client_fields::AnthropicHeaders;
 use proofgate_ledger::record::ConfigId;
 use proofgate_observe::attribution::Attribution;
 use proofgate_observe::metrics::Series;
@@ -56,11 +56,11 @@ pub struct IncomingCall<'c> {
     pub body_received_at: Instant,
     pub span: Span,
     /// Telemetry of the request, if it is observed.
-    pub observed: Option<Box<ObservedExchange>>,
+    pub observed_exchange: Option<Box<ObservedExchange>>,
     /// Metric series in which it is counted, once its model is known.
     pub series: Option<Arc<Series>>,
     /// Length of the additional header lines that apply to every target, in bytes.
-    pub own_headers_length: usize,
+    pub common_headers_length: usize,
 }
 
 impl IncomingCall<'_> {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use proofgate_auth::Tenant;
 use proofgate_base::clock::micros;
-use proofgate_base::open_table::OpenExchangeEntry;
+use proofgate_base::open_exchange_table::OpenExchangeEntry;
 use proofgate_base::request_id::RequestId;
 use proofgate_ledger::commitment::{BodyHasher, SaltedCommitter, salt_id};
 use proofgate_ledger::record::{
@@ -27,14 +27,14 @@ use proofgate_stages::{Span, Stage};
 use proofgate_upstream::attempt::AttemptProgress;
 use proofgate_upstream::catalog::Catalog;
 use proofgate_upstream::delivery::ExecutionState;
-use proofgate_upstream::pricing::{Offer, PricedFeatures, TokenBounds};
+use proofgate_upstream::pricing::{PricedFeatures, ProviderPrice, TokenBounds};
 use proofgate_upstream::routes::Target;
 use proofgate_upstream::upstream::InFlightPermit;
 
 use crate::gateway::Gateway;
 use crate::guarded_tools::ToolGuard;
 use crate::hooks::Masks;
-use crate::judged::MAX_NAMED;
+use crate::policy_decision::MAX_NAMED;
 use crate::settlement::{Account, Charge, ExchangeReservation, LastAttempt};
 
 /// An exchange whose admission is in the ledger and whose completion is not.
@@ -80,7 +80,7 @@ pub struct OpenExchange {
     /// The machine code of the error that is reported to the client, if it failed.
     pub error: Option<&'static str>,
     /// Telemetry of the exchange, if it is observed.
-    pub observed: Option<Box<ObservedExchange>>,
+    pub observed_exchange: Option<Box<ObservedExchange>>,
     /// The bodies to store, if the tenant's plan stores them.
     stored_payloads: Option<Box<ExchangeBodies>>,
     /// A copy of the response for analysis, with the requested model.
@@ -199,7 +199,7 @@ pub(crate) struct AdmissionParams<'a> {
     /// Requested features that have their own price.
     pub priced_features: PricedFeatures,
     /// Fields that the translation dropped.
-    pub dropped: &'a [&'static str],
+    pub dropped_fields: &'a [&'static str],
     pub series: Arc<Series>,
     pub policy: Option<PolicyNote<'a>>,
     /// The configuration that was active when it started.
@@ -229,7 +229,7 @@ impl OpenExchange {
         };
         let stored = recorder.next_salt()?;
         let salt = shred_key.map_or(stored, |key| key.derive_salt(&stored));
-        let started_at = grant.at();
+        let started_at = grant.admitted_at();
         let id = gateway.request_id(started_at);
         let salted = SaltedCommitter::new(&salt);
         let arriving = admitted.pending_body.map(|_| ArrivingBody {
@@ -270,8 +270,8 @@ impl OpenExchange {
             reserved_nanodollars: grant.reserved_cost(),
             shared_plan: grant.shared_plan().map(|plan| (&**plan).into()),
             policy: admitted.policy.clone(),
-            dropped: dropped_field_names(admitted.dropped),
-            dropped_unnamed: unnamed_count(admitted.dropped),
+            dropped: dropped_field_names(admitted.dropped_fields),
+            dropped_unnamed: unnamed_count(admitted.dropped_fields),
             attribution: admitted.attribution.record_for(tenant, shredder, names_user),
             client_address: admitted.client_address.as_deref().map(Into::into),
             config,
@@ -279,7 +279,7 @@ impl OpenExchange {
         let admission = recorder.append_numbered(&mut room, tenant, |seq, tenant_seq, out| {
             admission(seq, tenant_seq).encode_into(out)
         })?;
-        let listed = recorder.open().insert(OpenExchangeEntry {
+        let listed = recorder.open_exchanges().insert(OpenExchangeEntry {
             position: admission,
             admitted_at: started_at,
             id,
@@ -323,7 +323,7 @@ impl OpenExchange {
             attempts: 1,
             account: Account::new(
                 reserved,
-                Offer {
+                ProviderPrice {
                     price: admitted.target.price(admitted.upstream_model, started_at),
                     receives_tools: admitted.priced_features.tools.is_none()
                         || admitted.target.receives_hosted_tools(admitted.call.dialect),
@@ -334,7 +334,7 @@ impl OpenExchange {
             masks: None,
             guard: None,
             error: None,
-            observed: None,
+            observed_exchange: None,
             stored_payloads,
             response_copy: None,
             span,
@@ -405,13 +405,14 @@ impl OpenExchange {
         };
         let appended = recorder.append(&mut room, |seq, out| attempt(seq).encode_into(out))?;
         let is_paid = self.attempt_progress.send_outcome() == SendOutcome::Maybe;
-        let offer = Offer {
+        let offer = ProviderPrice {
             price: target.price(upstream_model, self.started_at),
-            receives_tools: !self.account.requests_tools() || target.receives_hosted_tools(self.dialect),
+            receives_tools: !self.account.requests_hosted_tools()
+                || target.receives_hosted_tools(self.dialect),
         };
         self.account.start_attempt(offer, is_paid);
         self.has_retry_reservation = false;
-        if let Some(observed) = &mut self.observed {
+        if let Some(observed) = &mut self.observed_exchange {
             observed.set_provider(&target.upstream.name, upstream_model);
         }
         self.attempts = attempts;
@@ -442,19 +443,19 @@ impl OpenExchange {
 
     /// Adds upstream bytes to the response as the client receives it.
     pub fn relay(&mut self, bytes: &[u8]) {
-        self.relay_as(bytes, bytes);
+        self.relay_translated(bytes, bytes);
     }
 
     /// Like [`OpenExchange::relay`], for a response that is analysed in another form: `said` is analysed, `bytes` are
     /// sent.
-    pub(crate) fn relay_as(&mut self, said: &[u8], bytes: &[u8]) {
+    pub(crate) fn relay_translated(&mut self, said: &[u8], bytes: &[u8]) {
         if self.response_bytes == 0 && !bytes.is_empty() {
             let waited = micros(self.started.elapsed());
             self.series.record_first_byte(Timing {
                 is_stream: self.stream,
                 microseconds: waited,
             });
-            if let Some(observed) = &mut self.observed {
+            if let Some(observed) = &mut self.observed_exchange {
                 observed.mark_first_byte(waited);
             }
         }
@@ -490,7 +491,12 @@ impl OpenExchange {
     /// Starts a copy of the response, if responses are analysed.
     pub(crate) fn start_copy(&mut self, dialect: Dialect) {
         if let Some(tap) = &self.gateway.observers.tap
-            && let Some(model) = self.gateway.observers.recorder.open().model(self.open_index)
+            && let Some(model) = self
+                .gateway
+                .observers
+                .recorder
+                .open_exchanges()
+                .model(self.open_index)
         {
             let copy = tap.start_copy(&self.gateway.random, &self.tenant.name, &model, dialect);
             self.response_copy = copy.map(|copy| (copy, model));
@@ -558,7 +564,7 @@ impl OpenExchange {
             config: self.config,
         };
         let appended = recorder.append(&mut room, |seq, out| completion(seq).encode_into(out));
-        recorder.open().remove(self.open_index);
+        recorder.open_exchanges().remove(self.open_index);
         self.gateway.observers.metrics.in_flight.dec();
         self.gateway
             .observers
@@ -571,7 +577,7 @@ impl OpenExchange {
             microseconds: duration_us,
         };
         self.series.record_finished(outcome, usage, cost, took);
-        if let Some(observed) = self.observed.take() {
+        if let Some(observed) = self.observed_exchange.take() {
             let ended = telemetry::FinishedExchange {
                 outcome,
                 status,
@@ -582,7 +588,12 @@ impl OpenExchange {
                 usage,
                 cost_nanodollars: cost,
             };
-            observed.report_finished(&self.gateway.observers.outlet, self.id, self.request_bytes, ended);
+            observed.report_finished(
+                &self.gateway.observers.telemetry,
+                self.id,
+                self.request_bytes,
+                ended,
+            );
         }
         appended.ok()
     }
@@ -610,7 +621,7 @@ impl OpenExchange {
 
     /// Whether a provider may have processed the request and will charge for it.
     pub(crate) fn may_have_run(&self) -> bool {
-        self.account.has_unsettled() || !self.is_unused()
+        self.account.has_unsettled_attempt() || !self.is_unused()
     }
 
     /// Reserves money for another attempt, if the failed one may have been processed and charged; returns whether the
@@ -634,13 +645,13 @@ impl OpenExchange {
     }
 
     /// Whether the request asks for a cache that keeps entries for more than five minutes.
-    pub(crate) fn has_long_cache(&self) -> bool {
-        self.account.has_long_cache()
+    pub(crate) fn has_extended_cache(&self) -> bool {
+        self.account.has_extended_cache()
     }
 
     /// Whether the request offers tools that a provider runs itself.
-    pub(crate) fn offers_tools(&self) -> bool {
-        self.account.offers_tools()
+    pub(crate) fn sends_hosted_tools(&self) -> bool {
+        self.account.sends_hosted_tools()
     }
 
     /// Releases the tenant's reservation. Returns the tokens charged, `None` if the reservation is charged because

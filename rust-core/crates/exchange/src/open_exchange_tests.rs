@@ -98,7 +98,7 @@ fn bench_with(shred_keys: Option<&std::path::Path>) -> Bench {
         metrics,
         profiler,
         BackgroundServices {
-            outlet,
+            telemetry: outlet,
             tap: None,
             payloads: None,
             receipts: ReceiptService::for_ledger(volume.path(), key.verifying_key()),
@@ -161,7 +161,7 @@ impl Bench {
             response_tokens: 1,
             bounds: proofgate_upstream::pricing::TokenBounds::default(),
             priced_features: PricedFeatures::from_call(&call, None),
-            dropped: &[],
+            dropped_fields: &[],
             series: self
                 .gateway
                 .observers
@@ -175,7 +175,12 @@ impl Bench {
     }
 
     fn assert_nothing_is_open(&self) {
-        let open = self.gateway.observers.recorder.open().list(|_| (Ulid::nil(), 0));
+        let open = self
+            .gateway
+            .observers
+            .recorder
+            .open_exchanges()
+            .list(|_| (Ulid::nil(), 0));
         assert!(open.is_empty());
     }
 

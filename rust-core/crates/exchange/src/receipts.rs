@@ -6,8 +6,8 @@
 //! pause, which blocks no thread.
 
 mod bundle;
-mod desk;
-mod turns;
+mod fair_queue;
+mod receipt_service;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use proofgate_ledger::VerifyingKey;
 use proofgate_limits::Demand;
 use proofgate_upstream::catalog::Catalog;
 
-use self::desk::{ClientCheckpoint, ReceiptQuery};
-pub use self::desk::{ReceiptRequest, ReceiptService};
+use self::receipt_service::{ClientCheckpoint, ReceiptQuery};
+pub use self::receipt_service::{ReceiptRequest, ReceiptService};
 use crate::admission::credential_id;
 use crate::gateway::Gateway;
 use crate::open_exchange::PendingGrant;
@@ -72,7 +72,7 @@ pub async fn respond(
     let question = ReceiptQuery {
         id: asked.id.clone(),
         tenant: Arc::clone(&tenant.name),
-        is_open: gateway.observers.recorder.open().contains(&asked.id),
+        is_open: gateway.observers.recorder.open_exchanges().contains(&asked.id),
         client_checkpoint: held,
         shred_keys: catalog.settings.shred_keys.clone(),
     };

@@ -3,7 +3,7 @@
 
 mod frames;
 mod inspection;
-mod passage;
+mod pipeline;
 mod sink;
 mod source;
 mod translated;
@@ -12,7 +12,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
-use proofgate_base::client::AfterExchange;
+use proofgate_base::client::ConnectionAction;
 use proofgate_base::response_head::{ClientResponseHead, InspectionLevel};
 use proofgate_base::workspace::ResponseWorkspace;
 use proofgate_ledger::record::Outcome;
@@ -27,12 +27,12 @@ use tokio::time::Instant;
 
 use self::frames::frame_reader;
 use self::inspection::{finish_inspection, note_judgement};
-use self::passage::{Progress, ResponsePipeline};
-use self::sink::{abort_response, finish, finish_as_reported, relay_chunk, send_chunk};
+use self::pipeline::{Progress, ResponsePipeline};
+use self::sink::{abort_response, finish, finish_with_reported_failure, relay_chunk, send_chunk};
 use self::source::{END_TIMEOUT, PARTIAL_EVENT_WAIT, Source};
 use crate::gateway::Gateway;
+use crate::gateway_response::finish_with_response;
 use crate::open_exchange::OpenExchange;
-use crate::own_answer::finish_with_response;
 use crate::reply::{ConnectionBuffers, Reply};
 
 /// The state that relaying one response needs.
@@ -58,7 +58,7 @@ impl Relay<'_, '_> {
         mut open: Box<OpenExchange>,
         begun: ResponseStarted<ClientResponseHead>,
         home: &Upstream,
-    ) -> AfterExchange {
+    ) -> ConnectionAction {
         let Relay {
             gateway,
             reply,
@@ -85,10 +85,10 @@ impl Relay<'_, '_> {
             .as_ref()
             .map_or(reply.dialect, |back| back.upstream_dialect());
         workspace.usage.reset(spoken);
-        if open.has_long_cache() {
+        if open.has_extended_cache() {
             workspace.usage.expect_long_cache();
         }
-        if open.offers_tools() {
+        if open.sends_hosted_tools() {
             workspace.usage.expect_tool_calls();
         }
         answer_head.dialect = reply.dialect;
@@ -100,7 +100,7 @@ impl Relay<'_, '_> {
         let head = &mut reply.buffers.head;
         let frames = frame_reader(translation.as_deref(), &mut answer_head, head, most);
         let mut progress = Progress::new(spoken, choices, keeps_usage, translation, frames);
-        if answer_head.is_recording() {
+        if answer_head.is_passthrough() {
             answer_head.inspection = InspectionLevel::None;
             // Also a file that claims to be an event stream.
             answer_head.is_event_stream = false;
@@ -126,8 +126,8 @@ impl Relay<'_, '_> {
         let ended = relayed.and_then(|_| {
             let mut passage = ResponsePipeline {
                 gateway,
-                answer_head: &mut answer_head,
-                open: &mut open,
+                response_head: &mut answer_head,
+                open_exchange: &mut open,
                 progress: &mut progress,
                 workspace: &mut workspace,
                 head: &mut reply.buffers.head,
@@ -136,7 +136,7 @@ impl Relay<'_, '_> {
         });
         let ended = match ended {
             // The upstream's report of its failure may be held back together with earlier events.
-            Ok(()) | Err(AbortReason::Upstream(Failure::Reported)) => {
+            Ok(()) | Err(AbortReason::Upstream(Failure::ReportedInStream)) => {
                 let head = &mut reply.buffers.head;
                 let inspected = finish_inspection(gateway, head, &answer_head, &mut open, &mut workspace);
                 inspected.await.and(ended)
@@ -155,21 +155,24 @@ impl Relay<'_, '_> {
             AbortReason::Client => {
                 open.wait_until_stored().await;
                 open.finish(Outcome::ClientDisconnect, answer_head.status, workspace.usage());
-                return AfterExchange::Close;
+                return ConnectionAction::Close;
             }
             AbortReason::Upstream(failure) => {
                 let answer = failure.response();
                 if !matches!(failure, Failure::Draining) {
-                    gateway.observers.metrics.provider_failed(&home.name, answer.code);
+                    gateway
+                        .observers
+                        .metrics
+                        .record_provider_failure(&home.name, answer.code);
                 }
                 (failure.outcome(), answer)
             }
             AbortReason::Policy(rejection) => (Outcome::PolicyBlocked, rejection.to_response()),
         };
-        let answer = answer.for_exchange(open.may_have_run());
+        let answer = answer.without_retry_if(open.may_have_run());
         open.error = Some(answer.code);
-        if let AbortReason::Upstream(Failure::Reported) = aborted {
-            return Box::pin(finish_as_reported(
+        if let AbortReason::Upstream(Failure::ReportedInStream) = aborted {
+            return Box::pin(finish_with_reported_failure(
                 &gateway.buffers,
                 reply,
                 &answer_head,
@@ -182,7 +185,7 @@ impl Relay<'_, '_> {
             if progress.has_open_event(&answer_head) {
                 open.wait_until_stored().await;
                 open.finish(outcome, answer_head.status, workspace.usage());
-                return AfterExchange::Close;
+                return ConnectionAction::Close;
             }
             return Box::pin(abort_response(
                 &gateway.buffers,
@@ -234,8 +237,8 @@ async fn relay_body(
                 }
                 let mut passage = ResponsePipeline {
                     gateway,
-                    answer_head: &mut *answer_head,
-                    open: &mut *open,
+                    response_head: &mut *answer_head,
+                    open_exchange: &mut *open,
                     progress: &mut *progress,
                     workspace: &mut *workspace,
                     head,
@@ -264,10 +267,10 @@ async fn relay_body(
             send_chunk(&gateway.buffers, reply, answer_head, workspace).await?;
             open.span.lap_now(Stage::ClientWrite);
         }
-        workspace.cleared.clear();
+        workspace.approved_bytes.clear();
         for buffer in [
             &mut workspace.chunk,
-            &mut workspace.cleared,
+            &mut workspace.approved_bytes,
             &mut workspace.partial,
         ] {
             gateway.buffers.pool.release(buffer);

@@ -1,10 +1,10 @@
 //! The client side of one exchange: the state that a response needs, and responses of the gateway itself.
 
-use proofgate_base::answer::{ErrorResponse, ResponseOptions};
-use proofgate_base::client::{AfterExchange, Client};
+use proofgate_base::buffer_pool::BufferPool;
+use proofgate_base::client::{Client, ConnectionAction};
 use proofgate_base::deadline::Deadline;
+use proofgate_base::error_response::{ErrorResponse, ResponseOptions};
 use proofgate_base::lifecycle::Lifecycle;
-use proofgate_base::spare::BufferPool;
 use proofgate_providers::{Dialect, Family, FrameWriter};
 
 /// Buffers of a connection during a response.
@@ -31,7 +31,7 @@ pub struct Reply<'c> {
     pub client: &'c mut Client,
     pub buffers: &'c mut ConnectionBuffers,
     /// Additional header lines of the response.
-    pub extra: &'c mut Vec<u8>,
+    pub extra_headers: &'c mut Vec<u8>,
     pub lifecycle: &'c mut Lifecycle,
     pub deadline: &'c mut Deadline,
     /// Whether the connection closes after the response.
@@ -53,18 +53,22 @@ impl Reply<'_> {
 }
 
 /// Sends a response of the gateway itself.
-pub(crate) async fn send_error(reply: &mut Reply<'_>, answer: &ErrorResponse<'_>, id: &str) -> AfterExchange {
+pub(crate) async fn send_error(
+    reply: &mut Reply<'_>,
+    answer: &ErrorResponse<'_>,
+    id: &str,
+) -> ConnectionAction {
     reply.buffers.head.clear();
     let options = ResponseOptions {
         close: reply.close,
         head_only: false,
-        extra: reply.extra,
+        extra_headers: reply.extra_headers,
         family: reply.family(),
     };
     answer.write(id, options, &mut reply.buffers.head);
     match reply.client.send(&reply.buffers.head).await {
-        Ok(()) if reply.close => AfterExchange::Linger,
-        Ok(()) => AfterExchange::Continue,
-        Err(_) => AfterExchange::Close,
+        Ok(()) if reply.close => ConnectionAction::Linger,
+        Ok(()) => ConnectionAction::Continue,
+        Err(_) => ConnectionAction::Close,
     }
 }

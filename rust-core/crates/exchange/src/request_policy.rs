@@ -15,8 +15,8 @@ use crate::gateway::buffers::{RequestBuffers, ThreadBuffers};
 use crate::guarded_tools::flagged_tool_note;
 use crate::hooks::{self, HookRequest, Masks};
 use crate::incoming_call::IncomingCall;
-use crate::judged::{DeniedRequest, JudgedRequest, policy_note};
-use crate::rewritten::RewrittenBody;
+use crate::policy_decision::{AllowedRequest, DeniedRequest, policy_note};
+use crate::rewritten_body::RewrittenBody;
 
 /// CPU time of a scan before other tasks run. A text of ten megabytes takes several hundred slices, and no other
 /// stream waits for more than one.
@@ -36,15 +36,16 @@ pub async fn judge<'c>(
     goes_on: bool,
     room: &mut MemoryReservation,
     body: &[u8],
-) -> Result<JudgedRequest<'c>, Box<DeniedRequest<'c>>> {
+) -> Result<AllowedRequest<'c>, Box<DeniedRequest<'c>>> {
     let engine = &catalog.settings.engine;
     if profile.is_idle(Direction::Request) {
-        return Ok(JudgedRequest::default());
+        return Ok(AllowedRequest::default());
     }
     let mut inspection = RequestInspection::new(engine.budget(text.text().len()));
     if goes_on {
         // The placeholder numbers in the stored content are unknown.
-        inspection = inspection.with_numbers_after(rand::random_range(MIN_PLACEHOLDER_OFFSET..1_000_000_000));
+        inspection = inspection
+            .with_last_placeholder_number(rand::random_range(MIN_PLACEHOLDER_OFFSET..1_000_000_000));
     }
     let about = (tenant, profile, text);
     let first = judge_slice(gateway, catalog, &mut inspection, about);
@@ -70,9 +71,9 @@ pub async fn judge<'c>(
                     would_block: true,
                     ..PolicyNote::default()
                 });
-                return Ok(JudgedRequest {
+                return Ok(AllowedRequest {
                     note,
-                    ..JudgedRequest::default()
+                    ..AllowedRequest::default()
                 });
             }
             return Err(Box::new(DeniedRequest {
@@ -82,26 +83,26 @@ pub async fn judge<'c>(
         }
     };
     if verdict.judgement.decision().is_none() {
-        return Ok(JudgedRequest::default());
+        return Ok(AllowedRequest::default());
     }
     let redacted = verdict.outcome == InspectionOutcome::Redact;
-    gateway.observers.metrics.policy_flagged(&verdict.judgement);
+    gateway.observers.metrics.record_policy_flags(&verdict.judgement);
     let mut note = policy_note(engine, &verdict.judgement, verdict.location, redacted);
     note.from_tool = flagged_tool_note(&verdict.tool_flags);
     note.unchanged = verdict.judgement.has_unreplaced_matches();
     let note = Some(note);
     if let InspectionOutcome::Block { rule, .. } = verdict.outcome {
-        gateway.observers.metrics.policy_blocked();
+        gateway.observers.metrics.record_policy_block();
         let rule = engine.rule(rule);
         let scope = verdict.judgement.worst().map(|worst| worst.scope);
         let rejection = Rejection::blocked(&rule.id, &rule.reason, verdict.location.zip(scope));
         return Err(Box::new(DeniedRequest { rejection, note }));
     }
     if !redacted {
-        return Ok(JudgedRequest {
+        return Ok(AllowedRequest {
             note,
             tool_flags: verdict.tool_flags,
-            ..JudgedRequest::default()
+            ..AllowedRequest::default()
         });
     }
     let rewritten = rewrite(&gateway.buffers, &verdict, engine, text, body);
@@ -110,12 +111,12 @@ pub async fn judge<'c>(
         Ok((rewritten, masks))
     });
     match masks {
-        Ok((rewritten, masks)) => Ok(JudgedRequest {
+        Ok((rewritten, masks)) => Ok(AllowedRequest {
             note,
             rewritten: Some(rewritten),
             masks: masks.map(Box::new),
-            redacted: verdict.replacement_counts(false),
-            masked: verdict.replacement_counts(true),
+            redaction_counts: verdict.replacement_counts(false),
+            mask_counts: verdict.replacement_counts(true),
             tool_flags: verdict.tool_flags,
         }),
         Err(MemoryExhausted) => Err(Box::new(DeniedRequest {
@@ -131,7 +132,7 @@ pub(crate) async fn judge_form<'c>(
     incoming: &IncomingCall<'c>,
     model: &str,
     text: &str,
-) -> Result<JudgedRequest<'c>, Box<DeniedRequest<'c>>> {
+) -> Result<AllowedRequest<'c>, Box<DeniedRequest<'c>>> {
     let gateway = incoming.gateway;
     let mut reading = gateway.buffers.request_buffers.take();
     reading.text.collect_plain_text(text);
@@ -148,7 +149,7 @@ pub(crate) async fn judge_form_text<'c>(
     text: &str,
     reading: &mut RequestBuffers,
     room: &mut MemoryReservation,
-) -> Result<JudgedRequest<'c>, Box<DeniedRequest<'c>>> {
+) -> Result<AllowedRequest<'c>, Box<DeniedRequest<'c>>> {
     let IncomingCall { gateway, catalog, .. } = *incoming;
     let exhausted = |MemoryExhausted| {
         Box::new(DeniedRequest {
@@ -177,7 +178,7 @@ pub(crate) async fn judge_form_text<'c>(
     match judged.rewritten {
         None => Ok(judged),
         Some(_) => {
-            gateway.observers.metrics.policy_blocked();
+            gateway.observers.metrics.record_policy_block();
             Err(Box::new(DeniedRequest {
                 rejection: Rejection::FORM_NOT_REDACTED,
                 note: judged.note,

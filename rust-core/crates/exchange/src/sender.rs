@@ -1,21 +1,21 @@
 //! Sends an admitted request to one of its model's providers, up to the head of an accepted response.
 
-mod heard;
+mod deferred_response;
 mod missing_path;
-mod passing;
-mod set_aside;
 mod set_fields;
+mod streamed_upload;
+mod upstream_outcome;
 
 use std::cell::Cell;
 use std::pin::pin;
 use std::time::Duration;
 
-use proofgate_base::answer::ResponseOptions;
+use proofgate_base::error_response::ResponseOptions;
 use proofgate_base::lifecycle::Phase;
 use proofgate_base::memory::{Buffer, MemoryExhausted};
 use proofgate_base::rejection::Rejection;
 use proofgate_base::response_head::{InspectionLevel, write_head};
-use proofgate_config::Reason;
+use proofgate_config::FallbackReason;
 use proofgate_ledger::record::Outcome;
 use proofgate_providers::{Family, ParsedRequest, UpstreamBody, is_key_rejection, is_prompt_too_long};
 use proofgate_upstream::attempt::{
@@ -31,12 +31,12 @@ use crate::admission::{ChosenTarget, TranslatedRequest};
 use crate::incoming_call::IncomingCall;
 use crate::open_exchange::OpenExchange;
 use crate::reply::{ConnectionBuffers, Reply};
-use crate::rewritten::RewrittenBody;
+use crate::rewritten_body::RewrittenBody;
 
-pub use self::heard::UpstreamOutcome;
+pub use self::deferred_response::DeferredResponse;
 use self::missing_path::is_missing_path;
-use self::passing::{StreamedUpload, UploadError};
-pub use self::set_aside::DeferredResponse;
+use self::streamed_upload::{StreamedUpload, UploadError};
+pub use self::upstream_outcome::UpstreamOutcome;
 
 /// How long to wait for the body that gives the reason for a refusal.
 const REASON_TIMEOUT: Duration = Duration::from_secs(5);
@@ -53,7 +53,7 @@ pub struct UpstreamSender<'s, 'c> {
     /// Deadline of the complete response.
     pub response_deadline: Option<Instant>,
     /// Whether a part of the streamed body was consumed, so that the request cannot be sent again.
-    pub(crate) has_sent_rest: Cell<bool>,
+    pub(crate) has_consumed_body: Cell<bool>,
     /// A response that was put aside to try another provider, until another one is sent the request.
     pub deferred: Cell<Option<Box<DeferredResponse>>>,
 }
@@ -114,7 +114,7 @@ impl UpstreamSender<'_, '_> {
         };
         let mut with_fields = Buffer::new(&gateway.buffers.budget);
         let body = match form {
-            None => match self.set_fields(upstream, &body, &mut with_fields, reply.extra) {
+            None => match self.set_fields(upstream, &body, &mut with_fields, reply.extra_headers) {
                 Ok(true) => UpstreamBody::new(&with_fields, [None, None]),
                 Ok(false) => body,
                 Err(MemoryExhausted) => {
@@ -125,14 +125,14 @@ impl UpstreamSender<'_, '_> {
         };
         let mut fields = match (translated, &self.incoming.anthropic_headers, form) {
             (Some(translated), _, _) => translated.response_translation.header_lines().to_vec(),
-            (None, Some(fields), _) => fields.for_upstream(upstream.betas.as_deref(), reply.extra),
+            (None, Some(fields), _) => fields.for_upstream(upstream.betas.as_deref(), reply.extra_headers),
             (None, None, Some(form)) => form.content_type.clone(),
             (None, None, None) => Vec::new(),
         };
         if let Some(token) = &upstream.token {
             token.write(&mut fields);
         }
-        if let Some(observed) = &mut open.observed {
+        if let Some(observed) = &mut open.observed_exchange {
             observed.mark_sent(self.incoming.head_received_at);
             observed.write_trace(&mut fields);
         }
@@ -180,7 +180,7 @@ impl UpstreamSender<'_, '_> {
         let options = ResponseOptions {
             close: reply.close,
             head_only: false,
-            extra: reply.extra,
+            extra_headers: reply.extra_headers,
             family: reply.family(),
         };
         let ConnectionBuffers {
@@ -189,7 +189,7 @@ impl UpstreamSender<'_, '_> {
         } = &mut *reply.buffers;
         let declined = Cell::new(None);
         let accept = |head: &ResponseHead<'_>| {
-            let may_turn = may_turn && !self.has_sent_rest.get();
+            let may_turn = may_turn && !self.has_consumed_body.get();
             declined.set(self.head_failure(head, may_turn));
             gateway.buffers.pool.acquire(out);
             let options = ResponseOptions {
@@ -212,17 +212,17 @@ impl UpstreamSender<'_, '_> {
                 client: &mut *reply.client,
                 deadline: &mut *reply.deadline,
                 lifecycle: &mut *reply.lifecycle,
-                open: &mut *open,
+                open_exchange: &mut *open,
                 upload: &mut upload,
                 response_deadline: self.response_deadline,
                 limits,
-                borrowed: lent,
-                has_sent_rest: &self.has_sent_rest,
+                shared_buffers: lent,
+                has_consumed_body: &self.has_consumed_body,
                 should_close: &closes,
             };
             let attempted = Box::pin(passing.attempt(request, answer, accept)).await;
             if !upload.is_sent() {
-                is_cut = self.has_sent_rest.get();
+                is_cut = self.has_consumed_body.get();
                 // Nothing can follow an unread body.
                 reply.close = true;
                 self.incoming.upload.set(Some(upload));
@@ -230,7 +230,7 @@ impl UpstreamSender<'_, '_> {
             match attempted {
                 Ok(begun) => Ok(begun),
                 Err(UploadError::Upstream(failure)) => Err(failure),
-                Err(UploadError::ClientGone) => return UpstreamOutcome::ClientGone,
+                Err(UploadError::ClientDisconnected) => return UpstreamOutcome::ClientDisconnected,
                 Err(UploadError::Refused(rejection, outcome)) => {
                     return UpstreamOutcome::Refused(rejection, outcome);
                 }
@@ -243,14 +243,14 @@ impl UpstreamSender<'_, '_> {
                 attempted = reply.deadline.with_timeout_and_deadline(upstream.first_byte_timeout, self.response_deadline, attempting) => {
                     attempted.unwrap_or_else(|_| Err(Failure::timed_out(Timeout::FirstByte, self.response_deadline)))
                 }
-                () = reply.client.wait_until_gone() => return UpstreamOutcome::ClientGone,
+                () = reply.client.wait_for_disconnect() => return UpstreamOutcome::ClientDisconnected,
                 () = reply.lifecycle.wait_for(Phase::Cancelled) => return UpstreamOutcome::Failed(Failure::Draining),
             }
         };
         let failed = |failure: Failure, open: &mut OpenExchange| {
             let verdict = match failure {
                 // The client used up part of the time.
-                Failure::TimedOut(Timeout::Exchange) if self.has_sent_rest.get() => Verdict::Inconclusive,
+                Failure::TimedOut(Timeout::Exchange) if self.has_consumed_body.get() => Verdict::Inconclusive,
                 // The upstream may not have waited any longer for the client.
                 Failure::Unreachable if is_cut => Verdict::Inconclusive,
                 _ => failure.verdict(open.attempt_progress.send_outcome()),
@@ -262,7 +262,7 @@ impl UpstreamSender<'_, '_> {
             gateway
                 .observers
                 .metrics
-                .provider_failed(&upstream.name, failure.response().code);
+                .record_provider_failure(&upstream.name, failure.response().code);
             UpstreamOutcome::Failed(failure)
         };
         let mut begun = match attempted {
@@ -274,9 +274,9 @@ impl UpstreamSender<'_, '_> {
             self.defer(DeferredResponse::new(begun, keeps_usage, out, answer));
             return heard;
         }
-        let may_turn = may_turn && !self.has_sent_rest.get();
+        let may_turn = may_turn && !self.has_consumed_body.get();
         let status = begun.head.status;
-        if may_turn && begun.head.is_success() && self.model.fallback_reasons.may_be_answered() {
+        if may_turn && begun.head.is_success() && self.model.fallback_reasons.depend_on_response() {
             let spoken = translated.map_or(self.call.dialect, |translated| {
                 translated.response_translation.upstream_dialect()
             });
@@ -292,7 +292,7 @@ impl UpstreamSender<'_, '_> {
             let early = tokio::select! {
                 biased;
                 early = reply.deadline.with_timeout_and_deadline(patience, self.response_deadline, early) => early.ok().flatten(),
-                () = reply.client.wait_until_gone() => return UpstreamOutcome::ClientGone,
+                () = reply.client.wait_for_disconnect() => return UpstreamOutcome::ClientDisconnected,
                 () = reply.lifecycle.wait_for(Phase::Cancelled) => return UpstreamOutcome::Failed(Failure::Draining),
             };
             if let Some((failure, early)) = early.and_then(|early| Some((self.early_failure(&early)?, early)))
@@ -313,10 +313,10 @@ impl UpstreamSender<'_, '_> {
                 return heard;
             }
         }
-        let is_refused = Reason::of_status(status) == Some(Reason::Unauthorized);
+        let is_refused = FallbackReason::from_status(status) == Some(FallbackReason::Unauthorized);
         let is_down = matches!(
-            Reason::of_status(status),
-            Some(Reason::Overloaded | Reason::ServerError)
+            FallbackReason::from_status(status),
+            Some(FallbackReason::Overloaded | FallbackReason::ServerError)
         );
         if let Some(attending) = &mut open.in_flight {
             match is_down && status != 500 {
@@ -329,8 +329,9 @@ impl UpstreamSender<'_, '_> {
                 false => attending.record_verdict(Verdict::Healthy, name, self.incoming.head_received_at),
             }
         }
-        let may_be_too_long =
-            matches!(status, 400 | 413) && may_turn && self.model.fallback_reasons.has(Reason::ContextLength);
+        let may_be_too_long = matches!(status, 400 | 413)
+            && may_turn
+            && self.model.fallback_reasons.has(FallbackReason::ContextLength);
         let may_be_the_key = status == 400 && upstream.family == Family::Google;
         let spoken = translated.map_or(self.call.dialect, |translated| {
             translated.response_translation.upstream_dialect()
@@ -347,7 +348,7 @@ impl UpstreamSender<'_, '_> {
             let body = tokio::select! {
                 biased;
                 body = reply.deadline.with_timeout_and_deadline(patience, self.response_deadline, read) => body.ok().flatten(),
-                () = reply.client.wait_until_gone() => return UpstreamOutcome::ClientGone,
+                () = reply.client.wait_for_disconnect() => return UpstreamOutcome::ClientDisconnected,
                 () = reply.lifecycle.wait_for(Phase::Cancelled) => return UpstreamOutcome::Failed(Failure::Draining),
             };
             let body = body.unwrap_or_default();
@@ -361,7 +362,7 @@ impl UpstreamSender<'_, '_> {
             } else if may_be_too_long && is_prompt_too_long(&body) {
                 Some(Failure::Declined {
                     status,
-                    reason: Reason::ContextLength,
+                    reason: FallbackReason::ContextLength,
                     retry_after: None,
                 })
             } else {
@@ -371,7 +372,7 @@ impl UpstreamSender<'_, '_> {
                 gateway
                     .observers
                     .metrics
-                    .provider_failed(&upstream.name, failure.response().code);
+                    .record_provider_failure(&upstream.name, failure.response().code);
                 open.end_attempt();
                 if let Failure::Declined { .. } = failure {
                     self.defer(DeferredResponse::new(begun, keeps_usage, out, answer));
@@ -391,12 +392,12 @@ impl UpstreamSender<'_, '_> {
     fn early_failure(&self, early: &EarlyFailure) -> Option<Failure> {
         let status = early.status;
         let reason = match early.is_too_long {
-            true => Some(Reason::ContextLength),
-            false => Reason::of_status(status),
+            true => Some(FallbackReason::ContextLength),
+            false => FallbackReason::from_status(status),
         };
         let reason = reason.filter(|reason| self.model.fallback_reasons.has(*reason))?;
         Some(match reason {
-            Reason::Unauthorized => Failure::Unauthorized,
+            FallbackReason::Unauthorized => Failure::Unauthorized,
             reason => Failure::Declined {
                 status,
                 reason,
@@ -411,7 +412,8 @@ impl UpstreamSender<'_, '_> {
             return None;
         }
         // A response about the gateway's key is read first.
-        let reason = Reason::of_status(head.status).filter(|reason| *reason != Reason::Unauthorized);
+        let reason =
+            FallbackReason::from_status(head.status).filter(|reason| *reason != FallbackReason::Unauthorized);
         let reason = reason.filter(|reason| may_turn && self.model.fallback_reasons.has(*reason))?;
         Some(Failure::Declined {
             status: head.status,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proofgate_ledger::record::Usage;
 use proofgate_limits::ActualUsage;
 use proofgate_prices::Price;
-use proofgate_upstream::pricing::{Offer, PricedFeatures, TokenBounds};
+use proofgate_upstream::pricing::{PricedFeatures, ProviderPrice, TokenBounds};
 
 /// Events of a response that may contain no token: they start and end it and its parts.
 const NON_TOKEN_EVENTS: u64 = 16;
@@ -62,7 +62,7 @@ pub(crate) struct Charge {
 }
 
 impl Account {
-    pub fn new(reserved: ExchangeReservation, offer: Offer) -> Self {
+    pub fn new(reserved: ExchangeReservation, offer: ProviderPrice) -> Self {
         Account {
             reserved,
             price: offer.price,
@@ -78,28 +78,28 @@ impl Account {
     }
 
     /// Whether the request asks for a cache that keeps entries for more than five minutes.
-    pub(crate) fn has_long_cache(&self) -> bool {
+    pub(crate) fn has_extended_cache(&self) -> bool {
         self.reserved.priced_features.has_extended_cache
     }
 
     /// Whether the request has tools that a provider would run itself.
-    pub(crate) fn requests_tools(&self) -> bool {
+    pub(crate) fn requests_hosted_tools(&self) -> bool {
         self.reserved.priced_features.tools.is_some()
     }
 
     /// Whether the provider of the current attempt receives tools that it would run itself.
-    pub(crate) fn offers_tools(&self) -> bool {
-        self.sends_tools && self.requests_tools()
+    pub(crate) fn sends_hosted_tools(&self) -> bool {
+        self.sends_tools && self.requests_hosted_tools()
     }
 
     /// Whether an earlier attempt may have been processed and charged.
-    pub(crate) fn has_unsettled(&self) -> bool {
+    pub(crate) fn has_unsettled_attempt(&self) -> bool {
         self.has_unsettled
     }
 
     /// Starts another attempt at a provider with this `offer`; `is_paid` if the previous one may have been processed
     /// and charged.
-    pub fn start_attempt(&mut self, offer: Offer, is_paid: bool) {
+    pub fn start_attempt(&mut self, offer: ProviderPrice, is_paid: bool) {
         if is_paid {
             self.unsettled = self.unsettled_with_current();
             self.has_unsettled = true;

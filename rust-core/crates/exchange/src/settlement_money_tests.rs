@@ -22,13 +22,13 @@ use proofgate_limits::{
 use proofgate_prices::Price;
 use proofgate_providers::{BodyText, ParsedRequest, UsageReader};
 use proofgate_upstream::offered_tools::{OfferedTools, ToolCallBounds};
-use proofgate_upstream::pricing::{Offer, PricedFeatures, max_cost};
+use proofgate_upstream::pricing::{PricedFeatures, ProviderPrice, max_cost};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::Value;
 
-use self::client::{Chosen, End, Fate, chosen, fate};
-use self::served::Served;
+use self::client::{AttemptOutcome, ProviderScenario, RequestParams, provider_scenario, request_params};
+use self::served::ProviderUsage;
 use self::vendor::Vendor;
 use crate::settlement::{Account, Charge, ExchangeReservation, LastAttempt};
 
@@ -53,16 +53,16 @@ const MAX_OUTPUT_TOKENS: u64 = 4096;
 struct Open {
     grant: Grant,
     account: Account,
-    chosen: Chosen,
-    fate: Fate,
+    chosen: RequestParams,
+    fate: ProviderScenario,
     /// The body sent to the provider.
     sent: Value,
     /// Cost of the attempts so far.
     spent: u128,
 }
 
-fn offer(price: &Arc<Price>) -> Offer {
-    Offer {
+fn offer(price: &Arc<Price>) -> ProviderPrice {
+    ProviderPrice {
         price: Some(Arc::clone(price)),
         receives_tools: true,
     }
@@ -91,7 +91,7 @@ impl Bench {
             name: "acme".into(),
             quotas: Arc::new(quotas),
         });
-        let prices = Vendor::ALL.map(|vendor| (format!("{vendor:?}"), vendor.configured()));
+        let prices = Vendor::ALL.map(|vendor| (format!("{vendor:?}"), vendor.configured_price()));
         Bench {
             limiter,
             tenant,
@@ -102,7 +102,7 @@ impl Bench {
         }
     }
 
-    fn admit(&mut self, chosen: Chosen, fate: Fate) -> Option<Open> {
+    fn admit(&mut self, chosen: RequestParams, fate: ProviderScenario) -> Option<Open> {
         let body = chosen.body();
         let mut workspace = Workspace::default();
         let call = ParsedRequest::read(
@@ -115,13 +115,13 @@ impl Bench {
         let price = Arc::clone(&self.prices[&format!("{:?}", chosen.vendor)]);
         let terms = ToolCallBounds {
             max_calls: MOST_CALLS,
-            tokens_per_call: chosen.hosted.tokens_per_call,
+            tokens_per_call: chosen.hosted_tools.tokens_per_call,
         };
         let allowed = ALLOWED.map(str::to_owned);
         let asked = PricedFeatures::from_call(&call, OfferedTools::from_call(&call, &allowed, terms));
         let mut sent = Vec::new();
         let bound = call.dialect.call_limit();
-        call.tools.write_without(
+        call.tools.write_body_without_tools(
             body.as_bytes(),
             |_| false,
             Some((bound, terms.max_calls)),
@@ -138,7 +138,7 @@ impl Bench {
             cost.is_ok(),
             is_known,
             "what has no price is refused: {priced:?} {:?}",
-            chosen.hosted
+            chosen.hosted_tools
         );
         let (cost, bounds) = cost.ok()?;
         let demand = Demand {
@@ -170,7 +170,7 @@ impl Bench {
 
     /// Runs one attempt that may have been processed, and another one if there is money for it.
     fn turn(&mut self, open: &mut Open) -> bool {
-        open.spent += Served::of(&open.chosen, &open.fate, &open.sent).cost(open.chosen.vendor);
+        open.spent += ProviderUsage::of(&open.chosen, &open.fate, &open.sent).cost(open.chosen.vendor);
         let again = open.account.reserved_cost().unwrap();
         if !self.limiter.reserve_retry_cost(&mut open.grant, again, NOW) {
             return false;
@@ -182,21 +182,23 @@ impl Bench {
 
     fn end(&mut self, mut open: Open) {
         let (chosen, fate) = (open.chosen.clone(), open.fate.clone());
-        let served = Served::of(&chosen, &fate, &open.sent);
-        let is_sent_again = fate.end != End::Again || self.turn(&mut open);
-        if fate.end != End::Refused && is_sent_again {
+        let served = ProviderUsage::of(&chosen, &fate, &open.sent);
+        let is_sent_again = fate.outcome != AttemptOutcome::Retried || self.turn(&mut open);
+        if fate.outcome != AttemptOutcome::Rejected && is_sent_again {
             open.spent += served.cost(chosen.vendor);
         }
-        let answer = match fate.end {
-            End::Told | End::Again if is_sent_again => served.answer(&chosen, &fate, false),
-            End::Left => served.answer(&chosen, &fate, true),
+        let answer = match fate.outcome {
+            AttemptOutcome::UsageReported | AttemptOutcome::Retried if is_sent_again => {
+                served.response(&chosen, &fate, false)
+            }
+            AttemptOutcome::ClientDisconnected => served.response(&chosen, &fate, true),
             _ => None,
         };
         let mut reader = UsageReader::new(chosen.vendor.dialect());
-        if open.account.has_long_cache() {
+        if open.account.has_extended_cache() {
             reader.expect_long_cache();
         }
-        if open.account.offers_tools() {
+        if open.account.sends_hosted_tools() {
             reader.expect_tool_calls();
         }
         if let Some((answer, is_event)) = answer {
@@ -207,7 +209,7 @@ impl Bench {
         }
         let ended = LastAttempt {
             usage: reader.usage().map(to_record_usage),
-            is_unused: fate.end == End::Refused,
+            is_unused: fate.outcome == AttemptOutcome::Rejected,
             event_count: 0,
         };
         let Charge { tokens, cost, .. } = open.account.charge(&ended);
@@ -234,7 +236,7 @@ impl Bench {
         self.spent += open.spent;
     }
 
-    fn assert_within_budget(&self, last: &Chosen) {
+    fn assert_within_budget(&self, last: &RequestParams) {
         // A dollar is 10⁴ ten-thousandths, and prices are per 10⁶ tokens.
         assert!(
             self.spent <= 10_u128.pow(10),
@@ -247,7 +249,7 @@ impl Bench {
 /// 100 clients with 100 requests each, with up to eight in flight at a time.
 #[test]
 fn a_budget_of_a_dollar_is_never_passed_whatever_a_client_chooses() {
-    let clients = prop::collection::vec((chosen(), fate(), 0..8usize), 100);
+    let clients = prop::collection::vec((request_params(), provider_scenario(), 0..8usize), 100);
     let with_tools = Cell::new(0);
     let mut runner = TestRunner::new(ProptestConfig::with_cases(100));
     let result = runner.run(&clients, |requests| {
@@ -261,7 +263,7 @@ fn a_budget_of_a_dollar_is_never_passed_whatever_a_client_chooses() {
 }
 
 /// Runs one client's requests.
-fn spend(requests: Vec<(Chosen, Fate, usize)>) -> Bench {
+fn spend(requests: Vec<(RequestParams, ProviderScenario, usize)>) -> Bench {
     let mut bench = Bench::new();
     let mut under_way: Vec<Open> = Vec::new();
     for (chosen, fate, ends) in requests {

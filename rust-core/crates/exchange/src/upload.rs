@@ -7,7 +7,7 @@ use proofgate_base::rejection::Rejection;
 use proofgate_ledger::record::PendingBody;
 use proofgate_multipart::Boundary;
 use proofgate_providers::{Dialect, StorageOperation};
-use proofgate_upstream::terms::GatewaySettings;
+use proofgate_upstream::settings::GatewaySettings;
 use proofgate_wire::{BodyDecoder, Limits, RequestFraming, encode};
 use tokio::time::Instant;
 
@@ -97,12 +97,12 @@ impl Upload {
             }
             if std::mem::take(&mut asks) {
                 let sent = client.send(encode::CONTINUE).await;
-                sent.map_err(|_| RequestReadError::ClientGone)?;
+                sent.map_err(|_| RequestReadError::ClientDisconnected)?;
             }
             tokio::select! {
                 biased;
                 filled = fill(client, deadline) => filled?,
-                () = lifecycle.wait_for(Phase::Cancelled) => return Err(RequestReadError::ClientGone),
+                () = lifecycle.wait_for(Phase::Cancelled) => return Err(RequestReadError::ClientDisconnected),
             }
         }
         let declared = match framing {

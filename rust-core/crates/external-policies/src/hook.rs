@@ -62,7 +62,7 @@ impl Hook {
     }
 
     /// Returns the number of requests in its queue.
-    pub fn waiting(&self) -> usize {
+    pub fn queued_requests(&self) -> usize {
         self.sender.max_capacity() - self.sender.capacity()
     }
 

@@ -10,9 +10,9 @@ use proofgate_providers::BodyText;
 use tokio::time::Instant;
 
 use super::super::breaker::MAX_CONSECUTIVE_FAILURES;
-use super::super::document::RequestTexts;
+use super::super::hook_memory::HookMemory;
 use super::super::queue::{PolicyQueue, PolicyRequest};
-use super::super::room::HookMemory;
+use super::super::request_texts::RequestTexts;
 use super::super::verdict::{PolicyFailure, Verdict};
 use super::{Hook, HookConfig, Hooks, OnFailure, QUEUE_CAPACITY};
 
@@ -124,10 +124,10 @@ async fn who_takes_a_batch_gets_nothing_of_requests_that_have_gone() {
         hook.evaluate(request(&memory, "gone")).await,
         Err(PolicyFailure::Deadline)
     );
-    assert_eq!(hook.waiting(), 1);
+    assert_eq!(hook.queued_requests(), 1);
     assert!(queue.take_batch(8, AT_ONCE).unwrap().is_empty());
-    assert_eq!(hook.waiting(), 0);
-    memory.room.release_dropped();
+    assert_eq!(hook.queued_requests(), 0);
+    memory.room.shrink_reservation();
     assert_eq!(memory.used.get(), 0);
 }
 

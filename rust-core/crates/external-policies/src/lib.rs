@@ -12,19 +12,19 @@
     reason = "only the layers above use it, and the names are clear enough"
 )]
 
+mod active_hooks;
 mod breaker;
 mod counters;
-mod document;
 mod hook;
-mod in_service;
+mod hook_memory;
 mod queue;
-mod room;
+mod request_texts;
 mod verdict;
 
-pub use document::RequestTexts;
+pub use active_hooks::ActiveHooks;
 pub use hook::{Hook, Hooks, OnFailure};
-pub use in_service::ActiveHooks;
+pub use hook_memory::HookMemory;
 pub use queue::PolicyRequest;
 pub use queue::{PolicyItem, PolicyQueue};
-pub use room::HookMemory;
+pub use request_texts::RequestTexts;
 pub use verdict::{PolicyFailure, Replacement, Verdict};

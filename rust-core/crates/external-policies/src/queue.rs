@@ -10,8 +10,8 @@ use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::oneshot;
 
-use super::document::RequestTexts;
-use super::room::CopyPermit;
+use super::hook_memory::CopyPermit;
+use super::request_texts::RequestTexts;
 use super::verdict::Verdict;
 
 /// A request that waits for a policy's verdict. If it is dropped without one, the policy counts as dead.

@@ -1,10 +1,10 @@
 //! One client connection: reads, authenticates and answers its requests one after the other.
 
-mod anyone;
-mod asked_by_anyone;
 mod form;
 mod form_boundary;
-mod stored;
+mod object_access;
+mod unauthenticated;
+mod unauthenticated_request;
 
 use std::cell::Cell;
 use std::pin::pin;
@@ -12,16 +12,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use proofgate_auth::Identity;
-use proofgate_base::answer::{ResponseOptions, write_response};
+use proofgate_base::anthropic_headers::AnthropicHeaders;
 use proofgate_base::approvals::Approval;
-use proofgate_base::client::{AfterExchange, Client, ClientStream};
-use proofgate_base::client_fields::AnthropicHeaders;
+use proofgate_base::client::{Client, ClientStream, ConnectionAction};
 use proofgate_base::deadline::Deadline;
+use proofgate_base::error_response::{ResponseOptions, write_response};
 use proofgate_base::lifecycle::{Lifecycle, Phase};
 use proofgate_base::memory::MemoryExhausted;
 use proofgate_base::rejection::Rejection;
 use proofgate_base::routing::Peer;
-use proofgate_config::OnFlag;
+use proofgate_config::FlagAction;
 use proofgate_exchange::body::{BodyReader, RequestBody, RequestReadError, check_fill};
 use proofgate_exchange::endpoint::Route;
 use proofgate_exchange::exchange;
@@ -46,8 +46,8 @@ use proofgate_wire::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use self::asked_by_anyone::UnauthenticatedRequest;
 use self::form_boundary::parse_boundary;
+use self::unauthenticated_request::UnauthenticatedRequest;
 use crate::cors;
 
 /// Serves one client until either side closes the connection. `peer` is what is known about the connection.
@@ -79,9 +79,9 @@ pub async fn serve(gateway: Rc<Gateway>, stream: ClientStream, lifecycle: Lifecy
     };
     loop {
         match connection.serve_exchange().await {
-            AfterExchange::Continue => {}
-            AfterExchange::Close => return,
-            AfterExchange::Linger => return Box::pin(connection.client.linger()).await,
+            ConnectionAction::Continue => {}
+            ConnectionAction::Close => return,
+            ConnectionAction::Linger => return Box::pin(connection.client.linger()).await,
         }
     }
 }
@@ -159,7 +159,7 @@ impl Connection {
         self.lifecycle.phase() >= Phase::Retiring || self.close_after.is_some_and(|oldest| oldest <= now)
     }
 
-    async fn serve_exchange(&mut self) -> AfterExchange {
+    async fn serve_exchange(&mut self) -> ConnectionAction {
         self.scanner.reset();
         self.extra_headers.clear();
         let length = match self.read_head().await {
@@ -185,7 +185,7 @@ impl Connection {
             return Box::pin(self.serve_form(request, boundary, known, length, now, span)).await;
         }
         let reader = BodyReader {
-            terms: &self.catalog.settings,
+            settings: &self.catalog.settings,
             client: &mut self.client,
             expect_continue: request.expect_continue,
         };
@@ -204,14 +204,14 @@ impl Connection {
         body: RequestBody,
         now: std::time::Instant,
         mut span: Span,
-    ) -> AfterExchange {
+    ) -> ConnectionAction {
         let close = !request.keep_alive || self.should_close(now);
         let PartialRequest { family, observed, .. } = known;
         let tenant = &request.identity.tenant;
         let answered = match &request.route {
             Route::Call(..) | Route::StoredObject(_) => {
                 let Some(dialect) = request.route.dialect() else {
-                    return AfterExchange::Close;
+                    return ConnectionAction::Close;
                 };
                 let (in_path, stored) = match &request.route {
                     Route::Call(_, in_path) => (in_path.as_deref(), None),
@@ -261,14 +261,14 @@ impl Connection {
                     head_received_at: now,
                     body_received_at: body_at,
                     span,
-                    observed,
+                    observed_exchange: observed,
                     series: None,
-                    own_headers_length: 0,
+                    common_headers_length: 0,
                 };
                 let back = Reply {
                     client: &mut self.client,
                     buffers: &mut self.buffers,
-                    extra: &mut self.extra_headers,
+                    extra_headers: &mut self.extra_headers,
                     lifecycle: &mut self.lifecycle,
                     deadline: &mut self.deadline,
                     close,
@@ -281,7 +281,7 @@ impl Connection {
                 self.buffers.release(&self.gateway.buffers.pool);
                 return match self.client.restore(input, body.consumed) {
                     Ok(()) => after,
-                    Err(MemoryExhausted) => AfterExchange::Close,
+                    Err(MemoryExhausted) => ConnectionAction::Close,
                 };
             }
             Route::Models => {
@@ -322,7 +322,7 @@ impl Connection {
         let options = ResponseOptions {
             close,
             head_only: request.head_only,
-            extra: &self.extra_headers,
+            extra_headers: &self.extra_headers,
             family,
         };
         self.gateway.buffers.pool.acquire(&mut self.buffers.head);
@@ -347,7 +347,7 @@ impl Connection {
                     tenant: Some(&tenant.name),
                     key_name: request.identity.key_name.clone(),
                     endpoint: request.route.path(),
-                    observed,
+                    observed_exchange: observed,
                     ..RejectedRequest::from_peer(&self.peer)
                 };
                 let id = self.gateway.reject(&rejection, refused).await;
@@ -401,7 +401,7 @@ impl Connection {
         }
         self.attribution.read_head(&head.headers);
         self.approvals = match &terms.plan(&identity.tenant).tool_policy {
-            Some(guarded) if guarded.on_flag == OnFlag::RequireApproval => {
+            Some(guarded) if guarded.on_flag == FlagAction::RequireApproval => {
                 Approval::from_headers(&head.headers)
             }
             _ => Vec::new(),
@@ -465,8 +465,8 @@ impl Connection {
         }
         if let Route::StoredObject(call) = route {
             let object_provider = self.catalog.object_provider(&identity.tenant);
-            stored::check_access(
-                call.stored,
+            object_access::check_access(
+                call.operation,
                 object_provider,
                 terms.plan(&identity.tenant),
                 head.framing,
@@ -482,8 +482,8 @@ impl Connection {
         if self.client.input.is_empty() {
             tokio::select! {
                 biased;
-                filled = self.client.fill_within(timeouts.client_idle) => check_fill(filled)?,
-                () = self.lifecycle.wait_for_idle_close(timeouts.lame_duck) => return Err(RequestReadError::ClientGone),
+                filled = self.client.fill_with_timeout(timeouts.client_idle) => check_fill(filled)?,
+                () = self.lifecycle.wait_for_idle_close(timeouts.lame_duck) => return Err(RequestReadError::ClientDisconnected),
             }
         }
         if let Some(length) = self.scanner.scan(&self.client.input, &limits)? {
@@ -507,15 +507,15 @@ impl Connection {
         unserved: RequestReadError,
         known: PartialRequest,
         mut span: Span,
-    ) -> AfterExchange {
+    ) -> ConnectionAction {
         let RequestReadError::Rejected(rejection) = unserved else {
-            return AfterExchange::Close;
+            return ConnectionAction::Close;
         };
         let refused = RejectedRequest {
             tenant: known.tenant.as_deref(),
             key_name: known.key_name,
             bytes: self.client.input.len(),
-            observed: known.observed,
+            observed_exchange: known.observed,
             ..RejectedRequest::from_peer(&self.peer)
         };
         self.client.discard_input();
@@ -524,7 +524,7 @@ impl Connection {
         let options = ResponseOptions {
             close: true,
             head_only: known.head_only,
-            extra: &self.extra_headers,
+            extra_headers: &self.extra_headers,
             family: known.family,
         };
         self.gateway.buffers.pool.acquire(&mut self.buffers.head);
@@ -535,20 +535,20 @@ impl Connection {
         self.send_and_measure(true, span).await
     }
 
-    async fn send_and_measure(&mut self, close: bool, mut span: Span) -> AfterExchange {
+    async fn send_and_measure(&mut self, close: bool, mut span: Span) -> ConnectionAction {
         let after = self.send_head(close).await;
         span.lap_now(Stage::ClientWrite);
         span.finish_now(&self.gateway.observers.profiler);
         after
     }
 
-    async fn send_head(&mut self, close: bool) -> AfterExchange {
+    async fn send_head(&mut self, close: bool) -> ConnectionAction {
         let sent = self.client.send(&self.buffers.head).await;
         self.buffers.release(&self.gateway.buffers.pool);
         match sent {
-            Ok(()) if close => AfterExchange::Linger,
-            Ok(()) => AfterExchange::Continue,
-            Err(_) => AfterExchange::Close,
+            Ok(()) if close => ConnectionAction::Linger,
+            Ok(()) => ConnectionAction::Continue,
+            Err(_) => ConnectionAction::Close,
         }
     }
 }

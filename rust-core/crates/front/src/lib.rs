@@ -9,4 +9,4 @@
 
 mod connection;
 mod cors;
-pub mod front_door;
+pub mod server;

@@ -1,12 +1,12 @@
 //! Builds exchanges from a range of one log's records.
 
-use crate::analysed::AnalysisRow;
+use crate::analysis::AnalysisRow;
+use crate::cursor::LogCursor;
 use crate::exchange::{
     Attempt, AttributionRow, Exchange, ExchangeEnd, LateKind, LateRecord, RequestId, Verdict, day_number,
     to_index_number, to_index_time,
 };
-use crate::names::TextInterner;
-use crate::place::LogCursor;
+use crate::interner::TextInterner;
 use proofgate_ledger::Hash;
 use proofgate_ledger::record::{self, Admission, Completion, PolicyNote, Record, Rejection, SettingsDigest};
 use std::borrow::Cow;

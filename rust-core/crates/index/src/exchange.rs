@@ -1,6 +1,6 @@
 //! The row of one exchange, built from its records.
 
-use crate::names::TextInterner;
+use crate::interner::TextInterner;
 use proofgate_ledger::record::{Attribution, Completion, Outcome, PolicyNote};
 use serde::Serialize;
 use std::borrow::Cow;

@@ -13,25 +13,25 @@
 //! and resumes from there.
 #![forbid(unsafe_code)]
 
-mod analysed;
+mod analysis;
 mod batch;
+mod cursor;
 mod error;
 mod exchange;
+mod interner;
 mod minutes;
-mod names;
-mod place;
 mod reader;
-mod signed;
+mod signed_log;
 mod sums;
 
-pub use analysed::{AnalysisRow, AnalysisWindow};
+pub use analysis::{AnalysisRow, AnalysisWindow};
 pub use batch::{Batch, ConfigurationChange, Day};
+pub use cursor::LogCursor;
 pub use error::IndexError;
 pub use exchange::{
     Attempt, AttributionRow, Exchange, ExchangeEnd, LateKind, LateRecord, RequestId, Verdict,
 };
 pub use minutes::{IndexedColumn, MinuteIndex};
-pub use place::LogCursor;
 pub use reader::{BatchLimits, BatchReader};
-pub use signed::{SignedLog, signed_logs};
+pub use signed_log::{SignedLog, signed_logs};
 pub use sums::{ExchangeSums, SumsKey};

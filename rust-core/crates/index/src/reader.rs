@@ -7,7 +7,7 @@
 
 use crate::IndexError;
 use crate::batch::{Batch, BatchBuilder};
-use crate::place::LogCursor;
+use crate::cursor::LogCursor;
 use proofgate_evidence::layout::parse_incarnation;
 use proofgate_evidence::log_reader::{LogItem, LogReader};
 use proofgate_evidence::segment_reader::StoredRecord;
@@ -247,7 +247,7 @@ fn next_record(log: &mut LogReader<'_>, signed: &Checkpoint) -> Result<StoredRec
     loop {
         match log.next()? {
             LogItem::Record(stored) => return Ok(stored),
-            LogItem::Flaw(flaw) if flaw.residue => {}
+            LogItem::Flaw(flaw) if flaw.is_trailing_data => {}
             LogItem::Flaw(flaw) => {
                 let reason = format!(
                     "{} at byte {}, record {}: {}",

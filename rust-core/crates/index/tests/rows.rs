@@ -10,7 +10,10 @@ use proofgate_index::{
     Batch, BatchLimits, BatchReader, IndexError, LateKind, LogCursor, RequestId, SignedLog, Verdict,
     signed_logs,
 };
-use proofgate_ledger_testkit::{self as testkit, Promised, Worker, filled, reframe, small, start, vkey};
+use proofgate_ledger_testkit::{
+    self as testkit, DurabilityModel, Worker, edit_last_record, small_log_options, start, vkey,
+    worker_with_records,
+};
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::collections::BTreeMap;
@@ -65,7 +68,7 @@ fn joined(batches: &[Batch]) -> BTreeMap<String, Vec<Option<i64>>> {
 
 #[test]
 fn each_exchange_is_one_row_with_one_end_however_batches_cut_it() {
-    let (disk, _) = filled();
+    let (disk, _) = worker_with_records();
     let batches = read(&disk, &logs(&disk)[0]).unwrap();
     assert!(batches.len() > 10, "{} batches", batches.len());
     assert!(
@@ -86,9 +89,9 @@ fn each_exchange_is_one_row_with_one_end_however_batches_cut_it() {
 
 #[test]
 fn a_denied_request_is_a_row_with_its_model_its_key_and_its_number() {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     worker.deny("denied").unwrap();
-    worker.complete_one("after");
+    worker.run_exchange("after");
     let batches = read(&disk, &logs(&disk)[0]).unwrap();
     let days = batches.iter().flat_map(|batch| batch.days.values());
     let mut rows = days.flat_map(|day| day.exchanges.iter().map(move |row| (day, row)));
@@ -103,7 +106,7 @@ fn a_denied_request_is_a_row_with_its_model_its_key_and_its_number() {
 
 #[test]
 fn a_reading_goes_on_from_the_text_of_any_place() {
-    let (disk, _) = filled();
+    let (disk, _) = worker_with_records();
     let log = &logs(&disk)[0];
     let whole = read(&disk, log).unwrap();
     let mut place: Option<LogCursor> = None;
@@ -119,7 +122,7 @@ fn a_reading_goes_on_from_the_text_of_any_place() {
 
 #[test]
 fn what_no_checkpoint_covers_is_not_read() {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     let log = logs(&disk)[0].clone();
     worker.admit("later", 1).unwrap();
     worker.flush().unwrap();
@@ -129,7 +132,7 @@ fn what_no_checkpoint_covers_is_not_read() {
     let known = BTreeMap::from([("ledger.example/demo/3/".to_owned() + &log_name(&log), 81)]);
     let (newer, _) = signed_logs(&disk, Path::new("/"), &vkey(), None, &known).unwrap();
     assert_eq!(newer, [], "nothing new is signed");
-    worker.complete_one("another");
+    worker.run_exchange("another");
     let (newer, _) = signed_logs(&disk, Path::new("/"), &vkey(), None, &known).unwrap();
     assert_eq!(newer.len(), 1);
     let ended = known.keys().map(|origin| (origin.clone(), u64::MAX)).collect();
@@ -147,7 +150,7 @@ fn log_name(log: &SignedLog) -> String {
 
 #[test]
 fn a_tree_that_is_gone_or_wrong_costs_a_second_reading_and_nothing_else() {
-    let (disk, _) = filled();
+    let (disk, _) = worker_with_records();
     let log = logs(&disk)[0].clone();
     let expected = joined(&read(&disk, &log).unwrap());
     disk.corrupt(&log.dir.join(TREE_FILE), |tree| tree.fill(7));
@@ -159,12 +162,17 @@ fn a_tree_that_is_gone_or_wrong_costs_a_second_reading_and_nothing_else() {
 #[test]
 fn a_changed_record_and_what_follows_it_is_never_a_row() {
     for tree in [true, false] {
-        let (disk, worker) = filled();
+        let (disk, worker) = worker_with_records();
         let log = logs(&disk)[0].clone();
         let segment = disk.list(&log.dir).unwrap();
         let segment = segment.iter().find(|name| name.ends_with(".seg")).unwrap();
         disk.corrupt(&log.dir.join(segment), |bytes| {
-            reframe(bytes, worker.promised.incarnation.unwrap(), b"req-20", b"req-XX");
+            edit_last_record(
+                bytes,
+                worker.durability_model.incarnation.unwrap(),
+                b"req-20",
+                b"req-XX",
+            );
         });
         if !tree {
             disk.remove(&log.dir.join(TREE_FILE)).unwrap();
@@ -186,12 +194,12 @@ fn a_changed_record_and_what_follows_it_is_never_a_row() {
 
 #[test]
 fn what_a_killed_worker_left_ends_in_the_log_of_its_successor() {
-    let (disk, mut first) = filled();
+    let (disk, mut first) = worker_with_records();
     let orphan = first.admit("orphan", 1).unwrap();
     first.flush().unwrap();
     disk.restart();
-    let mut second = start(&disk, &mut Promised::default()).unwrap();
-    second.complete_one("after");
+    let mut second = start(&disk, &mut DurabilityModel::default()).unwrap();
+    second.run_exchange("after");
     let logs = logs(&disk);
     assert_eq!(logs.len(), 2);
     let rows = read(&disk, &logs[0]).unwrap();
@@ -218,9 +226,9 @@ fn what_a_killed_worker_left_ends_in_the_log_of_its_successor() {
 
 #[test]
 fn a_checkpoint_of_another_log_or_by_another_key_opens_nothing() {
-    let (disk, _) = filled();
+    let (disk, _) = worker_with_records();
     disk.restart();
-    let _ = start(&disk, &mut Promised::default()).unwrap();
+    let _ = start(&disk, &mut DurabilityModel::default()).unwrap();
     let logs = logs(&disk);
     let foreign = BatchReader::open(&disk, &logs[0].dir, &logs[1].note, &vkey(), None, FEW);
     assert!(matches!(foreign, Err(IndexError::WrongLog { .. })));
@@ -248,7 +256,10 @@ fn a_checkpoint_of_another_log_or_by_another_key_opens_nothing() {
 #[test]
 fn records_are_found_again_by_their_numbers_in_any_steps() {
     let folder = tempfile::tempdir().unwrap();
-    let mut made = Worker::take(&FileStorage, testkit::begin_in(&folder.path().join("3"), small()));
+    let mut made = Worker::from_log(
+        &FileStorage,
+        testkit::start_log_in(&folder.path().join("3"), small_log_options()),
+    );
     for number in 0..1500 {
         let admission = made.admit(&format!("req-{number}"), 40).unwrap();
         made.complete(&format!("req-{number}"), admission).unwrap();
@@ -259,10 +270,11 @@ fn records_are_found_again_by_their_numbers_in_any_steps() {
     }
     made.flush().unwrap();
     made.step().unwrap();
-    let all = &made.promised.appended;
+    let all = &made.durability_model.appended;
     for step in [1, 7, 600] {
         let numbers: Vec<u64> = (0..all.len() as u64).step_by(step).collect();
-        let found = proofgate_evidence::read_records(&FileStorage, &made.promised.dir, &numbers).unwrap();
+        let found =
+            proofgate_evidence::read_records(&FileStorage, &made.durability_model.dir, &numbers).unwrap();
         let expected: Vec<_> = numbers
             .iter()
             .map(|number| all[*number as usize].clone())
@@ -270,7 +282,7 @@ fn records_are_found_again_by_their_numbers_in_any_steps() {
         assert!(found == expected, "by {step}");
     }
     let beyond = [3, all.len() as u64];
-    assert!(proofgate_evidence::read_records(&FileStorage, &made.promised.dir, &beyond).is_err());
+    assert!(proofgate_evidence::read_records(&FileStorage, &made.durability_model.dir, &beyond).is_err());
 }
 
 proptest::proptest! {

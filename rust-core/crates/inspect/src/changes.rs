@@ -8,8 +8,8 @@ use proofgate_providers::{
     Edit, JsonEditTracker, PartEncoding, TextReplacement, UniqueKeyNames, edits_within_json,
 };
 
+use crate::complete_texts::CompleteText;
 use crate::masks::{MaskedSpan, Masks};
-use crate::singles::CompleteText;
 use crate::spans::Redaction;
 use crate::texts::ResponseText;
 
@@ -28,7 +28,7 @@ pub(crate) fn for_text<'m>(
 ) -> Vec<Change<'m>> {
     let mut keys = std::mem::take(&mut text.keys);
     let touched = extended_range(&text.json, range);
-    let spans = text.spans.within(&touched);
+    let spans = text.spans.overlapping(&touched);
     let cuts = cuts(text, spans);
     let cuts = cuts
         .iter()
@@ -47,7 +47,7 @@ pub(crate) fn for_text<'m>(
         })
         .collect();
     if let Some(masks) = masks {
-        restore_masks(&mut changes, text.masked(range), masks);
+        restore_masks(&mut changes, text.restored_masks(range), masks);
     }
     text.keys = keys;
     changes
@@ -55,7 +55,7 @@ pub(crate) fn for_text<'m>(
 
 /// Whether anything in `range` of a text is replaced.
 pub(crate) fn has_changes_in(text: &ResponseText, range: &Range<usize>) -> bool {
-    text.spans.overlaps(&extended_range(&text.json, range)) || text.masked(range).next().is_some()
+    text.spans.overlaps(&extended_range(&text.json, range)) || text.restored_masks(range).next().is_some()
 }
 
 /// Returns the replacements in a complete text. Changed keys are numbered from the second one on, so that they stay
@@ -68,7 +68,7 @@ pub(crate) fn for_complete_text<'m>(
     engine: &Engine,
 ) -> Vec<Change<'m>> {
     let value = &complete_text.value;
-    let spans = complete_text.spans.within(&(0..value.len()));
+    let spans = complete_text.spans.overlapping(&(0..value.len()));
     let edits: Vec<Edit<'_>> = spans
         .iter()
         .map(|span| (span.range.clone(), span.replacement(engine).into()))
@@ -102,7 +102,7 @@ pub(crate) fn for_complete_text<'m>(
 /// Returns the parts of a text to replace for some of its spans.
 fn cuts(text: &ResponseText, spans: &[Redaction]) -> Vec<TextReplacement> {
     let ranges = spans.iter().map(|span| span.range.clone());
-    match text.whole() {
+    match text.full_text() {
         Some(whole) => {
             let edits: Vec<Edit<'_>> = ranges.clone().map(|range| (range, "".into())).collect();
             JsonEditTracker::from_edits(whole, &edits).replacements(ranges)

@@ -10,8 +10,8 @@ use proofgate_providers::BodyText;
 
 use crate::counts::ReplacementCounts;
 use crate::denial::Denial;
-use crate::marked::FullScan;
 use crate::spans::{MAX_MATCHES, Spans};
+use crate::text_scan::FullScan;
 
 /// Texts whose total length in bytes is greater are not scanned in one slice.
 pub(crate) const MAX_SLICE_BYTES: usize = 16 * 1024;
@@ -30,7 +30,7 @@ pub(crate) struct Findings {
     pub(crate) judgement: Judgement,
     /// The response, which is one message.
     pub(crate) response: MessageJudgement,
-    pub(crate) found: Vec<Match>,
+    pub(crate) matches: Vec<Match>,
     pub(crate) redaction_counts: ReplacementCounts,
     pub(crate) blocking_rule: Option<(RuleIndex, bool)>,
 }
@@ -53,7 +53,7 @@ impl Findings {
             budget,
             scratch,
         } = rules;
-        let found = &mut self.found;
+        let found = &mut self.matches;
         let step = match profile.is_idle_in(scope) {
             true => Step::Done,
             false => scan.step(engine, profile, scope, text, slice, budget, scratch, found)?,
@@ -71,10 +71,10 @@ impl Findings {
                 (rules.engine).replacement_end(found.rule, Direction::Response, until, found.end)
             };
             self.judge(rules, scope, spans, document, |_| false, end);
-            let found = std::mem::take(&mut self.found);
+            let found = std::mem::take(&mut self.matches);
             self.count(rules, scope, &found);
-            self.found = found;
-            self.found.clear();
+            self.matches = found;
+            self.matches.clear();
             *scan = FullScan::default();
         }
         Ok(step)
@@ -88,7 +88,7 @@ impl Findings {
         document: Option<&BodyText>,
         spans: &mut Spans,
     ) -> Result<(), Denial> {
-        self.found.clear();
+        self.matches.clear();
         let mut scan = FullScan::default();
         while self.step_scan(&mut scan, rules, Duration::MAX, text, document, spans)? == Step::Pending {}
         Ok(())
@@ -96,13 +96,13 @@ impl Findings {
 
     /// Returns the approximate memory in use, in bytes.
     pub(crate) fn capacity(&self) -> usize {
-        self.found.capacity() * size_of::<Match>()
+        self.matches.capacity() * size_of::<Match>()
     }
 
     /// Releases the memory of buffers with more than `most` bytes.
     pub(crate) fn release_memory(&mut self, most: usize) {
-        self.found.clear();
-        self.found.shrink_to(most / size_of::<Match>());
+        self.matches.clear();
+        self.matches.shrink_to(most / size_of::<Match>());
     }
 
     /// Judges each match in `found` on its own. `is_late`: whether a part of the match was already released unchanged.
@@ -116,12 +116,12 @@ impl Findings {
         is_late: impl Fn(&Match) -> bool,
         mut end: impl FnMut(&Match) -> usize,
     ) {
-        sort_matches(&mut self.found);
+        sort_matches(&mut self.matches);
         let is_enforced = rules.profile.mode() == Mode::Enforce;
         let is_setting = |found: &Match| {
             document.is_some_and(|document| document.is_required_number(&(found.start..found.end)))
         };
-        for found in &self.found {
+        for found in &self.matches {
             self.judgement.record(found.rule);
             // Nothing in a response is masked: the client sees its original text.
             match self.response.record(rules.profile, scope, found.rule) {
@@ -149,11 +149,11 @@ impl Findings {
     }
 
     /// Returns how often each rule found a value that is replaced.
-    pub(crate) fn redacted(&self) -> &ReplacementCounts {
+    pub(crate) fn redaction_counts(&self) -> &ReplacementCounts {
         &self.redaction_counts
     }
 
-    pub(crate) fn check(&self) -> Result<(), Denial> {
+    pub(crate) fn check_not_blocked(&self) -> Result<(), Denial> {
         match self.blocking_rule {
             Some((rule, by_score)) => Err(Denial::Blocked { rule, by_score }),
             None => Ok(()),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proofgate_json::Workspace;
-use proofgate_providers::{CalledTools, Dialect};
+use proofgate_providers::{Dialect, ToolCalls};
 
 use crate::denial::Denial;
 
@@ -120,7 +120,7 @@ pub struct CallGuard {
     /// For each entry, whether its tools may be called anyway.
     approved: Vec<bool>,
     action: GuardAction,
-    reader: CalledTools,
+    reader: ToolCalls,
     /// Calls whose names may still be incomplete.
     open_calls: Vec<OpenCall>,
     guarded_call: Option<usize>,
@@ -195,7 +195,7 @@ impl CallGuard {
             approved_entries: tools,
             approved: may,
             action,
-            reader: CalledTools::default(),
+            reader: ToolCalls::default(),
             open_calls: Vec::new(),
             guarded_call: None,
             approved_call: None,
@@ -213,7 +213,7 @@ impl CallGuard {
     }
 
     /// Whether received data has to be held until the name of a call is complete.
-    pub(crate) fn must_hold(&self) -> bool {
+    pub(crate) fn must_buffer(&self) -> bool {
         let mut open = self.open_calls.iter();
         self.action == GuardAction::Deny && open.any(|call| call.name.is_some() && !call.has_arguments)
     }
@@ -247,9 +247,11 @@ impl CallGuard {
         for (called, piece) in reader.calls() {
             let entry = match called.is_complete {
                 true => tools.find(piece),
-                false => {
-                    OpenCall::find_or_insert(open, called.call)?.push_name(piece, called.has_arguments, tools)
-                }
+                false => OpenCall::find_or_insert(open, called.call_index)?.push_name(
+                    piece,
+                    called.has_arguments,
+                    tools,
+                ),
             };
             let Some(entry) = entry else { continue };
             match approved[entry] {

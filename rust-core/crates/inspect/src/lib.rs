@@ -10,37 +10,37 @@
 //! complete, and a redaction that comes too late denies the response.
 #![forbid(unsafe_code)]
 
+mod buffered_events;
+mod cached_scan;
 mod changes;
+mod complete_texts;
 mod counts;
 mod denial;
 mod explanation;
 mod findings;
 mod guard;
-mod held;
-mod known;
-mod marked;
 mod masks;
 mod placeholders;
-mod recall;
+mod repeated_values;
 mod request;
 mod response;
 mod runs;
-mod same_values;
-mod singles;
+mod scan_cache;
 mod spans;
 mod tags;
+mod text_scan;
 mod texts;
 mod token_ends;
 
+pub use cached_scan::{MIN_CACHED_RUN_BYTES, TenantScanCache};
 pub use counts::ReplacementCounts;
 pub use denial::Denial;
 pub use explanation::{MessageVerdict, explain_request};
 pub use guard::{CallGuard, GuardAction, GuardedTools};
-pub use known::{ScanCache, ScanCacheCounts};
 pub use masks::Masks;
 pub use placeholders::Placeholder;
-pub use recall::{MIN_CACHED_RUN_BYTES, TenantScanCache};
 pub use request::{InspectionOutcome, RequestInspection, RequestVerdict, ToolFlag, inspect_request};
 pub use response::{ReadBuffers, ResponseInspector, ResponseKind, inspects_responses};
 pub use runs::{Run, RunScan};
+pub use scan_cache::{ScanCache, ScanCacheCounts};
 pub use spans::Redaction;

@@ -155,7 +155,7 @@ impl MaskScan {
     }
 
     /// Returns the masks that touch `range`.
-    pub(crate) fn within(&self, range: &Range<usize>) -> impl Iterator<Item = &MaskedSpan> + Clone {
+    pub(crate) fn overlapping(&self, range: &Range<usize>) -> impl Iterator<Item = &MaskedSpan> + Clone {
         let range = range.clone();
         let found = self.found.iter();
         found

@@ -7,11 +7,11 @@ use proofgate_policy::{
 };
 use proofgate_providers::{BodyText, MessageLocation};
 
+use crate::cached_scan::{CachedScan, TenantScanCache};
 use crate::counts::ReplacementCounts;
 use crate::placeholders::{self, Placeholder};
-use crate::recall::{CachedScan, TenantScanCache};
+use crate::repeated_values::RepeatedValueSearch;
 use crate::runs::Run;
-use crate::same_values::SameValues;
 use crate::spans::{MAX_MATCHES, Redaction, Spans};
 
 /// Bytes of text between two clock readings.
@@ -155,7 +155,7 @@ pub struct RequestInspection {
 struct PendingRedaction {
     verdict: RequestVerdict,
     spans: Spans,
-    same_values: SameValues,
+    same_values: RepeatedValueSearch,
 }
 
 /// A match, and the message in which it ends.
@@ -183,7 +183,7 @@ impl RequestInspection {
     /// Numbers placeholders after `last`, for a request that continues a conversation stored by the provider: its
     /// placeholders stand for other values.
     #[must_use]
-    pub fn with_numbers_after(mut self, last: u32) -> Self {
+    pub fn with_last_placeholder_number(mut self, last: u32) -> Self {
         self.last_number = last;
         self
     }
@@ -271,7 +271,7 @@ impl RequestInspection {
         }
         let (verdict, spans) = build_verdict(engine, profile, text, &mut self.found);
         if verdict.outcome == InspectionOutcome::Redact
-            && let Some(same) = SameValues::new(text.text(), spans.as_slice())
+            && let Some(same) = RepeatedValueSearch::new(text.text(), spans.as_slice())
         {
             self.redaction = Some(Box::new(PendingRedaction {
                 verdict,

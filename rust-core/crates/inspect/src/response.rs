@@ -4,17 +4,17 @@ use std::time::Duration;
 use proofgate_json::Workspace;
 use proofgate_policy::{Budget, Direction, Engine, Judgement, Profile, Scope, Scratch, Step};
 use proofgate_providers::{
-    BodyText, Dialect, EventReader, GeneratedText, Shape, StreamEvent, StringLocation,
+    BodyText, Dialect, DocumentKind, EventReader, GeneratedText, StreamEvent, StringLocation,
 };
 
+use crate::buffered_events::{BufferedEvents, EventPart};
 use crate::counts::ReplacementCounts;
 use crate::denial::Denial;
 use crate::findings::{Findings, RuleContext};
 use crate::guard::CallGuard;
-use crate::held::{BufferedEvents, EventPart};
-use crate::marked::FullScan;
 use crate::masks::Masks;
 use crate::spans::Spans;
+use crate::text_scan::FullScan;
 use crate::texts::ResponseTexts;
 
 /// Whether any rule applies to responses; if not, they need not be inspected.
@@ -249,7 +249,7 @@ impl ResponseInspector {
 
     /// Returns how often each rule found a value that was replaced, or will be.
     pub fn redaction_counts(&self) -> &ReplacementCounts {
-        self.inspection.findings.redacted()
+        self.inspection.findings.redaction_counts()
     }
 
     fn run_unless_stopped<T>(
@@ -388,7 +388,7 @@ impl Inspection {
         match event.data {
             Some(b"[DONE]") => {
                 // Most clients stop reading here.
-                let counts = self.findings.redacted();
+                let counts = self.findings.redaction_counts();
                 if !counts.is_empty() {
                     self.is_redaction_reported = true;
                     self.buffered.add_part(EventPart::Replaced {
@@ -441,8 +441,8 @@ impl Inspection {
             .read(self.dialect, document, &mut reading.workspace)
         {
             Ok(_) if reading.generated.overflowed() => Err(Denial::TooLarge),
-            Ok(Shape::Known) => self.inspect_generated(locate, reading, rules),
-            Ok(Shape::Other) => self.inspect_unknown(document, locate, line_break, reading, rules),
+            Ok(DocumentKind::Known) => self.inspect_generated(locate, reading, rules),
+            Ok(DocumentKind::Other) => self.inspect_unknown(document, locate, line_break, reading, rules),
             Err(_) => Err(Denial::Malformed),
         }
     }
@@ -462,7 +462,7 @@ impl Inspection {
         let ReadBuffers { generated, key, .. } = reading;
         let mut logprobs = generated.logprobs().iter().peekable();
         for part in generated.parts() {
-            while let Some(range) = logprobs.next_if(|range| range.start < part.place.raw.start) {
+            while let Some(range) = logprobs.next_if(|range| range.start < part.location.raw.start) {
                 held.add_part(EventPart::Logprobs(locate(range.start)..locate(range.end)));
             }
             let piece = generated.value(part);
@@ -470,10 +470,10 @@ impl Inspection {
                 continue;
             }
             // A string contains no line break, so it lies within one line of the event.
-            let start = locate(part.place.raw.start);
+            let start = locate(part.location.raw.start);
             let place = StringLocation {
-                raw: start..start + part.place.raw.len(),
-                has_escapes: part.place.has_escapes,
+                raw: start..start + part.location.raw.len(),
+                has_escapes: part.location.has_escapes,
             };
             if part.is_complete {
                 let written = part.encoding;
@@ -517,7 +517,7 @@ impl Inspection {
         if other.overflowed() {
             return Err(Denial::TooLarge);
         }
-        if self.texts.are_scanned_at_end() {
+        if self.texts.scans_at_end() {
             self.unknown_document = Some(UnknownDocument {
                 text: std::mem::take(other),
                 ..UnknownDocument::default()
@@ -576,8 +576,8 @@ impl Inspection {
     }
 
     fn release(&mut self, engine: &Engine, out: &mut Vec<u8>) -> Result<(), Denial> {
-        self.findings.check()?;
-        if self.guard.as_ref().is_some_and(CallGuard::must_hold) {
+        self.findings.check_not_blocked()?;
+        if self.guard.as_ref().is_some_and(CallGuard::must_buffer) {
             return Ok(());
         }
         self.buffered.release(&mut self.texts, engine, out);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use proofgate_policy::{Budget, Engine, EvaluationError, Match, Profile, Scope, Scratch, Step};
 use proofgate_providers::BodyText;
 
-use crate::marked::FullScan;
+use crate::text_scan::FullScan;
 
 /// A run of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]

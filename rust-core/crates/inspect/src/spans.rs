@@ -82,7 +82,7 @@ impl Spans {
     }
 
     /// Returns the spans that touch `range`.
-    pub(crate) fn within(&self, range: &Range<usize>) -> &[Redaction] {
+    pub(crate) fn overlapping(&self, range: &Range<usize>) -> &[Redaction] {
         let first = self.spans.partition_point(|span| span.range.end <= range.start);
         let behind = self.spans.partition_point(|span| span.range.start < range.end);
         self.spans.get(first..behind).unwrap_or_default()
@@ -90,7 +90,7 @@ impl Spans {
 
     /// Whether any span overlaps `range`.
     pub(crate) fn overlaps(&self, range: &Range<usize>) -> bool {
-        !self.within(range).is_empty()
+        !self.overlapping(range).is_empty()
     }
 
     /// Removes the spans that end at or before `offset`.

@@ -11,12 +11,12 @@ use std::time::Duration;
 use proofgate_policy::{Match, Scope, Step};
 use proofgate_providers::{JsonEditTracker, UniqueKeyNames};
 
+use crate::complete_texts::{CompleteText, CompleteTexts};
 use crate::denial::Denial;
 use crate::findings::{Findings, MAX_SLICE_BYTES, RuleContext, sort_matches};
-use crate::marked::{ChunkScan, FullScan};
 use crate::masks::{MaskScan, MaskedSpan, Masks, ResponseGrowth, find_masks};
-use crate::singles::{CompleteText, CompleteTexts};
 use crate::spans::Spans;
+use crate::text_scan::{ChunkScan, FullScan};
 
 /// Maximum number of texts of a response: its choices, the arguments of their tool calls, and so on.
 const MAX_TEXTS: usize = 256;
@@ -46,7 +46,7 @@ pub(crate) struct ResponseText {
     /// Bytes received so far.
     pub(crate) length: usize,
     /// Number of bytes that no further match can touch, except those in `spans`.
-    pub(crate) cleared: usize,
+    pub(crate) decided_len: usize,
     pub(crate) spans: Spans,
     /// The JSON in it, if it is scanned piece by piece, and the names of changed keys.
     pub(crate) json: JsonEditTracker,
@@ -68,7 +68,7 @@ impl ResponseText {
         self.released = 0;
         self.full_text.clear();
         self.length = 0;
-        self.cleared = 0;
+        self.decided_len = 0;
         self.spans.clear();
         self.json = JsonEditTracker::default();
         self.keys = UniqueKeyNames::default();
@@ -76,14 +76,14 @@ impl ResponseText {
     }
 
     /// Returns the masks in `range` that are restored: those that no rule partly replaces.
-    pub(crate) fn masked(&self, range: &Range<usize>) -> impl Iterator<Item = &MaskedSpan> + Clone {
+    pub(crate) fn restored_masks(&self, range: &Range<usize>) -> impl Iterator<Item = &MaskedSpan> + Clone {
         self.mask_scan
-            .within(range)
+            .overlapping(range)
             .filter(|masked| !self.spans.overlaps(&masked.range))
     }
 
     /// Returns the whole text, if it is scanned at its end.
-    pub(crate) fn whole(&self) -> Option<&str> {
+    pub(crate) fn full_text(&self) -> Option<&str> {
         (!self.full_text.is_empty()).then_some(&self.full_text)
     }
 
@@ -95,10 +95,10 @@ impl ResponseText {
     ) -> Result<(), Denial> {
         if rules.profile.is_idle_in(self.scope) {
             // Only masks are searched for.
-            self.cleared = self.length;
+            self.decided_len = self.length;
             return Ok(());
         }
-        findings.found.clear();
+        findings.matches.clear();
         let cleared = self.scan.push(
             rules.engine,
             rules.profile,
@@ -106,26 +106,26 @@ impl ResponseText {
             piece,
             &mut rules.budget,
             rules.scratch,
-            &mut findings.found,
+            &mut findings.matches,
         )?;
         self.json.push(piece);
         self.seems_finished = false;
-        self.scan.ends().extend_tokens(&mut self.spans);
+        self.scan.token_ends().extend_tokens(&mut self.spans);
         self.judge(rules, findings, None);
-        let undecided = self.scan.ends().undecided_start();
+        let undecided = self.scan.token_ends().undecided_start();
         let cleared = undecided.map_or(cleared, |undecided| undecided.min(cleared));
-        self.cleared = self.cleared.max(self.json.floor_boundary(cleared));
+        self.decided_len = self.decided_len.max(self.json.floor_boundary(cleared));
         self.scan.discard_token_ends();
         self.count_up_to(self.scan.decided_len(), rules, findings);
         Ok(())
     }
 
     fn finish(&mut self, rules: &mut RuleContext<'_>, findings: &mut Findings) -> Result<(), Denial> {
-        findings.found.clear();
+        findings.matches.clear();
         finish_scan(&mut self.scan, self.scope, rules, findings)?;
         self.json.finish();
-        self.cleared = self.length;
-        self.scan.ends().extend_tokens(&mut self.spans);
+        self.decided_len = self.length;
+        self.scan.token_ends().extend_tokens(&mut self.spans);
         self.judge(rules, findings, None);
         self.count_up_to(self.length, rules, findings);
         Ok(())
@@ -134,22 +134,22 @@ impl ResponseText {
     /// Decides the undecided part as if no text followed.
     fn flush(&mut self, rules: &mut RuleContext<'_>, findings: &mut Findings) -> Result<(), Denial> {
         self.seems_finished = true;
-        if self.cleared == self.length {
+        if self.decided_len == self.length {
             return Ok(());
         }
-        findings.found.clear();
+        findings.matches.clear();
         let mut scan = self.scan.clone();
         finish_scan(&mut scan, self.scope, rules, findings)?;
-        self.cleared = self.length;
+        self.decided_len = self.length;
         // If the text continues, all of this is found again, and counts then if it still matches.
         let known = self.uncounted.len();
-        scan.ends().extend_tokens(&mut self.spans);
+        scan.token_ends().extend_tokens(&mut self.spans);
         self.judge(rules, findings, Some(&mut scan));
         let mut all = self.uncounted.clone();
         sort_matches(&mut all);
         findings.count(rules, self.scope, &all);
         self.uncounted.truncate(known);
-        self.found_when_finished.extend_from_slice(&findings.found);
+        self.found_when_finished.extend_from_slice(&findings.matches);
         Ok(())
     }
 
@@ -157,10 +157,10 @@ impl ResponseText {
     fn judge(&mut self, rules: &RuleContext<'_>, findings: &mut Findings, scan: Option<&mut ChunkScan>) {
         let (released, found_over) = (self.released, &self.found_when_finished);
         let is_late = |found: &Match| found.start < released && !found_over.contains(found);
-        let ends = scan.unwrap_or(&mut self.scan).ends();
+        let ends = scan.unwrap_or(&mut self.scan).token_ends();
         let end = |found: &Match| ends.replacement_end(rules.engine, found);
         findings.judge(rules, self.scope, &mut self.spans, None, is_late, end);
-        self.uncounted.extend_from_slice(&findings.found);
+        self.uncounted.extend_from_slice(&findings.matches);
     }
 
     /// Counts the matches that no later match can overlap: those before the first group of overlapping matches that extends
@@ -200,7 +200,7 @@ fn finish_scan(
         scope,
         &mut rules.budget,
         rules.scratch,
-        &mut findings.found,
+        &mut findings.matches,
     )?;
     Ok(())
 }
@@ -373,7 +373,7 @@ impl ResponseTexts {
         Ok(())
     }
 
-    pub(crate) fn are_scanned_at_end(&self) -> bool {
+    pub(crate) fn scans_at_end(&self) -> bool {
         self.scan_at_end
     }
 
@@ -387,7 +387,7 @@ impl ResponseTexts {
         let mut scanned = 0;
         while let Some(text) = self.texts[..self.used].get_mut(self.finished_count) {
             if self.scan_at_end {
-                text.cleared = text.length;
+                text.decided_len = text.length;
                 let whole = (text.full_text.as_str(), text.scope);
                 let step = findings.step_scan(&mut self.scan, rules, slice, whole, None, &mut text.spans)?;
                 self.finished_count += usize::from(step == Step::Done);
@@ -417,19 +417,19 @@ impl ResponseTexts {
     }
 
     /// Whether nothing can change any more in a text before `end`.
-    pub(crate) fn is_cleared(&self, number: usize, end: usize) -> bool {
+    pub(crate) fn is_decided(&self, number: usize, end: usize) -> bool {
         let text = &self.texts[number];
         if self.masks.is_none() {
-            return end <= text.cleared;
+            return end <= text.decided_len;
         }
         // The rules must have decided on the whole of a mask.
         let last = end.saturating_sub(1)..end;
         let end = text
             .mask_scan
-            .within(&last)
+            .overlapping(&last)
             .map(|masked| masked.range.end)
             .fold(end, usize::max);
-        end <= text.cleared && end <= text.mask_scan.decided_len()
+        end <= text.decided_len && end <= text.mask_scan.decided_len()
     }
 
     pub(crate) fn complete_text(&self, number: usize) -> &CompleteText {

@@ -23,7 +23,7 @@ fn found_in_request(policy: &mut Policy, content: &str) -> (Vec<String>, bool) {
     let body = json!({"messages": [{"role": "user", "content": content}], "model": "m"}).to_string();
     let (verdict, _) = inspect(policy, &body);
     let engine = &policy.engine;
-    let matched = verdict.judgement.matched();
+    let matched = verdict.judgement.matched_rules();
     let matched = matched.map(|rule| engine.rule(rule).id.clone()).collect();
     (matched, verdict.outcome == InspectionOutcome::Redact)
 }

@@ -52,7 +52,7 @@ fn a_flagged_request_passes_and_names_its_rules() {
     );
     let matched: Vec<_> = verdict
         .judgement
-        .matched()
+        .matched_rules()
         .map(|rule| &policy.engine.rule(rule).id)
         .collect();
     assert_eq!(matched, ["dragon"]);
@@ -299,7 +299,7 @@ fn a_number_that_the_api_needs_is_flagged_and_stays() {
     let body = r#"{"model":"m","messages":[{"role":"user","content":"hi"}],"seed":4111111111111111}"#;
     let (verdict, out) = inspect(&mut policy, body);
     assert_eq!(verdict.outcome, InspectionOutcome::Allow);
-    assert_eq!(verdict.judgement.matched().count(), 1);
+    assert_eq!(verdict.judgement.matched_rules().count(), 1);
     assert_eq!(out, body);
 }
 

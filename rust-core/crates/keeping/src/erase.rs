@@ -2,21 +2,23 @@
 //! be destroyed is signed first: an interruption leaves an unfinished erasure, which the next run repeats.
 
 use crate::anchors::not_anchored_reason;
-use crate::ends::ExchangeEnds;
+use crate::exchange_ends::ExchangeEnds;
 use crate::lock::try_lock_log;
-use crate::logs::{self, Log, LogPresence, LogState, exchange_ends, held_ends, late_hold_reasons, log_state};
+use crate::logs::{
+    self, Log, LogPresence, LogState, exchange_ends, hold_candidates, late_hold_reasons, log_state,
+};
 use crate::policy::{RetentionPolicy, current_time, has_elapsed};
 use crate::reason::{RetentionReason, damage_reason, reason};
+use crate::salt_destruction::{are_zeroed, destroy_salts};
 use crate::statements::write_hold_statements;
 use crate::survey::{LogSurvey, exchange_id};
-use crate::zeros::{are_zeroed, destroy_salts};
 use crate::{Hold, RetentionError, RetentionState};
 use proofgate_evidence::erasures::{self, ERASURES_FILE, MAX_ERASURES_BYTES};
 use proofgate_evidence::layout::{incarnation_of, shards};
 use proofgate_evidence::payloads::PAYLOADS_FILE;
 use proofgate_evidence::removal::{RemovedLog, TEMPORARY_FILE};
 use proofgate_evidence::salts::SALTS_FILE;
-use proofgate_evidence::{EvidenceError, FoundRecord, ReadStorage, SearchMode, Ulid, find, prove};
+use proofgate_evidence::{EvidenceError, FoundRecord, ReadStorage, SearchMode, Ulid, find_records, prove};
 use proofgate_ledger::record::{self, Record};
 use proofgate_ledger::{Erasure, ErasureScope, Justification, MAX_STATEMENT_BYTES, SigningKey, VerifyingKey};
 use proofgate_payloads::{is_punched, punch};
@@ -224,9 +226,9 @@ fn locate(
     let is_proved = |one: &FoundRecord| {
         prove::proof_for_record(storage, &one.dir, one.seq, &one.record, Some(request.key)).is_ok()
     };
-    let mut found = find(storage, request.ledger, id, SearchMode::ByTime)?;
+    let mut found = find_records(storage, request.ledger, id, SearchMode::ByTime)?;
     if found.is_empty() || !found.iter().all(is_proved) {
-        found = find(storage, request.ledger, id, SearchMode::Scan)?;
+        found = find_records(storage, request.ledger, id, SearchMode::Scan)?;
     }
     let mut located = LocatedAdmissions::new();
     for one in found {
@@ -360,7 +362,7 @@ fn plan_log(
     };
     let LogState {
         ended,
-        doubts: mut why,
+        unknown_content_reasons: mut why,
     } = standing;
     why.extend(concerned.future.map(|seq| {
         let text = format!("record {seq} is dated in the future: a clock was or is wrong, and the erasure is dated by a clock too. You can give an earlier --until");
@@ -384,7 +386,7 @@ fn plan_log(
         let text = "the log is still being written: its worker has the salts in memory and closes the log when it drains or rotates it";
         why.push(reason("not_ended", text));
     }
-    let held = held_ends(log.incarnation, &logs[at + 1..]).filter(|end| {
+    let held = hold_candidates(log.incarnation, &logs[at + 1..]).filter(|end| {
         concerned.contains(end.admission)
             && end.find_hold(request.retention.active_holds(), Some(&concerned.tenant))
     });

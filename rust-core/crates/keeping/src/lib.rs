@@ -19,9 +19,9 @@
 #![forbid(unsafe_code)]
 
 mod anchors;
-mod ends;
 mod erase;
 mod error;
+mod exchange_ends;
 mod hold;
 mod lock;
 mod logs;
@@ -30,10 +30,10 @@ mod policy;
 mod reason;
 mod remove;
 mod retention_state;
+mod salt_destruction;
 mod shred;
 mod statements;
 mod survey;
-mod zeros;
 
 pub use anchors::Anchors;
 pub use erase::{ErasureRequest, ErasureTarget, PlannedErasure, SaltAction, erase, plan_erasure};

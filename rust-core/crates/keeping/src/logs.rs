@@ -1,9 +1,9 @@
 //! The logs of a shard, each read from its beginning, and why the content of a log may be unknown. Someone who can write
 //! to the volume but has no key can replace records that no checkpoint covers, and delete logs.
 
-use crate::ends::{ExchangeEnds, SignedLog, referenced_logs};
+use crate::exchange_ends::{ExchangeEnds, SignedLog, referenced_logs};
 use crate::reason::{RetentionReason, reason};
-use crate::survey::{HeldEnd, LogSurvey, survey_log};
+use crate::survey::{HoldCandidate, LogSurvey, survey_log};
 use crate::{Hold, RetentionError, RetentionState};
 use proofgate_evidence::layout::{Shard, parse_incarnation};
 use proofgate_evidence::removal::{self, RemovalState, RemovedLog};
@@ -153,7 +153,7 @@ pub(crate) struct LogState {
     /// Whether it is sealed, or a later log has recorded its end.
     pub(crate) ended: bool,
     /// Why its present or former content is unknown.
-    pub(crate) doubts: Vec<RetentionReason>,
+    pub(crate) unknown_content_reasons: Vec<RetentionReason>,
 }
 
 /// Returns the state of the log at a position.
@@ -161,7 +161,7 @@ pub(crate) fn log_state(logs: &[Log], at: usize, key: &VerifyingKey) -> LogState
     let LogPresence::Present(read, refused) = &logs[at].presence else {
         return LogState {
             ended: true,
-            doubts: Vec::new(),
+            unknown_content_reasons: Vec::new(),
         };
     };
     let claims = collect_claims(
@@ -172,7 +172,9 @@ pub(crate) fn log_state(logs: &[Log], at: usize, key: &VerifyingKey) -> LogState
     let mut standing = state_from_claims(read, &claims, newest, key);
     if let Some(why) = refused {
         let text = format!("its tombstone is refused: {why}: run fsck");
-        standing.doubts.insert(0, reason("tombstone_refused", text));
+        standing
+            .unknown_content_reasons
+            .insert(0, reason("tombstone_refused", text));
     }
     standing
 }
@@ -190,7 +192,10 @@ pub(crate) fn state_from_claims(
     // Everything else would follow from it.
     if let Some(damage) = &survey.damage {
         doubts.push(reason("damaged", format!("{damage}: run fsck")));
-        return LogState { ended, doubts };
+        return LogState {
+            ended,
+            unknown_content_reasons: doubts,
+        };
     }
     let foreign = |end: &Checkpoint| key.for_origin(&end.origin).is_err();
     if survey.end.as_ref().is_some_and(foreign) {
@@ -199,14 +204,17 @@ pub(crate) fn state_from_claims(
     doubts.extend(contradiction(claims, survey.end.as_ref()));
     let is_written = !ended && survey.own_checkpoint.is_some() && (is_newest || !claims.is_empty());
     // A start that was interrupted before it was signed has not served any request.
-    let has_served = survey.own_checkpoint.is_some() || survey.tracker.served().is_some();
+    let has_served = survey.own_checkpoint.is_some() || survey.tracker.first_served().is_some();
     if survey.final_note.is_none() && has_served && !is_written {
         doubts.push(reason(
             "uncovered",
             "no checkpoint by the ledger's key covers all of its records: run fsck",
         ));
     }
-    LogState { ended, doubts }
+    LogState {
+        ended,
+        unknown_content_reasons: doubts,
+    }
 }
 
 /// Returns where the exchanges of these logs ended, given the state of each log.
@@ -215,7 +223,7 @@ pub(crate) fn exchange_ends(logs: &[Log], standings: &[LogState]) -> ExchangeEnd
     ExchangeEnds::from_logs(known.map(|(log, standing)| SignedLog {
         incarnation: log.incarnation,
         tracker: log.tracker(),
-        is_doubtful: !standing.doubts.is_empty(),
+        has_unknown_content: !standing.unknown_content_reasons.is_empty(),
     }))
 }
 
@@ -240,7 +248,7 @@ pub(crate) fn collect_claims<'r>(
 ) -> Vec<(Predecessor, bool)> {
     let mut claims = Vec::new();
     for rules in later {
-        let named = rules.opened().and_then(|opened| opened.predecessor);
+        let named = rules.opening().and_then(|opened| opened.predecessor);
         let named = named.filter(|named| named.incarnation == of);
         claims.extend(named.map(|named| (named, !named.running)));
         let ends = rules.takeovers().iter();
@@ -271,11 +279,11 @@ pub(crate) fn contradiction(
 }
 
 /// Returns the ends of a log's exchanges in later logs to which holds may apply.
-pub(crate) fn held_ends(of: Ulid, later: &[Log]) -> impl Iterator<Item = &HeldEnd> {
+pub(crate) fn hold_candidates(of: Ulid, later: &[Log]) -> impl Iterator<Item = &HoldCandidate> {
     let ends = later
         .iter()
         .filter_map(Log::survey)
-        .flat_map(|read| &read.held_ends);
+        .flat_map(|read| &read.hold_candidates);
     ends.filter(move |end| end.incarnation == of)
 }
 

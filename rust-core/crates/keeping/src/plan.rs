@@ -2,12 +2,12 @@
 
 mod later_logs;
 
-use crate::ends::ExchangeEnds;
+use crate::exchange_ends::ExchangeEnds;
 use crate::hold::Hold;
 use crate::logs::{collect_claims, contradiction, late_hold_reasons, read_removal};
-use crate::policy::{RetentionPolicy, ago_ms, has_elapsed};
+use crate::policy::{RetentionPolicy, days_ago_ms, has_elapsed};
 use crate::reason::{RetentionReason, damage_reason, ends_retained_reason, reason};
-use crate::survey::{HeldEnd, LogSurvey, survey_log};
+use crate::survey::{HoldCandidate, LogSurvey, survey_log};
 use crate::{RetentionError, RetentionState};
 use proofgate_evidence::layout::{Shard, shards};
 use proofgate_evidence::removal::{
@@ -58,7 +58,7 @@ pub struct RemovableLog {
     /// The files to write before the tombstone.
     pub files: Vec<(String, Vec<u8>)>,
     /// Logs whose exchanges end in this one: this log is removed after them.
-    pub(crate) ends_exchanges_of: BTreeSet<Ulid>,
+    pub(crate) admission_logs: BTreeSet<Ulid>,
 }
 
 /// What happens to a log.
@@ -236,7 +236,7 @@ impl<'p> ShardPlan<'p> {
         let begun = incarnation.timestamp_ms();
         matches!(known, KnownLog::NotRead | KnownLog::Read(_))
             && !self.newest_logs.contains(&at)
-            && (begun <= ago_ms(self.request.policy.days(), self.request.now)
+            && (begun <= days_ago_ms(self.request.policy.days(), self.request.now)
                 || begun > self.request.now / 1000)
     }
 
@@ -317,7 +317,7 @@ impl<'p> ShardPlan<'p> {
         };
         let mut reasons: Vec<RetentionReason> = self.age_reason(read).into_iter().collect();
         reasons.extend(self.hold_reasons(at, read));
-        let kept = read.ends_exchanges_of.intersection(staying);
+        let kept = read.admission_logs.intersection(staying);
         reasons.extend(kept.map(|log| ends_retained_reason(*log)));
         match self.signed_end(at, read) {
             Err(why) => reasons.extend(why),
@@ -352,7 +352,7 @@ impl<'p> ShardPlan<'p> {
     /// Returns how long a log must be kept, in days.
     fn minimum_days(&self, read: &LogSurvey) -> u64 {
         let policy = self.request.policy;
-        match read.ends_exchanges_of.is_empty() {
+        match read.admission_logs.is_empty() {
             true => read
                 .tenants
                 .iter()
@@ -379,19 +379,19 @@ impl<'p> ShardPlan<'p> {
     /// the log, their salts are gone.
     fn hold_reasons(&self, at: usize, read: &LogSurvey) -> Vec<RetentionReason> {
         let of = self.logs[at].0;
-        let here = read.held_ends.iter();
+        let here = read.hold_candidates.iter();
         let later = self.logs[at + 1..].iter().filter_map(|(_, known)| known.survey());
-        let later = later.flat_map(|later| &later.held_ends);
-        let held = |end: &&HeldEnd| {
+        let later = later.flat_map(|later| &later.hold_candidates);
+        let held = |end: &&HoldCandidate| {
             let log = self.logs.iter().find(|(log, _)| *log == end.incarnation);
             let admitted = log.and_then(|(_, known)| known.survey());
-            let tenant = admitted.and_then(|admitted| admitted.open.get(&end.admission));
+            let tenant = admitted.and_then(|admitted| admitted.open_exchange_tenants.get(&end.admission));
             end.find_hold(self.request.retention.active_holds(), tenant.map(String::as_str))
         };
         let ends = here.chain(later.filter(|end| end.incarnation == of)).filter(held);
         let by: BTreeSet<u64> = ends
             .map(|end| end.hold)
-            .chain(read.held_by.iter().copied())
+            .chain(read.hold_ids.iter().copied())
             .collect();
         let others = self
             .request
@@ -425,10 +425,10 @@ impl<'p> ShardPlan<'p> {
         if let Some(damage) = &read.damage {
             why.push(reason("damaged", format!("{damage}: run fsck")));
         }
-        if read.unknown > 0 {
+        if read.unknown_records > 0 {
             let text = format!(
                 "{} of its records are of kinds that this version does not know",
-                read.unknown
+                read.unknown_records
             );
             why.push(reason("unknown_kinds", text));
         }
@@ -446,13 +446,13 @@ impl<'p> ShardPlan<'p> {
         let goes_on = self.logs[at + 1..].iter().any(|(_, known)| {
             let names = |rules: &LogTracker| {
                 rules
-                    .opened()
+                    .opening()
                     .and_then(|opened| opened.predecessor)
                     .is_some_and(|named| named.incarnation == of)
             };
             match known {
                 KnownLog::Removed(removed) => names(&removed.tracker),
-                KnownLog::Read(read) => names(&read.tracker) && read.tracker.served().is_some(),
+                KnownLog::Read(read) => names(&read.tracker) && read.tracker.first_served().is_some(),
                 _ => false,
             }
         });
@@ -521,7 +521,7 @@ impl<'p> ShardPlan<'p> {
         Ok(Ok(RemovableLog {
             tombstone,
             files,
-            ends_exchanges_of: read.ends_exchanges_of.clone(),
+            admission_logs: read.admission_logs.clone(),
         }))
     }
 

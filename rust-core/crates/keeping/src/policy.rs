@@ -70,6 +70,6 @@ pub(crate) fn current_time(now: u64, begun: Option<Instant>) -> u64 {
 }
 
 /// Returns the time `days` days ago, in unix milliseconds.
-pub(crate) fn ago_ms(days: u64, now: u64) -> u64 {
+pub(crate) fn days_ago_ms(days: u64, now: u64) -> u64 {
     now.saturating_sub(days.saturating_mul(DAY_MICROS)) / 1000
 }

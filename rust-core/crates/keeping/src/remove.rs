@@ -66,7 +66,7 @@ fn execute(
         _ => None,
     };
     if let Some(removable) = removable {
-        let kept = removable.ends_exchanges_of.intersection(staying).next().copied();
+        let kept = removable.admission_logs.intersection(staying).next().copied();
         staying.insert(log.incarnation);
         if let Some(kept) = kept {
             return Ok(Some(ends_retained_reason(kept)));

@@ -199,7 +199,7 @@ impl RetentionState {
     ///
     /// # Errors
     /// [`RetentionError::InvalidRequest`], also when an active hold has this name; [`RetentionError::State`].
-    pub fn add(
+    pub fn add_hold(
         &mut self,
         name: Option<&str>,
         scope: HoldScope,
@@ -252,7 +252,7 @@ impl RetentionState {
     /// # Errors
     /// [`RetentionError::NoSuchHold`]; [`RetentionError::InvalidRequest`], also for a time before the hold was placed;
     /// [`RetentionError::State`].
-    pub fn release(&mut self, id: u64, why: &Justification, now: u64) -> Result<Hold, RetentionError> {
+    pub fn release_hold(&mut self, id: u64, why: &Justification, now: u64) -> Result<Hold, RetentionError> {
         check_justification(why)?;
         let mut holds = self.holds.holds.clone();
         let hold = holds

@@ -183,7 +183,7 @@ pub fn plan_shred(
                 {
                     late_hold_reasons(request.retention, removed)
                 }
-                _ => log_state(&logs, at, request.key).doubts,
+                _ => log_state(&logs, at, request.key).unknown_content_reasons,
             };
             let dir = log.dir.display();
             why.extend(

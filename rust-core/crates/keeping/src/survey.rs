@@ -30,15 +30,15 @@ pub(crate) struct LogSurvey {
     pub(crate) exchanges: u64,
     pub(crate) tenants: BTreeSet<String>,
     /// Logs whose exchanges continue or end here.
-    pub(crate) ends_exchanges_of: BTreeSet<Ulid>,
+    pub(crate) admission_logs: BTreeSet<Ulid>,
     /// Tenants of its exchanges without an end, by the number of the admission.
-    pub(crate) open: BTreeMap<u64, String>,
+    pub(crate) open_exchange_tenants: BTreeMap<u64, String>,
     /// Numbers of the holds that apply to one of its records.
-    pub(crate) held_by: BTreeSet<u64>,
+    pub(crate) hold_ids: BTreeSet<u64>,
     /// Records of other logs' exchanges to which holds may apply.
-    pub(crate) held_ends: BTreeSet<HeldEnd>,
+    pub(crate) hold_candidates: BTreeSet<HoldCandidate>,
     /// Number of records of kinds that this version does not know.
-    pub(crate) unknown: u64,
+    pub(crate) unknown_records: u64,
     /// Why it is damaged.
     pub(crate) damage: Option<String>,
     /// Numbers and bytes of the records that a removal retains.
@@ -48,7 +48,7 @@ pub(crate) struct LogSurvey {
 /// A record to which a hold applies if its exchange, admitted in another log, belongs to the hold's tenant: only that log
 /// states the tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct HeldEnd {
+pub(crate) struct HoldCandidate {
     /// The log of the admission.
     pub(crate) incarnation: Ulid,
     /// Number of the admission there.
@@ -57,7 +57,7 @@ pub(crate) struct HeldEnd {
     pub(crate) hold: u64,
 }
 
-impl HeldEnd {
+impl HoldCandidate {
     /// Returns whether the hold is among these and may cover this tenant; `None` stands for an unknown tenant.
     pub(crate) fn find_hold<'h>(
         &self,
@@ -106,11 +106,11 @@ pub(crate) fn survey_log(
         bytes: 0,
         exchanges: 0,
         tenants: BTreeSet::new(),
-        ends_exchanges_of: BTreeSet::new(),
-        open: BTreeMap::new(),
-        held_by: BTreeSet::new(),
-        held_ends: BTreeSet::new(),
-        unknown: 0,
+        admission_logs: BTreeSet::new(),
+        open_exchange_tenants: BTreeMap::new(),
+        hold_ids: BTreeSet::new(),
+        hold_candidates: BTreeSet::new(),
+        unknown_records: 0,
         damage: None,
         retained_records: Vec::new(),
     };
@@ -147,7 +147,7 @@ pub(crate) fn survey_log(
             mmr.size()
         ));
     }
-    if let Some(opened) = found.tracker.opened() {
+    if let Some(opened) = found.tracker.opening() {
         found.end = Some(Checkpoint {
             origin: opened.origin.clone(),
             size: mmr.size(),
@@ -182,7 +182,7 @@ impl LogSurvey {
         loop {
             let stored = match log.next()? {
                 LogItem::End => return Ok(()),
-                LogItem::Flaw(found) if found.residue => continue,
+                LogItem::Flaw(found) if found.is_trailing_data => continue,
                 LogItem::Flaw(found) => {
                     flaw.get_or_insert((found.seq, found.reason));
                     continue;
@@ -233,19 +233,20 @@ impl LogSurvey {
         let tenant: Option<String> = match &record {
             Record::Admission(admission) => {
                 self.exchanges += 1;
-                self.open.insert(seq, admission.tenant.to_string());
+                self.open_exchange_tenants
+                    .insert(seq, admission.tenant.to_string());
                 Some(admission.tenant.to_string())
             }
             Record::Rejection(rejection) => rejection.tenant.as_ref().map(ToString::to_string),
             Record::Attempt(attempt) => match attempt.incarnation.as_deref() {
-                None => self.open.get(&attempt.admission).cloned(),
+                None => self.open_exchange_tenants.get(&attempt.admission).cloned(),
                 Some(log) => {
                     elsewhere = Some((log, attempt.admission));
                     None
                 }
             },
             Record::Completion(completion) => match completion.incarnation.as_deref() {
-                None => self.open.remove(&completion.admission),
+                None => self.open_exchange_tenants.remove(&completion.admission),
                 Some(log) => {
                     elsewhere = Some((log, completion.admission));
                     None
@@ -265,14 +266,14 @@ impl LogSurvey {
                 None
             }
             Record::Unknown(_) => {
-                self.unknown += 1;
+                self.unknown_records += 1;
                 None
             }
             _ => None,
         };
         let elsewhere = elsewhere.and_then(|(log, admission)| Some((parse_incarnation(log)?, admission)));
         if tenant.is_none() {
-            self.ends_exchanges_of.extend(elsewhere.map(|(log, _)| log));
+            self.admission_logs.extend(elsewhere.map(|(log, _)| log));
         }
         for hold in holds {
             // The end of another log's exchange does not state its tenant.
@@ -283,14 +284,14 @@ impl LogSurvey {
             }
             if let Some((incarnation, admission)) = elsewhere {
                 let hold = hold.id;
-                self.held_ends.insert(HeldEnd {
+                self.hold_candidates.insert(HoldCandidate {
                     incarnation,
                     admission,
                     hold,
                 });
             }
             if elsewhere.is_none() || tenant.is_some() {
-                self.held_by.insert(hold.id);
+                self.hold_ids.insert(hold.id);
             }
         }
         if let Some(tenant) = tenant.filter(|tenant| !self.tenants.contains(tenant)) {

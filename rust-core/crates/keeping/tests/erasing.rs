@@ -16,8 +16,9 @@ use proofgate_keeping::{
 };
 use proofgate_ledger::{ShredKey, SigningKey};
 use proofgate_ledger_testkit::{
-    self as testkit, Meanwhile, Promised, Worker, across, dir, end_later, filled, flip, forge, four_lives,
-    renamed, rotate, set_back, start, take_away, ulid, vkey,
+    self as testkit, DurabilityModel, InterceptedStorage, Worker, end_exchange_later, five_incarnations,
+    flip_byte, forge_records, four_incarnations, log_dir, records_with_renamed_ids, remove_files,
+    restore_old_checkpoint, rotate, start, ulid, vkey, worker_with_records,
 };
 use proofgate_payloads::{Payload, PayloadField, PayloadKey, PayloadWriter, is_punched};
 use proofgate_wal::Storage;
@@ -86,14 +87,14 @@ fn done(keep: &Keep, what: &ErasureTarget) -> Vec<String> {
 
 /// Salts of the admissions of a worker, as they are stored.
 fn salts(disk: &SimulatedDisk, worker: &Worker) -> Vec<Option<[u8; 32]>> {
-    let admissions = worker.promised.appended.iter().enumerate();
+    let admissions = worker.durability_model.appended.iter().enumerate();
     admissions
         .filter(|(_, record)| {
             record
                 .windows(20)
                 .any(|word| word == b"\"kind\":\"admission\",\"")
         })
-        .map(|(seq, _)| read_stored_salt(disk, &dir(worker), seq as u64).unwrap())
+        .map(|(seq, _)| read_stored_salt(disk, &log_dir(worker), seq as u64).unwrap())
         .collect()
 }
 
@@ -109,11 +110,13 @@ fn holds_bytes(disk: &SimulatedDisk, bytes: &[u8]) -> bool {
 
 #[test]
 fn an_exchange_is_forgotten_and_everything_else_still_verifies() {
-    let (disk, workers) = four_lives();
+    let (disk, workers) = four_incarnations();
     let keep = Keep::of(&disk);
     let before = salts(&disk, &workers[0]);
     // req-1 is the second exchange of the first log: records 3 and 4.
-    let salt = read_stored_salt(&disk, &dir(&workers[0]), 3).unwrap().unwrap();
+    let salt = read_stored_salt(&disk, &log_dir(&workers[0]), 3)
+        .unwrap()
+        .unwrap();
     assert!(holds_bytes(&disk, &salt));
     assert_eq!(run(&keep, &exchange("req-1"), None, false).unwrap(), ["erase 1"]);
     assert!(holds_bytes(&disk, &salt), "a plan changes nothing");
@@ -124,13 +127,15 @@ fn an_exchange_is_forgotten_and_everything_else_still_verifies() {
         assert_eq!(is.is_none(), at == 1, "admission {at}");
         assert!(at == 1 || is == *was);
     }
-    let proof = prove::record_proof(&disk, &dir(&workers[0]), 3, Some(&vkey())).unwrap();
+    let proof = prove::record_proof(&disk, &log_dir(&workers[0]), 3, Some(&vkey())).unwrap();
     assert_eq!(proof.salt(), None);
-    proof.verify(&workers[0].promised.appended[3], &vkey()).unwrap();
-    let other = prove::record_proof(&disk, &dir(&workers[0]), 1, Some(&vkey())).unwrap();
+    proof
+        .verify(&workers[0].durability_model.appended[3], &vkey())
+        .unwrap();
+    let other = prove::record_proof(&disk, &log_dir(&workers[0]), 1, Some(&vkey())).unwrap();
     assert_eq!(
         other
-            .reveal(&workers[0].promised.appended[1], &vkey(), b"hello")
+            .reveal(&workers[0].durability_model.appended[1], &vkey(), b"hello")
             .unwrap(),
         "request"
     );
@@ -146,12 +151,14 @@ fn an_exchange_is_forgotten_and_everything_else_still_verifies() {
 
 #[test]
 fn a_denied_request_is_forgotten_like_an_admitted_one() {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     let denied = worker.deny("denied").unwrap();
     worker.seal().unwrap();
     disk.restart();
     let keep = Keep::of(&disk);
-    let salt = read_stored_salt(&disk, &dir(&worker), denied).unwrap().unwrap();
+    let salt = read_stored_salt(&disk, &log_dir(&worker), denied)
+        .unwrap()
+        .unwrap();
     assert_eq!(done(&keep, &exchange("denied")), ["erase 1"]);
     assert!(!holds_bytes(&disk, &salt), "no file of the ledger holds it");
     assert_eq!(done(&keep, &tenant("acme", DAY)), ["erase 41"]);
@@ -166,7 +173,7 @@ fn a_denied_request_is_forgotten_like_an_admitted_one() {
 
 #[test]
 fn a_tenant_is_forgotten_up_to_a_time_in_all_logs_that_have_ended() {
-    let (disk, workers) = four_lives();
+    let (disk, workers) = four_incarnations();
     let keep = Keep::of(&disk);
     assert_eq!(done(&keep, &tenant("globex", DAY)), [""; 0]);
     // The newest log is still being written.
@@ -198,7 +205,7 @@ fn a_tenant_is_forgotten_up_to_a_time_in_all_logs_that_have_ended() {
         ["erased 41", "erased 1", "erased 1"],
         "asked for again with a later time, it is signed once"
     );
-    let notes = String::from_utf8(disk.read(&dir(&workers[0]).join(ERASURES_FILE)).unwrap()).unwrap();
+    let notes = String::from_utf8(disk.read(&log_dir(&workers[0]).join(ERASURES_FILE)).unwrap()).unwrap();
     assert!(
         notes.len() < 1000,
         "it grows with what was asked for, not with the exchanges"
@@ -210,7 +217,7 @@ fn a_tenant_is_forgotten_up_to_a_time_in_all_logs_that_have_ended() {
 
 #[test]
 fn a_hold_stops_an_erasure_and_a_minimum_does_unless_it_is_overridden() {
-    let (disk, workers) = four_lives();
+    let (disk, workers) = four_incarnations();
     let mut keep = Keep::of(&disk);
     let minimum = RetentionPolicy::new(0, BTreeMap::from([("acme".to_owned(), 201)])).unwrap();
     let short = RetentionPolicy::new(180, BTreeMap::new()).unwrap();
@@ -247,7 +254,7 @@ fn a_hold_stops_an_erasure_and_a_minimum_does_unless_it_is_overridden() {
             ["held"],
             "{scope:?}"
         );
-        keep.retention.release(id, &why("closed"), 2).unwrap();
+        keep.retention.release_hold(id, &why("closed"), 2).unwrap();
     }
     let id = keep.hold(HoldScope {
         exchange: Some("req-2".to_owned()),
@@ -260,29 +267,29 @@ fn a_hold_stops_an_erasure_and_a_minimum_does_unless_it_is_overridden() {
     );
     assert!(salts(&disk, &workers[0]).iter().all(Option::is_some));
     assert_eq!(done(&keep, &exchange("req-1")), ["erase 1"]);
-    keep.retention.release(id, &why("closed"), 2).unwrap();
+    keep.retention.release_hold(id, &why("closed"), 2).unwrap();
     assert_eq!(done(&keep, &tenant("acme", DAY))[0], "erase 41");
     assert_eq!(keep.check().verdict, Verdict::Ok, "{:#?}", found(&keep.check()));
 }
 
 #[test]
 fn what_is_still_written_or_not_there_is_not_erased() {
-    let (disk, workers) = four_lives();
+    let (disk, workers) = four_incarnations();
     let keep = Keep::of(&disk);
     assert_eq!(done(&keep, &exchange("fourth")), ["not_ended"]);
     assert!(salts(&disk, &workers[3]).iter().all(Option::is_some));
     let error = run(&keep, &exchange("nothing"), None, true).unwrap_err();
     assert_eq!(error.code(), "keeping_invalid");
-    let lock = disk.open_writable(&dir(&workers[1]).join("salts")).unwrap();
+    let lock = disk.open_writable(&log_dir(&workers[1]).join("salts")).unwrap();
     assert!(lock.try_lock().unwrap());
     assert_eq!(done(&keep, &exchange("second")), ["locked"]);
 }
 
 #[test]
 fn a_tombstone_that_is_not_by_the_retention_key_hides_no_log() {
-    let (disk, workers) = four_lives();
+    let (disk, workers) = four_incarnations();
     let keep = Keep::of(&disk);
-    disk.create(&dir(&workers[1]).join("tombstone")).unwrap();
+    disk.create(&log_dir(&workers[1]).join("tombstone")).unwrap();
     assert_eq!(done(&keep, &exchange("second")), ["tombstone_refused"]);
     assert_eq!(
         done(&keep, &tenant("acme", DAY)),
@@ -290,16 +297,16 @@ fn a_tombstone_that_is_not_by_the_retention_key_hides_no_log() {
     );
     assert!(salts(&disk, &workers[1]).iter().all(Option::is_some));
     // The same when none of its records can be read any more.
-    take_away(&disk, &workers[1], |name| name.ends_with(".seg"));
+    remove_files(&disk, &workers[1], |name| name.ends_with(".seg"));
     let fates = done(&keep, &tenant("acme", DAY));
     assert!(fates[1].starts_with("tombstone_refused damaged"), "{fates:?}");
 }
 
 #[test]
 fn what_a_removal_that_was_cut_short_left_of_salts_is_told() {
-    let (disk, workers) = four_lives();
+    let (disk, workers) = four_incarnations();
     let mut keep = Keep::of(&disk);
-    let path = dir(&workers[0]).join("salts");
+    let path = log_dir(&workers[0]).join("salts");
     let left = disk.read(&path).unwrap();
     keep.prune();
     assert_eq!(done(&keep, &tenant("acme", DAY)), ["erase 1", "not_ended"]);
@@ -309,10 +316,12 @@ fn what_a_removal_that_was_cut_short_left_of_salts_is_told() {
     assert_eq!(done(&keep, &tenant("acme", DAY)), all("removal_unfinished"));
     let held = keep
         .retention
-        .add(None, HoldScope::default(), &why("a case"), keep.now);
+        .add_hold(None, HoldScope::default(), &why("a case"), keep.now);
     let held = held.unwrap().id;
     assert_eq!(done(&keep, &tenant("acme", DAY))[0], "held");
-    keep.retention.release(held, &why("closed"), keep.now).unwrap();
+    keep.retention
+        .release_hold(held, &why("closed"), keep.now)
+        .unwrap();
     keep.prune();
     assert_eq!(done(&keep, &tenant("acme", DAY)), all("removal_unfinished")[1..]);
 }
@@ -323,12 +332,12 @@ const OTHER: &str = "req_00000000000070008000000000000002";
 
 /// A log of two exchanges that has ended, and one that is still running.
 fn two_lives() -> (SimulatedDisk, Worker) {
-    let (disk, mut worker) = testkit::fresh();
-    worker.complete_one(TIMED);
-    worker.complete_one(OTHER);
+    let (disk, mut worker) = testkit::new_worker();
+    worker.run_exchange(TIMED);
+    worker.run_exchange(OTHER);
     worker.seal().unwrap();
     disk.restart();
-    start(&disk, &mut Promised::default()).unwrap();
+    start(&disk, &mut DurabilityModel::default()).unwrap();
     (disk, worker)
 }
 
@@ -337,20 +346,20 @@ fn nothing_is_erased_by_records_that_no_checkpoint_covers() {
     let (whole, worker) = two_lives();
     let attacks: [Attack<'_>; 3] = [
         ("damaged uncovered", &|disk| {
-            set_back(disk, &worker, 0);
-            forge(
+            restore_old_checkpoint(disk, &worker, 0);
+            forge_records(
                 disk,
                 &worker,
-                &renamed(&worker, &[(TIMED, OTHER), (OTHER, TIMED)]),
+                &records_with_renamed_ids(&worker, &[(TIMED, OTHER), (OTHER, TIMED)]),
             );
         }),
         ("uncovered", &|disk| {
-            take_away(disk, &worker, |name| name == "checkpoint")
+            remove_files(disk, &worker, |name| name == "checkpoint")
         }),
         // A later log states its last records.
         ("damaged", &|disk| {
-            set_back(disk, &worker, 1);
-            forge(disk, &worker, &worker.promised.appended[..3]);
+            restore_old_checkpoint(disk, &worker, 1);
+            forge_records(disk, &worker, &worker.durability_model.appended[..3]);
         }),
     ];
     for (codes, attack) in attacks {
@@ -366,22 +375,22 @@ fn nothing_is_erased_by_records_that_no_checkpoint_covers() {
         assert!(fates[0].starts_with(codes), "{fates:?}");
         // Whether the log has records of this tenant is unknown.
         assert_eq!(done(&keep, &tenant("globex", DAY)), [codes]);
-        assert!(disk.read(&dir(&worker).join(ERASURES_FILE)).is_none());
+        assert!(disk.read(&log_dir(&worker).join(ERASURES_FILE)).is_none());
     }
 }
 
 #[test]
 fn a_planted_log_is_not_taken_for_the_one_that_admitted_an_exchange() {
     let (disk, worker) = two_lives();
-    let (other, mut planted) = testkit::fresh();
-    planted.complete_one(TIMED);
+    let (other, mut planted) = testkit::new_worker();
+    planted.run_exchange(TIMED);
     planted.seal().unwrap();
     disk.create_dir(Path::new("/0")).unwrap();
     let folder = Path::new("/0").join(ulid(&planted).to_string());
     disk.create_dir(&folder).unwrap();
-    for name in other.list(&dir(&planted)).unwrap() {
+    for name in other.list(&log_dir(&planted)).unwrap() {
         if name != "checkpoint" {
-            let content = other.read(&dir(&planted).join(&name)).unwrap();
+            let content = other.read(&log_dir(&planted).join(&name)).unwrap();
             disk.create(&folder.join(&name)).unwrap();
             disk.corrupt(&folder.join(&name), |bytes| *bytes = content);
         }
@@ -396,7 +405,7 @@ fn a_planted_log_is_not_taken_for_the_one_that_admitted_an_exchange() {
 
 #[test]
 fn a_hold_touches_an_exchange_also_by_its_end_in_another_log() {
-    let (disk, _workers) = four_lives();
+    let (disk, _workers) = four_incarnations();
     let mut keep = Keep::of(&disk);
     // The time when the second log ended what the first had left open.
     let then = |tenant: Option<&str>| HoldScope {
@@ -414,7 +423,7 @@ fn a_hold_touches_an_exchange_also_by_its_end_in_another_log() {
         let planned = run(&keep, &exchange("orphan"), None, false).unwrap();
         assert_eq!(planned, [fate], "{tenant:?}");
         assert_eq!(run(&keep, &exchange("req-1"), None, false).unwrap(), ["erase 1"]);
-        keep.retention.release(id, &why("closed"), 2).unwrap();
+        keep.retention.release_hold(id, &why("closed"), 2).unwrap();
     }
 }
 
@@ -422,22 +431,22 @@ fn a_hold_touches_an_exchange_also_by_its_end_in_another_log() {
 fn a_hold_touches_an_end_in_a_log_that_began_while_the_ledger_was_read() {
     let mut call = 0;
     loop {
-        let (disk, mut former) = testkit::fresh();
-        former.complete_one("old");
+        let (disk, mut former) = testkit::new_worker();
+        former.run_exchange("old");
         let mut running = rotate(&disk, &mut former);
         let mut keep = Keep::of(&disk);
         keep.hold(its_end());
         let admission = running.admit("across", 1).unwrap();
         running.flush().unwrap();
-        let meanwhile = Meanwhile::at(&disk, call, || {
+        let meanwhile = InterceptedStorage::with_action_at(&disk, call, || {
             let mut next = rotate(&disk, &mut running);
-            end_later(&mut next, ulid(&running), admission);
+            end_exchange_later(&mut next, ulid(&running), admission);
         });
         let planned = with(&keep, &tenant("acme", 10), None, |request| {
             plan_erasure(&meanwhile, &keeping_key().verifying_key(), request)
         });
         let fates = told(&planned.unwrap());
-        if !meanwhile.has_happened() {
+        if !meanwhile.has_run() {
             break;
         }
         assert_eq!(fates[0], "erase 1", "call {call}");
@@ -450,22 +459,22 @@ fn a_hold_touches_an_end_in_a_log_that_began_while_the_ledger_was_read() {
 
 #[test]
 fn a_hold_may_touch_an_end_in_a_log_that_nobody_can_read_or_that_is_gone() {
-    let (whole, workers) = across();
+    let (whole, workers) = five_incarnations();
     let (second, third) = (&workers[1], &workers[2]);
     let attacks: [Attack<'_>; 7] = [
         ("held", &|_| {}),
-        ("held", &|disk| flip(disk, third)),
-        ("held_unknown", &|disk| flip(disk, second)),
+        ("held", &|disk| flip_byte(disk, third)),
+        ("held_unknown", &|disk| flip_byte(disk, second)),
         ("held_unknown", &|disk| {
-            take_away(disk, second, |name| name.ends_with(".seg"));
+            remove_files(disk, second, |name| name.ends_with(".seg"));
         }),
         // What it states about the end can still be read.
         ("held", &|disk| {
-            take_away(disk, second, |name| name == "checkpoint")
+            remove_files(disk, second, |name| name == "checkpoint")
         }),
-        ("held_unknown", &|disk| take_away(disk, second, |_| true)),
+        ("held_unknown", &|disk| remove_files(disk, second, |_| true)),
         ("held", &|disk| {
-            disk.create(&dir(second).join("tombstone")).unwrap();
+            disk.create(&log_dir(second).join("tombstone")).unwrap();
         }),
     ];
     for (at, (code, attack)) in attacks.into_iter().enumerate() {
@@ -484,7 +493,9 @@ fn a_hold_may_touch_an_end_in_a_log_that_nobody_can_read_or_that_is_gone() {
             "{at}: it ended before"
         );
         // A hold does not retain what it cannot cover by tenant or id, and retains nothing once it is released.
-        keep.retention.release(id, &why("it is narrower now"), 2).unwrap();
+        keep.retention
+            .release_hold(id, &why("it is narrower now"), 2)
+            .unwrap();
         let of = |tenant: Option<&str>, exchange: Option<&str>| HoldScope {
             tenant: tenant.map(str::to_owned),
             exchange: exchange.map(str::to_owned),
@@ -500,7 +511,7 @@ fn a_hold_may_touch_an_end_in_a_log_that_nobody_can_read_or_that_is_gone() {
 
 #[test]
 fn an_exchange_that_is_ahead_of_the_clock_is_told_where_all_were_to_be_erased() {
-    let (disk, workers) = four_lives();
+    let (disk, workers) = four_incarnations();
     let mut keep = Keep::of(&disk);
     keep.now = 11;
     let all = ErasureTarget::Tenant {
@@ -519,8 +530,8 @@ fn an_exchange_that_is_ahead_of_the_clock_is_told_where_all_were_to_be_erased() 
 
 #[test]
 fn a_file_that_is_spoiled_keeps_its_own_log_alone() {
-    let (whole, workers) = four_lives();
-    let path = |name: &str| dir(&workers[1]).join(name);
+    let (whole, workers) = four_incarnations();
+    let path = |name: &str| log_dir(&workers[1]).join(name);
     let put = |disk: &SimulatedDisk, name: &str, content: Vec<u8>| {
         disk.create(&path(name)).unwrap();
         disk.corrupt(&path(name), |bytes| *bytes = content);
@@ -550,7 +561,7 @@ fn a_file_that_is_spoiled_keeps_its_own_log_alone() {
         );
     }
     // If records cannot be read, what they state about other logs is unknown too.
-    let segment = dir(&workers[2]).join("00000000000000000000.seg");
+    let segment = log_dir(&workers[2]).join("00000000000000000000.seg");
     whole.remove(&segment).unwrap();
     whole.create_dir(&segment).unwrap();
     assert_eq!(
@@ -581,11 +592,11 @@ fn finish(disk: &SimulatedDisk, what: &str) {
 
 #[test]
 fn a_machine_that_dies_at_any_call_leaves_no_erased_salt_that_was_not_signed() {
-    let (disk, _workers) = four_lives();
+    let (disk, _workers) = four_incarnations();
     for call in calls(&disk) {
         for seed in 0..2 {
             let disk = disk.snapshot();
-            disk.fault_at(call, InjectedFault::Crash);
+            disk.inject_fault_at(call, InjectedFault::Crash);
             assert!(run(&Keep::of(&disk), &tenant("acme", 11), None, true).is_err());
             disk.crash(seed);
             finish(&disk, &format!("call {call}, seed {seed}"));
@@ -595,7 +606,7 @@ fn a_machine_that_dies_at_any_call_leaves_no_erased_salt_that_was_not_signed() {
 
 #[test]
 fn a_call_that_fails_is_done_again() {
-    let (disk, _workers) = four_lives();
+    let (disk, _workers) = four_incarnations();
     for call in calls(&disk) {
         let faults = [
             InjectedFault::Error(io::ErrorKind::StorageFull),
@@ -603,7 +614,7 @@ fn a_call_that_fails_is_done_again() {
         ];
         for fault in faults {
             let disk = disk.snapshot();
-            disk.fault_at(call, fault);
+            disk.inject_fault_at(call, fault);
             let _ = run(&Keep::of(&disk), &tenant("acme", 11), None, true);
             finish(&disk, &format!("call {call}, {fault:?}"));
         }
@@ -620,7 +631,7 @@ fn store(disk: &SimulatedDisk, worker: &Worker, seq: u64) {
         Arc::default(),
     );
     let stored = writer.store(Payload {
-        incarnation: worker.promised.incarnation.unwrap(),
+        incarnation: worker.durability_model.incarnation.unwrap(),
         seq,
         field: PayloadField::Request,
         key: PayloadKey::new(&ShredKey::new([1; 32]), &[2; 32]),
@@ -631,13 +642,13 @@ fn store(disk: &SimulatedDisk, worker: &Worker, seq: u64) {
 
 /// Returns whether the body of the exchange and that of the other one are still stored.
 fn stored(disk: &SimulatedDisk, worker: &Worker) -> (bool, bool) {
-    let is_there = |seq| !is_punched(disk, &dir(worker), &[seq]).unwrap();
+    let is_there = |seq| !is_punched(disk, &log_dir(worker), &[seq]).unwrap();
     (is_there(3), is_there(1))
 }
 
 #[test]
 fn what_is_stored_of_an_exchange_goes_with_its_salt_whatever_cuts_that_short() {
-    let (disk, workers) = four_lives();
+    let (disk, workers) = four_incarnations();
     store(&disk, &workers[0], 1);
     store(&disk, &workers[0], 3);
     let (whole, planned, disk) = (disk.snapshot(), disk.snapshot(), disk.snapshot());
@@ -645,12 +656,12 @@ fn what_is_stored_of_an_exchange_goes_with_its_salt_whatever_cuts_that_short() {
     assert_eq!(done(&Keep::of(&disk), &exchange("req-1")), ["erase 1"]);
     let calls = planned.calls() - 2..disk.calls();
     assert_eq!(stored(&disk, &workers[0]), (false, true));
-    let frames = disk.read(&dir(&workers[0]).join("payloads")).unwrap();
+    let frames = disk.read(&log_dir(&workers[0]).join("payloads")).unwrap();
     let (_, last) = frames.split_at(frames.len() / 2);
     assert!(last[32..].iter().all(|byte| *byte == 0), "no byte of it is left");
     for call in calls {
         let disk = whole.snapshot();
-        disk.fault_at(call, InjectedFault::Error(io::ErrorKind::Other));
+        disk.inject_fault_at(call, InjectedFault::Error(io::ErrorKind::Other));
         assert!(run(&Keep::of(&disk), &exchange("req-1"), None, true).is_err());
         let again = done(&Keep::of(&disk), &exchange("req-1"));
         assert!(
@@ -663,8 +674,8 @@ fn what_is_stored_of_an_exchange_goes_with_its_salt_whatever_cuts_that_short() {
 
 #[test]
 fn salts_that_somebody_else_zeroed_are_told_where_the_retention_key_is_known() {
-    let (disk, workers) = four_lives();
-    let path = dir(&workers[0]).join("salts");
+    let (disk, workers) = four_incarnations();
+    let path = log_dir(&workers[0]).join("salts");
     disk.corrupt(&path, |bytes| bytes[32..64].fill(0));
     let report = check(&disk);
     assert_eq!(report.verdict, Verdict::Incomplete);
@@ -675,10 +686,10 @@ fn salts_that_somebody_else_zeroed_are_told_where_the_retention_key_is_known() {
 
 #[test]
 fn erasures_that_are_forged_changed_or_anothers_are_refused() {
-    let (disk, workers) = four_lives();
+    let (disk, workers) = four_incarnations();
     let keep = Keep::of(&disk);
     done(&keep, &exchange("req-1"));
-    let path = dir(&workers[0]).join(ERASURES_FILE);
+    let path = log_dir(&workers[0]).join(ERASURES_FILE);
     let note = disk.read(&path).unwrap();
     for at in (0..note.len()).step_by(11) {
         let disk = disk.snapshot();
@@ -692,7 +703,7 @@ fn erasures_that_are_forged_changed_or_anothers_are_refused() {
     };
     // A statement for another log.
     let other = disk.snapshot();
-    let elsewhere = dir(&workers[1]).join(ERASURES_FILE);
+    let elsewhere = log_dir(&workers[1]).join(ERASURES_FILE);
     other.create(&elsewhere).unwrap();
     other.corrupt(&elsewhere, |bytes| *bytes = note.clone());
     has(&other, "erasure_refused");
@@ -700,7 +711,7 @@ fn erasures_that_are_forged_changed_or_anothers_are_refused() {
     let forger = SigningKey::generate("ledger.example/keeping", [99; 32]).unwrap();
     let forged = proofgate_ledger::Erasure {
         origin: format!("{}/3/{}", testkit::LEDGER, ulid(&workers[0])),
-        size: workers[0].promised.appended.len() as u64,
+        size: workers[0].durability_model.appended.len() as u64,
         time: 1,
         exchanges: 1,
         scope: proofgate_ledger::ErasureScope::Single(3),

@@ -7,7 +7,7 @@ use keep::{Keep, keeping_key, why};
 use proofgate_keeping::{ErasureRequest, ErasureTarget, ShredRequest, plan_erasure, plan_shred};
 use proofgate_ledger::commitment::commit;
 use proofgate_ledger::record::{Admission, ConfigId};
-use proofgate_ledger_testkit::{self as testkit, Worker, rotate, settle, vkey};
+use proofgate_ledger_testkit::{self as testkit, Worker, checkpoint_all, rotate, vkey};
 use proofgate_wal::simulated::SimulatedDisk;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -90,14 +90,14 @@ fn shredding(disk: &SimulatedDisk) -> usize {
 fn an_erasure_holds_a_few_bytes_of_each_exchange() {
     const LOGS: usize = 4;
     const EACH: usize = 1000;
-    let (disk, mut worker) = testkit::fresh();
+    let (disk, mut worker) = testkit::new_worker();
     for _ in 0..LOGS {
         for number in 0..EACH {
             let id = format!("req-{number}");
             let admission = worker.admit(&id, 1).unwrap();
             worker.complete(&id, admission).unwrap();
             if number % 50 == 0 {
-                settle(&mut worker);
+                checkpoint_all(&mut worker);
             }
         }
         worker = rotate(&disk, &mut worker);
@@ -147,7 +147,7 @@ fn admit_for(worker: &mut Worker, tenant: &str) {
 
 #[test]
 fn a_plan_keeps_nothing_of_the_tenants_of_each_log() {
-    let (disk, mut worker) = testkit::fresh();
+    let (disk, mut worker) = testkit::new_worker();
     let mut most = Vec::new();
     for _ in 0..6 {
         for number in 0..100 {

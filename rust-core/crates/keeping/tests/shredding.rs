@@ -12,7 +12,7 @@ use proofgate_evidence::key_destructions::{KEY_DESTRUCTIONS_DIR, KEY_USE_GRACE, 
 use proofgate_evidence::note_files::digest;
 use proofgate_evidence::prove::{self, SaltAvailability};
 use proofgate_evidence::{
-    FoundRecord, FsckKeys, ReadStorage, Report, SearchMode, ShredKeys, Verdict, find, fsck,
+    FoundRecord, FsckKeys, ReadStorage, Report, SearchMode, ShredKeys, Verdict, find_records, fsck,
 };
 use proofgate_keeping::{
     Anchors, HoldScope, KeyAction, PlannedShred, RetentionError, RetentionPolicy, ShredRequest, plan_shred,
@@ -21,8 +21,8 @@ use proofgate_keeping::{
 use proofgate_ledger::record::{self, Record};
 use proofgate_ledger::{KeyDestruction, ShredKey, ShredKeyId, SigningKey};
 use proofgate_ledger_testkit::{
-    self as testkit, Meanwhile, Promised, Worker, dir, forge, renamed, rotate, set_back, settle, start,
-    take_away, ulid, vkey,
+    self as testkit, DurabilityModel, InterceptedStorage, Worker, checkpoint_all, forge_records, log_dir,
+    records_with_renamed_ids, remove_files, restore_old_checkpoint, rotate, start, ulid, vkey,
 };
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use proofgate_wal::{Storage, succession};
@@ -51,9 +51,9 @@ fn three_lives() -> (SimulatedDisk, Vec<Worker>) {
     disk.create_dir(Path::new(testkit::SHARD)).unwrap();
     let mut workers = Vec::new();
     for (name, seed) in [("plain", None), ("old", Some(1)), ("new", Some(2))] {
-        let mut worker = start(&disk, &mut Promised::default()).unwrap();
+        let mut worker = start(&disk, &mut DurabilityModel::default()).unwrap();
         worker.shred_key = seed.map(key);
-        worker.complete_one(name);
+        worker.run_exchange(name);
         if name != "new" {
             worker.seal().unwrap();
             disk.restart();
@@ -124,7 +124,7 @@ fn salts(report: &Report) -> Vec<(u64, u64)> {
 
 /// Returns the availability of the salts of an exchange's records; an included salt opens the bodies.
 fn proved(disk: &SimulatedDisk, id: &str, keys: Option<&ShredKeys>) -> Vec<SaltAvailability> {
-    let found = find(disk, Path::new("/"), id, SearchMode::Scan).unwrap();
+    let found = find_records(disk, Path::new("/"), id, SearchMode::Scan).unwrap();
     let prove = |FoundRecord { dir, seq, record }: FoundRecord| {
         let (proof, salt) = prove::proof_with_keys(disk, &dir, seq, &record, Some(&vkey()), keys).unwrap();
         let salt = salt.unwrap();
@@ -176,7 +176,7 @@ fn fsck_compares_salts_with_the_keys_that_it_has_and_tells_how_many_it_could_not
         (found(&lacks)[0].0, lacks.verdict),
         (Some("shred_key_missing"), Verdict::Incomplete)
     );
-    disk.corrupt(&dir(&workers[1]).join("salts"), |bytes| bytes[32] ^= 1);
+    disk.corrupt(&log_dir(&workers[1]).join("salts"), |bytes| bytes[32] ^= 1);
     assert_eq!(check(&disk, Some(&folder(&[2, 1]))).verdict, Verdict::Invalid);
     assert_eq!(check(&disk, None).verdict, Verdict::Ok, "nobody could tell");
 }
@@ -256,7 +256,7 @@ fn a_hold_and_a_minimum_keep_a_key() {
     let by = |scope: HoldScope, keep: &mut Keep| {
         let id = keep.hold(scope);
         let fates = run(keep, &[1, 2], None, true).unwrap();
-        keep.retention.release(id, &why("closed"), 2).unwrap();
+        keep.retention.release_hold(id, &why("closed"), 2).unwrap();
         let held = |key: ShredKeyId| ids(&[1, 2]).iter().position(|id| *id == key).unwrap();
         (fates[held(key_of(1))].clone(), fates[held(key_of(2))].clone())
     };
@@ -289,13 +289,13 @@ fn a_hold_that_touches_the_analysis_of_an_exchange_alone_keeps_its_key_and_no_ot
     disk.create_dir(Path::new(testkit::SHARD)).unwrap();
     let mut judged = None;
     for (name, seed) in [("judged", 1), ("other", 2)] {
-        let mut worker = start(&disk, &mut Promised::default()).unwrap();
+        let mut worker = start(&disk, &mut DurabilityModel::default()).unwrap();
         worker.shred_key = Some(key(seed));
         if let Some(judged) = judged {
             analyse(&mut worker, "judged", judged, 50);
         }
         judged = Some((ulid(&worker), worker.writer.next_seq()));
-        worker.complete_one(name);
+        worker.run_exchange(name);
         worker.seal().unwrap();
         disk.restart();
     }
@@ -312,7 +312,7 @@ fn a_hold_that_touches_the_analysis_of_an_exchange_alone_keeps_its_key_and_no_ot
     ] {
         let id = keep.hold(scope);
         let found = run(&keep, &[1, 2], None, false).unwrap();
-        keep.retention.release(id, &why("closed"), 2).unwrap();
+        keep.retention.release_hold(id, &why("closed"), 2).unwrap();
         let at = usize::from(key_of(1) > key_of(2));
         assert_eq!([&found[at], &found[1 - at]], fates);
     }
@@ -326,10 +326,9 @@ fn key_of(seed: u8) -> ShredKeyId {
 fn a_log_that_cannot_be_read_may_hold_what_is_held_and_keeps_every_key() {
     let (disk, workers) = three_lives();
     let keep = Keep::of(&disk);
-    let segment = disk
-        .files()
-        .into_iter()
-        .find(|path| path.starts_with(dir(&workers[0])) && path.extension().is_some_and(|end| end == "seg"));
+    let segment = disk.files().into_iter().find(|path| {
+        path.starts_with(log_dir(&workers[0])) && path.extension().is_some_and(|end| end == "seg")
+    });
     disk.corrupt(&segment.unwrap(), |bytes| bytes[200] ^= 1);
     assert_eq!(run(&keep, &[1], None, true).unwrap(), ["damaged", "damaged"]);
     assert!(find_notes(&disk).is_empty());
@@ -347,7 +346,7 @@ fn a_tombstone_that_is_not_by_the_retention_key_hides_no_log_and_keeps_every_key
     let (disk, workers) = three_lives();
     let mut keep = Keep::of(&disk);
     keep.hold(one("old"));
-    disk.create(&dir(&workers[1]).join("tombstone")).unwrap();
+    disk.create(&log_dir(&workers[1]).join("tombstone")).unwrap();
     let fates = run(&keep, &[1, 2], None, true).unwrap();
     assert!(
         fates.iter().all(|fate| fate.contains("tombstone_refused")),
@@ -362,19 +361,19 @@ fn a_log_that_was_taken_away_or_set_back_may_hold_what_is_held_and_keeps_every_k
     let old = &workers[1];
     let attacks: [Attack<'_>; 5] = [
         ("damaged", &|disk| {
-            take_away(disk, old, |name| name.ends_with(".seg") || name == "checkpoint");
+            remove_files(disk, old, |name| name.ends_with(".seg") || name == "checkpoint");
         }),
-        ("damaged", &|disk| take_away(disk, old, |_| true)),
+        ("damaged", &|disk| remove_files(disk, old, |_| true)),
         ("uncovered", &|disk| {
-            take_away(disk, old, |name| name == "checkpoint")
+            remove_files(disk, old, |name| name == "checkpoint")
         }),
         ("uncovered", &|disk| {
-            set_back(disk, old, 0);
-            forge(disk, old, &renamed(old, &[("old", "odd")]));
+            restore_old_checkpoint(disk, old, 0);
+            forge_records(disk, old, &records_with_renamed_ids(old, &[("old", "odd")]));
         }),
         ("damaged", &|disk| {
-            set_back(disk, old, 0);
-            forge(disk, old, &old.promised.appended[..1]);
+            restore_old_checkpoint(disk, old, 0);
+            forge_records(disk, old, &old.durability_model.appended[..1]);
         }),
     ];
     for (at, (code, attack)) in attacks.into_iter().enumerate() {
@@ -394,11 +393,11 @@ fn a_log_that_was_taken_away_or_set_back_may_hold_what_is_held_and_keeps_every_k
 
 #[test]
 fn a_newest_log_that_was_taken_away_is_missed_where_the_one_before_names_it() {
-    let (disk, mut worker) = testkit::fresh();
+    let (disk, mut worker) = testkit::new_worker();
     worker.shred_key = Some(key(1));
-    worker.complete_one("old");
+    worker.run_exchange("old");
     worker
-        .seal_for(Some(&proofgate_evidence::Ulid::from_parts(9, 9).to_string()))
+        .seal_with_successor(Some(&proofgate_evidence::Ulid::from_parts(9, 9).to_string()))
         .unwrap();
     worker.follower.finish(&testkit::key()).unwrap();
     let mut keep = Keep::of(&disk);
@@ -408,7 +407,7 @@ fn a_newest_log_that_was_taken_away_is_missed_where_the_one_before_names_it() {
     assert_eq!(run(&keep, &[1], None, true).unwrap(), ["damaged"]);
     assert!(find_notes(&disk).is_empty());
     // If nothing requires it, the log may have been moved away legitimately.
-    keep.retention.release(id, &why("closed"), 2).unwrap();
+    keep.retention.release_hold(id, &why("closed"), 2).unwrap();
     assert_eq!(run(&keep, &[1], None, true).unwrap(), ["destroy 1"]);
 }
 
@@ -422,9 +421,9 @@ fn a_log_that_rotates_while_the_ledger_is_read_keeps_no_key() {
         keep.hold(one("another"));
         let mut newest = workers.pop().unwrap();
         newest.admit("open", 1).unwrap();
-        let meanwhile = Meanwhile::at(&disk, call, || {
+        let meanwhile = InterceptedStorage::with_action_at(&disk, call, || {
             let mut next = rotate(&disk, &mut newest);
-            next.complete_one("next");
+            next.run_exchange("next");
             rotate(&disk, &mut next);
         });
         let planned = with(&keep, &[1, 2], Some(&minimum), |request| {
@@ -432,7 +431,7 @@ fn a_log_that_rotates_while_the_ledger_is_read_keeps_no_key() {
         });
         let mut fates = told(&planned.unwrap());
         fates.sort_unstable();
-        if !meanwhile.has_happened() {
+        if !meanwhile.has_run() {
             break;
         }
         let all = [["destroy 1", "destroy 1"], ["destroy 1", "destroy 2"]];
@@ -447,13 +446,13 @@ fn a_log_that_rotates_while_the_ledger_is_read_keeps_no_key() {
 
 #[test]
 fn a_log_that_is_still_written_beside_the_next_one_or_was_killed_keeps_no_key() {
-    let (disk, mut former) = testkit::fresh();
+    let (disk, mut former) = testkit::new_worker();
     former.shred_key = Some(key(1));
-    former.complete_one("old");
+    former.run_exchange("old");
     let mut keep = Keep::of(&disk);
     keep.hold(one("another"));
     let (storage, signing): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), testkit::key());
-    let terms = testkit::terms(&signing, testkit::small());
+    let terms = testkit::start_options(&signing, testkit::small_log_options());
     let signed = former.follower.last_checkpoint().unwrap().clone();
     succession::start_successor(&storage, &terms, ulid(&former), &signed).unwrap();
     former.admit("open", 1).unwrap();
@@ -461,7 +460,7 @@ fn a_log_that_is_still_written_beside_the_next_one_or_was_killed_keeps_no_key() 
     assert_eq!(run(&keep, &[1], None, false).unwrap(), ["destroy 2"], "beside");
     disk.restart();
     assert_eq!(run(&keep, &[1], None, false).unwrap(), ["destroy 2"], "killed");
-    start(&disk, &mut Promised::default()).unwrap();
+    start(&disk, &mut DurabilityModel::default()).unwrap();
     assert_eq!(
         run(&keep, &[1], None, false).unwrap(),
         ["destroy 2"],
@@ -475,7 +474,7 @@ fn a_hold_on_everything_keeps_every_key_also_of_logs_that_are_gone() {
     let (disk, workers) = three_lives();
     let mut keep = Keep::of(&disk);
     keep.hold(HoldScope::default());
-    take_away(&disk, &workers[2], |_| true);
+    remove_files(&disk, &workers[2], |_| true);
     assert_eq!(run(&keep, &[1, 2], None, true).unwrap(), ["held", "held"]);
     assert!(find_notes(&disk).is_empty());
 }
@@ -484,15 +483,19 @@ fn a_hold_on_everything_keeps_every_key_also_of_logs_that_are_gone() {
 fn a_log_that_was_removed_by_right_keeps_no_key_unless_a_hold_keeps_what_is_left_of_it() {
     let (disk, workers) = three_lives();
     let mut keep = Keep::of(&disk);
-    let path = dir(&workers[0]).join("salts");
+    let path = log_dir(&workers[0]).join("salts");
     let salts = disk.read(&path).unwrap();
     assert_eq!(keep.prune()[0], "remove");
     disk.create(&path).unwrap();
     disk.corrupt(&path, |bytes| *bytes = salts);
-    let held = keep.retention.add(None, one("plain"), &why("a case"), keep.now);
+    let held = keep
+        .retention
+        .add_hold(None, one("plain"), &why("a case"), keep.now);
     let held = held.unwrap().id;
     assert_eq!(run(&keep, &[1, 2], None, true).unwrap(), ["held", "held"]);
-    keep.retention.release(held, &why("closed"), keep.now).unwrap();
+    keep.retention
+        .release_hold(held, &why("closed"), keep.now)
+        .unwrap();
     assert_eq!(
         run(&keep, &[1, 2], None, true).unwrap(),
         ["destroy 1", "destroy 1"]
@@ -535,8 +538,8 @@ fn statements_of_others_or_of_another_ledger_explain_nothing_and_are_told() {
 fn an_unknown_tenant_has_no_key_to_destroy() {
     let disk = SimulatedDisk::new();
     disk.create_dir(Path::new(testkit::SHARD)).unwrap();
-    let mut worker = start(&disk, &mut Promised::default()).unwrap();
-    worker.complete_one("plain");
+    let mut worker = start(&disk, &mut DurabilityModel::default()).unwrap();
+    worker.run_exchange("plain");
     assert_eq!(run(&Keep::of(&disk), &[], None, true).unwrap(), [""; 0]);
     assert!(find_notes(&disk).is_empty());
 }
@@ -553,7 +556,7 @@ fn whatever_call_fails_or_kills_the_retention_job_the_same_command_finishes_it()
             InjectedFault::Error(io::ErrorKind::StorageFull),
         ] {
             let disk = disk.snapshot();
-            disk.fault_at(call, fault);
+            disk.inject_fault_at(call, fault);
             let first = run(&Keep::of(&disk), &[1, 2], None, true);
             if matches!(fault, InjectedFault::Crash) {
                 assert!(first.is_err(), "call {call}");
@@ -648,8 +651,8 @@ fn a_destruction_that_is_dated_long_before_the_key_was_used_is_found() {
         let (disk, mut workers) = three_lives();
         let worker = workers.last_mut().unwrap();
         worker.clock = later;
-        worker.complete_one("later");
-        settle(worker);
+        worker.run_exchange("later");
+        checkpoint_all(worker);
         run(&Keep::of(&disk), &[1, 2], None, true).unwrap();
         assert_eq!(found(&check(&disk, None)), []);
         for (path, note) in destructions(&disk) {

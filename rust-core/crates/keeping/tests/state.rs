@@ -6,7 +6,7 @@ mod keep;
 use keep::{Keep, keeping_key, why};
 use proofgate_keeping::{HoldScope, RetentionError, RetentionState};
 use proofgate_ledger::{Justification, SigningKey};
-use proofgate_ledger_testkit::{four_lives, key, vkey};
+use proofgate_ledger_testkit::{four_incarnations, key, vkey};
 use proofgate_state::StateStorage;
 use proofgate_state::memory::{Fault, MemoryStorage};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn a_state_that_is_lost_or_damaged_is_never_one_without_holds() {
     let mut retention =
         RetentionState::create(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
     retention
-        .add(None, HoldScope::default(), &why("a case"), 1)
+        .add_hold(None, HoldScope::default(), &why("a case"), 1)
         .unwrap();
     assert_eq!(open(&state).unwrap().active_holds().count(), 1);
     for damage in [
@@ -70,7 +70,7 @@ fn a_state_is_begun_once_and_also_after_a_first_time_that_was_cut_short() {
     let state = MemoryStorage::default();
     begin(&state)
         .unwrap()
-        .add(None, HoldScope::default(), &why("a case"), 1)
+        .add_hold(None, HoldScope::default(), &why("a case"), 1)
         .unwrap();
     state.remove("retention").unwrap();
     assert_eq!(begin(&state).unwrap_err().code(), "keeping_state_exists");
@@ -96,7 +96,7 @@ fn the_ledgers_key_and_what_could_speak_for_it_or_be_spoken_for_keep_nothing() {
 
 #[test]
 fn another_retention_jobs_state_and_another_ledgers_remove_nothing() {
-    let (disk, _workers) = four_lives();
+    let (disk, _workers) = four_incarnations();
     let keep = Keep::of(&disk);
     let other = SigningKey::generate("ledger.example/another", [6; 32]).unwrap();
     assert_eq!(
@@ -129,7 +129,7 @@ fn holds_are_checked_and_numbered() {
         ..why("why")
     };
     for why in [why(""), why("two\nlines"), ticketed, nobodys] {
-        let refused = retention.add(None, HoldScope::default(), &why, 1);
+        let refused = retention.add_hold(None, HoldScope::default(), &why, 1);
         assert_eq!(refused.unwrap_err().code(), "keeping_invalid");
     }
     let backwards = HoldScope {
@@ -137,29 +137,29 @@ fn holds_are_checked_and_numbered() {
         until: Some(1),
         ..HoldScope::default()
     };
-    assert!(retention.add(None, backwards, &why("why"), 1).is_err());
+    assert!(retention.add_hold(None, backwards, &why("why"), 1).is_err());
     assert_eq!(
         retention
-            .add(None, HoldScope::default(), &why("why"), 1)
+            .add_hold(None, HoldScope::default(), &why("why"), 1)
             .unwrap()
             .id,
         1
     );
     assert_eq!(
         retention
-            .add(None, HoldScope::default(), &why("why"), 1)
+            .add_hold(None, HoldScope::default(), &why("why"), 1)
             .unwrap()
             .id,
         2
     );
-    assert!(retention.release(1, &why(""), 2).is_err());
-    retention.release(1, &why("closed"), 2).unwrap();
+    assert!(retention.release_hold(1, &why(""), 2).is_err());
+    retention.release_hold(1, &why("closed"), 2).unwrap();
     assert_eq!(
-        retention.release(1, &why("closed"), 3).unwrap_err().code(),
+        retention.release_hold(1, &why("closed"), 3).unwrap_err().code(),
         "no_such_hold"
     );
     assert_eq!(
-        retention.release(9, &why("closed"), 3).unwrap_err().code(),
+        retention.release_hold(9, &why("closed"), 3).unwrap_err().code(),
         "no_such_hold"
     );
     assert_eq!(open(&state).unwrap().active_holds().count(), 1);
@@ -170,11 +170,12 @@ fn of_a_name_one_hold_holds_at_a_time() {
     let state = MemoryStorage::default();
     let mut retention =
         RetentionState::create(Arc::new(state.clone()), &vkey(), &keeping_key().verifying_key()).unwrap();
-    let add =
-        |retention: &mut RetentionState| retention.add(Some("case"), HoldScope::default(), &why("why"), 1);
+    let add = |retention: &mut RetentionState| {
+        retention.add_hold(Some("case"), HoldScope::default(), &why("why"), 1)
+    };
     add(&mut retention).unwrap();
     assert_eq!(add(&mut retention).unwrap_err().code(), "keeping_invalid");
-    retention.release(1, &why("closed"), 2).unwrap();
+    retention.release_hold(1, &why("closed"), 2).unwrap();
     assert_eq!(add(&mut retention).unwrap().id, 2);
     let named: Vec<_> = open(&state)
         .unwrap()
@@ -193,7 +194,7 @@ fn a_hold_that_could_not_be_written_is_not_believed_to_be_one() {
     state.fail_from(0, Fault::BeforeWrite);
     assert_eq!(
         retention
-            .add(None, HoldScope::default(), &why("why"), 1)
+            .add_hold(None, HoldScope::default(), &why("why"), 1)
             .unwrap_err()
             .code(),
         "keeping_state_io"

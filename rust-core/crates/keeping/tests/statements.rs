@@ -16,7 +16,7 @@ use proofgate_keeping::{
     write_hold_statements,
 };
 use proofgate_ledger::{Erasure, ErasureScope, HoldChange, HoldStatement, Tombstone};
-use proofgate_ledger_testkit::{LEDGER, dir, four_lives, vkey};
+use proofgate_ledger_testkit::{LEDGER, four_incarnations, log_dir, vkey};
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
 use std::path::Path;
@@ -55,7 +55,7 @@ fn erase_one(keep: &Keep, id: &str) -> SaltAction {
 
 #[test]
 fn an_erasure_by_a_clock_before_the_exchange_is_refused() {
-    let (disk, _workers) = four_lives();
+    let (disk, _workers) = four_incarnations();
     let mut keep = Keep::of(&disk);
     keep.now = 0;
     let SaltAction::Retain(reasons) = erase_one(&keep, "second") else {
@@ -68,11 +68,11 @@ fn an_erasure_by_a_clock_before_the_exchange_is_refused() {
 
 #[test]
 fn an_erasure_that_is_dated_before_its_exchange_is_found() {
-    let (disk, workers) = four_lives();
+    let (disk, workers) = four_incarnations();
     let keep = Keep::of(&disk);
     assert_eq!(erase_one(&keep, "second"), SaltAction::Erase);
     assert_eq!(check(&disk).verdict, Verdict::Ok);
-    let path = dir(&workers[1]).join(ERASURES_FILE);
+    let path = log_dir(&workers[1]).join(ERASURES_FILE);
     let text = String::from_utf8(disk.read(&path).unwrap()).unwrap();
     let signed = Erasure::verify(&text, &keeping_key().verifying_key()).unwrap();
     assert_eq!(signed.justification, why("asked for"));
@@ -100,10 +100,10 @@ fn an_erasure_that_is_dated_before_its_exchange_is_found() {
 
 #[test]
 fn a_tombstone_that_is_dated_before_its_log_ended_is_found() {
-    let (disk, workers) = four_lives();
+    let (disk, workers) = four_incarnations();
     Keep::of(&disk).prune();
     assert_eq!(check(&disk).verdict, Verdict::Ok);
-    let path = dir(&workers[0]).join(TOMBSTONE_FILE);
+    let path = log_dir(&workers[0]).join(TOMBSTONE_FILE);
     let text = String::from_utf8(disk.read(&path).unwrap()).unwrap();
     let signed = Tombstone::verify(&text, &keeping_key().verifying_key()).unwrap();
     assert_eq!(signed.justification.author, "officer");
@@ -125,7 +125,7 @@ fn a_tombstone_that_is_dated_before_its_log_ended_is_found() {
 
 #[test]
 fn holds_and_releases_are_stated_on_the_ledger_before_anything_goes() {
-    let (disk, _workers) = four_lives();
+    let (disk, _workers) = four_incarnations();
     let mut keep = Keep::of(&disk);
     let tenant = HoldScope {
         tenant: Some("somebody else".to_owned()),
@@ -145,7 +145,7 @@ fn holds_and_releases_are_stated_on_the_ledger_before_anything_goes() {
         (read()[0].hold, &read()[0].change, &read()[0].justification),
         (id, &HoldChange::Placed { scope }, &why("a case"))
     );
-    keep.retention.release(id, &why("closed"), 7).unwrap();
+    keep.retention.release_hold(id, &why("closed"), 7).unwrap();
     let state = |keep: &Keep| {
         let (path, key) = (Path::new("/"), vkey());
         write_hold_statements(&disk, path, &key, &keep.retention, &keeping_key(), keep.now)
@@ -161,20 +161,22 @@ fn holds_and_releases_are_stated_on_the_ledger_before_anything_goes() {
 
 #[test]
 fn a_release_by_a_clock_before_the_hold_is_refused() {
-    let (disk, _workers) = four_lives();
+    let (disk, _workers) = four_incarnations();
     let mut keep = Keep::of(&disk);
     let held = keep
         .retention
-        .add(None, HoldScope::default(), &why("a case"), keep.now)
+        .add_hold(None, HoldScope::default(), &why("a case"), keep.now)
         .unwrap();
-    let refused = keep.retention.release(held.id, &why("closed"), keep.now - 1);
+    let refused = keep.retention.release_hold(held.id, &why("closed"), keep.now - 1);
     assert_eq!(refused.unwrap_err().code(), "keeping_invalid");
-    keep.retention.release(held.id, &why("closed"), keep.now).unwrap();
+    keep.retention
+        .release_hold(held.id, &why("closed"), keep.now)
+        .unwrap();
 }
 
 #[test]
 fn a_release_that_is_dated_before_its_hold_and_a_statement_of_another_key_are_found() {
-    let (disk, _workers) = four_lives();
+    let (disk, _workers) = four_incarnations();
     let mut keep = Keep::of(&disk);
     keep.hold(HoldScope::default());
     keep.prune();
@@ -198,7 +200,7 @@ fn a_release_that_is_dated_before_its_hold_and_a_statement_of_another_key_are_fo
 
 #[test]
 fn a_state_that_lacks_a_hold_which_was_stated_removes_nothing() {
-    let (disk, _workers) = four_lives();
+    let (disk, _workers) = four_incarnations();
     let mut keep = Keep::of(&disk);
     let older = keep.state.snapshot();
     keep.hold(HoldScope::default());
@@ -229,21 +231,21 @@ fn text(disk: &SimulatedDisk, path: &Path) -> String {
 
 #[test]
 fn salts_are_destroyed_once_the_auditors_log_has_their_erasure() {
-    let (disk, workers) = four_lives();
+    let (disk, workers) = four_incarnations();
     let mut keep = Keep::of(&disk);
     anchor(&mut keep, &[]);
-    let salts = dir(&workers[1]).join("salts");
+    let salts = log_dir(&workers[1]).join("salts");
     let before = disk.read(&salts);
     for _ in 0..2 {
         let SaltAction::Retain(reasons) = erase_one(&keep, "second") else {
             panic!("nobody has told it")
         };
         assert_eq!(reasons[0].code, "not_anchored");
-        let awaited = digest(&text(&disk, &dir(&workers[1]).join(ERASURES_FILE)));
+        let awaited = digest(&text(&disk, &log_dir(&workers[1]).join(ERASURES_FILE)));
         assert_eq!(reasons[0].statement, Some(awaited), "it names what is waited for");
         assert_eq!(disk.read(&salts), before);
     }
-    let note = text(&disk, &dir(&workers[1]).join(ERASURES_FILE));
+    let note = text(&disk, &log_dir(&workers[1]).join(ERASURES_FILE));
     anchor(&mut keep, &[note]);
     assert_eq!(erase_one(&keep, "second"), SaltAction::Erase);
     assert_ne!(disk.read(&salts), before);
@@ -251,17 +253,17 @@ fn salts_are_destroyed_once_the_auditors_log_has_their_erasure() {
 
 #[test]
 fn a_log_goes_once_the_auditors_log_has_its_tombstone() {
-    let (disk, workers) = four_lives();
+    let (disk, workers) = four_incarnations();
     let mut keep = Keep::of(&disk);
     anchor(&mut keep, &[]);
-    let segment = dir(&workers[0]).join("00000000000000000000.seg");
+    let segment = log_dir(&workers[0]).join("00000000000000000000.seg");
     for _ in 0..2 {
         assert_eq!(keep.prune()[..2], ["not_anchored", "not_anchored"]);
         assert!(disk.read(&segment).is_some());
     }
     let notes = workers[..2]
         .iter()
-        .map(|worker| text(&disk, &dir(worker).join(TOMBSTONE_FILE)));
+        .map(|worker| text(&disk, &log_dir(worker).join(TOMBSTONE_FILE)));
     let notes: Vec<String> = notes.collect();
     anchor(&mut keep, &notes[..1]);
     assert_eq!(keep.prune()[..2], ["finish", "not_anchored"]);
@@ -272,10 +274,10 @@ fn a_log_goes_once_the_auditors_log_has_its_tombstone() {
 
 #[test]
 fn a_hold_holds_on_until_the_auditors_log_has_its_release() {
-    let (disk, _workers) = four_lives();
+    let (disk, _workers) = four_incarnations();
     let mut keep = Keep::of(&disk);
     let id = keep.hold(HoldScope::default());
-    keep.retention.release(id, &why("closed"), 2).unwrap();
+    keep.retention.release_hold(id, &why("closed"), 2).unwrap();
     anchor(&mut keep, &[]);
     assert!(
         keep.prune()

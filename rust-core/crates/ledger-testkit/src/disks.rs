@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// A disk of which one name is withheld from whoever reads it.
-pub struct Withheld<'d>(pub &'d SimulatedDisk, pub PathBuf);
+pub struct DeniedPathStorage<'d>(pub &'d SimulatedDisk, pub PathBuf);
 
-impl ReadStorage for Withheld<'_> {
+impl ReadStorage for DeniedPathStorage<'_> {
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
         match path == self.1 {
             true => Err(io::ErrorKind::PermissionDenied.into()),
@@ -26,19 +26,19 @@ impl ReadStorage for Withheld<'_> {
 type Happens<'d> = (usize, Box<dyn FnOnce() + Send + 'd>);
 
 /// A disk on which something happens while it is read.
-pub struct Meanwhile<'d> {
+pub struct InterceptedStorage<'d> {
     disk: &'d SimulatedDisk,
     happens: Mutex<Option<Happens<'d>>>,
 }
 
-impl<'d> Meanwhile<'d> {
+impl<'d> InterceptedStorage<'d> {
     /// It happens before the call of this number.
-    pub fn at(disk: &'d SimulatedDisk, call: usize, what: impl FnOnce() + Send + 'd) -> Self {
+    pub fn with_action_at(disk: &'d SimulatedDisk, call: usize, what: impl FnOnce() + Send + 'd) -> Self {
         let happens = Mutex::new(Some((call, Box::new(what) as Box<_>)));
         Self { disk, happens }
     }
 
-    pub fn has_happened(&self) -> bool {
+    pub fn has_run(&self) -> bool {
         self.happens.lock().unwrap().is_none()
     }
 
@@ -52,7 +52,7 @@ impl<'d> Meanwhile<'d> {
     }
 }
 
-impl ReadStorage for Meanwhile<'_> {
+impl ReadStorage for InterceptedStorage<'_> {
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>> {
         self.tick();
         self.disk.open(path)

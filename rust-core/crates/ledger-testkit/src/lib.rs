@@ -15,17 +15,21 @@
 )]
 
 mod disks;
-mod lives;
-mod promised;
+mod durability_model;
+mod scenarios;
 mod tamper;
 mod worker;
 
-pub use disks::{Meanwhile, Withheld};
-pub use lives::{
-    across, beside, end_later, filled, four_lives, fresh, rotate, rotate_at, settle, start, start_with,
+pub use disks::{DeniedPathStorage, InterceptedStorage};
+pub use durability_model::{DurabilityModel, InspectionResult, inspect};
+pub use scenarios::{
+    checkpoint_all, end_exchange_later, five_incarnations, four_incarnations, new_worker, rotate, rotate_at,
+    start, start_successor_log, start_with, worker_with_records,
 };
-pub use promised::{Inspected, Promised, inspect};
-pub use tamper::{archive, flip, forge, reframe, renamed, set_back, take_away};
+pub use tamper::{
+    edit_last_record, flip_byte, forge_records, records_with_renamed_ids, remove_files,
+    replace_archived_config, restore_old_checkpoint,
+};
 pub use worker::Worker;
 
 use proofgate_evidence::frame::{SEGMENT_HEADER_LEN, frame_len};
@@ -56,16 +60,16 @@ pub fn shard(key: &SigningKey) -> Shard<'_> {
 }
 
 /// Begins a log in a directory of a real file system.
-pub fn begin_in(dir: &Path, options: LogOptions) -> Incarnation {
+pub fn start_log_in(dir: &Path, options: LogOptions) -> Incarnation {
     let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(FileStorage), key());
     let terms = succession::StartOptions {
         shard: Shard { dir, ..shard(&key) },
-        ..terms(&key, options)
+        ..start_options(&key, options)
     };
     succession::start(&storage, &terms, None).unwrap().log
 }
 
-pub fn terms(key: &SigningKey, options: LogOptions) -> succession::StartOptions<'_> {
+pub fn start_options(key: &SigningKey, options: LogOptions) -> succession::StartOptions<'_> {
     succession::StartOptions {
         shard: shard(key),
         key_valid_until: None,
@@ -95,7 +99,7 @@ pub fn vkey() -> VerifyingKey {
     key().verifying_key()
 }
 
-pub fn small() -> LogOptions {
+pub fn small_log_options() -> LogOptions {
     LogOptions {
         segment_bytes: 64 << 10,
         segments_ahead: 1,
@@ -111,7 +115,7 @@ pub fn root_of(records: &[Vec<u8>]) -> Hash {
 }
 
 /// A record of this many bytes `x`, to append.
-pub fn raw(bytes: usize) -> impl FnOnce(u64, &mut Vec<u8>) -> Result<(), LedgerError> {
+pub fn raw_record(bytes: usize) -> impl FnOnce(u64, &mut Vec<u8>) -> Result<(), LedgerError> {
     move |_, out| {
         out.resize(out.len() + bytes, b'x');
         Ok(())
@@ -119,15 +123,15 @@ pub fn raw(bytes: usize) -> impl FnOnce(u64, &mut Vec<u8>) -> Result<(), LedgerE
 }
 
 /// Where the frames of these records end in a first segment.
-pub fn end_of(records: &[Vec<u8>]) -> usize {
+pub fn end_offset(records: &[Vec<u8>]) -> usize {
     let frames = records.iter().map(|record| frame_len(record.len()) as usize);
     SEGMENT_HEADER_LEN + frames.sum::<usize>()
 }
 
-pub fn dir(worker: &Worker) -> PathBuf {
-    worker.promised.dir.clone()
+pub fn log_dir(worker: &Worker) -> PathBuf {
+    worker.durability_model.dir.clone()
 }
 
 pub fn ulid(worker: &Worker) -> Ulid {
-    worker.promised.incarnation.unwrap()
+    worker.durability_model.incarnation.unwrap()
 }

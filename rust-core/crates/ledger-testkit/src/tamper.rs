@@ -1,6 +1,6 @@
 //! What somebody does to a ledger who can write the volume, and holds no key.
 
-use crate::{CONFIGURATION_DIGEST, Worker, dir, ulid};
+use crate::{CONFIGURATION_DIGEST, Worker, log_dir, ulid};
 use proofgate_evidence::configurations;
 use proofgate_evidence::frame::{
     FRAME_HEADER_LEN, FRAME_TAG_LEN, SEGMENT_HEADER_LEN, SegmentCrc, SegmentHeader, frame_len, seal_frame,
@@ -10,7 +10,7 @@ use proofgate_wal::{ReadStorage, Storage, Ulid};
 use std::path::Path;
 
 /// Puts what is to stand in the place of the archived configuration of its workers.
-pub fn archive(disk: &SimulatedDisk, content: &[u8]) {
+pub fn replace_archived_config(disk: &SimulatedDisk, content: &[u8]) {
     let path = configurations::archive_path(Path::new("/"), &CONFIGURATION_DIGEST);
     let _ = disk.create_dir(path.parent().unwrap());
     let _ = disk.remove(&path);
@@ -19,7 +19,7 @@ pub fn archive(disk: &SimulatedDisk, content: &[u8]) {
 }
 
 /// Changes text of the last record of a first segment and makes its checksums right, as anybody can.
-pub fn reframe(segment: &mut [u8], incarnation: Ulid, old: &[u8], new: &[u8]) {
+pub fn edit_last_record(segment: &mut [u8], incarnation: Ulid, old: &[u8], new: &[u8]) {
     let at = segment
         .windows(old.len())
         .rposition(|bytes| bytes == old)
@@ -44,8 +44,8 @@ pub fn reframe(segment: &mut [u8], incarnation: Ulid, old: &[u8], new: &[u8]) {
 
 /// Puts these records in the place of a worker's, which are all in one segment. Numbers and checksums fit, as whoever writes
 /// the volume can make them.
-pub fn forge(disk: &SimulatedDisk, worker: &Worker, records: &[Vec<u8>]) {
-    disk.corrupt(&dir(worker).join("00000000000000000000.seg"), |segment| {
+pub fn forge_records(disk: &SimulatedDisk, worker: &Worker, records: &[Vec<u8>]) {
+    disk.corrupt(&log_dir(worker).join("00000000000000000000.seg"), |segment| {
         let key = SegmentCrc::new(ulid(worker), 0);
         let mut crc = SegmentHeader::decode(segment).unwrap().crc();
         let mut forged = segment[..SEGMENT_HEADER_LEN].to_vec();
@@ -61,7 +61,7 @@ pub fn forge(disk: &SimulatedDisk, worker: &Worker, records: &[Vec<u8>]) {
 }
 
 /// A worker's records with these ids in the place of others.
-pub fn renamed(worker: &Worker, ids: &[(&str, &str)]) -> Vec<Vec<u8>> {
+pub fn records_with_renamed_ids(worker: &Worker, ids: &[(&str, &str)]) -> Vec<Vec<u8>> {
     let quoted = |id: &str| format!("\"{id}\"");
     let rename = |record: &Vec<u8>| {
         let text = String::from_utf8(record.clone()).unwrap();
@@ -72,29 +72,29 @@ pub fn renamed(worker: &Worker, ids: &[(&str, &str)]) -> Vec<Vec<u8>> {
             })
             .into_bytes()
     };
-    worker.promised.appended.iter().map(rename).collect()
+    worker.durability_model.appended.iter().map(rename).collect()
 }
 
 /// Puts an older checkpoint of a worker back.
-pub fn set_back(disk: &SimulatedDisk, worker: &Worker, note: usize) {
-    let note = worker.promised.notes[note].clone().into_bytes();
-    disk.corrupt(&dir(worker).join("checkpoint"), |bytes| *bytes = note);
+pub fn restore_old_checkpoint(disk: &SimulatedDisk, worker: &Worker, note: usize) {
+    let note = worker.durability_model.notes[note].clone().into_bytes();
+    disk.corrupt(&log_dir(worker).join("checkpoint"), |bytes| *bytes = note);
 }
 
 /// Takes the files of a worker away that are `gone`; and the folder, when nothing is in it any more.
-pub fn take_away(disk: &SimulatedDisk, worker: &Worker, gone: impl Fn(&str) -> bool) {
-    let names = disk.list(&dir(worker)).unwrap();
+pub fn remove_files(disk: &SimulatedDisk, worker: &Worker, gone: impl Fn(&str) -> bool) {
+    let names = disk.list(&log_dir(worker)).unwrap();
     for name in names.iter().filter(|name| gone(name)) {
-        disk.remove(&dir(worker).join(name)).unwrap();
+        disk.remove(&log_dir(worker).join(name)).unwrap();
     }
     if names.iter().all(|name| gone(name)) {
-        disk.remove_dir(&dir(worker));
+        disk.remove_dir(&log_dir(worker));
     }
 }
 
 /// Changes a byte in the middle of a worker's only segment.
-pub fn flip(disk: &SimulatedDisk, worker: &Worker) {
-    disk.corrupt(&dir(worker).join("00000000000000000000.seg"), |bytes| {
+pub fn flip_byte(disk: &SimulatedDisk, worker: &Worker) {
+    disk.corrupt(&log_dir(worker).join("00000000000000000000.seg"), |bytes| {
         let written = bytes.iter().rposition(|byte| *byte != 0).unwrap_or_default();
         bytes[written / 2] ^= 1;
     });

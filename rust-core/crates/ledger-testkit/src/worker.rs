@@ -1,6 +1,6 @@
 //! A worker in miniature.
 
-use crate::{Promised, key, records};
+use crate::{DurabilityModel, key, records};
 use proofgate_ledger::record::{
     Admission, Commitment, Completion, ConfigId, Outcome, PendingBody, ReceivedBody, Rejection, Seal,
 };
@@ -10,22 +10,22 @@ use proofgate_wal::{Follower, Incarnation, Storage, Ulid, WalError, Writer};
 pub struct Worker {
     pub writer: Writer,
     pub follower: Follower,
-    pub promised: Promised,
+    pub durability_model: DurabilityModel,
     /// The time of its newest record, in unix microseconds.
     pub clock: u64,
     /// How many admissions of its one tenant the log holds.
-    pub admitted: u64,
+    pub admission_count: u64,
     /// What the salts of its next admissions need.
     pub shred_key: Option<ShredKey>,
 }
 
 impl Worker {
     /// Goes on with a log that has just begun, and whose beginning is signed.
-    pub fn take(disk: &dyn Storage, log: Incarnation) -> Self {
+    pub fn from_log(disk: &dyn Storage, log: Incarnation) -> Self {
         let beginning = log.follower.followed_records();
         let signed = log.follower.last_checkpoint().unwrap().clone();
         Self {
-            promised: Promised {
+            durability_model: DurabilityModel {
                 incarnation: Some(log.incarnation),
                 appended: records(disk, &log.dir, log.incarnation),
                 dir: log.dir,
@@ -36,7 +36,7 @@ impl Worker {
             writer: log.writer,
             follower: log.follower,
             clock: 1,
-            admitted: 0,
+            admission_count: 0,
             shred_key: None,
         }
     }
@@ -57,18 +57,23 @@ impl Worker {
             copy = out[start..].to_vec();
             Ok(())
         })?;
-        assert_eq!(seq as usize, self.promised.appended.len());
-        self.promised.appended.push(copy);
+        assert_eq!(seq as usize, self.durability_model.appended.len());
+        self.durability_model.appended.push(copy);
         Ok(seq)
     }
 
     /// Appends an admission whose record is about `size` bytes.
     pub fn admit(&mut self, id: &str, size: usize) -> Result<u64, WalError> {
-        self.admit_as(id, size, None)
+        self.admit_with_pending_body(id, size, None)
     }
 
     /// Appends an admission of the body `hello`, or of one that begins so and is still coming.
-    pub fn admit_as(&mut self, id: &str, size: usize, coming: Option<PendingBody>) -> Result<u64, WalError> {
+    pub fn admit_with_pending_body(
+        &mut self,
+        id: &str,
+        size: usize,
+        coming: Option<PendingBody>,
+    ) -> Result<u64, WalError> {
         let stored = self.writer.salt(self.writer.next_seq())?;
         let salt = self
             .shred_key
@@ -76,7 +81,7 @@ impl Worker {
             .map_or(stored, |key| key.derive_salt(&stored));
         let shred_key = self.shred_key.as_ref().map(ShredKey::id);
         let ts = self.tick();
-        let tenant_seq = self.admitted + 1;
+        let tenant_seq = self.admission_count + 1;
         let appended = self.append(|seq, out| {
             Admission {
                 seq,
@@ -108,19 +113,19 @@ impl Worker {
             }
             .encode_into(out)
         });
-        self.admitted += u64::from(appended.is_ok());
+        self.admission_count += u64::from(appended.is_ok());
         appended
     }
 
     /// Appends the record of a denied request with the body `hello`.
     pub fn deny(&mut self, id: &str) -> Result<u64, WalError> {
-        let appended = self.deny_as(id, self.admitted + 1);
-        self.admitted += u64::from(appended.is_ok());
+        let appended = self.deny_with_tenant_seq(id, self.admission_count + 1);
+        self.admission_count += u64::from(appended.is_ok());
         appended
     }
 
     /// The same as the request of this number of its tenant's, whichever is its turn.
-    pub fn deny_as(&mut self, id: &str, tenant_seq: u64) -> Result<u64, WalError> {
+    pub fn deny_with_tenant_seq(&mut self, id: &str, tenant_seq: u64) -> Result<u64, WalError> {
         let stored = self.writer.salt(self.writer.next_seq())?;
         let salt = self
             .shred_key
@@ -152,15 +157,20 @@ impl Worker {
     }
 
     pub fn complete(&mut self, id: &str, admission: u64) -> Result<u64, WalError> {
-        self.complete_in(None, id, admission)
+        self.complete_from_log(None, id, admission)
     }
 
     /// Ends an exchange that another log admitted.
-    pub fn complete_in(&mut self, log: Option<Ulid>, id: &str, admission: u64) -> Result<u64, WalError> {
-        self.complete_as(log, id, admission, None)
+    pub fn complete_from_log(
+        &mut self,
+        log: Option<Ulid>,
+        id: &str,
+        admission: u64,
+    ) -> Result<u64, WalError> {
+        self.complete_with_received_body(log, id, admission, None)
     }
 
-    pub fn complete_as(
+    pub fn complete_with_received_body(
         &mut self,
         log: Option<Ulid>,
         id: &str,
@@ -196,7 +206,7 @@ impl Worker {
     }
 
     /// One exchange, durable and under a checkpoint.
-    pub fn complete_one(&mut self, id: &str) {
+    pub fn run_exchange(&mut self, id: &str) {
         let admission = self.admit(id, 1).unwrap();
         self.complete(id, admission).unwrap();
         self.flush().unwrap();
@@ -207,8 +217,8 @@ impl Worker {
 
     pub fn flush(&mut self) -> Result<(), WalError> {
         self.writer.flush()?;
-        self.promised.written = self.promised.appended.len() as u64;
-        assert_eq!(self.writer.watermark().written(), self.promised.written);
+        self.durability_model.written = self.durability_model.appended.len() as u64;
+        assert_eq!(self.writer.watermark().written(), self.durability_model.written);
         Ok(())
     }
 
@@ -220,26 +230,26 @@ impl Worker {
 
     pub fn sync(&mut self) -> Result<(), WalError> {
         self.follower.sync()?;
-        self.promised.durable = self.follower.watermark().durable();
+        self.durability_model.durable = self.follower.watermark().durable();
         Ok(())
     }
 
     pub fn checkpoint(&mut self) -> Result<(), WalError> {
         let note = self.follower.sign_checkpoint(&key())?;
-        self.promised.notes.push(note);
+        self.durability_model.notes.push(note);
         Ok(())
     }
 
     pub fn seal(&mut self) -> Result<(), WalError> {
-        self.seal_for(None)?;
+        self.seal_with_successor(None)?;
         let note = self.follower.finish(&key())?;
-        self.promised.durable = self.follower.watermark().durable();
-        self.promised.notes.push(note);
+        self.durability_model.durable = self.follower.watermark().durable();
+        self.durability_model.notes.push(note);
         Ok(())
     }
 
     /// Writes the seal; nothing follows it up.
-    pub fn seal_for(&mut self, successor: Option<&str>) -> Result<(), WalError> {
+    pub fn seal_with_successor(&mut self, successor: Option<&str>) -> Result<(), WalError> {
         let ts = self.tick();
         let mut copy = Vec::new();
         self.writer.seal(|seq, out| {
@@ -256,7 +266,7 @@ impl Worker {
             copy = out[start..].to_vec();
             Ok(())
         })?;
-        self.promised.appended.push(copy);
+        self.durability_model.appended.push(copy);
         self.flush()
     }
 }

@@ -29,7 +29,7 @@ impl CosignatureKey {
         if i64::try_from(time).is_err() {
             return Err(bad());
         }
-        match self.public() {
+        match self.public_key() {
             WitnessPublicKey::Ed25519(key) => {
                 key.verify_bytes(ed25519_message(signed.text(), time).as_bytes(), signature)?;
             }
@@ -62,7 +62,7 @@ impl SignedCheckpoint<'_> {
         let mut newest: Option<Cosignature> = None;
         for signature in self.note.signatures_by(key.name(), key.id()) {
             let found = key.verify(self, signature)?;
-            if found.time == 0 && matches!(key.public(), WitnessPublicKey::MlDsa44(_)) {
+            if found.time == 0 && matches!(key.public_key(), WitnessPublicKey::MlDsa44(_)) {
                 continue;
             }
             if newest.as_ref().is_none_or(|newest| newest.time < found.time) {

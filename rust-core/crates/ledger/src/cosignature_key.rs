@@ -109,7 +109,7 @@ impl CosignatureKey {
         self.id
     }
 
-    pub(crate) fn public(&self) -> &WitnessPublicKey {
+    pub(crate) fn public_key(&self) -> &WitnessPublicKey {
         &self.public_key
     }
 }

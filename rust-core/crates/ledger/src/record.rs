@@ -8,22 +8,22 @@ use crate::{Hash, LedgerError};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-mod absence;
 mod analysis;
 mod attribution;
 mod compact;
+mod header;
 mod id;
-mod shape;
+mod serde_defaults;
 mod text;
 mod tier;
 
 pub use crate::record_size::MAX_RECORD_BYTES;
-use absence::{is_false, is_one, is_zero, is_zero_u64, one};
 pub use analysis::{AnalysedFeature, AnalysedResponse, AnalysedWindow, Analysis};
 pub use attribution::{Attribution, EndUserId, TraceId};
 use compact::FieldWriter;
+use header::RecordHeader;
 pub use id::{Commitment, ConfigDigests, ConfigId, SaltId, SettingsDigest, ShredKeyId};
-use shape::RecordHeader;
+use serde_defaults::{is_false, is_one, is_zero, is_zero_u64, one};
 use text::{base64_hash, hex};
 pub use tier::TierName;
 
@@ -730,7 +730,7 @@ pub struct Seal<'a> {
 
 /// A record of a kind that this version does not know, because a later version wrote it. It is a leaf like any other.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Unknown<'a> {
+pub struct UnknownRecord<'a> {
     /// Name of the kind: lower-case letters, digits and `_`, at most 32.
     #[serde(borrow)]
     pub kind: Cow<'a, str>,
@@ -755,7 +755,7 @@ pub enum Record<'a> {
     Takeover(Takeover<'a>),
     Analysis(Analysis<'a>),
     Seal(Seal<'a>),
-    Unknown(Unknown<'a>),
+    Unknown(UnknownRecord<'a>),
 }
 
 macro_rules! kinds {

@@ -60,7 +60,7 @@ pub struct OpenedStore {
     pub store: LimitStore,
     /// Predecessors on the own shard that did not end, oldest first: the last known snapshot of each, from which its log
     /// must be replayed. One with a damaged file starts from an empty snapshot.
-    pub crashed: Vec<Snapshot>,
+    pub crashed_predecessors: Vec<Snapshot>,
     /// Files that could not be read or are damaged.
     pub problems: Vec<Problem>,
 }
@@ -128,7 +128,7 @@ impl LimitStore {
         store.write(now)?;
         Ok(OpenedStore {
             store,
-            crashed,
+            crashed_predecessors: crashed,
             problems,
         })
     }
@@ -265,7 +265,7 @@ impl LimitStore {
 
     /// Returns the known consumption of this incarnation.
     #[must_use]
-    pub fn own(&self) -> &Snapshot {
+    pub fn own_snapshot(&self) -> &Snapshot {
         &self.own_snapshot
     }
 

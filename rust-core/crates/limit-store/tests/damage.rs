@@ -91,7 +91,7 @@ fn nobody_speaks_for_another_shard() {
         [(file(1, 0), "it belongs to another incarnation".to_owned())]
     );
 
-    let mut ended = one.store.own().clone();
+    let mut ended = one.store.own_snapshot().clone();
     ended.finished = true;
     let (mut forger, _) = start(&disk, 3, 0, false).unwrap();
     forger.store.inherit(ended, START);
@@ -132,7 +132,7 @@ fn a_look_that_fails_is_told_and_made_up_for_by_the_next() {
         writer.consume(300, START).unwrap();
         writer.publish(START).unwrap();
         let last = disk.calls() + call;
-        disk.fault_at(last, InjectedFault::Error(ErrorKind::Other));
+        disk.inject_fault_at(last, InjectedFault::Error(ErrorKind::Other));
         let told = reader.look(START);
         if disk.calls() <= last {
             assert!(call > 5, "a look is of several calls");
@@ -155,7 +155,7 @@ fn a_crash_at_any_call_leaves_a_whole_file() {
             writer.consume(300, START).unwrap();
             writer.publish(START).unwrap();
             writer.consume(200, START).unwrap();
-            disk.fault_at(disk.calls() + call, InjectedFault::Crash);
+            disk.inject_fault_at(disk.calls() + call, InjectedFault::Crash);
             let written = writer.publish(START).is_ok();
             disk.crash(seed);
             let (mut reader, found) = start(&disk, 1, 0, true).unwrap();

@@ -162,14 +162,20 @@ fn a_crashed_predecessor_is_worked_out_once_and_for_everybody() {
     after.publish(now).unwrap();
     let (mut third, found) = start(&disk, 0, 3, false).unwrap();
     assert_eq!(found.crashed.len(), 1);
-    assert_eq!(found.crashed[0].origin, after.store.own().origin);
+    assert_eq!(found.crashed[0].origin, after.store.own_snapshot().origin);
     assert_eq!(third.left(now + SECOND), 400);
     // When nothing of the first one counts any more, it is still known to have ended.
     after.consume(1, START + 300 * SECOND).unwrap();
     after.publish(START + 300 * SECOND).unwrap();
     let (_, found) = start(&disk, 0, 301, false).unwrap();
     let crashed: Vec<_> = found.crashed.iter().map(|state| state.origin).collect();
-    assert_eq!(crashed, [after.store.own().origin, third.store.own().origin]);
+    assert_eq!(
+        crashed,
+        [
+            after.store.own_snapshot().origin,
+            third.store.own_snapshot().origin
+        ]
+    );
     drop(open);
 }
 
@@ -193,7 +199,7 @@ fn an_incarnation_whose_successor_began_more_than_a_month_ago_is_not_looked_at()
     let (_, found) = start(&disk, 0, 32 * 24 * 3600, false).unwrap();
     assert_eq!(
         found.crashed.iter().map(|state| state.origin).collect::<Vec<_>>(),
-        [second.store.own().origin]
+        [second.store.own_snapshot().origin]
     );
 }
 

@@ -28,7 +28,7 @@ pub enum Period {
     /// A UTC month.
     Month,
     /// The present moment.
-    Now,
+    Instant,
 }
 
 /// A row of the table.
@@ -100,7 +100,7 @@ table! {
     /// Tokens of prompts and answers on one UTC day.
     TokensPerDay = Tokens, Day, tokens_per_day, "tokens_per_day";
     /// Requests in flight.
-    Concurrency = Concurrency, Now, concurrency, "concurrency";
+    Concurrency = Concurrency, Instant, concurrency, "concurrency";
     /// The cost of exchanges on one UTC day, in nanodollars (10⁻⁹ USD).
     MoneyPerDay = Money, Day, nanodollars_per_day, "dollars_per_day",
         #[serde(rename = "dollarsPerDay", deserialize_with = "nanodollars")];
@@ -193,7 +193,7 @@ impl Period {
             Self::Minute => "minute",
             Self::Day => "day",
             Self::Month => "month",
-            Self::Now => "now",
+            Self::Instant => "now",
         }
     }
 
@@ -202,7 +202,7 @@ impl Period {
             Self::Minute => " per minute",
             Self::Day => " per day",
             Self::Month => " per month",
-            Self::Now => "",
+            Self::Instant => "",
         }
     }
 }
@@ -233,7 +233,7 @@ impl Limits {
             match period {
                 Period::Day => quantity == Quantity::Requests,
                 Period::Month => quantity != Quantity::Money,
-                Period::Minute | Period::Now => false,
+                Period::Minute | Period::Instant => false,
             }
         })
     }

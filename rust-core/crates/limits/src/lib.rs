@@ -32,40 +32,40 @@
 //! consumption in it counts again.
 #![forbid(unsafe_code)]
 
+mod clock_steps;
 mod config;
 mod counts;
 mod demand;
-mod exceeded;
-mod foreign;
 mod kinds;
+mod limit_exceeded;
+mod limit_status;
 mod limiter;
 mod moment;
 mod money;
-mod policies;
 mod quotas;
+mod rate_limit_policy;
+mod remote_snapshots;
 mod replay;
 mod report;
 mod snapshot;
-mod standing;
-mod stepped;
 mod subject;
 mod text;
 mod usage;
 mod window;
 
+pub use clock_steps::ClockStepHistory;
 pub use config::{CredentialHex, CredentialId, ModelBudget};
 pub use counts::{Counts, Periods};
 pub use demand::{ActualUsage, Demand, MAX_COST, MAX_TOKENS};
-pub use exceeded::{LimitExceeded, Scope, format_dollars};
-pub use foreign::RemoteSnapshots;
 pub use kinds::{Limit, LimitKind, Limits, Period, Quantity};
+pub use limit_exceeded::{LimitExceeded, Scope, format_dollars};
+pub use limit_status::LimitStatus;
 pub use limiter::{Grant, Limiter, TenantId};
 pub use quotas::{Quotas, TenantLimits};
+pub use remote_snapshots::RemoteSnapshots;
 pub use replay::{AdmittedReservation, Replay};
 pub use report::{UsageEntry, UsageReport};
 pub use snapshot::{Changes, IN_FLIGHT_FRESH_SECONDS, Origin, Snapshot};
-pub use standing::LimitStatus;
-pub use stepped::ClockStepHistory;
 pub use subject::Totals;
 pub use usage::{SubjectKind, SubjectName, Usage};
 pub use window::{Second, WINDOW_SECONDS};

@@ -2,8 +2,8 @@
 
 mod grant;
 mod group;
-mod hand_over;
 mod keys;
+mod replication;
 mod sharing;
 
 pub use grant::Grant;
@@ -11,11 +11,11 @@ pub use grant::Grant;
 use crate::MICROS_PER_SECOND;
 use crate::config::{Ceilings, CredentialId};
 use crate::demand::{ActualUsage, Demand, MAX_COST, MAX_TOKENS};
-use crate::exceeded::{LimitExceeded, Scope};
+use crate::limit_exceeded::{LimitExceeded, Scope};
+use crate::limit_status::LimitStatus;
 use crate::moment::Moment;
 use crate::quotas::{Quotas, TenantLimits};
-use crate::standing::LimitStatus;
-use crate::subject::{Consumption, Subject, Totals, waits_longer};
+use crate::subject::{Consumption, Subject, Totals, has_longer_wait};
 use crate::usage::{SubjectKind, SubjectName};
 use crate::window::Window;
 use grant::{Booking, NO_SUBJECT};
@@ -46,7 +46,7 @@ impl Tenant {
     /// Returns its quotas if its requests are counted.
     #[inline]
     fn counted_quotas(&self) -> Option<&Arc<Quotas>> {
-        self.quotas.as_ref().filter(|quotas| quotas.counted)
+        self.quotas.as_ref().filter(|quotas| quotas.counts_requests)
     }
 }
 
@@ -111,7 +111,7 @@ impl Limiter {
         self.needs_all_counts |= limits.quotas.needs_all_counts;
         let tenant = &mut self.tenants[id.0 as usize];
         tenant.quotas = Some(Arc::clone(&limits.quotas));
-        if limits.quotas.counted && tenant.subject == NO_SUBJECT {
+        if limits.quotas.counts_requests && tenant.subject == NO_SUBJECT {
             let name = SubjectName {
                 tenant: Arc::clone(&tenant.name),
                 kind: SubjectKind::Tenant,
@@ -205,7 +205,7 @@ impl Limiter {
                 money_counted: false,
             });
         };
-        let keys_counted = quotas.keys_counted;
+        let keys_counted = quotas.counts_key_requests;
         let budget = quotas
             .model(demand.model)
             .map(|(name, ceilings)| (Arc::clone(name), *ceilings));
@@ -242,7 +242,7 @@ impl Limiter {
             let totals = self.subjects[model as usize].totals(moment);
             totals.fits(ceilings, asked)
         });
-        let shared_fits = self.fits_shared(at, asked, moment);
+        let shared_fits = self.fits_shared_limits(at, asked, moment);
         if !(tenant_fits && key_fits && model_fits && shared_fits)
             && let Some(exceeded) = self.exceeded(
                 at,
@@ -409,14 +409,14 @@ impl Limiter {
         let at = tenant.0 as usize;
         let key = match self.tenants[at].counted_quotas() {
             None => return LimitStatus::new(&[], moment.second),
-            Some(quotas) if quotas.keys_counted => self.key_subject(at, key),
+            Some(quotas) if quotas.counts_key_requests => self.key_subject(at, key),
             Some(_) => NO_SUBJECT,
         };
         let tenant = &self.tenants[at];
         let Some(limits) = tenant.counted_quotas() else {
             return LimitStatus::new(&[], moment.second);
         };
-        let mut standing = LimitStatus::new(&limits.policies, moment.second);
+        let mut standing = LimitStatus::new(&limits.rate_limit_policy, moment.second);
         let subject = &mut self.subjects[tenant.subject as usize];
         standing.add(
             Scope::Tenant,
@@ -656,23 +656,23 @@ impl Limiter {
         asked: ActualUsage,
         time: (Moment, u64),
     ) -> Option<LimitExceeded> {
-        let of_namespace = self.exceeded_shared(tenant, asked, time);
+        let of_namespace = self.exceeded_shared_limit(tenant, asked, time);
         let tenant = &self.tenants[tenant];
         let limits = tenant.counted_quotas()?;
         let subject = &mut self.subjects[tenant.subject as usize];
         let totals = subject.totals(time.0);
-        let of_tenant = subject.exceeded(Scope::Tenant, &limits.ceilings, &totals, asked, time);
+        let of_tenant = subject.exceeded_limit(Scope::Tenant, &limits.ceilings, &totals, asked, time);
         let of_key = self.subjects.get_mut(key as usize).and_then(|subject| {
             let totals = subject.totals(time.0);
-            subject.exceeded(Scope::Key, &limits.key_ceilings, &totals, asked, time)
+            subject.exceeded_limit(Scope::Key, &limits.key_ceilings, &totals, asked, time)
         });
         let of_model = self.subjects.get_mut(model as usize).and_then(|subject| {
             let totals = subject.totals(time.0);
-            subject.exceeded(Scope::Model, &budget?, &totals, asked, time)
+            subject.exceeded_limit(Scope::Model, &budget?, &totals, asked, time)
         });
         let found = [of_tenant, of_key, of_model, of_namespace].into_iter().flatten();
         found.reduce(|longest, next| {
-            if waits_longer(&next, &longest) {
+            if has_longer_wait(&next, &longest) {
                 next
             } else {
                 longest

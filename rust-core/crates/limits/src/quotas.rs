@@ -1,9 +1,9 @@
 //! A tenant's limits, prepared for comparison.
 
 use crate::config::{Ceilings, ModelBudget};
-use crate::exceeded::Scope;
 use crate::kinds::Limits;
-use crate::policies;
+use crate::limit_exceeded::Scope;
+use crate::rate_limit_policy;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Quotas {
     /// Whether requests are counted at all.
-    pub(crate) counted: bool,
+    pub(crate) counts_requests: bool,
     /// Whether the requests of each key are counted.
-    pub(crate) keys_counted: bool,
+    pub(crate) counts_key_requests: bool,
     pub(crate) ceilings: Ceilings,
     pub(crate) key_ceilings: Ceilings,
     /// Whether the cost of requests counts for every model.
@@ -27,7 +27,7 @@ pub struct Quotas {
     /// The limits shared by the tenants of one namespace, and the name of their plan.
     pub(crate) shared: Option<(Arc<str>, Ceilings)>,
     /// Value of `RateLimit-Policy`.
-    pub(crate) policies: Box<[u8]>,
+    pub(crate) rate_limit_policy: Box<[u8]>,
 }
 
 impl Quotas {
@@ -47,8 +47,8 @@ impl Quotas {
             .map(|budget| (budget.model.as_str().into(), Ceilings::from(budget)))
             .collect();
         Self {
-            counted: keys_counted || !limits.is_empty() || !models.is_empty(),
-            keys_counted,
+            counts_requests: keys_counted || !limits.is_empty() || !models.is_empty(),
+            counts_key_requests: keys_counted,
             money_counted: limits.has_budget() || key_limits.has_budget(),
             usage_counted: [limits, key_limits].iter().any(|limits| limits.counts_usage())
                 || !models.is_empty(),
@@ -57,7 +57,7 @@ impl Quotas {
             ceilings: Ceilings::from(limits),
             key_ceilings: Ceilings::from(key_limits),
             shared: None,
-            policies: policies::describe(limits, key_limits),
+            rate_limit_policy: rate_limit_policy::describe(limits, key_limits),
         }
     }
 
@@ -68,11 +68,12 @@ impl Quotas {
         if limits.is_empty() {
             return self;
         }
-        self.counted = true;
+        self.counts_requests = true;
         self.money_counted |= limits.has_budget();
         self.usage_counted |= limits.counts_usage();
         self.needs_all_counts |= limits.needs_all_counts();
-        self.policies = policies::with_scope(&self.policies, Scope::Namespace, limits);
+        self.rate_limit_policy =
+            rate_limit_policy::with_scope(&self.rate_limit_policy, Scope::Namespace, limits);
         self.shared = Some((plan.into(), Ceilings::from(limits)));
         self
     }
@@ -80,7 +81,7 @@ impl Quotas {
     /// Returns whether nothing is limited.
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
-        !self.counted
+        !self.counts_requests
     }
 
     /// Returns whether tokens or money are limited for the tenant, its keys or a model. Only the provider's answers report

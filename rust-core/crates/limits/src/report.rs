@@ -46,12 +46,12 @@ impl Limiter {
         let shown = |limit: Limit| money || !limit.is_money();
         let whole = self.totals_of_tenant(tenant, moment);
         report.tenant = usage_entries(&quotas.ceilings, &whole, moment, shown);
-        if quotas.keys_counted {
+        if quotas.counts_key_requests {
             let of_key = self.totals_of_key(tenant, key, moment);
             report.key = usage_entries(&quotas.key_ceilings, &of_key, moment, shown);
         }
         if let Some((plan, ceilings)) = &quotas.shared {
-            let together = self.totals_shared(tenant, moment);
+            let together = self.shared_totals(tenant, moment);
             let of_namespace = together.map(|together| usage_entries(ceilings, &together, moment, shown));
             report.namespace = of_namespace.map(|counted| (Arc::clone(plan), counted));
         }
@@ -80,7 +80,7 @@ fn usage_entries(
             resets_at: match limit.kind().period {
                 Period::Day => Some(now.next_day()),
                 Period::Month => Some(now.next_month()),
-                Period::Minute | Period::Now => None,
+                Period::Minute | Period::Instant => None,
             },
         }
     });

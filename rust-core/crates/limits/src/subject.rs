@@ -1,13 +1,13 @@
 //! The consumption of one subject, and whether a request fits its limits.
 
 use crate::MICROS_PER_SECOND;
+use crate::clock_steps::ClockStepHistory;
 use crate::config::Ceilings;
 use crate::counts::{Counts, Periods};
 use crate::demand::ActualUsage;
-use crate::exceeded::{LimitExceeded, RESERVATION_RETRY_AFTER, Scope};
 use crate::kinds::{Limit, Period, Quantity};
+use crate::limit_exceeded::{LimitExceeded, RESERVATION_RETRY_AFTER, Scope};
 use crate::moment::Moment;
-use crate::stepped::ClockStepHistory;
 use crate::usage::{SubjectName, Usage};
 use crate::window::{Second, WINDOW_SECONDS, Window};
 use std::time::Duration;
@@ -140,7 +140,7 @@ impl Consumption {
             }
             Period::Day => self.day_reserved.get(kind.quantity),
             Period::Month => self.month_reserved.get(kind.quantity),
-            Period::Minute | Period::Now => 0,
+            Period::Minute | Period::Instant => 0,
         }
     }
 
@@ -234,7 +234,7 @@ impl Totals {
             Period::Minute => self.minute.get(kind.quantity),
             Period::Day => self.day.get(kind.quantity),
             Period::Month => self.month.get(kind.quantity),
-            Period::Now => self.in_flight,
+            Period::Instant => self.in_flight,
         }
     }
 
@@ -316,7 +316,7 @@ impl Subject {
 
     /// Returns the limit with the longest wait, if any is exceeded. The subject must have been advanced to `now`; `told` is
     /// the caller's time in unix microseconds.
-    pub(crate) fn exceeded(
+    pub(crate) fn exceeded_limit(
         &self,
         scope: Scope,
         ceilings: &Ceilings,
@@ -338,7 +338,7 @@ impl Subject {
             let excess = used.saturating_add(needed) - value;
             let retry_after = match kind.period {
                 _ if needed > value => None,
-                Period::Now => Some(Duration::ZERO),
+                Period::Instant => Some(Duration::ZERO),
                 Period::Day => Some(opens_at(now.next_day())),
                 Period::Month => Some(opens_at(now.next_month())),
                 Period::Minute => Some(opens_at(self.expires_at(now.second, excess, kind.quantity))),
@@ -358,7 +358,7 @@ impl Subject {
                     false => retry_after,
                 },
             };
-            if longest.is_none_or(|longest| waits_longer(&new, &longest)) {
+            if longest.is_none_or(|longest| has_longer_wait(&new, &longest)) {
                 longest = Some(new);
             }
         }
@@ -391,7 +391,7 @@ impl Subject {
 }
 
 /// Returns whether `new` has a longer wait than `old`; `None` is the longest.
-pub(crate) fn waits_longer(new: &LimitExceeded, old: &LimitExceeded) -> bool {
+pub(crate) fn has_longer_wait(new: &LimitExceeded, old: &LimitExceeded) -> bool {
     match (new.retry_after, old.retry_after) {
         (_, None) => false,
         (None, Some(_)) => true,

@@ -1,10 +1,10 @@
 //! The consumption of one subject, in the form that is stored and handed over.
 
 use crate::CredentialId;
+use crate::clock_steps::ClockStepHistory;
 use crate::counts::{Counts, Periods};
 use crate::demand::ActualUsage;
 use crate::moment::Moment;
-use crate::stepped::ClockStepHistory;
 use crate::window::{Second, WINDOW_SECONDS};
 use std::sync::Arc;
 

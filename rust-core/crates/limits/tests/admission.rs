@@ -248,7 +248,7 @@ fn a_clock_that_steps_back_gives_nothing_out() {
     let (mut limiter, acme) = limiter([2, 0, 10, 0], [0; 4]);
     for now in [MIDNIGHT + SECOND, MIDNIGHT - 100 * SECOND] {
         let grant = limiter.admit(acme, KEY, 5, now).unwrap();
-        assert_eq!(grant.at(), MIDNIGHT + SECOND);
+        assert_eq!(grant.admitted_at(), MIDNIGHT + SECOND);
         limiter.settle(grant, 5, 0);
     }
     for now in [0, 1, MIDNIGHT - 100 * SECOND, MIDNIGHT + SECOND] {

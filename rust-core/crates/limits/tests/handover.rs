@@ -342,20 +342,20 @@ proptest! {
             held[client] = match held[client].take() {
                 None => limiter.admit(ids[tenant], key, demand, now).ok().map(Held::Pending),
                 // An admission and its record are at most a minute apart.
-                Some(Held::Pending(mut grant)) => match step.act * u8::from(now - grant.at() <= 60 * SECOND) {
+                Some(Held::Pending(mut grant)) => match step.act * u8::from(now - grant.admitted_at() <= 60 * SECOND) {
                     0 => {
                         limiter.refund(grant, false);
                         None
                     }
                     1 => {
-                        facts.push(Fact::Rejection(grant.at(), names[tenant].to_owned(), key));
+                        facts.push(Fact::Rejection(grant.admitted_at(), names[tenant].to_owned(), key));
                         limiter.refund(grant, true);
                         None
                     }
                     _ => {
                         let reserved = grant.reserved().unwrap();
                         let cost = grant.reserved_cost();
-                        facts.push(Fact::Admission(grant.at(), names[tenant].to_owned(), key, model, reserved, cost));
+                        facts.push(Fact::Admission(grant.admitted_at(), names[tenant].to_owned(), key, model, reserved, cost));
                         limiter.mark_recorded(&mut grant);
                         Some(Held::Recorded(grant, seq))
                     }

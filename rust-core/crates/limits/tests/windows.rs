@@ -91,7 +91,7 @@ proptest! {
             match held[step.client].take() {
                 None => match limiter.admit(acme, key, step.reserve, told) {
                     Ok(grant) => {
-                        prop_assert_eq!(grant.at(), now);
+                        prop_assert_eq!(grant.admitted_at(), now);
                         requests.push(Request {
                             at: now,
                             counts: true,

@@ -25,7 +25,7 @@ static JSON: AtomicBool = AtomicBool::new(false);
 const LOGGER: &str = "proofgate.core";
 
 /// Sets whether lines are JSON or text from now on.
-pub fn use_json(json: bool) {
+pub fn set_json(json: bool) {
     JSON.store(json, Ordering::Relaxed);
 }
 
@@ -108,7 +108,7 @@ impl Level {
 /// Formats a time since 1970 in UTC, with milliseconds.
 fn rfc3339(since_1970: Duration) -> String {
     let seconds = since_1970.as_secs();
-    let Date { year, month, day } = Date::of_day(seconds / SECONDS_PER_DAY);
+    let Date { year, month, day } = Date::from_day_number(seconds / SECONDS_PER_DAY);
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     let milliseconds = since_1970.subsec_millis();
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milliseconds:03}Z")

@@ -62,7 +62,7 @@ pub struct ProvenExchange {
 /// # Errors
 /// As [`proofgate_evidence::find`].
 pub fn find(path: &Path, request_id: &str, search: SearchMode) -> Result<Vec<FoundRecord>, EvidenceError> {
-    proofgate_evidence::find(&FileStorage, path, request_id, search)
+    proofgate_evidence::find_records(&FileStorage, path, request_id, search)
 }
 
 /// Proves each record that a checkpoint covers. Reports a salt whose key is not available.

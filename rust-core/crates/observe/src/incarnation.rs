@@ -127,7 +127,7 @@ fn report_start(begun: &StartedLog) {
             missing.incarnation
         );
     }
-    for left in std::iter::once(&found.newest).chain(&found.unreported) {
+    for left in std::iter::once(&found.newest).chain(&found.logs_with_unrecorded_end) {
         if let Some(torn) = &left.torn {
             proofgate_log::warning!(
                 "the log of {} ends early, in {} at byte {}: {}",
@@ -137,10 +137,10 @@ fn report_start(begun: &StartedLog) {
                 torn.reason
             );
         }
-        if left.lost > 0 {
+        if left.lost_records > 0 {
             proofgate_log::error!(
                 "{} records that were written after record {} of {} are missing: the machine lost them",
-                left.lost,
+                left.lost_records,
                 left.size,
                 left.incarnation
             );

@@ -73,7 +73,7 @@ pub struct Rotation {
     pub bounds: RotationBounds,
     pub handoff: Arc<LogHandoff>,
     /// Creates the next log.
-    pub next: LogFactory,
+    pub log_factory: LogFactory,
     started_at: Instant,
     state: State,
     /// Until when the signer is not called again to sign the end of the former log.
@@ -97,7 +97,7 @@ impl Rotation {
         Rotation {
             bounds,
             handoff: desk,
-            next,
+            log_factory: next,
             started_at: since,
             state: State::Idle(since),
             next_signature_attempt: since,
@@ -189,7 +189,7 @@ impl LedgerThread {
                     }
                     match self
                         .rotation
-                        .next
+                        .log_factory
                         .create_next(self.follower.incarnation(), former)
                     {
                         Ok(thread) => State::Creating(thread),
@@ -234,7 +234,7 @@ impl LedgerThread {
 
     fn offer_next_log(&mut self, mut log: Incarnation) -> State {
         if let Some(unsynced) = &self.unsynced_files {
-            log.follower.sync_also(Arc::clone(unsynced));
+            log.follower.set_unsynced_files(Arc::clone(unsynced));
         }
         let in_service = ActiveLog {
             origin: log.origin,
@@ -246,7 +246,7 @@ impl LedgerThread {
         self.rotation.handoff.offer_next(ReadyLog {
             incarnation: log.incarnation,
             writer: log.writer,
-            config: self.rotation.next.config,
+            config: self.rotation.log_factory.config,
         });
         State::Ready(Box::new((log.follower, in_service)))
     }
@@ -300,7 +300,7 @@ impl LedgerThread {
                 None => return Ok(()),
             },
         };
-        crate::incarnation::seal_unused(&mut writer, &self.rotation.next.config)?;
+        crate::incarnation::seal_unused(&mut writer, &self.rotation.log_factory.config)?;
         follower.finish(&self.key).map(drop)
     }
 

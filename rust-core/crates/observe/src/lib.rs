@@ -19,7 +19,7 @@ pub mod ledger_delay;
 pub mod ledger_keys;
 pub mod ledger_thread;
 pub mod limit_thread;
-pub mod limit_use;
+pub mod limit_usage;
 pub mod metrics;
 pub mod payloads;
 pub mod recorder;

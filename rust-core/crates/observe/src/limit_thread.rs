@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use proofgate_base::Error;
-use proofgate_base::clock::{MAX_LEAD, unix_micros};
+use proofgate_base::clock::{MAX_LIMIT_TIME_LEAD, unix_micros};
 use proofgate_base::priority;
 use proofgate_ledger::record::Record;
 use proofgate_limit_store::{LimitStore, OpenedStore};
@@ -40,7 +40,7 @@ enum LimitUpdate {
 }
 
 /// The data-plane thread's side.
-pub struct LimitLink {
+pub struct LimitThreadHandle {
     updates: SyncSender<LimitUpdate>,
     remote_usage: mpsc::Receiver<RemoteUsage>,
     /// The update that could not be sent yet.
@@ -54,9 +54,9 @@ pub struct LimitLink {
 /// The state of the limits thread, shared with the admin port. Both may wait for each other; the data-plane thread waits for
 /// neither while it serves.
 #[derive(Clone)]
-pub struct SharedStore(Arc<Mutex<LimitStore>>);
+pub struct SharedLimitStore(Arc<Mutex<LimitStore>>);
 
-impl SharedStore {
+impl SharedLimitStore {
     fn lock(&self) -> MutexGuard<'_, LimitStore> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -70,7 +70,7 @@ impl SharedStore {
 
 /// The slow side; runs as a thread.
 pub struct LimitThread {
-    store: SharedStore,
+    store: SharedLimitStore,
     updates: Receiver<LimitUpdate>,
     remote_usage: mpsc::Sender<RemoteUsage>,
 }
@@ -96,7 +96,7 @@ pub struct WorkerRun<'p> {
 }
 
 /// Reads the consumption of other workers, and computes that of crashed predecessors from their logs.
-pub fn open(place: &WorkerRun<'_>) -> Result<(LimitThread, LimitLink), Error> {
+pub fn open(place: &WorkerRun<'_>) -> Result<(LimitThread, LimitThreadHandle), Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Ledger(format!("limits: {error}"));
     let now = unix_micros();
     let opened = LimitStore::open(
@@ -109,7 +109,7 @@ pub fn open(place: &WorkerRun<'_>) -> Result<(LimitThread, LimitLink), Error> {
     );
     let OpenedStore {
         mut store,
-        crashed,
+        crashed_predecessors: crashed,
         problems,
     } = opened.map_err(|error| failed(&error))?;
     for problem in problems {
@@ -134,11 +134,11 @@ pub fn open(place: &WorkerRun<'_>) -> Result<(LimitThread, LimitLink), Error> {
     let (told, hears) = sync_channel(QUEUE_CAPACITY);
     let (says, foreign) = mpsc::channel(QUEUE_CAPACITY);
     let thread = LimitThread {
-        store: SharedStore(Arc::new(Mutex::new(store))),
+        store: SharedLimitStore(Arc::new(Mutex::new(store))),
         updates: hears,
         remote_usage: says,
     };
-    let link = LimitLink {
+    let link = LimitThreadHandle {
         updates: told,
         remote_usage: foreign,
         unsent: None,
@@ -253,13 +253,13 @@ fn apply_record(
             }
         }
         Record::Gap(gap) if gap.code == CLOCK_STEP => {
-            replay.record_clock_step(at, gap.first_ts, gap.last_ts, MAX_LEAD);
+            replay.record_clock_step(at, gap.first_ts, gap.last_ts, MAX_LIMIT_TIME_LEAD);
         }
         _ => {}
     }
 }
 
-impl LimitLink {
+impl LimitThreadHandle {
     /// Applies the consumption of other workers before the start; called once, when the limiter has its limits.
     pub fn apply_initial_usage(&mut self, limiter: &mut Limiter, now: u64) {
         limiter.apply_remote(&std::mem::take(&mut self.initial_usage), now);
@@ -267,7 +267,7 @@ impl LimitLink {
 
     /// Sends the changes here and applies the consumption of other workers; called about once a second. Never waits: while
     /// the thread is busy, changes stay in the limiter.
-    pub fn exchange_usage(&mut self, limiter: &mut Limiter, appended: u64, now: u64) {
+    pub fn sync_usage(&mut self, limiter: &mut Limiter, appended: u64, now: u64) {
         if self.unsent.is_none() && std::mem::take(&mut self.needs_resend) {
             self.unsent = Some(LimitUpdate::Resend);
         }
@@ -318,7 +318,7 @@ impl LimitLink {
 
 impl LimitThread {
     /// Returns its state, for sharing.
-    pub fn store(&self) -> SharedStore {
+    pub fn store(&self) -> SharedLimitStore {
         self.store.clone()
     }
 

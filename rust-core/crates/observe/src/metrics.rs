@@ -56,7 +56,7 @@ pub struct Metrics {
     /// Indexed by [`GuardVerdict`].
     guarded_calls: [Counter; 4],
     limit_refusals: Counter,
-    pub waiting: Gauge,
+    pub requests_waiting_for_limits: Gauge,
     records_written: Counter,
     records_durable: Counter,
     records_checkpointed: Counter,
@@ -196,7 +196,7 @@ impl Metrics {
             guarded_calls: ["refused", "approval_required", "approved", "observed"]
                 .map(|verdict| guarded_family.get_or_create_owned(&VerdictLabel { verdict })),
             limit_refusals: Counter::default(),
-            waiting: Gauge::default(),
+            requests_waiting_for_limits: Gauge::default(),
             records_written: Counter::default(),
             records_durable: Counter::default(),
             records_checkpointed: Counter::default(),
@@ -342,7 +342,7 @@ impl Metrics {
         registry.register(
             "requests_waiting_for_limits",
             "Requests that wait for reservations of other requests of their tenant to end",
-            m.waiting.clone(),
+            m.requests_waiting_for_limits.clone(),
         );
         registry.register(
             "limit_refusals",
@@ -451,7 +451,7 @@ impl Metrics {
     }
 
     /// Counts a failed attempt at a provider.
-    pub fn provider_failed(&self, provider: &str, failure: &'static str) {
+    pub fn record_provider_failure(&self, provider: &str, failure: &'static str) {
         let labels = ProviderFailure {
             provider: provider.to_owned(),
             failure,
@@ -460,7 +460,7 @@ impl Metrics {
     }
 
     /// Counts a refusal of the gateway's key, or of a model for it, by a provider.
-    pub fn provider_refused(&self, provider: &str, status: u16) {
+    pub fn record_provider_refusal(&self, provider: &str, status: u16) {
         let labels = ProviderRefusal {
             provider: provider.to_owned(),
             status,
@@ -469,7 +469,7 @@ impl Metrics {
     }
 
     /// Counts connections to a provider that the egress proxy did not make.
-    pub fn proxy_failed(&self, provider: &str, failure: &'static str, count: u64) {
+    pub fn record_proxy_failures(&self, provider: &str, failure: &'static str, count: u64) {
         let labels = ProviderFailure {
             provider: provider.to_owned(),
             failure,
@@ -488,16 +488,16 @@ impl Metrics {
     }
 
     /// Counts lost telemetry.
-    pub fn telemetry_lost(&self, signal: Signal, count: u64) {
+    pub fn record_lost_telemetry(&self, signal: Signal, count: u64) {
         self.telemetry_dropped[signal as usize].inc_by(count);
     }
 
-    pub fn policy_blocked(&self) {
+    pub fn record_policy_block(&self) {
         self.policy_blocks.inc();
     }
 
     /// Counts a request or a response once for each scope of its flagged messages.
-    pub fn policy_flagged(&self, judgement: &Judgement) {
+    pub fn record_policy_flags(&self, judgement: &Judgement) {
         for scope in judgement.flagged_scopes() {
             self.policy_flags[scope as usize].inc();
         }
@@ -545,13 +545,13 @@ impl Metrics {
     }
 
     /// Counts a step of the system's clock.
-    pub fn clock_stepped(&self, is_back: bool) {
+    pub fn record_clock_step(&self, is_back: bool) {
         let [back, ahead] = &self.clock_steps;
         if is_back { back } else { ahead }.inc();
     }
 
     /// Counts a client connection that could not be accepted.
-    pub fn accept_failed(&self) {
+    pub fn record_accept_failure(&self) {
         self.accept_failures.inc();
     }
 
@@ -576,12 +576,12 @@ impl Metrics {
         }
     }
 
-    pub fn connection_opened(&self) {
+    pub fn record_connection_opened(&self) {
         self.connections_accepted.inc();
         self.connections.inc();
     }
 
-    pub fn connection_closed(&self, panicked: bool) {
+    pub fn record_connection_closed(&self, panicked: bool) {
         self.connections.dec();
         if panicked {
             self.connection_panics.inc();

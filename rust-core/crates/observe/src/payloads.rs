@@ -9,9 +9,9 @@
 //! is nearly full, or the copies use all of their memory. Later failures are stated in the completion record. A denied
 //! request has no completion: its record states whether its body was submitted, and the refusal waits until it is stored.
 
-mod desk;
-mod keeping;
-mod order;
+mod command;
+mod exchange_bodies;
+mod queue;
 mod state;
 mod thread;
 
@@ -24,8 +24,8 @@ use proofgate_payloads::PayloadWriter;
 use proofgate_wal::{Storage, UnsyncedFiles};
 use tokio::sync::mpsc::channel;
 
-pub use desk::PayloadQueue;
-pub use keeping::{AdmittedBody, DeniedBody, ExchangeBodies};
+pub use exchange_bodies::{AdmittedBody, DeniedBody, ExchangeBodies};
+pub use queue::PayloadQueue;
 pub use thread::PayloadThread;
 
 use crate::metrics::PayloadMetrics;

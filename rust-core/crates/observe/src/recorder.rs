@@ -14,7 +14,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use proofgate_base::clock::unix_micros;
-use proofgate_base::open_table::OpenExchangeTable;
+use proofgate_base::open_exchange_table::OpenExchangeTable;
 use proofgate_base::rejection::Rejection;
 use proofgate_config::Durability;
 use proofgate_ledger::LedgerError;
@@ -25,8 +25,8 @@ use tokio::sync::Notify;
 use crate::analysis::Finding;
 use crate::ledger_delay::LedgerDelay;
 use crate::rotation::LogHandoff;
-use log_history::{FormerLog, LastMark};
-use refusal_budget::Refusals;
+use log_history::{FormerLog, LastResumePoint};
+use refusal_budget::RefusalBudget;
 use refused_keys::RefusedKeys;
 
 /// Bytes reserved in the ledger when an exchange is admitted: its two records, framed, at their maximum.
@@ -122,7 +122,7 @@ pub struct Recorder {
     open_exchanges: OpenExchangeTable,
     /// How many admitted and denied requests of each tenant are in the log in service.
     tenant_counts: RefCell<HashMap<Arc<str>, u64>>,
-    last_mark: Cell<LastMark>,
+    last_mark: Cell<LastResumePoint>,
     durability: Durability,
     /// Wakes the writing task.
     batch_ready: Notify,
@@ -131,7 +131,7 @@ pub struct Recorder {
     /// Wakes the ledger thread for tasks that wait for a sync.
     wake_ledger: Box<dyn Fn()>,
     wakers: RefCell<Vec<Waker>>,
-    refusals: RefCell<Refusals>,
+    refusals: RefCell<RefusalBudget>,
     refused_keys: RefCell<RefusedKeys>,
     stopped: Cell<bool>,
     /// The volume has been full for so long that exchanges no longer wait for it.
@@ -160,7 +160,7 @@ impl Recorder {
             handoff: desk,
             open_exchanges: OpenExchangeTable::default(),
             tenant_counts: RefCell::default(),
-            last_mark: Cell::new(LastMark::none()),
+            last_mark: Cell::new(LastResumePoint::none()),
             writer: RefCell::new(writer),
             durability,
             batch_ready: Notify::new(),
@@ -168,7 +168,7 @@ impl Recorder {
             delay,
             wake_ledger: Box::new(wake_ledger),
             wakers: RefCell::default(),
-            refusals: RefCell::new(Refusals::none()),
+            refusals: RefCell::new(RefusalBudget::new()),
             refused_keys: RefCell::default(),
             stopped: Cell::new(false),
             no_space: Cell::new(false),
@@ -226,7 +226,7 @@ impl Recorder {
     }
 
     /// Returns the open exchanges.
-    pub fn open(&self) -> &OpenExchangeTable {
+    pub fn open_exchanges(&self) -> &OpenExchangeTable {
         &self.open_exchanges
     }
 

@@ -28,7 +28,7 @@ pub struct RejectedRequest<'r> {
     /// Its outcome in the metrics.
     pub outcome: RequestOutcome,
     /// What telemetry reports of it, if enabled.
-    pub observed: Option<Box<ObservedExchange>>,
+    pub observed_exchange: Option<Box<ObservedExchange>>,
     /// The sender; `None` if it does not matter because the tenant is known.
     pub sender: Option<ClientNetwork>,
     /// The client's address, if the configuration wants it in records.

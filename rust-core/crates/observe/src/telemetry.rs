@@ -8,12 +8,12 @@
 mod access_log;
 mod entry;
 mod exchange;
-mod outlet;
+mod queue;
 mod trace_context;
 mod trace_state;
 
 pub use access_log::AccessLog;
 pub use exchange::{FinishedExchange, ObservedExchange, ObservedRequest};
-pub use outlet::ExchangeQueue;
-pub use outlet::{TelemetryOutlet, telemetry_queues};
+pub use queue::ExchangeQueue;
+pub use queue::{TelemetrySender, telemetry_queues};
 pub(crate) use trace_context::parse_trace_id;

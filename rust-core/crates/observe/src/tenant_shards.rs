@@ -169,7 +169,7 @@ impl TenantShards {
     }
 
     fn well_known(&self) -> impl Iterator<Item = &WellKnownKey> {
-        self.shards.iter().flat_map(|shard| shard.well_known())
+        self.shards.iter().flat_map(|shard| shard.well_known_keys())
     }
 
     pub fn record_metrics(&self, metrics: &Metrics) {

@@ -4,7 +4,7 @@ use crate::{BodySlot, PayloadError, PayloadKey};
 use proofgate_evidence::layout::parse_incarnation;
 use proofgate_evidence::payloads::{PayloadField, PayloadFiles};
 use proofgate_evidence::{
-    FoundRecord, ReadStorage, SearchMode, ShredKeys, find, key_successions, prove, read_stored_salt,
+    FoundRecord, ReadStorage, SearchMode, ShredKeys, find_records, key_successions, prove, read_stored_salt,
 };
 use proofgate_ledger::CommittedRequest;
 use proofgate_ledger::commitment::commit;
@@ -245,9 +245,9 @@ pub fn open_exchange(
     request_id: &str,
 ) -> Result<ExchangePayloads, PayloadError> {
     let key = key_successions::follow_successions(storage, ledger, key)?;
-    let mut found = find(storage, ledger, request_id, SearchMode::ByTime)?;
+    let mut found = find_records(storage, ledger, request_id, SearchMode::ByTime)?;
     if found.is_empty() {
-        found = find(storage, ledger, request_id, SearchMode::Scan)?;
+        found = find_records(storage, ledger, request_id, SearchMode::Scan)?;
     }
     let begins = |found: &FoundRecord| {
         let record = record::parse(&found.record);

@@ -184,7 +184,7 @@ impl<'s> SignedLog<'s> {
                     self.mmr.push(leaf_hash(record), &mut |_| {});
                     return Ok(Some(record.to_vec()));
                 }
-                LogItem::Flaw(flaw) if flaw.residue => {}
+                LogItem::Flaw(flaw) if flaw.is_trailing_data => {}
                 LogItem::Record(_) | LogItem::Flaw(_) => {
                     return contradicted("some of its records are damaged");
                 }

@@ -49,7 +49,7 @@ fn whichever_call_fails_what_is_claimed_and_signed_is_there() {
         for call in first..last {
             let disk = SimulatedDisk::new();
             let mut worker = Worker::begin(&disk).unwrap();
-            disk.fault_at(call, fault);
+            disk.inject_fault_at(call, fault);
             let _ = serve(&mut worker).and_then(|()| serve(&mut worker));
             // After a power loss, everything that was signed is on the disk.
             disk.crash(call);
@@ -71,8 +71,8 @@ fn whichever_call_fails_what_is_claimed_and_signed_is_there() {
 fn a_full_disk_passes_and_what_was_cut_short_is_written_over() {
     let (mut worker, _) = one_exchange();
     let open = worker.admit(b"no room").unwrap();
-    worker.disk.fault_now(InjectedFault::ShortWrite);
-    worker.disk.fault_at(
+    worker.disk.inject_fault_now(InjectedFault::ShortWrite);
+    worker.disk.inject_fault_at(
         worker.disk.calls() + 1,
         InjectedFault::Error(io::ErrorKind::StorageFull),
     );
@@ -102,7 +102,9 @@ fn nothing_is_signed_of_what_could_not_be_synced() {
     worker.exchange(b"late", b"lost");
     worker.writer.flush().unwrap();
     while worker.follower.step().unwrap().has_more {}
-    worker.disk.fault_now(InjectedFault::Error(io::ErrorKind::Other));
+    worker
+        .disk
+        .inject_fault_now(InjectedFault::Error(io::ErrorKind::Other));
     assert!(matches!(
         worker.follower.sync(),
         Err(WalError::Evidence(EvidenceError::Io { call: "sync", path, .. })) if path.ends_with("payloads")

@@ -114,5 +114,5 @@ fn selected_packs(config: &mut PolicyConfig) -> Result<Vec<Pack>, Box<dyn Error>
         packs.push(Pack::built_in(&name)?);
     }
     // The output is about what a rule matches, not about its action.
-    Ok(packs.into_iter().map(Pack::unlimited).collect())
+    Ok(packs.into_iter().map(Pack::without_limits).collect())
 }

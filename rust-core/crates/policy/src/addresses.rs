@@ -65,14 +65,14 @@ fn next_address(text: &str) -> Option<(Address<'_>, &str)> {
 }
 
 /// Whether a host is the domain or one of its subdomains.
-pub(crate) fn is_within(host: &str, domain: &str) -> bool {
+pub(crate) fn is_domain_or_subdomain(host: &str, domain: &str) -> bool {
     host.strip_suffix(domain)
         .is_some_and(|below| below.is_empty() || below.ends_with('.'))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Address, is_within, next_address};
+    use super::{Address, is_domain_or_subdomain, next_address};
 
     #[test]
     fn an_address_is_read_with_what_belongs_to_it() {
@@ -109,7 +109,13 @@ mod tests {
 
     #[test]
     fn a_domain_holds_what_lies_below_it_and_not_what_ends_alike() {
-        assert!(is_within("acme.com", "acme.com") && is_within("a.acme.com", "acme.com"));
-        assert!(!is_within("notacme.com", "acme.com") && !is_within("acme.com.evil.net", "acme.com"));
+        assert!(
+            is_domain_or_subdomain("acme.com", "acme.com")
+                && is_domain_or_subdomain("a.acme.com", "acme.com")
+        );
+        assert!(
+            !is_domain_or_subdomain("notacme.com", "acme.com")
+                && !is_domain_or_subdomain("acme.com.evil.net", "acme.com")
+        );
     }
 }

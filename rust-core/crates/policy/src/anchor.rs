@@ -6,7 +6,7 @@ use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
 use crate::EvaluationError;
 use crate::automaton::{FAULT, all_matches_dfa};
-use crate::begins::StartBytes;
+use crate::start_bytes::StartBytes;
 
 /// A gap between words of more bytes than this ends the prefix that is checked: a text that matches up to the gap is likely
 /// to fill it, and an automaton of what can begin within it has thousands of states.

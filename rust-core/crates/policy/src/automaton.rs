@@ -6,7 +6,7 @@ use regex_automata::nfa::thompson::{NFA, WhichCaptures};
 use regex_automata::{Anchored, Input, MatchKind};
 use regex_syntax::hir::Hir;
 
-use crate::begins::StartBytes;
+use crate::start_bytes::StartBytes;
 use crate::{EvaluationError, PolicyError};
 
 const CACHE_BYTES: usize = 4 << 20;

@@ -71,7 +71,7 @@ impl<'b> Clock<'b> {
     }
 
     /// Charges a rule that was applied to `bytes` bytes: work whose duration depends on the rule.
-    pub(crate) fn searched(&mut self, bytes: usize) -> Result<(), EvaluationError> {
+    pub(crate) fn charge_search(&mut self, bytes: usize) -> Result<(), EvaluationError> {
         if !self.has_searched {
             self.has_searched = true;
             self.start.get_or_insert_with(thread_cpu_time);

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
-use crate::allow::Allow;
+use crate::allow_list::PolicyAllowList;
 use crate::overrides::ActionOverride;
 use crate::{Action, PolicyError, RuleSpec};
 
@@ -43,7 +43,7 @@ pub struct PolicyConfig {
     /// Replaces the actions of some rules, or of all rules of some packs, in all scopes or in some.
     pub actions: Vec<ActionOverride>,
     /// Values that no rule matches; absent: none.
-    pub allow: Option<Allow>,
+    pub allow: Option<PolicyAllowList>,
     /// The score at which a message is denied, at least 1; absent: no score denies.
     pub threshold: Option<u32>,
     /// The score at which a message is reported as flagged, at least 1.

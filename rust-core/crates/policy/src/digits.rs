@@ -2,8 +2,8 @@
 
 use std::array;
 
-use crate::begins::is_word_byte;
 use crate::fold::{STEP, bitmask};
+use crate::start_bytes::is_word_byte;
 
 /// Positions covered by one word of the bitmap.
 pub(crate) const WORD_BITS: usize = u64::BITS as usize;

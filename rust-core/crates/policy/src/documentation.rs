@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::addresses::{Address, all_addresses, is_within};
+use crate::addresses::{Address, all_addresses, is_domain_or_subdomain};
 
 /// Second-level domains below which a country's `example` is registered, as in `example.co.uk`.
 const SECOND_LEVELS: [&str; 7] = ["ac", "co", "com", "edu", "gov", "net", "org"];
@@ -33,12 +33,12 @@ static KNOWN_EXAMPLES: LazyLock<KnownExamples> =
 
 /// Whether matched personal data, in lower case, consists of example values: all its mail addresses and URLs are examples,
 /// or it is an IP address or a card number reserved for documentation.
-pub(crate) fn is_documentation(matched: &str) -> bool {
+pub(crate) fn is_example_value(matched: &str) -> bool {
     all_addresses(matched, is_example_address) || is_documentation_network(matched) || is_test_card(matched)
 }
 
 /// Whether a matched credential, in lower case, is published as an example.
-pub(crate) fn is_published(matched: &str) -> bool {
+pub(crate) fn is_published_example(matched: &str) -> bool {
     KNOWN_EXAMPLES.keys.iter().any(|key| key == matched)
         || KNOWN_EXAMPLES
             .parts
@@ -52,7 +52,7 @@ fn is_example_address(address: &Address<'_>) -> bool {
     KNOWN_EXAMPLES
         .domains
         .iter()
-        .any(|domain| is_within(host, domain))
+        .any(|domain| is_domain_or_subdomain(host, domain))
         || is_example_host(host)
         || KNOWN_EXAMPLES.mailboxes.iter().any(|known| known == mailbox)
         || host.split('.').any(|label| label == "noreply")
@@ -90,7 +90,7 @@ fn is_test_card(matched: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{KNOWN_EXAMPLES, is_documentation, is_published};
+    use super::{KNOWN_EXAMPLES, is_example_value, is_published_example};
     use crate::checks::by_name;
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
             "4242 4242 4242 4242",
             "3782-822463-10005",
         ] {
-            assert!(is_documentation(text), "{text}");
+            assert!(is_example_value(text), "{text}");
         }
     }
 
@@ -134,7 +134,7 @@ mod tests {
             "born 192.0.2.1",
             "",
         ] {
-            assert!(!is_documentation(text), "{text}");
+            assert!(!is_example_value(text), "{text}");
         }
     }
 
@@ -154,10 +154,10 @@ mod tests {
             "dxnlcm5hbwu6cgfzc3dvcmq=",
             "eyjhbgcioijiuzi1niisinr5cci6ikpxvcj9.eyjzdwiioiixmjm0nty3odkwiiwibmftzsi6ikpvag4gr.sflkx",
         ] {
-            assert!(is_published(published), "{published}");
+            assert!(is_published_example(published), "{published}");
         }
         for own in ["akiaq3egt5mlpv6r2wxz", "dxnlcm5hbwu6cgfzc3dvcmqx", "", "exampl"] {
-            assert!(!is_published(own), "{own}");
+            assert!(!is_published_example(own), "{own}");
         }
     }
 }

@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use crate::allow::Exemptions;
+use crate::allow_list::Exemptions;
+use crate::character_triggers::{CharacterTriggers, MAX_TRIGGERS};
 use crate::config::{check_budget, check_threshold};
+use crate::digit_prefilter::DigitPrefilter;
 use crate::fold_table::{self, FoldTable};
 use crate::hold::HoldDetector;
 use crate::linear::Weights;
@@ -16,11 +18,9 @@ use crate::overrides::{self, Actions};
 use crate::private_key;
 use crate::rule::{Rule, RuleIndex, RuleInfo, RuleOrigin};
 use crate::rule_set::{MAX_RULES, RuleSet};
-use crate::sieve::DigitPrefilter;
-use crate::signs::{CharacterTriggers, MAX_TRIGGERS};
 use crate::token_tail::TokenTail;
+use crate::trigger::Trigger;
 use crate::undecided::UndecidedAutomaton;
-use crate::wake::Trigger;
 use crate::{
     Action, Budget, Direction, Extent, Mode, Pack, PolicyConfig, PolicyError, Profile, RuleSpec, Scope,
     TenantPolicy, View,
@@ -51,7 +51,7 @@ pub struct Engine {
     pub(crate) shares_needles: bool,
     /// How many bytes after its beginning the outcome of a match can depend on.
     pub(crate) horizon: usize,
-    pub(crate) undecided: [UndecidedAutomaton; 4],
+    pub(crate) undecided_automata: [UndecidedAutomaton; 4],
     /// The model that scores a text, and the rule that uses it, if there is one.
     pub(crate) linear_model: Option<(RuleIndex, Weights)>,
     /// The hold detectors that profiles share.
@@ -122,7 +122,7 @@ impl Engine {
             }
         }
         for spec in &config.rules {
-            compile(&RuleOrigin::OWN, spec.clone())?;
+            compile(&RuleOrigin::CUSTOM, spec.clone())?;
         }
         overrides::check(&config.actions, |id| known.contains(id))?;
         if rules.len() > MAX_RULES {
@@ -139,7 +139,7 @@ impl Engine {
             let selected = rules
                 .iter()
                 .filter(|rule| rule.view == view && rule.info.target.includes(direction))
-                .filter(|rule| rule.least.is_none());
+                .filter(|rule| rule.min_linear_score.is_none());
             UndecidedAutomaton::build(selected.map(|rule| &rule.pattern.hir))
         };
         let undecided = [
@@ -148,7 +148,9 @@ impl Engine {
             undecided(Direction::Response, View::Text)?,
             undecided(Direction::Response, View::Folded)?,
         ];
-        let scored = (0_u16..).zip(&rules).filter(|(_, rule)| rule.least.is_some());
+        let scored = (0_u16..)
+            .zip(&rules)
+            .filter(|(_, rule)| rule.min_linear_score.is_some());
         let scored: Vec<_> = scored.map(|(number, _)| RuleIndex(number)).collect();
         let linear = match scored.as_slice() {
             [] => None,
@@ -172,17 +174,17 @@ impl Engine {
             character_triggers: CharacterTriggers::default(),
             graphic_run_rules: Vec::new(),
             unconditional_rules: Vec::new(),
-            has_token_tails: rules.iter().any(|rule| rule.tail.is_some()),
+            has_token_tails: rules.iter().any(|rule| rule.token_tail.is_some()),
             has_text_rules: rules.iter().any(|rule| rule.view == View::Text),
             shares_needles: rules
                 .iter()
                 .filter(|rule| rule.view == View::Text)
-                .all(|rule| rule.wake.survives_folding()),
+                .all(|rule| rule.trigger.survives_folding()),
             // One extra character for a word boundary.
             horizon: rules.iter().map(|rule| rule.pattern.max_len).max().unwrap_or(0) + 4,
             marks: Marks::from_rules(rules.iter().map(|rule| &rule.info)),
             rules,
-            undecided,
+            undecided_automata: undecided,
             linear_model: linear,
             hold_detectors: Mutex::default(),
             mode: config.mode,
@@ -210,7 +212,7 @@ impl Engine {
         let mut signs = Vec::new();
         for (number, rule) in (0_u16..).zip(&self.rules) {
             let index = RuleIndex(number);
-            match &rule.wake {
+            match &rule.trigger {
                 Trigger::Needles(needles) => {
                     if needles.len() > 1 {
                         self.two_needle_rules.insert(index);
@@ -245,13 +247,13 @@ impl Engine {
             let info = &rule.info;
             let of_tenant = |mut actions: Actions| {
                 overrides::apply(&mut actions, info.rule_name(), tenant.action, &tenant.actions);
-                if rule.least.is_some() {
+                if rule.min_linear_score.is_some() {
                     overrides::flag_at_most(&mut actions);
                 }
                 actions
             };
             let of_rule = of_tenant(info.actions);
-            let fixed = of_tenant(rule.in_fixed_texts);
+            let fixed = of_tenant(rule.fixed_text_actions);
             if fixed != of_rule {
                 in_fixed_texts.push((RuleIndex(number), fixed));
             }
@@ -321,7 +323,7 @@ impl Engine {
     /// Returns the token tail of a rule: what can follow its match and belong to it. `None` if nothing can.
     #[must_use]
     pub fn token_tail(&self, index: RuleIndex) -> Option<TokenTail> {
-        self.rules[index.position()].tail
+        self.rules[index.position()].token_tail
     }
 
     /// Whether any rule has a token tail.
@@ -367,7 +369,7 @@ impl Engine {
     }
 
     /// Whether a rule is a learned score, which counts toward the flag of a message and never toward its denial.
-    pub(crate) fn is_scored(&self, rule: RuleIndex) -> bool {
+    pub(crate) fn is_linear_rule(&self, rule: RuleIndex) -> bool {
         self.linear_model
             .as_ref()
             .is_some_and(|(scored, _)| *scored == rule)
@@ -410,8 +412,8 @@ mod tests {
         });
         let engine = engine.unwrap();
         let rules = engine.rules.iter().filter(|rule| rule.view == View::Text);
-        let others: Vec<_> = rules.filter(|rule| !rule.wake.survives_folding()).collect();
-        let others: Vec<_> = others.iter().map(|rule| (&rule.info.id, &rule.wake)).collect();
+        let others: Vec<_> = rules.filter(|rule| !rule.trigger.survives_folding()).collect();
+        let others: Vec<_> = others.iter().map(|rule| (&rule.info.id, &rule.trigger)).collect();
         assert!(engine.shares_needles, "{others:?}");
     }
 }

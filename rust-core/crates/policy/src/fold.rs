@@ -328,7 +328,7 @@ impl FoldedText {
     }
 
     /// Returns how many bytes precede the copy: 0 or 1.
-    pub(crate) fn lead(&self) -> usize {
+    pub(crate) fn prefix_len(&self) -> usize {
         self.prefix_len
     }
 
@@ -339,7 +339,7 @@ impl FoldedText {
 
     /// Returns the irregular ranges: parts of the text whose non-blank ASCII characters differ in the folded and the plain
     /// copy.
-    pub(crate) fn odd(&self) -> &[Range<usize>] {
+    pub(crate) fn irregular_ranges(&self) -> &[Range<usize>] {
         &self.irregular_ranges
     }
 

@@ -41,7 +41,7 @@ pub(crate) enum HoldMode<'a> {
     /// Everything undecided.
     All,
     /// Text in which one of these rules can begin to match.
-    Acting(&'a HoldDetector),
+    MatchStarts(&'a HoldDetector),
     Off,
 }
 
@@ -129,7 +129,7 @@ impl StartDetector {
     ) -> Result<usize, EvaluationError> {
         let mut first = self
             .matches
-            .first_or_complete(&mut caches.matches, text, from, clock)?;
+            .first_undecided_or_complete(&mut caches.matches, text, from, clock)?;
         let Some((before, values)) = &self.value_automata else {
             return Ok(first);
         };

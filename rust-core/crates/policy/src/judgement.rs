@@ -50,7 +50,7 @@ impl MessageJudgement {
         let decision = match profile.action(rule, scope)? {
             Action::Ignore => return None,
             Action::Flag => {
-                self.has_unreplaced |= profile.leaves_unreplaced(rule, scope);
+                self.has_unreplaced |= profile.flags_instead_of_replacing(rule, scope);
                 Decision::Flag
             }
             Action::Mask => {
@@ -77,13 +77,13 @@ impl MessageJudgement {
     /// Counts the matches in one text of the message, sorted by where they begin. They do not overlap matches of other
     /// calls.
     pub fn count(&mut self, engine: &Engine, profile: &Profile, scope: Scope, found: &[Match]) {
-        let learned = found.iter().filter(|found| engine.is_scored(found.rule));
+        let learned = found.iter().filter(|found| engine.is_linear_rule(found.rule));
         let Some(first) = learned.clone().next() else {
             return self.count_matches(engine, profile, scope, found);
         };
         // A learned score covers a whole part of the text and does not displace matches that rules find there.
         self.count_rule(engine, profile, scope, first.rule);
-        let others = found.iter().filter(|found| !engine.is_scored(found.rule));
+        let others = found.iter().filter(|found| !engine.is_linear_rule(found.rule));
         self.count_matches(engine, profile, scope, &others.copied().collect::<Vec<_>>());
     }
 
@@ -144,7 +144,7 @@ impl MessageJudgement {
         if engine.is_instruction_rule(rule) {
             self.instruction_score = self.instruction_score.saturating_add(score);
         }
-        if engine.is_scored(rule) {
+        if engine.is_linear_rule(rule) {
             self.learned_score = self.learned_score.saturating_add(score);
             return;
         }
@@ -329,7 +329,7 @@ impl Judgement {
     }
 
     /// Returns the rules that matched, in index order.
-    pub fn matched(&self) -> impl Iterator<Item = RuleIndex> {
+    pub fn matched_rules(&self) -> impl Iterator<Item = RuleIndex> {
         self.matched_rules.iter()
     }
 

@@ -3,10 +3,10 @@
 use regex_syntax::hir::literal::{ExtractKind, Extractor};
 use regex_syntax::hir::{Hir, HirKind, Look, Repetition};
 
-use crate::begins::is_word_byte;
 use crate::english::phrase_frequency;
 use crate::fold_table::plain_byte;
 use crate::prefilter::MAX_LITERAL_BYTES;
+use crate::start_bytes::is_word_byte;
 
 const MAX_LITERALS: usize = 300;
 const KB: f64 = 1024.0;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::needle::Offsets;
 use crate::prefilter::Prefilter;
 use crate::rule::Rule;
-use crate::wake::Trigger;
+use crate::trigger::Trigger;
 use crate::{RuleIndex, View};
 
 /// A rule that a literal of the prefilter triggers.
@@ -32,7 +32,7 @@ impl NeedleSearch {
         let mut numbers = HashMap::<&[u8], usize>::new();
         let mut owners = Vec::<Vec<NeedleOwner>>::new();
         for (number, rule) in (0_u16..).zip(rules) {
-            let Trigger::Needles(needles) = &rule.wake else {
+            let Trigger::Needles(needles) = &rule.trigger else {
                 continue;
             };
             if view.is_some_and(|view| view != rule.view) {

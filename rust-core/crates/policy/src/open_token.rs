@@ -10,7 +10,7 @@ use crate::{EvaluationError, Scratch, View};
 impl Evaluation<'_> {
     /// Returns the first position of `token`, which ends with the text so far, where a match can begin in the text that it
     /// may encode; its end if there is none.
-    pub(crate) fn undecided_in_open_token(
+    pub(crate) fn first_undecided_in_open_token(
         &mut self,
         hold: &HoldDetector,
         token: &[u8],

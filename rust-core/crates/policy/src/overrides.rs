@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::packs::{all_names, is_built_in_rule};
 use crate::scope::{Scope, ScopeSet};
-use crate::{Action, Direction, Extent, Limit, PolicyError};
+use crate::{Action, ActionLimit, Direction, Extent, PolicyError};
 
 /// An override of the actions of some rules.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -33,7 +33,7 @@ pub(crate) type Actions = [Action; Scope::ALL.len()];
 
 /// Returns a rule's own actions within the limits of its pack. In responses, where the rest of a private key is not
 /// replaced, the limits do not apply to rules that find the beginning of one.
-pub(crate) fn own(action: Action, extent: Extent, limits: &[Limit]) -> Actions {
+pub(crate) fn own_actions(action: Action, extent: Extent, limits: &[ActionLimit]) -> Actions {
     Scope::ALL.map(|scope| {
         let is_part = extent == Extent::PrivateKey && scope.direction() == Direction::Response;
         let here = limits
@@ -49,7 +49,7 @@ pub(crate) struct RuleName<'r> {
     pub(crate) id: &'r str,
     pub(crate) pack: Option<&'r str>,
     /// Whether it is only a sign: an override makes it do more than flag only by its id.
-    pub(crate) is_sign: bool,
+    pub(crate) is_flag_only: bool,
 }
 
 /// Applies an action for all rules, and then the overrides that select this rule: by its pack before by its id, those
@@ -61,7 +61,11 @@ pub(crate) fn apply(
     everywhere: Option<Action>,
     overrides: &[ActionOverride],
 ) {
-    let RuleName { id, pack, is_sign } = rule;
+    let RuleName {
+        id,
+        pack,
+        is_flag_only: is_sign,
+    } = rule;
     // An override for many rules does not take into account which of them often have false positives.
     let of_many = |action: Action| if is_sign { action.min(Action::Flag) } else { action };
     if let Some(action) = everywhere {

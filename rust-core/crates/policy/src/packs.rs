@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::{Action, Limit, PolicyError, RuleSpec, ScopeSet};
+use crate::{Action, ActionLimit, PolicyError, RuleSpec, ScopeSet};
 
 /// Embeds `packs/<name>.toml` for every name.
 macro_rules! packs {
@@ -47,7 +47,7 @@ pub struct Pack {
     pub fixed_texts: Option<Action>,
     /// The strictest actions of its rules in some scopes, unless a policy overrides them.
     #[serde(rename = "limit", default)]
-    pub limits: Vec<Limit>,
+    pub limits: Vec<ActionLimit>,
     /// Its rules.
     #[serde(rename = "rule", default)]
     pub rules: Vec<RuleSpec>,
@@ -82,7 +82,7 @@ impl Pack {
 
     /// Returns the pack without its scopes and limits: every rule has its own action in all scopes of its target.
     #[must_use]
-    pub fn unlimited(self) -> Self {
+    pub fn without_limits(self) -> Self {
         Self {
             scopes: ScopeSet::ALL,
             limits: Vec::new(),

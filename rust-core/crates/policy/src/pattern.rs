@@ -9,8 +9,8 @@ use regex_syntax::hir::{Hir, HirKind};
 
 use crate::View;
 use crate::anchor::Anchor;
-use crate::begins::StartBytes;
 use crate::fold_table::{FoldResult, FoldTable};
+use crate::start_bytes::StartBytes;
 
 /// Maximum bytes of a match.
 pub(crate) const MAX_MATCH_BYTES: usize = 1024;

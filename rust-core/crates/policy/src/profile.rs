@@ -47,7 +47,7 @@ impl Profile {
     /// Returns the action of a rule in a scope for this tenant, if the rule is active there.
     #[must_use]
     pub fn action(&self, rule: RuleIndex, scope: Scope) -> Option<Action> {
-        let takes_part = self.active(scope).contains(rule);
+        let takes_part = self.active_rules(scope).contains(rule);
         takes_part.then(|| self.actions[rule.position()][scope as usize])
     }
 
@@ -63,7 +63,7 @@ impl Profile {
     }
 
     /// Whether a rule flags a match that it would replace in a text that can be changed.
-    pub(crate) fn leaves_unreplaced(&self, rule: RuleIndex, scope: Scope) -> bool {
+    pub(crate) fn flags_instead_of_replacing(&self, rule: RuleIndex, scope: Scope) -> bool {
         let of_rule = self.fixed_text_actions.iter().find(|(known, _)| *known == rule);
         of_rule.is_some_and(|(_, elsewhere)| {
             elsewhere[scope as usize] > self.actions[rule.position()][scope as usize]
@@ -87,7 +87,7 @@ impl Profile {
     pub(crate) fn hold_mode(&self, direction: Direction) -> HoldMode<'_> {
         match (direction, &self.hold_detector) {
             (Direction::Request, _) => HoldMode::All,
-            (Direction::Response, Some(hold)) => HoldMode::Acting(hold),
+            (Direction::Response, Some(hold)) => HoldMode::MatchStarts(hold),
             (Direction::Response, None) => HoldMode::Off,
         }
     }
@@ -95,7 +95,7 @@ impl Profile {
     /// Whether no rule is active in a scope.
     #[must_use]
     pub fn is_idle_in(&self, scope: Scope) -> bool {
-        self.active(scope).is_empty()
+        self.active_rules(scope).is_empty()
     }
 
     /// Appends everything besides the text that determines the matches of a scan in a scope: with equal bytes, a scan finds
@@ -103,10 +103,10 @@ impl Profile {
     pub fn write_conditions(&self, scope: Scope, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.engine_id.to_le_bytes());
         out.push(scope as u8);
-        self.active(scope).write(out);
+        self.active_rules(scope).write(out);
     }
 
-    pub(crate) fn active(&self, scope: Scope) -> &RuleSet {
+    pub(crate) fn active_rules(&self, scope: Scope) -> &RuleSet {
         &self.active_rules[scope as usize]
     }
 }

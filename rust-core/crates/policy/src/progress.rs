@@ -46,7 +46,7 @@ impl Progress {
     }
 
     /// Returns the position from which the text is held back until more text arrives.
-    pub(crate) fn waits(&self) -> usize {
+    pub(crate) fn hold_start(&self) -> usize {
         self.hold_start
     }
 

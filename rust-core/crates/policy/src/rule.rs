@@ -1,6 +1,6 @@
 //! A compiled rule.
 
-use crate::allow::Exemptions;
+use crate::allow_list::Exemptions;
 use crate::anchor::Anchor;
 use crate::checks::{self, Check};
 use crate::fold;
@@ -10,8 +10,10 @@ use crate::overrides::{self, Actions, RuleName};
 use crate::pattern::Pattern;
 use crate::scope::ScopeSet;
 use crate::token_tail::TokenTail;
-use crate::wake::{MAX_NEEDLES, Trigger};
-use crate::{Action, Examples, Extent, Limit, PolicyConfig, PolicyError, RuleSpec, Scope, Target, View};
+use crate::trigger::{MAX_NEEDLES, Trigger};
+use crate::{
+    Action, ActionLimit, Examples, Extent, PolicyConfig, PolicyError, RuleSpec, Scope, Target, View,
+};
 
 /// The index of a rule within its [`Engine`](crate::Engine).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,7 +43,7 @@ pub struct RuleInfo {
     /// The score that it adds.
     pub score: u32,
     /// Whether its pack defines it to flag only: an action for its pack or for all rules cannot make it stricter.
-    pub is_sign: bool,
+    pub is_flag_only: bool,
     /// Its action in each scope, indexed by [`Scope`] as a number, for tenants without their own policy.
     pub actions: [Action; Scope::ALL.len()],
     /// Texts with which it is tested.
@@ -53,7 +55,7 @@ impl RuleInfo {
         RuleName {
             id: &self.id,
             pack: self.pack.as_deref(),
-            is_sign: self.is_sign,
+            is_flag_only: self.is_flag_only,
         }
     }
 }
@@ -72,29 +74,29 @@ pub(crate) struct Rule {
     pub(crate) required: Vec<Vec<u8>>,
     pub(crate) check: Option<Check>,
     /// Values that it does not match.
-    pub(crate) spared: Exemptions,
-    pub(crate) wake: Trigger,
+    pub(crate) exemptions: Exemptions,
+    pub(crate) trigger: Trigger,
     /// For each of its needles, the anchor that checks what follows.
     pub(crate) anchors: [Option<Anchor>; MAX_NEEDLES],
     /// The linear score at which it matches, instead of by its pattern.
-    pub(crate) least: Option<i32>,
+    pub(crate) min_linear_score: Option<i32>,
     /// What can follow a match and belong to it, with [`Extent::Token`].
-    pub(crate) tail: Option<TokenTail>,
+    pub(crate) token_tail: Option<TokenTail>,
     /// Its actions in texts that cannot be changed, as in [`RuleInfo::actions`].
-    pub(crate) in_fixed_texts: Actions,
+    pub(crate) fixed_text_actions: Actions,
 }
 
 /// The origin of a rule, and the settings that all rules of that origin share.
 pub(crate) struct RuleOrigin {
     pub(crate) pack: Option<String>,
     pub(crate) scopes: ScopeSet,
-    pub(crate) limits: Vec<Limit>,
+    pub(crate) limits: Vec<ActionLimit>,
     pub(crate) fixed_texts: Option<Action>,
     pub(crate) spares_documentation: bool,
 }
 
 impl RuleOrigin {
-    pub(crate) const OWN: RuleOrigin = RuleOrigin {
+    pub(crate) const CUSTOM: RuleOrigin = RuleOrigin {
         pack: None,
         scopes: ScopeSet::ALL,
         limits: Vec::new(),
@@ -104,7 +106,7 @@ impl RuleOrigin {
 
     /// Returns the actions of a rule before a policy changes them.
     fn actions(&self, spec: &RuleSpec) -> Actions {
-        let mut actions = overrides::own(spec.action, spec.extent, &self.limits);
+        let mut actions = overrides::own_actions(spec.action, spec.extent, &self.limits);
         for (scope, action) in Scope::ALL.into_iter().zip(&mut actions) {
             if !self.scopes.contains(scope) || !spec.target.includes(scope.direction()) {
                 *action = Action::Ignore;
@@ -213,7 +215,7 @@ impl Rule {
         }
         let mut info = RuleInfo {
             actions: source.actions(&spec),
-            is_sign: source.pack.is_some() && spec.action <= Action::Flag,
+            is_flag_only: source.pack.is_some() && spec.action <= Action::Flag,
             id: spec.id,
             pack: source.pack.clone(),
             reason: spec.reason,
@@ -232,7 +234,7 @@ impl Rule {
         };
         let in_fixed_texts = of_policy(source.fixed_text_actions(info.actions));
         info.actions = of_policy(info.actions);
-        let spared = spared.of_rule(view, source.pack.as_deref(), source.spares_documentation);
+        let spared = spared.for_rule(view, source.pack.as_deref(), source.spares_documentation);
         Ok(Self {
             info,
             pattern,
@@ -241,12 +243,12 @@ impl Rule {
                 .is_some_and(|pack| INSTRUCTION_PACKS.contains(&pack)),
             required,
             check,
-            spared,
-            wake,
+            exemptions: spared,
+            trigger: wake,
             anchors,
-            least,
-            tail,
-            in_fixed_texts,
+            min_linear_score: least,
+            token_tail: tail,
+            fixed_text_actions: in_fixed_texts,
         })
     }
 }

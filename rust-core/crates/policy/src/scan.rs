@@ -164,7 +164,7 @@ pub(crate) fn run_guarded<T>(
     let known = found.len();
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         scratch.prepare(engine);
-        let active = profile.active(scope);
+        let active = profile.active_rules(scope);
         let mut pass = Evaluation {
             engine,
             active_rules: active,
@@ -172,7 +172,7 @@ pub(crate) fn run_guarded<T>(
             scope,
             clock: Clock::new(budget, slice),
             scratch,
-            found,
+            matches: found,
         };
         let outcome = work(&mut pass);
         // An evaluation that fails is charged, too.
@@ -249,7 +249,7 @@ pub(crate) struct Evaluation<'a> {
     pub(crate) scope: Scope,
     pub(crate) clock: Clock<'a>,
     pub(crate) scratch: &'a mut Scratch,
-    pub(crate) found: &'a mut Vec<Match>,
+    pub(crate) matches: &'a mut Vec<Match>,
 }
 
 impl Evaluation<'_> {
@@ -313,7 +313,7 @@ impl Evaluation<'_> {
             let end = match found {
                 TokenSearchResult::NoToken(end) => end,
                 TokenSearchResult::Token(start, end) => {
-                    let known = self.found.len();
+                    let known = self.matches.len();
                     decode::decode_token(&bytes[start..end], &mut outer, |decoded, part| {
                         let place = ReportTarget::AtOffset(base + start).for_decoded(part, known);
                         self.scan_text(decoded, place)?;
@@ -343,12 +343,12 @@ impl Evaluation<'_> {
         let Some((rule, weights)) = &self.engine.linear_model else {
             return Ok(Step::Done);
         };
-        let least = self.engine.rules[rule.position()].least;
+        let least = self.engine.rules[rule.position()].min_linear_score;
         let Some(least) = least.filter(|_| self.active_rules.contains(*rule)) else {
             return Ok(Step::Done);
         };
         while let Some((passed, found)) = scan.advance(weights, least, text) {
-            self.found.extend(found.map(|part| Match {
+            self.matches.extend(found.map(|part| Match {
                 rule: *rule,
                 start: part.start,
                 end: part.end,

@@ -3,13 +3,13 @@
 use regex_automata::hybrid;
 
 use crate::Engine;
+use crate::digit_prefilter::DigitPrefilterBuffers;
 use crate::digits::PositionBitmap;
 use crate::fold::FoldedText;
 use crate::hit::Hit;
 use crate::hold::{HoldDetector, HoldDetectorCaches};
 use crate::search::PatternCaches;
-use crate::sieve::DigitPrefilterBuffers;
-use crate::wake::MAX_NEEDLES;
+use crate::trigger::MAX_NEEDLES;
 
 /// Maximum number of profiles whose hold detector caches are kept.
 const MAX_HOLD_CACHES: usize = 4;
@@ -23,7 +23,7 @@ pub struct Scratch {
     engine_switches: u64,
     pub(crate) regexes: Vec<PatternCaches>,
     pub(crate) anchors: Vec<[Option<hybrid::dfa::Cache>; MAX_NEEDLES]>,
-    pub(crate) undecided: [Option<hybrid::dfa::Cache>; 4],
+    pub(crate) undecided_caches: [Option<hybrid::dfa::Cache>; 4],
     pub(crate) positions: PositionBitmap,
     pub(crate) digit_prefilter_buffers: Vec<DigitPrefilterBuffers>,
     pub(crate) hold_caches: Vec<(u64, HoldDetectorCaches)>,
@@ -43,7 +43,7 @@ impl Scratch {
 
     /// Returns how often it was set up for a different engine than before; 1 if it is used with one engine only.
     #[must_use]
-    pub fn starts(&self) -> u64 {
+    pub fn engine_switches(&self) -> u64 {
         self.engine_switches
     }
 

@@ -5,11 +5,11 @@ use regex_automata::{Anchored, Input, hybrid, meta};
 use crate::EvaluationError;
 use crate::budget::Clock;
 use crate::fold_table::plain_byte;
-use crate::ground::MatchRange;
 use crate::hit::Hit;
+use crate::hit_search;
+use crate::match_range::MatchRange;
 use crate::rule::Rule;
-use crate::wake::Trigger;
-use crate::woken;
+use crate::trigger::Trigger;
 
 /// Ranges up to this length are tried position by position, however short the matches are.
 const SHORT_RANGE: usize = 64;
@@ -25,7 +25,7 @@ pub(crate) struct PatternCaches {
 
 impl Rule {
     fn needle_count(&self) -> usize {
-        if let Trigger::Needles(needles) = &self.wake {
+        if let Trigger::Needles(needles) = &self.trigger {
             needles.len()
         } else {
             1
@@ -46,7 +46,7 @@ impl Rule {
         let MatchRange { bytes, from, to, .. } = *ground;
         let PatternCaches { regex, anchor } = caches;
         let regex = regex.get_or_insert_with(|| self.pattern.regex.create_cache());
-        for (low, high) in woken::hit_ranges(hits, self.needle_count()) {
+        for (low, high) in hit_search::hit_ranges(hits, self.needle_count()) {
             if low >= to - from {
                 break;
             }
@@ -76,7 +76,7 @@ impl Rule {
                 let end = bytes
                     .len()
                     .min(if is_short { at } else { high } + self.pattern.max_len + 4);
-                clock.searched(end - at)?;
+                clock.charge_search(end - at)?;
                 let anchored = if is_short { Anchored::Yes } else { Anchored::No };
                 let input = Input::new(bytes).range(at..end).anchored(anchored);
                 let candidate = match self.pattern.regex.search_with(regex, &input) {
@@ -100,7 +100,7 @@ impl Rule {
                 at = consumed;
                 let value = self.pattern.value(regex, bytes, candidate.range(), end);
                 let matched = &bytes[value.clone()];
-                if self.check.is_none_or(|check| check(matched)) && !self.spared.spares(matched) {
+                if self.check.is_none_or(|check| check(matched)) && !self.exemptions.is_exempt(matched) {
                     found(value.start, value.end);
                 }
             }

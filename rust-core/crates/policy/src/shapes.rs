@@ -3,7 +3,7 @@
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
-use crate::begins::is_word_byte;
+use crate::start_bytes::is_word_byte;
 
 /// Minimum bytes, and digits among them, of a shape that is rare enough.
 const MIN_RARE_BYTES: usize = 4;

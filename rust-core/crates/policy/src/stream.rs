@@ -128,10 +128,10 @@ impl StreamScan {
         self.tokens_scanned_to = whole;
         let waits = match pass.hold_mode {
             HoldMode::All => self.first_undecided(),
-            HoldMode::Acting(hold) => self
+            HoldMode::MatchStarts(hold) => self
                 .progress
-                .waits()
-                .min(whole + pass.undecided_in_open_token(hold, &bytes[whole..])?),
+                .hold_start()
+                .min(whole + pass.first_undecided_in_open_token(hold, &bytes[whole..])?),
             HoldMode::Off => bytes.len(),
         };
         self.cleared = self.cleared.max(self.base + waits);

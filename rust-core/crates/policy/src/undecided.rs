@@ -36,7 +36,7 @@ impl UndecidedAutomaton {
 
     /// Returns the first position of `text` at or after `from` where a match is complete or undecided; the end if there is
     /// none.
-    pub(crate) fn first_or_complete(
+    pub(crate) fn first_undecided_or_complete(
         &self,
         cache: &mut Option<Cache>,
         text: &[u8],

@@ -1,11 +1,11 @@
 //! Finds the matches of one window of a text, and tracks how far the text is decided.
 
 use crate::fold::{FoldedText, fill_plain, floor_char_boundary};
-use crate::ground::{MatchRange, UndecidedText};
+use crate::hit_search;
 use crate::hold::HoldMode;
+use crate::match_range::{MatchRange, UndecidedText};
 use crate::progress::{Progress, Reach};
 use crate::scan::{Evaluation, ReportTarget};
-use crate::woken;
 use crate::{Direction, EvaluationError, Match, RuleIndex, Scratch, View};
 
 /// Maximum number of irregular ranges of a window around which needles are searched individually.
@@ -26,7 +26,7 @@ impl Evaluation<'_> {
         let Scratch {
             regexes,
             anchors,
-            undecided,
+            undecided_caches: undecided,
             folded,
             plain,
             hits,
@@ -57,7 +57,7 @@ impl Evaluation<'_> {
                 Reach::Horizon => horizon(),
                 Reach::Undecided => {
                     let number = undecided_index(self.scope.direction(), view);
-                    let automaton = &engine.undecided[number];
+                    let automaton = &engine.undecided_automata[number];
                     automaton.first_undecided(&mut undecided[number], bytes, horizon(), clock)?
                 }
             };
@@ -68,12 +68,12 @@ impl Evaluation<'_> {
                 origin,
             })
         };
-        let copy_origin = progress.folded_length - folded.lead();
+        let copy_origin = progress.folded_length - folded.prefix_len();
         let in_text = ground(View::Text, text.as_bytes(), progress.text_position, base)?;
         let in_copy = ground(
             View::Folded,
             folded.bytes(),
-            folded.lead() + progress.skip,
+            folded.prefix_len() + progress.skip,
             copy_origin,
         )?;
 
@@ -87,32 +87,38 @@ impl Evaluation<'_> {
                 limit,
                 view: None,
             };
-            woken::collect_hits(engine, self.active_rules, &surface, hits);
+            hit_search::collect_hits(engine, self.active_rules, &surface, hits);
         } else {
             let copy = in_copy.undecided_text(View::Folded);
             let is_behind = progress.folded_position <= progress.text_position;
-            if engine.shares_needles && is_behind && folded.odd().len() <= MAX_IRREGULAR_RANGES {
+            if engine.shares_needles && is_behind && folded.irregular_ranges().len() <= MAX_IRREGULAR_RANGES {
                 let text = in_text.undecided_text(View::Text);
                 let place_in_text = |place| {
                     let place = progress.folded_position + folded.text_start(in_copy.from + place);
                     place.checked_sub(in_text.from)
                 };
-                woken::collect_hits_in_both(engine, self.active_rules, (&text, &copy), place_in_text, hits);
-                let odd = folded.odd().iter().map(|part| {
+                hit_search::collect_hits_in_both_copies(
+                    engine,
+                    self.active_rules,
+                    (&text, &copy),
+                    place_in_text,
+                    hits,
+                );
+                let odd = folded.irregular_ranges().iter().map(|part| {
                     let [start, end] = [part.start, part.end]
                         .map(|place| (progress.folded_position + place).saturating_sub(in_text.from));
                     start..end
                 });
-                woken::collect_irregular(engine, self.active_rules, &text, odd, plain, hits);
+                hit_search::collect_irregular_hits(engine, self.active_rules, &text, odd, plain, hits);
             } else {
-                woken::collect_hits(engine, self.active_rules, &copy, hits);
+                hit_search::collect_hits(engine, self.active_rules, &copy, hits);
                 if engine.has_text_rules {
                     fill_plain(plain, &in_text.bytes[in_text.from..]);
                     let text = UndecidedText {
                         bytes: plain,
                         ..in_text.undecided_text(View::Text)
                     };
-                    woken::collect_hits(engine, self.active_rules, &text, hits);
+                    hit_search::collect_hits(engine, self.active_rules, &text, hits);
                 }
             }
         }
@@ -129,7 +135,7 @@ impl Evaluation<'_> {
             }
             sieve.collect_hits(self.active_rules, ground, places, residue, hits, clock)?;
         }
-        woken::join_hits(engine, hits, [&in_text, &in_copy], anchors, clock)?;
+        hit_search::join_hits(engine, hits, [&in_text, &in_copy], anchors, clock)?;
         for hits in hits.chunk_by(|one, other| one.rule == other.rule) {
             let index = hits[0].rule;
             let rule = &engine.rules[index.position()];
@@ -148,14 +154,14 @@ impl Evaluation<'_> {
                         progress.folded_position + folded.text_end(end),
                     ),
                 };
-                report_match(self.found, index, start, end, place);
+                report_match(self.matches, index, start, end, place);
             })?;
             if consumed > ground.to {
                 progress.consume(index, ground.origin + consumed);
             }
         }
 
-        if let (Reach::Undecided, HoldMode::Acting(hold)) = (reach, self.hold_mode) {
+        if let (Reach::Undecided, HoldMode::MatchStarts(hold)) = (reach, self.hold_mode) {
             let caches = Scratch::caches_for(holds, hold);
             let in_text = hold.first_start(View::Text, caches, in_text.bytes, in_text.to, clock)?;
             let waits = hold.first_start(View::Folded, caches, in_copy.bytes, in_copy.to, clock)?;
@@ -172,7 +178,7 @@ impl Evaluation<'_> {
         let to = in_copy.to;
         let character = folded.character_start(to);
         progress.previous_byte = folded.bytes()[..character].last().copied();
-        progress.folded_length += character - folded.lead();
+        progress.folded_length += character - folded.prefix_len();
         progress.skip = to - character;
         progress.folded_position += source_length(folded, to);
         Ok(())

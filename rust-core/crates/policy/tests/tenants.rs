@@ -71,7 +71,7 @@ fn all_rules_that_matched_are_known() {
     let mut policy = Policy::of(&config());
     let judgement = judge(&mut policy, "silver bomb");
     let ids: Vec<_> = judgement
-        .matched()
+        .matched_rules()
         .map(|rule| policy.engine.rule(rule).id.as_str())
         .collect();
     assert_eq!(ids, ["silver", "bomb"]);

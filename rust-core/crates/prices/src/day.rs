@@ -5,7 +5,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 /// Deserializes a day such as `2026-01-31` to the unix second at which it begins in UTC.
-pub(crate) fn midnight<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+pub(crate) fn deserialize_date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let text = String::deserialize(deserializer)?;
     Date::parse(&text)
         .map(|date| date.day_number() * SECONDS_PER_DAY)
@@ -20,7 +20,7 @@ mod tests {
 
     fn read(text: &str) -> Result<u64, Error> {
         let deserializer: StrDeserializer<'_, Error> = text.into_deserializer();
-        midnight(deserializer)
+        deserialize_date(deserializer)
     }
 
     #[test]

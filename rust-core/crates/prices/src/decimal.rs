@@ -11,7 +11,7 @@ pub enum DecimalError {
     Malformed,
     /// There are more decimal places than can be kept exactly.
     #[error("has more than {0} decimal places")]
-    TooFine(u32),
+    TooPrecise(u32),
     /// The number is larger than the maximum price.
     #[error("is larger than the maximum price")]
     TooLarge,
@@ -26,7 +26,9 @@ pub(crate) fn parse_scaled(text: &str, places: u32, most: u64) -> Result<u64, De
     }
     let fraction = fraction.trim_end_matches('0');
     let written = u32::try_from(fraction.len()).unwrap_or(u32::MAX);
-    let missing = places.checked_sub(written).ok_or(DecimalError::TooFine(places))?;
+    let missing = places
+        .checked_sub(written)
+        .ok_or(DecimalError::TooPrecise(places))?;
     let mut number = 0u64;
     for byte in whole.bytes().chain(fraction.bytes()) {
         number = number
@@ -65,7 +67,7 @@ mod tests {
             ("0.000001", Ok(1)),
             ("0.0000010", Ok(1)),
             ("007", Ok(7_000_000)),
-            ("0.0000001", Err(DecimalError::TooFine(6))),
+            ("0.0000001", Err(DecimalError::TooPrecise(6))),
             ("", Err(DecimalError::Malformed)),
             (".5", Err(DecimalError::Malformed)),
             ("5.", Err(DecimalError::Malformed)),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::day::midnight;
+use crate::day::deserialize_date;
 use crate::decimal::{DecimalError, parse_scaled};
 use crate::price::{Bands, Price};
 use crate::rates::{MAX_PER_REQUEST, MAX_PER_TOKEN, Rates};
@@ -23,7 +23,7 @@ pub struct PriceEntry {
     /// The model's name at the provider; a prefix if its last character is `*`.
     pub model: String,
     /// Unix second from which the price applies. In JSON a day such as `2026-01-31`, which begins at midnight UTC.
-    #[serde(deserialize_with = "midnight")]
+    #[serde(deserialize_with = "deserialize_date")]
     pub effective_from: u64,
     /// Whether the entry belongs to the default table that ships with the gateway. The configuration's own prices take
     /// precedence.

@@ -18,7 +18,7 @@ pub use decimal::{DecimalError, nanodollars};
 pub use entry::{PriceEntry, PriceError, PriceLevel};
 pub use price::{Bands, MaxUsage, Price, ServedTier};
 pub use rates::{MAX_COST, Rates, Tokens};
-pub use table::{EffectivePrice, PriceTable, Schedule, Seller};
+pub use table::{EffectivePrice, PriceTable, ProviderRef, Schedule};
 
 /// Nanodollars in a dollar.
 pub const NANODOLLARS_PER_DOLLAR: u64 = 1_000_000_000;

@@ -74,7 +74,7 @@ impl Bands {
     /// Returns the highest rates of any prompt of at most `prompt` tokens.
     fn max_rates(&self, prompt: u64) -> Rates {
         let reached = self.above.iter().take_while(|(tokens, _)| *tokens < prompt);
-        reached.fold(self.base, |dearest, (_, rates)| dearest.max_each(*rates))
+        reached.fold(self.base, |dearest, (_, rates)| dearest.elementwise_max(*rates))
     }
 }
 
@@ -106,16 +106,20 @@ impl Price {
                 return standard;
             }
             let tiers = self.tiers.iter().map(|(_, bands)| self.tier_rates(bands, prompt));
-            return tiers.fold(standard, Rates::max_each);
+            return tiers.fold(standard, Rates::elementwise_max);
         };
         let rates = self.tier_rates(bands, prompt);
-        if is_asked { rates } else { rates.max_each(standard) }
+        if is_asked {
+            rates
+        } else {
+            rates.elementwise_max(standard)
+        }
     }
 
     /// Returns a tier's rates. A tier without prices for long prompts costs at least as much for them as the standard one.
     fn tier_rates(&self, tier: &Bands, prompt: u64) -> Rates {
         match (tier.above.is_empty(), self.standard.long_prompt_rates(prompt)) {
-            (true, Some(long)) => tier.base.max_each(long),
+            (true, Some(long)) => tier.base.elementwise_max(long),
             _ => tier.rates_for(prompt),
         }
     }
@@ -148,7 +152,7 @@ impl Price {
         let mut rates = self.standard.max_rates(most.prompt);
         if let Some(name) = most.tier {
             rates = match self.tier(name) {
-                Some(tier) => rates.max_each(tier.max_rates(most.prompt)),
+                Some(tier) => rates.elementwise_max(tier.max_rates(most.prompt)),
                 None if DISCOUNT_TIERS.contains(&name) => rates,
                 None => return None,
             };

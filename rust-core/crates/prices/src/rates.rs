@@ -51,7 +51,7 @@ pub struct Tokens {
 impl Rates {
     /// Returns the higher value of each rate.
     #[must_use]
-    pub fn max_each(self, other: Self) -> Self {
+    pub fn elementwise_max(self, other: Self) -> Self {
         Self {
             input: self.input.max(other.input),
             cached_input: self.cached_input.max(other.cached_input),

@@ -9,7 +9,7 @@ const MICROS_PER_SECOND: u64 = 1_000_000;
 
 /// The seller of a model, as prices name it.
 #[derive(Clone, Copy, Debug)]
-pub struct Seller<'s> {
+pub struct ProviderRef<'s> {
     /// The provider's name in the configuration.
     pub provider: &'s str,
     /// The host of its base URL, in lower case, without a port.
@@ -69,7 +69,7 @@ impl PriceTable {
     /// default table. After that, an entry that names the provider wins, then one that names the model exactly, then the
     /// longer prefix, then the latest.
     #[must_use]
-    pub fn schedule(&self, seller: Seller<'_>, model: &str) -> Schedule {
+    pub fn schedule(&self, seller: ProviderRef<'_>, model: &str) -> Schedule {
         let fitting: Vec<_> = self
             .0
             .iter()
@@ -96,7 +96,7 @@ impl PriceTable {
     }
 
     /// Returns the names of models that the seller has a price for, except prefixes. A name can occur more than once.
-    pub fn models<'t>(&'t self, seller: Seller<'t>) -> impl Iterator<Item = &'t str> {
+    pub fn models<'t>(&'t self, seller: ProviderRef<'t>) -> impl Iterator<Item = &'t str> {
         let names = self.0.iter().map(|(entry, _)| entry);
         let names =
             names.filter(move |entry| !entry.model.ends_with('*') && entry.applies_to(seller, &entry.model));
@@ -125,7 +125,7 @@ impl Schedule {
 }
 
 impl PriceEntry {
-    fn applies_to(&self, seller: Seller<'_>, model: &str) -> bool {
+    fn applies_to(&self, seller: ProviderRef<'_>, model: &str) -> bool {
         let names = |name: &Option<String>, is: &str| name.as_deref().is_none_or(|name| name == is);
         let named = match self.model.strip_suffix('*') {
             Some(beginning) => model.starts_with(beginning),

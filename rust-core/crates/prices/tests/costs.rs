@@ -2,14 +2,15 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_prices::{
-    Bands, MAX_COST, MaxUsage, Price, PriceEntry, PriceError, PriceTable, Rates, Seller, ServedTier, Tokens,
+    Bands, MAX_COST, MaxUsage, Price, PriceEntry, PriceError, PriceTable, ProviderRef, Rates, ServedTier,
+    Tokens,
 };
 use proptest::prelude::*;
 use serde_json::json;
 
 const DAY: u64 = 86_400;
 
-const VENDOR: Seller<'_> = Seller {
+const VENDOR: ProviderRef<'_> = ProviderRef {
     provider: "vendor",
     host: "api.vendor.example",
 };

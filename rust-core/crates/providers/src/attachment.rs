@@ -3,7 +3,7 @@
 //! Applies only to fields that accept an attachment: there the provider decodes the string, and no model reads it as
 //! it is.
 
-use crate::beside::is_textual;
+use crate::sibling_hint::is_textual;
 
 /// Shorter strings are always text.
 const MIN_ATTACHMENT_LEN: usize = 64;
@@ -210,7 +210,7 @@ fn decode(digits: &[u8], out: &mut [u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::{AttachmentPolicy, is_skipped_attachment};
-    use crate::beside::SiblingHint;
+    use crate::sibling_hint::SiblingHint;
     use proptest::prelude::*;
 
     const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
@@ -377,7 +377,7 @@ mod tests {
         fn whatever_begins_as_a_data_url_is_judged(begin in "(?i)data:", rest in "(;base64|[,;é上a-z]){0,8},?.{0,90}") {
             let value = format!("{begin}{rest}{}", "a".repeat(64));
             let _ = is_skipped_attachment(&value, false, AttachmentPolicy::ScanText);
-            let _ = SiblingHint::from_following(&value);
+            let _ = SiblingHint::from_following_members(&value);
         }
     }
 

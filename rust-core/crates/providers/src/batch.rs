@@ -4,7 +4,7 @@ use proofgate_json::{Event, Reader, Workspace, equals_ignore_case};
 
 use crate::bad_request::BadRequest;
 use crate::dialect::{Dialect, Family};
-use crate::stored::is_object_id;
+use crate::storage_operation::is_object_id;
 
 /// Why a batch request, or a line of its input, is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -124,7 +124,7 @@ pub fn remove_feature_fields(body: &[u8], names: &[String], out: &mut Vec<u8>) -
         }
         if !inside.is_empty() {
             inside.finish();
-            kept.member_with_value(member, &without);
+            kept.write_member_with_value(member, &without);
         }
     }
     kept.finish();

@@ -1,5 +1,5 @@
 use crate::sigv4::encode_segment;
-use crate::stored::StorageOperation;
+use crate::storage_operation::StorageOperation;
 
 /// The API dialect of one path: how its requests and responses are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

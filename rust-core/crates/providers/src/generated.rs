@@ -5,9 +5,9 @@ mod choices;
 mod content;
 mod media;
 mod messages;
+mod non_generating;
 mod paths;
 mod responses;
-mod silent;
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ use paths::NodePaths;
 
 /// The kind of a response document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum DocumentKind {
     /// A response of the dialect, or an event of a streamed one.
     Known,
     /// Some other JSON document, such as an error.
@@ -60,7 +60,7 @@ pub enum PartEncoding {
 #[derive(Debug)]
 pub struct Part {
     /// The location in the document.
-    pub place: StringLocation,
+    pub location: StringLocation,
     /// The encoding in the document.
     pub encoding: PartEncoding,
     /// Whether it is a complete text: no other string of the response belongs to it.
@@ -84,19 +84,19 @@ impl GeneratedText {
         dialect: Dialect,
         document: &[u8],
         workspace: &mut Workspace,
-    ) -> Result<Shape, JsonError> {
+    ) -> Result<DocumentKind, JsonError> {
         self.clear();
         let mut reader = Reader::new(document, workspace)?;
         let first = reader.read_event()?;
         let shape = match dialect {
             _ if first != Event::ObjectStart => {
                 reader.skip(first)?;
-                Shape::Other
+                DocumentKind::Other
             }
             // Responses in an upstream-only dialect are translated before they are read.
             Dialect::Converse | Dialect::Invoke | Dialect::InvokeTokens => {
                 reader.skip(first)?;
-                Shape::Other
+                DocumentKind::Other
             }
             // All their strings are scanned.
             Dialect::Transcriptions
@@ -105,7 +105,7 @@ impl GeneratedText {
             | Dialect::ImageVariations
             | Dialect::Storage(_) => {
                 reader.skip(first)?;
-                Shape::Other
+                DocumentKind::Other
             }
             Dialect::Chat | Dialect::Completions => self.read_completion(&mut reader)?,
             Dialect::Messages => self.read_message(&mut reader)?,
@@ -122,7 +122,7 @@ impl GeneratedText {
             | Dialect::GeminiEmbeddings => self.read_non_generating(dialect, &mut reader)?,
         };
         reader.finish()?;
-        if shape == Shape::Other {
+        if shape == DocumentKind::Other {
             self.clear();
         }
         Ok(shape)
@@ -226,7 +226,7 @@ impl GeneratedText {
         let start = self.text.len();
         string.unescape_into(&mut self.text);
         self.parts.push(Part {
-            place: StringLocation::from(string),
+            location: StringLocation::from(string),
             encoding: PartEncoding::String,
             is_complete: false,
             value: start..self.text.len(),

@@ -152,7 +152,7 @@ impl Tools {
 
     /// Copies `body`, from which the request was read, without the tools for which `is_left_out` is true. `calls`:
     /// the limit (`bound`) and its value, written where a remaining tool has no call limit.
-    pub fn write_without(
+    pub fn write_body_without_tools(
         &self,
         body: &[u8],
         is_left_out: impl Fn(&HostedTool) -> bool,

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::json_walk::{JsonTokenKind, JsonTokenizer};
+use crate::json_tokenizer::{JsonTokenKind, JsonTokenizer};
 
 /// A range of a text and its replacement.
 pub type Edit<'r> = (Range<usize>, Cow<'r, str>);

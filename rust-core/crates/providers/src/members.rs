@@ -43,16 +43,16 @@ impl<'o> ObjectWriter<'o> {
 
     /// Writes a member unchanged.
     pub(crate) fn write_member(&mut self, member: &Member<'_>) {
-        self.member_with_value(member, member.value.get().as_bytes());
+        self.write_member_with_value(member, member.value.get().as_bytes());
     }
 
     /// Writes a member with another value.
-    pub(crate) fn member_with_value(&mut self, member: &Member<'_>, value: &[u8]) {
-        self.raw_members(&[member.key.get().as_bytes(), b":", value]);
+    pub(crate) fn write_member_with_value(&mut self, member: &Member<'_>, value: &[u8]) {
+        self.write_raw_members(&[member.key.get().as_bytes(), b":", value]);
     }
 
     /// Writes members that are already JSON, in pieces.
-    pub(crate) fn raw_members(&mut self, pieces: &[&[u8]]) {
+    pub(crate) fn write_raw_members(&mut self, pieces: &[&[u8]]) {
         if !std::mem::take(&mut self.is_empty) {
             self.out.push(b',');
         }

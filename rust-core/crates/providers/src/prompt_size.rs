@@ -1,7 +1,7 @@
 //! Upper bound on the tokens of a prompt, for any tokenizer.
 
-use crate::beside::is_textual;
 use crate::dialect::Dialect;
+use crate::sibling_hint::is_textual;
 
 /// Maximum tokens of one image. Source: OpenAI, "Images and vision" (10,000 patches at `detail: original`); the
 /// limits of other providers are lower (Anthropic, "Vision": 4,784).
@@ -27,7 +27,7 @@ const FIELDS_WITH_ADDITIONS: [&str; 9] = [
 ];
 
 /// Whether a provider adds its own instructions to the prompt for this field of a request.
-pub(crate) fn causes_additions(name: &str) -> bool {
+pub(crate) fn adds_provider_instructions(name: &str) -> bool {
     FIELDS_WITH_ADDITIONS.contains(&name)
 }
 

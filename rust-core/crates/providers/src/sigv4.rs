@@ -332,7 +332,7 @@ fn day_of(at: u64) -> u64 {
 /// Formats Unix seconds as `20261120T120000Z`.
 fn timestamp(at: u64) -> String {
     let at = at.min(MAX_TIMESTAMP);
-    let Date { year, month, day } = Date::of_day(at / SECONDS_PER_DAY);
+    let Date { year, month, day } = Date::from_day_number(at / SECONDS_PER_DAY);
     let second = at % SECONDS_PER_DAY;
     format!(
         "{year:04}{month:02}{day:02}T{:02}{:02}{:02}Z",

@@ -85,7 +85,7 @@ impl FinishTracker {
 
     /// Whether the response is complete if its body ends properly after `rest`, which is empty or an event without
     /// its final empty line.
-    pub fn is_complete_with(&mut self, rest: &[u8]) -> bool {
+    pub fn is_complete_after(&mut self, rest: &[u8]) -> bool {
         let rest = rest.trim_ascii();
         if !rest.is_empty() {
             let is_event = serde_json::from_slice::<IgnoredAny>(&event_data(rest)).is_ok();
@@ -116,7 +116,7 @@ mod tests {
         events
             .iter()
             .for_each(|event| finish.read_event(event.as_bytes()));
-        finish.is_complete_with(rest.as_bytes())
+        finish.is_complete_after(rest.as_bytes())
     }
 
     #[test]

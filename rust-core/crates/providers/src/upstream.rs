@@ -1,7 +1,7 @@
 use std::fmt;
 
 use crate::dialect::{Dialect, Family};
-use crate::stored::StorageOperation;
+use crate::storage_operation::StorageOperation;
 
 /// Why a provider's `baseURL` is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

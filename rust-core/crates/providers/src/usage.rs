@@ -2,23 +2,23 @@
 
 mod amazon;
 mod anthropic;
-mod anywhere;
 mod google;
 mod lenient;
 mod member;
 mod openai;
 mod tokens;
+mod usage_scanner;
 
 use serde::Deserialize;
 
 use self::amazon::TokenUsage;
 use self::anthropic::{MessageUsage, RunningUsage};
-use self::anywhere::UsageScanner;
 use self::google::UsageMetadata;
 use self::member::MemberScanner;
 use self::openai::{ResponseUsage, ToolUsage, UsageEvent};
 use self::tokens::UNREPORTED;
 pub use self::tokens::Usage;
+use self::usage_scanner::UsageScanner;
 use crate::dialect::Dialect;
 use crate::service_tier::ServiceTier;
 use crate::stream_events::{event_data, is_usage_only};

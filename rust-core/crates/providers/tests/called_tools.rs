@@ -2,21 +2,21 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_json::Workspace;
-use proofgate_providers::{CalledTools, Dialect};
+use proofgate_providers::{Dialect, ToolCalls};
 
 /// Index of the choice and of the call, name, whether it is complete, whether it has arguments.
 type Call = (u64, u64, &'static str, bool, bool);
 
 #[track_caller]
 fn check(dialect: Dialect, document: &str, expected: &[Call]) {
-    let mut tools = CalledTools::default();
+    let mut tools = ToolCalls::default();
     tools
         .read(dialect, document.as_bytes(), &mut Workspace::new())
         .unwrap();
     let found: Vec<_> = tools
         .calls()
         .map(|(called, name)| {
-            let (choice, call) = called.call;
+            let (choice, call) = called.call_index;
             (choice, call, name, called.is_complete, called.has_arguments)
         })
         .collect();
@@ -57,7 +57,7 @@ fn chat_completions_call_functions_and_custom_tools_whole_and_in_pieces() {
 
 #[test]
 fn a_choice_that_says_why_it_finished_is_named() {
-    let mut tools = CalledTools::default();
+    let mut tools = ToolCalls::default();
     let document = br#"{"choices":[{"index":4,"delta":{},"finish_reason":"tool_calls"},{"index":1,"finish_reason":null}]}"#;
     tools
         .read(Dialect::Chat, document, &mut Workspace::new())
@@ -185,7 +185,7 @@ fn documents_that_are_no_objects_and_other_dialects_call_nothing() {
     check(Dialect::Chat, r#"{"error":{"message":"x"},"choices":7}"#, &[]);
     let document = r#"{"choices":[{"message":{"tool_calls":[{"function":{"name":"Bash"}}]}}]}"#;
     check(Dialect::Embeddings, document, &[]);
-    let mut tools = CalledTools::default();
+    let mut tools = ToolCalls::default();
     // Some readers use the first of two equal keys, some the last.
     let twice = r#"{"choices":[{"delta":{"tool_calls":[{"function":{"name":"a","name":"b"}}]}}]}"#;
     for malformed in ["{", twice] {

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use proofgate_json::Workspace;
-use proofgate_providers::{Dialect, GeneratedText, Shape};
+use proofgate_providers::{Dialect, DocumentKind, GeneratedText};
 use proptest::prelude::*;
 
-fn read(document: &str) -> (Shape, Vec<(String, String)>) {
+fn read(document: &str) -> (DocumentKind, Vec<(String, String)>) {
     let mut generated = GeneratedText::new();
     let shape = generated
         .read(Dialect::Chat, document.as_bytes(), &mut Workspace::new())
@@ -44,7 +44,7 @@ fn every_string_below_a_message_is_generated_but_role_type_and_id() {
         ("1/content/0/text", "part"),
         ("2/text", "legacy"),
     ];
-    assert_eq!(read(answer), (Shape::Known, keyed(&expected)));
+    assert_eq!(read(answer), (DocumentKind::Known, keyed(&expected)));
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn arguments_that_are_an_object_can_have_any_name() {
         ("0/function_call/arguments/id", "a"),
         ("0/function_call/arguments/role", "b"),
     ];
-    assert_eq!(read(answer), (Shape::Known, keyed(&expected)));
+    assert_eq!(read(answer), (DocumentKind::Known, keyed(&expected)));
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn events_name_the_texts_that_a_whole_answer_names() {
         ),
     ];
     for (event, parts) in cases {
-        assert_eq!(read(event), (Shape::Known, parts), "{event}");
+        assert_eq!(read(event), (DocumentKind::Known, parts), "{event}");
     }
 }
 
@@ -116,7 +116,7 @@ fn what_has_no_choices_has_another_shape() {
         "7",
         r#"{"a":{"choices":[]}}"#,
     ] {
-        assert_eq!(read(document), (Shape::Other, vec![]), "{document}");
+        assert_eq!(read(document), (DocumentKind::Other, vec![]), "{document}");
     }
 }
 
@@ -128,8 +128,8 @@ fn parts_and_logprobs_are_found_where_they_stand() {
         .read(Dialect::Chat, event.as_bytes(), &mut Workspace::new())
         .unwrap();
     let part = &generated.parts()[0];
-    assert_eq!(&event[part.place.raw.clone()], r"\u0048i");
-    assert!(part.place.has_escapes);
+    assert_eq!(&event[part.location.raw.clone()], r"\u0048i");
+    assert!(part.location.has_escapes);
     let logprobs: Vec<&str> = generated
         .logprobs()
         .iter()
@@ -198,7 +198,7 @@ fn what_is_noted_of_an_answer_of_many_parts_has_a_bound_and_is_given_back() {
             generated
                 .read(Dialect::Chat, document.as_bytes(), &mut workspace)
                 .unwrap(),
-            Shape::Known
+            DocumentKind::Known
         );
         assert_eq!(generated.overflowed(), overflowed);
         assert!(generated.capacity() < 10 << 20, "{}", generated.capacity());
@@ -207,6 +207,6 @@ fn what_is_noted_of_an_answer_of_many_parts_has_a_bound_and_is_given_back() {
     assert!(generated.capacity() <= 5000, "{}", generated.capacity());
     assert_eq!(
         read(r#"{"choices":[{"text":"a"}]}"#),
-        (Shape::Known, keyed(&[("0/text", "a")]))
+        (DocumentKind::Known, keyed(&[("0/text", "a")]))
     );
 }

@@ -4,10 +4,10 @@
 mod support;
 
 use proofgate_json::Workspace;
-use proofgate_providers::{Dialect, GeneratedText, PartEncoding, Shape};
+use proofgate_providers::{Dialect, DocumentKind, GeneratedText, PartEncoding};
 use support::keyed;
 
-fn read(document: &str) -> (Shape, Vec<(String, String)>) {
+fn read(document: &str) -> (DocumentKind, Vec<(String, String)>) {
     support::read(Dialect::Gemini, document)
 }
 
@@ -52,7 +52,7 @@ fn every_string_of_the_candidates_is_generated_but_names_of_the_api_and_signatur
         ("1/text", "Ho"),
         ("promptFeedback/blockReasonMessage", "no"),
     ];
-    assert_eq!(read(answer), (Shape::Known, keyed(&expected)));
+    assert_eq!(read(answer), (DocumentKind::Known, keyed(&expected)));
 }
 
 #[test]
@@ -119,15 +119,15 @@ fn what_is_no_answer_is_some_other_document() {
         r#"[{"candidates":[]}]"#,
         "{}",
     ] {
-        assert_eq!(read(document), (Shape::Other, Vec::new()), "{document}");
+        assert_eq!(read(document), (DocumentKind::Other, Vec::new()), "{document}");
     }
-    assert_eq!(read(r#"{"usageMetadata":{}}"#).0, Shape::Known);
+    assert_eq!(read(r#"{"usageMetadata":{}}"#).0, DocumentKind::Known);
 }
 
 #[test]
 fn a_count_of_tokens_holds_no_text() {
     assert_eq!(
         support::read(Dialect::GeminiTokens, r#"{"totalTokens":7}"#),
-        (Shape::Known, Vec::new())
+        (DocumentKind::Known, Vec::new())
     );
 }

@@ -4,11 +4,11 @@
 mod support;
 
 use proofgate_json::Workspace;
-use proofgate_providers::{Dialect, GeneratedText, PartEncoding, Shape};
+use proofgate_providers::{Dialect, DocumentKind, GeneratedText, PartEncoding};
 use proptest::prelude::*;
 use support::keyed;
 
-fn read(document: &str) -> (Shape, Vec<(String, String)>) {
+fn read(document: &str) -> (DocumentKind, Vec<(String, String)>) {
     support::read(Dialect::Messages, document)
 }
 
@@ -45,7 +45,7 @@ fn every_string_of_the_blocks_is_generated_but_names_of_the_api_and_what_is_encr
         ("5/data", "c"),
         ("stop_details/explanation", "no"),
     ];
-    assert_eq!(read(answer), (Shape::Known, keyed(&expected)));
+    assert_eq!(read(answer), (DocumentKind::Known, keyed(&expected)));
     assert!(pieces(answer).is_empty());
 }
 
@@ -59,7 +59,7 @@ fn what_a_tool_is_called_with_is_read_with_its_keys_and_long_numbers() {
     let parts: Vec<_> = generated
         .parts()
         .iter()
-        .map(|part| (part.encoding, &answer[part.place.raw.clone()]))
+        .map(|part| (part.encoding, &answer[part.location.raw.clone()]))
         .collect();
     let expected = [
         (PartEncoding::Key, "card"),
@@ -99,7 +99,7 @@ fn events_name_the_texts_that_a_whole_answer_names() {
         ),
     ];
     for (event, part) in cases {
-        assert_eq!(read(event), (Shape::Known, keyed(&[part])), "{event}");
+        assert_eq!(read(event), (DocumentKind::Known, keyed(&[part])), "{event}");
         assert_eq!(pieces(event), keyed(&[part]), "{event}");
     }
 }
@@ -129,7 +129,7 @@ fn what_comes_at_once_in_an_event_is_a_text_of_its_own() {
         ),
     ];
     for (event, part) in cases {
-        assert_eq!(read(event), (Shape::Known, keyed(&[part])), "{event}");
+        assert_eq!(read(event), (DocumentKind::Known, keyed(&[part])), "{event}");
         assert!(pieces(event).is_empty(), "{event}");
     }
 }
@@ -144,7 +144,7 @@ fn signatures_and_events_without_content_bring_no_text() {
         r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"EqQB"}}"#,
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"redacted_thinking","data":"EmwK"}}"#,
     ] {
-        assert_eq!(read(event), (Shape::Known, vec![]), "{event}");
+        assert_eq!(read(event), (DocumentKind::Known, vec![]), "{event}");
     }
 }
 
@@ -167,7 +167,7 @@ fn what_is_no_message_and_no_event_of_one_has_another_shape() {
         r#"{"input_tokens":3}"#,
         "[]",
     ] {
-        assert_eq!(read(document), (Shape::Other, vec![]), "{document}");
+        assert_eq!(read(document), (DocumentKind::Other, vec![]), "{document}");
     }
 }
 
@@ -175,7 +175,7 @@ fn what_is_no_message_and_no_event_of_one_has_another_shape() {
 fn pictures_are_no_text() {
     let picture = format!("iVBORw0KGgoA{}", "AKF/9+zQ".repeat(400));
     let answer = format!(r#"{{"content":[{{"type":"image","source":{{"data":"{picture}"}}}}]}}"#);
-    assert_eq!(read(&answer), (Shape::Known, vec![]));
+    assert_eq!(read(&answer), (DocumentKind::Known, vec![]));
 }
 
 #[test]
@@ -205,7 +205,7 @@ proptest! {
         let blocks: Vec<String> = whole.iter().map(|text| format!(r#"{{"type":"text","text":"{text}"}}"#)).collect();
         let answer = read(&format!(r#"{{"type":"message","content":[{}]}}"#, blocks.join(",")));
         let expected = (0..3).map(|block| (format!("{block}/text"), streamed[block].clone())).collect();
-        prop_assert_eq!(answer, (Shape::Known, expected));
+        prop_assert_eq!(answer, (DocumentKind::Known, expected));
     }
 
     #[test]

@@ -4,11 +4,11 @@
 mod support;
 
 use proofgate_json::Workspace;
-use proofgate_providers::{Dialect, GeneratedText, Shape};
+use proofgate_providers::{Dialect, DocumentKind, GeneratedText};
 use proptest::prelude::*;
 use support::keyed;
 
-fn read(document: &str) -> (Shape, Vec<(String, String)>) {
+fn read(document: &str) -> (DocumentKind, Vec<(String, String)>) {
     support::read(Dialect::Responses, document)
 }
 
@@ -37,21 +37,24 @@ fn every_string_of_the_output_is_generated_but_names_of_the_api_and_what_is_encr
         ("3/notes/1/deep", "b"),
         ("output_text", "Hi"),
     ];
-    assert_eq!(read(answer), (Shape::Known, keyed(&expected)));
+    assert_eq!(read(answer), (DocumentKind::Known, keyed(&expected)));
     assert!(pieces(answer).is_empty());
 }
 
 #[test]
 fn what_a_response_repeats_of_its_request_is_left_out_wherever_it_says_what_it_is() {
     let answer = r#"{"instructions":"obey","input":[{"content":"q"}],"output":[{"content":[{"text":"Hi"}]}],"tools":[{"name":"t"}],"object":"response"}"#;
-    assert_eq!(read(answer), (Shape::Known, keyed(&[("0/content/0/text", "Hi")])));
+    assert_eq!(
+        read(answer),
+        (DocumentKind::Known, keyed(&[("0/content/0/text", "Hi")]))
+    );
 }
 
 #[test]
 fn the_error_of_a_failed_response_is_text() {
     let answer = r#"{"object":"response","status":"failed","error":{"code":"server_error","message":"sorry"},"output":[]}"#;
     let expected = [("error/code", "server_error"), ("error/message", "sorry")];
-    assert_eq!(read(answer), (Shape::Known, keyed(&expected)));
+    assert_eq!(read(answer), (DocumentKind::Known, keyed(&expected)));
 }
 
 #[test]
@@ -72,7 +75,11 @@ fn deltas_name_the_texts_that_a_whole_response_names() {
         let event = format!(
             r#"{{"type":"response.{name}","item_id":"i","output_index":0,"content_index":1,"summary_index":2,"delta":"x","obfuscation":"zzz","logprobs":[],"sequence_number":4}}"#
         );
-        assert_eq!(read(&event), (Shape::Known, keyed(&[(key, "x")])), "{event}");
+        assert_eq!(
+            read(&event),
+            (DocumentKind::Known, keyed(&[(key, "x")])),
+            "{event}"
+        );
         assert_eq!(pieces(&event), keyed(&[(key, "x")]), "{event}");
         // The fields may come in any order.
         let turned = format!(
@@ -99,7 +106,7 @@ fn a_recording_and_the_names_of_an_event_are_no_text() {
         r#"{"type":"response.in_progress","response":{"object":"response","instructions":"obey","output":[]}}"#,
         r#"{"type":"response.web_search_call.searching","output_index":0,"item_id":"ws_1","sequence_number":4}"#,
     ] {
-        assert_eq!(read(event), (Shape::Known, vec![]), "{event}");
+        assert_eq!(read(event), (DocumentKind::Known, vec![]), "{event}");
     }
 }
 
@@ -141,7 +148,11 @@ fn what_repeats_a_text_is_a_text_of_its_own() {
     ];
     for (fields, key) in cases {
         let event = format!(r#"{{"output_index":3,"content_index":0,{fields}}}"#);
-        assert_eq!(read(&event), (Shape::Known, keyed(&[(key, "x")])), "{event}");
+        assert_eq!(
+            read(&event),
+            (DocumentKind::Known, keyed(&[(key, "x")])),
+            "{event}"
+        );
         assert!(pieces(&event).is_empty(), "{event}");
     }
 }
@@ -150,10 +161,16 @@ fn what_repeats_a_text_is_a_text_of_its_own() {
 fn arguments_that_are_an_object_are_read_with_their_keys() {
     let event = r#"{"arguments":{"id":"a"},"type":"response.mcp_call_arguments.done","output_index":1}"#;
     let key = "1/response.mcp_call_arguments.done/arguments/id";
-    assert_eq!(read(event), (Shape::Known, keyed(&[(key, "id"), (key, "a")])));
+    assert_eq!(
+        read(event),
+        (DocumentKind::Known, keyed(&[(key, "id"), (key, "a")]))
+    );
     let item = r#"{"object":"response","output":[{"type":"mcp_call","arguments":{"id":"a"}}]}"#;
     let key = "0/arguments/id";
-    assert_eq!(read(item), (Shape::Known, keyed(&[(key, "id"), (key, "a")])));
+    assert_eq!(
+        read(item),
+        (DocumentKind::Known, keyed(&[(key, "id"), (key, "a")]))
+    );
 }
 
 #[test]
@@ -209,7 +226,7 @@ fn what_is_no_response_and_no_event_of_one_has_another_shape() {
         r#"{"choices":[{"message":{"content":"x"}}]}"#,
         "[]",
     ] {
-        assert_eq!(read(document), (Shape::Other, vec![]), "{document}");
+        assert_eq!(read(document), (DocumentKind::Other, vec![]), "{document}");
     }
 }
 
@@ -250,7 +267,7 @@ proptest! {
         let expected = streamed.iter().enumerate().flat_map(|(item, parts)| {
             parts.iter().enumerate().map(move |(part, text)| (format!("{item}/content/{part}/text"), text.clone()))
         }).collect();
-        prop_assert_eq!(answer, (Shape::Known, expected));
+        prop_assert_eq!(answer, (DocumentKind::Known, expected));
     }
 
     #[test]

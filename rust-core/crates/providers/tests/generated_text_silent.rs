@@ -3,7 +3,7 @@
 
 mod support;
 
-use proofgate_providers::{Dialect, Shape};
+use proofgate_providers::{Dialect, DocumentKind};
 use support::read;
 
 const SILENT: [Dialect; 3] = [Dialect::Embeddings, Dialect::Moderations, Dialect::CountTokens];
@@ -16,10 +16,10 @@ fn nothing_is_read_from_embeddings_moderations_and_counts() {
         r#"{"input_tokens":2095}"#,
     ];
     for (dialect, answer) in SILENT.into_iter().zip(answers) {
-        assert_eq!(read(dialect, answer), (Shape::Known, vec![]), "{answer}");
+        assert_eq!(read(dialect, answer), (DocumentKind::Known, vec![]), "{answer}");
         let others = SILENT.into_iter().filter(|other| *other != dialect);
         for other in others {
-            assert_eq!(read(other, answer), (Shape::Other, vec![]), "{answer}");
+            assert_eq!(read(other, answer), (DocumentKind::Other, vec![]), "{answer}");
         }
     }
 }
@@ -32,9 +32,9 @@ fn an_error_has_another_shape() {
             r#"{"data":[],"results":[],"input_tokens":1,"error":"no"}"#,
             "[]",
         ] {
-            assert_eq!(read(dialect, error), (Shape::Other, vec![]), "{error}");
+            assert_eq!(read(dialect, error), (DocumentKind::Other, vec![]), "{error}");
         }
         let without = r#"{"data":[],"results":[],"input_tokens":1,"error":null}"#;
-        assert_eq!(read(dialect, without), (Shape::Known, vec![]));
+        assert_eq!(read(dialect, without), (DocumentKind::Known, vec![]));
     }
 }

@@ -126,7 +126,7 @@ fn a_search_beside_a_chat_is_a_hosted_tool_that_can_be_left_out() {
         assert_eq!(kinds, ["web_search_options"], "{body}");
         assert!(tools.hosted[0].is_optional_field() && !tools.has_client_tools);
         let mut written = Vec::new();
-        tools.write_without(body.as_bytes(), |_| true, None, &mut written);
+        tools.write_body_without_tools(body.as_bytes(), |_| true, None, &mut written);
         assert_eq!(String::from_utf8_lossy(&written), left);
     }
     let nothing = r#"{"model":"m","messages":[],"web_search_options":null}"#;
@@ -181,7 +181,7 @@ fn a_bound_that_says_null_is_replaced() {
     ] {
         let (tools, _) = tools_of(dialect, body);
         let mut written = Vec::new();
-        tools.write_without(
+        tools.write_body_without_tools(
             body.as_bytes(),
             |_| false,
             Some((dialect.call_limit(), 10)),
@@ -210,7 +210,7 @@ proptest! {
         let (known, _) = tools_of(dialect, &body);
         let bound = dialect.call_limit();
         let mut bounded = Vec::new();
-        known.write_without(body.as_bytes(), |_| false, Some((bound, most)), &mut bounded);
+        known.write_body_without_tools(body.as_bytes(), |_| false, Some((bound, most)), &mut bounded);
         let bounded = String::from_utf8_lossy(&bounded);
         prop_assert_eq!(known.needs_call_limit(bound, |_| false), bounded != body);
         let added = match bound {
@@ -243,7 +243,7 @@ proptest! {
         let body = format!(r#"{{"model":"m","input":"a","tools":[{}],"x":[1,2]}}"#, written.join(","));
         let (known, _) = tools_of(Dialect::Responses, &body);
         let mut left = Vec::new();
-        known.write_without(body.as_bytes(), |tool| &*tool.kind == "mcp", None, &mut left);
+        known.write_body_without_tools(body.as_bytes(), |tool| &*tool.kind == "mcp", None, &mut left);
         let left: serde_json::Value = serde_json::from_slice(&left).map_err(|error| TestCaseError::fail(error.to_string()))?;
         let mut expected: serde_json::Value = serde_json::from_str(&body).map_err(|error| TestCaseError::fail(error.to_string()))?;
         if let Some(tools) = expected["tools"].as_array_mut() {

@@ -4,7 +4,7 @@
 
 use proofgate_json::Workspace;
 use proofgate_providers::{
-    BodyKind, Dialect, EventMeaning, GeneratedText, Shape, Usage, UsageReader, is_usage_only,
+    BodyKind, Dialect, DocumentKind, EventMeaning, GeneratedText, Usage, UsageReader, is_usage_only,
 };
 
 fn event(data: &str) -> Vec<u8> {
@@ -34,7 +34,7 @@ fn totals(usage: Option<Usage>) -> Option<(u64, u64)> {
 }
 
 /// Returns the shape of a document, the keys and values of its generated texts, and the finished choices.
-fn generated(document: &str) -> (Shape, Vec<(String, String)>, Vec<u64>) {
+fn generated(document: &str) -> (DocumentKind, Vec<(String, String)>, Vec<u64>) {
     let mut text = GeneratedText::new();
     let shape = text
         .read(Dialect::Chat, document.as_bytes(), &mut Workspace::new())
@@ -105,7 +105,7 @@ fn a_failure_is_one_although_an_end_follows_it() {
 fn an_error_with_the_status_of_success_is_no_answer() {
     // OpenRouter.
     let (shape, parts, _) = generated(r#"{"error":{"code":402,"message":"Insufficient credits"}}"#);
-    assert_eq!((shape, parts), (Shape::Other, vec![]));
+    assert_eq!((shape, parts), (DocumentKind::Other, vec![]));
     assert_eq!(
         of_answer(r#"{"error":{"code":402,"message":"Insufficient credits"}}"#),
         None
@@ -129,7 +129,7 @@ fn every_chunk_of_mistrals_content_is_text_and_its_padding_is_none() {
     let chunk = r#"{"p":"abcdefgh","choices":[{"index":0,"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"so"}]},{"type":"text","text":"Hi"},{"type":"reference","reference_ids":[1]}]},"finish_reason":null}],"usage":null}"#;
     let (shape, parts, finished) = generated(chunk);
     let expected = owned(&[("0/content/0/thinking/0/text", "so"), ("0/content/1/text", "Hi")]);
-    assert_eq!((shape, parts, finished), (Shape::Known, expected, vec![]));
+    assert_eq!((shape, parts, finished), (DocumentKind::Known, expected, vec![]));
     // The usage is sent without being requested, in the last chunk, which is forwarded to the client.
     let last = r#"{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"model_length"}],"usage":{"prompt_tokens":9,"total_tokens":12,"completion_tokens":3}}"#;
     assert_eq!(totals(of_stream(&[chunk, last])), Some((9, 3)));
@@ -177,7 +177,7 @@ fn deepseeks_empty_lines_before_an_answer_are_nothing_and_its_cache_is_counted()
     let answer = "\n\n\n{\"choices\":[],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":2,\"total_tokens\":12,\"prompt_cache_hit_tokens\":8,\"prompt_cache_miss_tokens\":2}}";
     let usage = of_answer(answer).unwrap();
     assert_eq!((usage.prompt_tokens, usage.cached_prompt_tokens), (10, 8));
-    assert_eq!(generated(answer).0, Shape::Known);
+    assert_eq!(generated(answer).0, DocumentKind::Known);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use proofgate_json::Workspace;
 use proofgate_providers::{
-    BadRequest, Dialect, EventMeaning, Field, GeneratedText, Shape, Usage, UsageReader,
+    BadRequest, Dialect, DocumentKind, EventMeaning, Field, GeneratedText, Usage, UsageReader,
 };
 
 #[path = "support/reading.rs"]
@@ -11,7 +11,7 @@ mod reading;
 
 use reading::read;
 
-fn generated(dialect: Dialect, document: &str) -> (Shape, Vec<String>) {
+fn generated(dialect: Dialect, document: &str) -> (DocumentKind, Vec<String>) {
     let mut text = GeneratedText::new();
     let shape = text
         .read(dialect, document.as_bytes(), &mut Workspace::new())
@@ -69,21 +69,25 @@ fn what_cannot_be_served_is_refused_by_name() {
 fn the_text_of_an_answer_is_what_is_no_picture_and_no_recording() {
     let whole = r#"{"created":1,"data":[{"b64_json":"QUJD","revised_prompt":"a tabby"},{"url":"https://h/1"}],"quality":"high"}"#;
     let texts = ["a tabby", "https://h/1", "high"].map(str::to_owned).to_vec();
-    assert_eq!(generated(Dialect::Images, whole), (Shape::Known, texts));
+    assert_eq!(generated(Dialect::Images, whole), (DocumentKind::Known, texts));
     let event =
         r#"{"type":"image_generation.completed","b64_json":"QUJD","revised_prompt":"a tabby","usage":{}}"#;
     assert_eq!(
         generated(Dialect::Images, event),
-        (Shape::Known, vec!["a tabby".to_owned()])
+        (DocumentKind::Known, vec!["a tabby".to_owned()])
     );
     let event = r#"{"type":"speech.audio.delta","audio":"QUJD"}"#;
-    assert_eq!(generated(Dialect::Speech, event), (Shape::Known, vec![]));
+    assert_eq!(generated(Dialect::Speech, event), (DocumentKind::Known, vec![]));
     for dialect in [Dialect::Images, Dialect::Speech] {
         for other in [
             r#"{"error":{"message":"no"}}"#,
             r#"{"data":[],"type":"speech.audio.done","error":"no"}"#,
         ] {
-            assert_eq!(generated(dialect, other), (Shape::Other, vec![]), "{other}");
+            assert_eq!(
+                generated(dialect, other),
+                (DocumentKind::Other, vec![]),
+                "{other}"
+            );
         }
     }
 }

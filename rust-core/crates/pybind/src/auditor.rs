@@ -19,7 +19,7 @@ use pyo3::types::PyBytes;
 use serde::Serialize;
 
 use crate::errors::auditor_error;
-use crate::served::PythonStorage;
+use crate::python_storage::PythonStorage;
 
 /// Follows a ledger. One thread polls; published data can be read without waiting for it.
 #[pyclass(module = "proofgate._core", frozen)]
@@ -72,7 +72,7 @@ fn snapshot(auditor: &core::Auditor, now: u64) -> PyResult<(String, String)> {
             .collect(),
         left_out: auditor.omitted_finding_count(),
     };
-    Ok((json(&findings)?, json(&auditor.heads(now))?))
+    Ok((json(&findings)?, json(&auditor.shard_statuses(now))?))
 }
 
 fn encode_hashes(hashes: &[Hash]) -> Vec<String> {
@@ -144,8 +144,8 @@ impl Auditor {
         });
         let auditor = opened.map_err(|error| auditor_error(python, &error))?;
         Ok(Self {
-            published: auditor.published(),
-            cosigning: auditor.cosigning(),
+            published: auditor.published_log(),
+            cosigning: auditor.cosigning_coordinator(),
             urls,
             keys,
             asked: Mutex::default(),
@@ -172,14 +172,14 @@ impl Auditor {
     }
 
     fn reads_told<'py>(&self, python: Python<'py>) -> Option<(u64, u64, Bound<'py, PyBytes>)> {
-        let told = python.detach(|| self.auditor().reported_access_head().cloned());
+        let told = python.detach(|| self.auditor().reported_access_log_head().cloned());
         told.map(|told| (told.begun, told.size, PyBytes::new(python, &told.root)))
     }
 
     fn take_reads(&self, python: Python<'_>, begun: u64, size: u64, root: Hash) {
         python.detach(|| {
             self.auditor()
-                .set_access_head(AccessLogHead { begun, size, root })
+                .set_access_log_head(AccessLogHead { begun, size, root })
         });
     }
 
@@ -198,7 +198,7 @@ impl Auditor {
     fn accepted(&self, python: Python<'_>, since_us: u64) -> Vec<(OsString, String)> {
         python.detach(|| {
             let auditor = self.auditor();
-            let accepted = auditor.accepted_since(since_us);
+            let accepted = auditor.logs_accepted_since(since_us);
             accepted
                 .map(|(dir, note)| (dir.as_os_str().to_owned(), note.to_owned()))
                 .collect()
@@ -257,7 +257,7 @@ impl Auditor {
         why: &str,
         now_us: u64,
     ) -> PyResult<&'static str> {
-        self.apply_witness_response(python, witness, WitnessResponse::None(why), now_us, 0)
+        self.apply_witness_response(python, witness, WitnessResponse::Failed(why), now_us, 0)
     }
 
     fn tlog_proof(&self, python: Python<'_>, index: u64) -> PyResult<Option<String>> {

@@ -7,15 +7,15 @@ mod auditor;
 mod errors;
 mod evidence;
 mod index;
-mod keeping;
 mod limits;
 mod models;
 mod payloads;
 mod policy;
 mod policy_queue;
 mod prices;
+mod python_storage;
 mod replay;
-mod served;
+mod retention;
 mod shred_keys;
 mod signature;
 mod telemetry;
@@ -29,12 +29,12 @@ use pyo3::prelude::*;
 /// Sets whether the core writes its log as JSON instead of text.
 #[pyfunction]
 fn use_json_log(json: bool) {
-    proofgate_log::use_json(json);
+    proofgate_log::set_json(json);
 }
 
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    proofgate_dataplane::report_locations_only();
+    proofgate_dataplane::install_panic_hook();
     module.add_function(wrap_pyfunction!(use_json_log, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<worker::Worker>()?;
@@ -45,7 +45,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<witness::Witness>()?;
     module.add_class::<index::ExchangeReader>()?;
     module.add_class::<index::ExchangeBatch>()?;
-    module.add_class::<keeping::RetentionState>()?;
+    module.add_class::<retention::RetentionState>()?;
     module.add_class::<replay::RecordedExchanges>()?;
     module.add_class::<replay::RecordedExchange>()?;
     module.add_class::<replay::PyReplayer>()?;

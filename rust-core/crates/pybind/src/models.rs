@@ -1,4 +1,4 @@
-use proofgate_dialect::constraints::rows;
+use proofgate_dialect::constraints::constraint_rows;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -17,7 +17,7 @@ struct KnownConstraints {
 /// Returns the known constraints of a model's requests; see `_core.pyi`.
 #[pyfunction]
 fn model_constraints(model: &str) -> PyResult<String> {
-    let known: Vec<KnownConstraints> = rows(model)
+    let known: Vec<KnownConstraints> = constraint_rows(model)
         .map(|row| KnownConstraints {
             constraint: row.constraint,
             source: row.source,

@@ -83,7 +83,7 @@ impl Witness {
     }
 
     fn heads(&self, python: Python<'_>) -> PyResult<String> {
-        let heads = python.detach(|| self.witness.heads());
+        let heads = python.detach(|| self.witness.cosigned_sizes());
         serde_json::to_string(&heads).map_err(invalid_error)
     }
 }

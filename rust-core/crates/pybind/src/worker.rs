@@ -163,7 +163,7 @@ impl Worker {
 
     fn telemetry_lost(&self, python: Python<'_>, signal: &str, count: u64) -> PyResult<()> {
         self.0
-            .telemetry_lost(signal, count)
+            .count_lost_telemetry(signal, count)
             .map_err(|error| worker_error(python, &error))
     }
 

@@ -8,9 +8,9 @@ use proofgate_policy::Direction;
 use proofgate_providers::Dialect;
 use serde::Serialize;
 
-use crate::configuration::{Configuration, PolicyTerms, ReplayError, RuleSource};
+use crate::configuration::{Configuration, ReplayError, ReplayPolicy, RuleSource};
+use crate::direction_verdict::{DirectionVerdict, VerdictKind};
 use crate::judge::{self, EvaluationBuffers, PANICKED, ResponseExtent, RuleResult};
-use crate::side::{DirectionVerdict, VerdictKind};
 
 /// The result of comparing the recorded verdict with the replayed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -166,11 +166,11 @@ impl Replayer {
         body: Option<&[u8]>,
         recorded: DirectionVerdict,
     ) -> Comparison {
-        let Some(terms) = self.configuration.terms(tenant) else {
+        let Some(terms) = self.configuration.replay_policy(tenant) else {
             return Comparison::not_replayable(recorded, "tenant_unknown");
         };
         let others = match self.basis {
-            RuleSource::Recorded => terms.asks_others || recorded.has_external_policies(),
+            RuleSource::Recorded => terms.has_external_policies || recorded.has_external_policies(),
             RuleSource::Other => recorded.has_external_policies(),
         };
         let dialect = match Dialect::from_path(endpoint) {
@@ -204,7 +204,7 @@ impl Replayer {
     /// Compares a denial without its body: checks whether the recorded rules can deny, with the recorded score.
     fn compare_without_body(
         &self,
-        terms: &PolicyTerms,
+        terms: &ReplayPolicy,
         direction: Direction,
         recorded: DirectionVerdict,
     ) -> Comparison {
@@ -224,7 +224,7 @@ impl Replayer {
         body: Option<&[u8]>,
         recorded: DirectionVerdict,
     ) -> Comparison {
-        let Some(terms) = self.configuration.terms(&admission.tenant) else {
+        let Some(terms) = self.configuration.replay_policy(&admission.tenant) else {
             return Comparison::not_replayable(recorded, "tenant_unknown");
         };
         let Some(dialect) = Dialect::from_path(&admission.endpoint) else {
@@ -341,13 +341,13 @@ impl Replayer {
 /// which then raise the score of the rest.
 fn matches_redacted_response(
     configuration: &Configuration,
-    terms: &PolicyTerms,
+    terms: &ReplayPolicy,
     form: (Dialect, ResponseKind),
     body: &[u8],
     recorded: &DirectionVerdict,
     tools: &mut EvaluationBuffers,
 ) -> bool {
-    let rules = (terms, &terms.unscored);
+    let rules = (terms, &terms.profile_without_scores);
     let seen = judge::evaluate_response(
         configuration,
         rules,
@@ -368,9 +368,9 @@ fn matches_redacted_response(
 
 /// Returns whether a part of a request may have been masked, by the rules or by an external policy. An external policy is
 /// named in the record whatever it replaces.
-fn may_be_masked(note: &PolicyNote<'_>, configuration: &Configuration, terms: &PolicyTerms) -> bool {
+fn may_be_masked(note: &PolicyNote<'_>, configuration: &Configuration, terms: &ReplayPolicy) -> bool {
     let mut named = note.rules.iter();
-    let masks = named.any(|rule| rule.contains('/') || configuration.masks(terms, rule));
-    let may_mask = || terms.asks_others || configuration.masks_any(terms);
+    let masks = named.any(|rule| rule.contains('/') || configuration.is_masking_rule(terms, rule));
+    let may_mask = || terms.has_external_policies || configuration.has_masking_rule(terms);
     note.redacted && (masks || (note.unnamed > 0 && may_mask()))
 }

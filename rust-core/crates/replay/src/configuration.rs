@@ -10,7 +10,7 @@ use proofgate_policy::{
 };
 use serde::Deserialize;
 
-use crate::side::{DirectionVerdict, GuardedToolCall};
+use crate::direction_verdict::{DirectionVerdict, GuardedToolCall};
 
 /// How many times the CPU time of a worker an evaluation may take.
 pub const TIME_BUDGET_FACTOR: u64 = 10;
@@ -108,20 +108,20 @@ struct Limits {
 }
 
 /// The policy terms of a tenant.
-pub(crate) struct PolicyTerms {
+pub(crate) struct ReplayPolicy {
     pub(crate) profile: Profile,
     /// The same profile, but without denials by score.
-    pub(crate) unscored: Profile,
+    pub(crate) profile_without_scores: Profile,
     /// Whether external policies are asked in addition to the rules.
-    pub(crate) asks_others: bool,
+    pub(crate) has_external_policies: bool,
     /// Tools that must not be called after a flagged tool text, and the verdict on a call; `None` when all are allowed.
-    pub(crate) guarded: Option<(Arc<GuardedTools>, GuardVerdict)>,
+    pub(crate) guarded_tools: Option<(Arc<GuardedTools>, GuardVerdict)>,
 }
 
-impl PolicyTerms {
+impl ReplayPolicy {
     /// Returns whether a call would be refused as recorded.
     pub(crate) fn refuses_as_recorded(&self, call: &GuardedToolCall) -> bool {
-        self.guarded.as_ref().is_some_and(|(tools, verdict)| {
+        self.guarded_tools.as_ref().is_some_and(|(tools, verdict)| {
             self.profile.mode() == Mode::Enforce
                 && *verdict == call.verdict
                 && tools.entries().any(|entry| entry == call.tool)
@@ -135,9 +135,9 @@ pub(crate) struct Configuration {
     pub(crate) attachments: proofgate_providers::AttachmentPolicy,
     /// Most bytes of an answer that are buffered.
     pub(crate) body_bytes: usize,
-    tenants: BTreeMap<String, PolicyTerms>,
+    tenants: BTreeMap<String, ReplayPolicy>,
     /// The terms of all other tenants; `None` when unknown.
-    others: Option<PolicyTerms>,
+    others: Option<ReplayPolicy>,
 }
 
 impl Configuration {
@@ -186,12 +186,12 @@ impl Configuration {
     }
 
     /// Returns the terms of a tenant; `None` when the configuration does not contain them.
-    pub(crate) fn terms(&self, tenant: &str) -> Option<&PolicyTerms> {
+    pub(crate) fn replay_policy(&self, tenant: &str) -> Option<&ReplayPolicy> {
         self.tenants.get(tenant).or(self.others.as_ref())
     }
 
     /// Returns whether a rule masks its matches in requests.
-    pub(crate) fn masks(&self, terms: &PolicyTerms, id: &str) -> bool {
+    pub(crate) fn is_masking_rule(&self, terms: &ReplayPolicy, id: &str) -> bool {
         let Some(index) = self.engine.index_of(id) else {
             return false;
         };
@@ -200,8 +200,10 @@ impl Configuration {
     }
 
     /// Returns whether any rule masks its matches in requests.
-    pub(crate) fn masks_any(&self, terms: &PolicyTerms) -> bool {
-        self.engine.rules().any(|rule| self.masks(terms, &rule.id))
+    pub(crate) fn has_masking_rule(&self, terms: &ReplayPolicy) -> bool {
+        self.engine
+            .rules()
+            .any(|rule| self.is_masking_rule(terms, &rule.id))
     }
 
     /// Returns the lowest possible score of an answer of which only `seen` is left; `whole` names the rules that matched
@@ -209,7 +211,7 @@ impl Configuration {
     /// instead. `None` when no rule is missing that could have outweighed another.
     pub(crate) fn min_score(
         &self,
-        terms: &PolicyTerms,
+        terms: &ReplayPolicy,
         seen: &DirectionVerdict,
         whole: &DirectionVerdict,
     ) -> Option<u32> {
@@ -232,7 +234,7 @@ impl Configuration {
     }
 
     /// Returns the score that a rule adds to an answer; `None` when it replaces its matches or does not apply.
-    fn score_contribution(&self, terms: &PolicyTerms, id: &str) -> Option<u32> {
+    fn score_contribution(&self, terms: &ReplayPolicy, id: &str) -> Option<u32> {
         let index = self.engine.index_of(id)?;
         let mut answers = Scope::ALL
             .into_iter()
@@ -251,7 +253,7 @@ impl Configuration {
     /// exceed the sum of theirs. `None` when the verdict does not name all of them.
     pub(crate) fn can_deny(
         &self,
-        terms: &PolicyTerms,
+        terms: &ReplayPolicy,
         direction: Direction,
         side: &DirectionVerdict,
     ) -> Option<bool> {
@@ -294,7 +296,7 @@ impl PolicyOwner {
     }
 }
 
-fn owner_terms(engine: &Engine, named: &PolicyOwner) -> Result<PolicyTerms, PolicyError> {
+fn owner_terms(engine: &Engine, named: &PolicyOwner) -> Result<ReplayPolicy, PolicyError> {
     let guarded = named.guarded_tools.as_ref().map(|guarded| {
         let tools = GuardedTools::new(guarded.names.iter().map(String::as_str));
         let verdict = match guarded.on_flag {
@@ -303,23 +305,23 @@ fn owner_terms(engine: &Engine, named: &PolicyOwner) -> Result<PolicyTerms, Poli
         };
         (Arc::new(tools), verdict)
     });
-    Ok(PolicyTerms {
-        asks_others: !named.policies.is_empty(),
-        guarded,
+    Ok(ReplayPolicy {
+        has_external_policies: !named.policies.is_empty(),
+        guarded_tools: guarded,
         ..terms(engine, named.policy.as_ref())?
     })
 }
 
 /// Returns the terms of a tenant that has this policy and no external policies.
-fn terms(engine: &Engine, policy: Option<&TenantPolicy>) -> Result<PolicyTerms, PolicyError> {
+fn terms(engine: &Engine, policy: Option<&TenantPolicy>) -> Result<ReplayPolicy, PolicyError> {
     let unscored = TenantPolicy {
         threshold: Some(u32::MAX),
         ..policy.cloned().unwrap_or_default()
     };
-    Ok(PolicyTerms {
+    Ok(ReplayPolicy {
         profile: engine.profile(policy)?,
-        unscored: engine.profile(Some(&unscored))?,
-        asks_others: false,
-        guarded: None,
+        profile_without_scores: engine.profile(Some(&unscored))?,
+        has_external_policies: false,
+        guarded_tools: None,
     })
 }

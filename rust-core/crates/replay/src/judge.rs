@@ -11,8 +11,8 @@ use proofgate_ledger::record::{FlaggedToolText, GuardVerdict, GuardedCall, Polic
 use proofgate_policy::{Direction, Engine, EvaluationError, Judgement, Mode, Profile, Scratch};
 use proofgate_providers::{BodyKind, BodyText, Dialect, MessageLocation, ParsedRequest};
 
-use crate::configuration::{Configuration, PolicyTerms};
-use crate::side::{DirectionVerdict, VerdictKind};
+use crate::configuration::{Configuration, ReplayPolicy};
+use crate::direction_verdict::{DirectionVerdict, VerdictKind};
 
 /// Buffers that are reused between evaluations.
 #[derive(Default)]
@@ -43,7 +43,7 @@ pub(crate) enum RuleResult {
 /// Evaluates the rules on a JSON request.
 pub(crate) fn evaluate_request(
     configuration: &Configuration,
-    terms: &PolicyTerms,
+    terms: &ReplayPolicy,
     dialect: Dialect,
     body: &[u8],
     tools: &mut EvaluationBuffers,
@@ -99,8 +99,8 @@ pub(crate) fn response_kind(dialect: Dialect, body: &[u8]) -> Option<ResponseKin
 
 /// Returns the guard that looks for calls of guarded tools, for an answer to a request with flagged tool texts. Records
 /// do not state which approval applied: `is_approved` is whether one states an approval.
-pub(crate) fn call_guard(terms: &PolicyTerms, is_approved: bool) -> Option<CallGuard> {
-    let (tools, _) = terms.guarded.as_ref()?;
+pub(crate) fn call_guard(terms: &ReplayPolicy, is_approved: bool) -> Option<CallGuard> {
+    let (tools, _) = terms.guarded_tools.as_ref()?;
     let approved = if is_approved { tools.entries().len() } else { 0 };
     let action = match terms.profile.mode() {
         Mode::Enforce => GuardAction::Deny,
@@ -110,8 +110,8 @@ pub(crate) fn call_guard(terms: &PolicyTerms, is_approved: bool) -> Option<CallG
 }
 
 /// Returns the record's note about calls of guarded tools; `None` when there are none.
-fn guarded_call_note(terms: &PolicyTerms, calls: &CallGuard) -> Option<GuardedCall<'static>> {
-    let (tools, refused) = terms.guarded.as_ref()?;
+fn guarded_call_note(terms: &ReplayPolicy, calls: &CallGuard) -> Option<GuardedCall<'static>> {
+    let (tools, refused) = terms.guarded_tools.as_ref()?;
     let (entry, verdict) = match (calls.guarded_call(), calls.approved_call()) {
         (Some(entry), _) if terms.profile.mode() == Mode::DryRun => (entry, GuardVerdict::Observed),
         (Some(entry), _) => (entry, *refused),
@@ -128,7 +128,7 @@ fn guarded_call_note(terms: &PolicyTerms, calls: &CallGuard) -> Option<GuardedCa
 /// Evaluates the rules, and `guard` if there is one, on an answer as its client received it.
 pub(crate) fn evaluate_response(
     configuration: &Configuration,
-    (terms, profile): (&PolicyTerms, &Profile),
+    (terms, profile): (&ReplayPolicy, &Profile),
     guard: Option<CallGuard>,
     (dialect, kind): (Dialect, ResponseKind),
     body: &[u8],
@@ -180,7 +180,9 @@ fn policy_note<'e>(
     redacted: bool,
 ) -> Option<PolicyNote<'e>> {
     judgement.decision()?;
-    let matched = judgement.matched().map(|rule| engine.rule(rule).id.as_str());
+    let matched = judgement
+        .matched_rules()
+        .map(|rule| engine.rule(rule).id.as_str());
     let note = PolicyNote::from_rules(judgement.score(), matched, redacted, judgement.would_block());
     let scope = judgement.worst().map(|worst| worst.scope.as_str());
     let place = place

@@ -17,13 +17,13 @@
 mod bodies;
 mod compare;
 mod configuration;
+mod direction_verdict;
 mod exchanges;
 mod judge;
-mod side;
 
 pub use bodies::MissingReason;
 pub use compare::{Agreement, Comparison, Replayer};
 pub use configuration::{ReplayError, RuleSource, TIME_BUDGET_FACTOR};
+pub use direction_verdict::{DirectionVerdict, FlaggedToolTexts, GuardedToolCall, VerdictKind};
 pub use exchanges::{Exchange, ExchangeFilter, Exchanges};
 pub use proofgate_payloads::PayloadField;
-pub use side::{DirectionVerdict, FlaggedToolTexts, GuardedToolCall, VerdictKind};

@@ -165,7 +165,9 @@ fn what_the_packs_have_redacted_stays_as_it_is() {
             }
             tried += 1;
             let judgement = inspector.judgement();
-            let matched = judgement.matched().map(|rule| engine.rule(rule).id.as_str());
+            let matched = judgement
+                .matched_rules()
+                .map(|rule| engine.rule(rule).id.as_str());
             let note = PolicyNote::from_rules(judgement.score(), matched, true, false);
             let end = completion(Outcome::Complete, None);
             let end = Completion {

@@ -1,7 +1,7 @@
 //! Which exchanges of a ledger are returned, with which records, and which are left out and counted.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
-use proofgate_ledger_testkit::{Promised, filled, start, vkey};
+use proofgate_ledger_testkit::{DurabilityModel, start, vkey, worker_with_records};
 use std::path::Path;
 
 use proofgate_ledger::record::{self, Record};
@@ -25,7 +25,7 @@ fn id_of(exchange: &Exchange) -> String {
 
 #[test]
 fn each_exchange_comes_once_with_its_end_and_the_name_of_its_configuration() {
-    let (disk, _) = filled();
+    let (disk, _) = worker_with_records();
     let mut exchanges = opened(&disk, ExchangeFilter::default());
     let found = all(&mut exchanges);
     let ids: Vec<_> = found.iter().map(id_of).collect();
@@ -48,7 +48,7 @@ fn each_exchange_comes_once_with_its_end_and_the_name_of_its_configuration() {
 
 #[test]
 fn what_no_checkpoint_covers_is_left_out_and_counted() {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     let admission = worker.admit("late", 1).unwrap();
     worker.complete("late", admission).unwrap();
     worker.flush().unwrap();
@@ -65,12 +65,12 @@ fn what_no_checkpoint_covers_is_left_out_and_counted() {
 
 #[test]
 fn what_a_killed_worker_left_has_no_end_and_is_handed_out_all_the_same() {
-    let (disk, mut first) = filled();
+    let (disk, mut first) = worker_with_records();
     first.admit("orphan", 1).unwrap();
     first.flush().unwrap();
     disk.restart();
-    let mut second = start(&disk, &mut Promised::default()).unwrap();
-    second.complete_one("after");
+    let mut second = start(&disk, &mut DurabilityModel::default()).unwrap();
+    second.run_exchange("after");
     let found = all(&mut opened(&disk, ExchangeFilter::default()));
     let orphans: Vec<_> = found
         .iter()
@@ -83,7 +83,7 @@ fn what_a_killed_worker_left_has_no_end_and_is_handed_out_all_the_same() {
 
 #[test]
 fn an_end_that_leads_out_of_its_shard_or_to_another_exchange_ends_nothing() {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     let admission = worker.admit("open", 1).unwrap();
     worker.complete("another", admission).unwrap();
     worker.flush().unwrap();

@@ -14,7 +14,7 @@ use crate::stage::{Interval, Stage};
 /// the first time; from then on there are all of them.
 impl Collector for Profiler {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        if !self.was_on() {
+        if !self.was_enabled() {
             return Ok(());
         }
         let mut family = encoder.encode_descriptor(

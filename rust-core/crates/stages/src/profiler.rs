@@ -44,7 +44,7 @@ impl Profiler {
     }
 
     /// Whether it was on at any time.
-    pub(crate) fn was_on(&self) -> bool {
+    pub(crate) fn was_enabled(&self) -> bool {
         self.was_enabled.load(Ordering::Relaxed)
     }
 

@@ -120,28 +120,28 @@ fn events(asked: &RequestContext) {
     let mut stream = openai_anthropic::Stream::new(asked, 1);
     for event in [&begin, &start] {
         stream
-            .event("", event.to_string().as_bytes(), &mut Vec::new())
+            .push_event("", event.to_string().as_bytes(), &mut Vec::new())
             .unwrap();
     }
     measure("openai_anthropic event", &delta, |event, out| {
-        stream.event("", event, out).unwrap();
+        stream.push_event("", event, out).unwrap();
     });
     let delta = json!({"candidates": [{"content": {"parts": [{"text": " there, and so on"}], "role": "model"}, "index": 0}],
         "usageMetadata": {"promptTokenCount": 28, "totalTokenCount": 30}, "responseId": "r"});
     let mut stream = openai_gemini::Stream::new(asked, 1);
     measure("openai_gemini event", &delta, |event, out| {
-        stream.event("", event, out).unwrap();
+        stream.push_event("", event, out).unwrap();
     });
     let delta =
         json!({"contentBlockIndex": 0, "delta": {"text": " there, and so on"}, "p": "abcdefghijklmn"});
     let mut stream = openai_converse::Stream::new(asked, 1);
     let start = br#"{"role":"assistant"}"#;
     stream
-        .event(EventKind::Event, "messageStart", start, &mut Vec::new())
+        .push_event(EventKind::Event, "messageStart", start, &mut Vec::new())
         .unwrap();
     measure("openai_converse event", &delta, |event, out| {
         stream
-            .event(EventKind::Event, "contentBlockDelta", event, out)
+            .push_event(EventKind::Event, "contentBlockDelta", event, out)
             .unwrap();
     });
     let delta = json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [{"index": 0,

@@ -25,8 +25,10 @@ pub mod anthropic_raw_predict;
 pub mod invoke_client;
 
 pub use proofgate_chat_clients::{openai_anthropic, openai_converse, openai_gemini, openai_responses};
-pub use proofgate_chat_providers::{anthropic_openai, chat_customs, own_thoughts, responses_openai};
+pub use proofgate_chat_providers::{
+    anthropic_openai, chat_custom_tools, reasoning_removal, responses_openai,
+};
 pub use proofgate_dialect::{
     EventKind, RequestContext, ResponseError, StreamStatus, Target, UntranslatableFieldPolicy,
-    UntranslatableRequest, Usage, abilities, constraints, write_data, write_event,
+    UntranslatableRequest, Usage, capabilities, constraints, write_data, write_event,
 };

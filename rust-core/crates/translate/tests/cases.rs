@@ -48,7 +48,7 @@ fn written(
     };
     let mut out = Vec::new();
     let asked = writer(body.to_string().as_bytes(), &target, &mut out)?;
-    Ok((serde_json::from_slice(&out).unwrap(), asked.dropped))
+    Ok((serde_json::from_slice(&out).unwrap(), asked.dropped_fields))
 }
 
 /// Returns a request of one question with additional fields.

@@ -4,19 +4,19 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 /// An access token and its expiry. It is a secret, so it has no `Debug`.
-pub struct Token {
+pub struct ExpiringToken {
     /// The header line for a request.
     header_line: String,
     expires_at: Instant,
 }
 
-impl Token {
+impl ExpiringToken {
     /// Creates a token that is valid for `lifetime` from now on. `None` if the text is not a token (RFC 6750 section 2.1) or
     /// its expiry does not fit an `Instant`.
     pub fn new(token: &str, lifetime: Duration) -> Option<Self> {
         let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
         let until = Instant::now().checked_add(lifetime)?;
-        is_token.then(|| Token {
+        is_token.then(|| ExpiringToken {
             header_line: format!("Authorization: Bearer {token}\r\n"),
             expires_at: until,
         })
@@ -25,10 +25,10 @@ impl Token {
 
 /// The access token of one provider; empty until one arrives.
 #[derive(Default)]
-pub struct AccessToken(RefCell<Option<Token>>);
+pub struct AccessToken(RefCell<Option<ExpiringToken>>);
 
 impl AccessToken {
-    pub fn set(&self, token: Token) {
+    pub fn set(&self, token: ExpiringToken) {
         *self.0.borrow_mut() = Some(token);
     }
 
@@ -58,10 +58,10 @@ mod tests {
         let (cell, hour) = (AccessToken::default(), Duration::from_secs(3600));
         let now = Instant::now();
         assert!(!cell.is_valid(now));
-        cell.set(Token::new("one", hour).unwrap());
+        cell.set(ExpiringToken::new("one", hour).unwrap());
         assert!(cell.is_valid(now + hour - Duration::from_secs(1)));
         assert!(!cell.is_valid(now + hour + Duration::from_secs(60)));
-        cell.set(Token::new("two", hour).unwrap());
+        cell.set(ExpiringToken::new("two", hour).unwrap());
         let mut fields = b"before".to_vec();
         cell.write(&mut fields);
         assert_eq!(fields, b"beforeAuthorization: Bearer two\r\n");
@@ -70,8 +70,11 @@ mod tests {
     #[test]
     fn what_would_end_a_line_is_no_token() {
         for text in ["", "a b", "a\r\nX: y", "\u{e4}"] {
-            assert!(Token::new(text, Duration::from_secs(1)).is_none(), "{text:?}");
+            assert!(
+                ExpiringToken::new(text, Duration::from_secs(1)).is_none(),
+                "{text:?}"
+            );
         }
-        assert!(Token::new("token", Duration::MAX).is_none());
+        assert!(ExpiringToken::new("token", Duration::MAX).is_none());
     }
 }

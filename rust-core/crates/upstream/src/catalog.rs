@@ -15,23 +15,24 @@ use proofgate_auth::Tenant;
 use proofgate_base::Error;
 use proofgate_base::descriptors::UpstreamSockets;
 use proofgate_config::{
-    Config, Model as ModelConfig, Provider, ProviderKind, RateLimits, Reasons, Responses, StreamUsage, Vertex,
+    Config, FallbackReasons, Model as ModelConfig, Provider, ProviderKind, RateLimits, ResponsesApiMode,
+    StreamUsage, Vertex,
 };
 use proofgate_observe::limit_thread::ModelNames;
 use proofgate_policy::{Engine, Scratch};
 use proofgate_providers::{
-    BaseUrl, Dialect, Family, ProviderKey, RequestTemplate, SetFields, StorageOperation,
+    BaseUrl, BodyFieldOverrides, Dialect, Family, ProviderKey, RequestTemplate, StorageOperation,
 };
 use proofgate_translate::UntranslatableFieldPolicy;
-use proofgate_translate::constraints::lacks_responses;
+use proofgate_translate::constraints::lacks_responses_api;
 use proofgate_wire::encode;
 
-use crate::access_token::Token;
-use crate::path_end::PathStyle;
+use crate::access_token::ExpiringToken;
+use crate::path_style::PathStyle;
 use crate::pricing::{Prices, Pricing};
 use crate::routes::{MAX_TARGETS, Model, Target};
+use crate::settings::GatewaySettings;
 use crate::signer::{Signer, SignerPlan, SigningCredentials};
-use crate::terms::GatewaySettings;
 use crate::upstream::{Egress, Pool, Proxy, Route as UpstreamRoute, TlsTrust, Upstream};
 use crate::wildcard::{WILDCARD, client_name, matches_wildcard};
 
@@ -64,13 +65,13 @@ struct UpstreamPlan {
     first_byte_timeout: Duration,
     idle_timeout: Duration,
     secrets: Vec<Box<str>>,
-    set_fields: SetFields,
+    set_fields: BodyFieldOverrides,
     route: UpstreamRoute,
 }
 
 struct ModelPlan {
     targets: Vec<TargetPlan>,
-    fallback_reasons: Reasons,
+    fallback_reasons: FallbackReasons,
     max_output_tokens: u64,
     known_names: Vec<String>,
 }
@@ -150,7 +151,7 @@ impl CompiledConfig {
             };
             let lines = header_lines(provider).map_err(fail)?;
             let set_fields = provider.body_fields.iter().flat_map(|fields| &fields.0);
-            let set_fields = SetFields::new(set_fields.map(|field| (&*field.name, &*field.value)));
+            let set_fields = BodyFieldOverrides::new(set_fields.map(|field| (&*field.name, &*field.value)));
             let set_fields = set_fields
                 .map_err(|name| fail(format!("the value of its body field {name:?} is not JSON")))?;
             let has_objects = provider.objects_of.is_some();
@@ -158,9 +159,9 @@ impl CompiledConfig {
             let spoken = family.dialects().iter().chain(of_claude).copied();
             let spoken = spoken.chain(kept.map(Dialect::Storage));
             let has_responses = match provider.responses {
-                Responses::Auto => !lacks_responses(&base.host.to_ascii_lowercase()),
-                Responses::Native => true,
-                Responses::Translated => false,
+                ResponsesApiMode::Auto => !lacks_responses_api(&base.host.to_ascii_lowercase()),
+                ResponsesApiMode::Native => true,
+                ResponsesApiMode::Translated => false,
             };
             let spoken = spoken.filter(|dialect| has_responses || !dialect.uses_responses_format());
             let templates = spoken.filter_map(|dialect| {
@@ -318,7 +319,7 @@ fn object_providers(config: &Config, pricing: &Pricing<'_>) -> Result<HashMap<St
                 weight: 1,
                 prices: pricing.prices(&provider.name, ""),
             }],
-            fallback_reasons: Reasons::default(),
+            fallback_reasons: FallbackReasons::default(),
             max_output_tokens: 0,
             known_names: Vec::new(),
         };
@@ -434,7 +435,7 @@ impl Catalog {
                 signer: plan.signer.map(|plan| Signer::from_plan(plan, signed)),
                 path_style: plan.path_style,
                 betas: plan.betas,
-                untranslatable: plan.untranslatable,
+                untranslatable_fields: plan.untranslatable,
                 is_key_missing: plan.is_key_missing,
                 stream_usage: plan.stream_usage,
                 max_concurrency: plan.max_concurrency,
@@ -443,7 +444,7 @@ impl Catalog {
                 first_byte_timeout: plan.first_byte_timeout,
                 idle_timeout: plan.idle_timeout,
                 secrets: plan.secrets,
-                set_fields: plan.set_fields,
+                body_field_overrides: plan.set_fields,
             })
         });
         let upstreams: Vec<_> = upstreams.collect();
@@ -547,7 +548,7 @@ impl Catalog {
     }
 
     /// Sets the access token that is sent to a provider from now on; returns whether any provider uses one.
-    pub fn set_token(&self, provider: &str, token: Token) -> bool {
+    pub fn set_token(&self, provider: &str, token: ExpiringToken) -> bool {
         let mut upstreams = self.upstreams.iter();
         let found = upstreams.find(|upstream| upstream.name == provider);
         match found.and_then(|upstream| upstream.token.as_ref()) {

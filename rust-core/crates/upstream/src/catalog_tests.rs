@@ -74,7 +74,7 @@ fn a_reload_that_changes_no_rule_keeps_the_engine_and_what_it_has_learnt() {
         evaluate(&old);
         evaluate(&new);
     }
-    assert_eq!(new.scratch.borrow().starts(), 1);
+    assert_eq!(new.scratch.borrow().engine_switches(), 1);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn streams_of_old_rules_and_requests_under_new_ones_rebuild_nothing() {
         evaluate(&new);
     }
     assert_eq!(
-        [&old, &new].map(|catalog| catalog.scratch.borrow().starts()),
+        [&old, &new].map(|catalog| catalog.scratch.borrow().engine_switches()),
         [1, 1]
     );
 }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use proofgate_base::client_fields::AnthropicHeaders;
+use proofgate_base::anthropic_headers::AnthropicHeaders;
 use proofgate_base::memory::{Buffer, MemoryBudget, MemoryExhausted};
 use proofgate_translate::invoke_client::{self, to_messages_request};
 

@@ -129,7 +129,7 @@ pub async fn send_chunk<const N: usize>(
 }
 
 /// The upstream responded or closed the connection.
-pub struct UpstreamResponded;
+pub struct EarlyResponse;
 
 /// Waits until the upstream responds early or closes the connection; what it sends is in `early`.
 pub async fn wait_for_early_response(
@@ -137,7 +137,7 @@ pub async fn wait_for_early_response(
     limits: &Limits,
     buffer: &Cell<Vec<u8>>,
     early_bytes: &mut Vec<u8>,
-) -> UpstreamResponded {
+) -> EarlyResponse {
     let limits = &Limits {
         head_bytes: MAX_EARLY_BYTES,
         ..*limits
@@ -147,7 +147,7 @@ pub async fn wait_for_early_response(
         while early_bytes.len() < MAX_EARLY_BYTES {
             let read = ready!(upstream.poll_fill(context, buffer, early_bytes, MAX_EARLY_BYTES));
             if read.unwrap_or(0) == 0 || answer.is_final(early_bytes, limits) {
-                return Poll::Ready(UpstreamResponded);
+                return Poll::Ready(EarlyResponse);
             }
         }
         Poll::Pending

@@ -2,7 +2,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use proofgate_config::RateLimits;
-use proofgate_providers::{BaseUrl, Dialect, Family, RequestTemplate, SetFields};
+use proofgate_providers::{BaseUrl, BodyFieldOverrides, Dialect, Family, RequestTemplate};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -43,9 +43,9 @@ async fn upstream_over(scheme: &str, trust: TlsTrust) -> (Upstream, TcpListener)
         templates: vec![(Dialect::Chat, RequestTemplate::new(&base, Dialect::Chat, None))],
         signer: None,
         token: None,
-        path_style: crate::path_end::PathStyle::Dialect(proofgate_config::ArnInPath::Encoded),
+        path_style: crate::path_style::PathStyle::Dialect(proofgate_config::ArnInPath::Encoded),
         betas: None,
-        untranslatable: proofgate_translate::UntranslatableFieldPolicy::Refuse,
+        untranslatable_fields: proofgate_translate::UntranslatableFieldPolicy::Refuse,
         is_key_missing: false,
         stream_usage: proofgate_config::StreamUsage::Leave,
         max_concurrency: None,
@@ -54,12 +54,12 @@ async fn upstream_over(scheme: &str, trust: TlsTrust) -> (Upstream, TcpListener)
         first_byte_timeout: Duration::MAX,
         idle_timeout: Duration::MAX,
         secrets: Vec::new(),
-        set_fields: SetFields::default(),
+        body_field_overrides: BodyFieldOverrides::default(),
         pool: Rc::new(Pool::new(
             Route::new(
                 base,
                 trust,
-                proofgate_config::Http::Http1,
+                proofgate_config::HttpVersion::Http1,
                 Duration::from_secs(20),
                 Egress::default(),
                 None,

@@ -3,7 +3,7 @@
 use proofgate_limits::Demand;
 use proofgate_providers::ParsedRequest;
 
-use crate::pricing::{Offer, PricedFeatures, TokenBounds, Unpriced, max_cost, max_response_tokens};
+use crate::pricing::{PricedFeatures, ProviderPrice, TokenBounds, Unpriced, max_cost, max_response_tokens};
 use crate::routes::Model;
 
 /// The maximum that a call can use.
@@ -29,7 +29,7 @@ pub fn max_demand<'m>(
 ) -> MaxDemand<'m> {
     let mut cost = Ok((0, TokenBounds::default()));
     if call.dialect.consumes_tokens() {
-        let offers = model.targets.iter().map(|target| Offer {
+        let offers = model.targets.iter().map(|target| ProviderPrice {
             price: target.price(&target.model_name_for(model, &call.model).model, now),
             receives_tools: asked.tools.is_none() || target.receives_hosted_tools(call.dialect),
         });

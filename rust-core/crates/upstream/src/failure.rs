@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use proofgate_base::answer::{ErrorHeaders, ErrorResponse};
 use proofgate_base::descriptors::ResourceShortage;
+use proofgate_base::error_response::{ErrorHeaders, ErrorResponse};
 use proofgate_base::rejection::{MAX_RETRY_AFTER, Rejection};
-use proofgate_config::Reason;
+use proofgate_config::FallbackReason;
 use proofgate_ledger::record::{Outcome, SendOutcome};
 use tokio::time::Instant;
 
@@ -41,13 +41,13 @@ pub enum Failure {
     /// The upstream's response does not follow its dialect, so it cannot be translated into the client's.
     Untranslatable,
     /// The upstream reported a failure within a stream; the client received it in the upstream's words.
-    Reported,
+    ReportedInStream,
     /// The upstream does not accept the gateway's key.
     Unauthorized,
     /// The upstream rejected the request in a way that allows a fallback.
     Declined {
         status: u16,
-        reason: Reason,
+        reason: FallbackReason,
         /// Seconds for which it asks not to be called.
         retry_after: Option<u32>,
     },
@@ -96,16 +96,16 @@ impl Timeout {
 
 impl Failure {
     /// Returns the fallback reason, if a request that was sent as far as `sent` may go to another provider.
-    pub fn fallback_reason(self, sent: SendOutcome) -> Option<Reason> {
+    pub fn fallback_reason(self, sent: SendOutcome) -> Option<FallbackReason> {
         match (self, sent) {
             // Another provider has another address, and so its own ports.
-            (Failure::OutOfResources(ResourceShortage::Ports), _) => Some(Reason::Unreachable),
+            (Failure::OutOfResources(ResourceShortage::Ports), _) => Some(FallbackReason::Unreachable),
             (Failure::ConnectFailed, _) | (Failure::Unreachable | Failure::TimedOut(_), SendOutcome::No) => {
-                Some(Reason::Unreachable)
+                Some(FallbackReason::Unreachable)
             }
-            (Failure::TimedOut(_), _) => Some(Reason::Timeout),
-            (Failure::Unreachable, _) => Some(Reason::ServerError),
-            (Failure::Unauthorized, _) => Some(Reason::Unauthorized),
+            (Failure::TimedOut(_), _) => Some(FallbackReason::Timeout),
+            (Failure::Unreachable, _) => Some(FallbackReason::ServerError),
+            (Failure::Unauthorized, _) => Some(FallbackReason::Unauthorized),
             (Failure::Declined { reason, .. }, _) => Some(reason),
             _ => None,
         }
@@ -129,10 +129,12 @@ impl Failure {
                 },
                 _,
             ) => Verdict::Busy(Duration::from_secs(pause.into())),
-            (_, Some(Reason::RateLimited)) => Verdict::Busy(DEFAULT_BACKOFF),
+            (_, Some(FallbackReason::RateLimited)) => Verdict::Busy(DEFAULT_BACKOFF),
             (Failure::Declined { status: 500, .. }, _) => Verdict::Inconclusive,
-            (_, Some(Reason::Unreachable)) => Verdict::Unreachable,
-            (_, Some(Reason::Overloaded | Reason::Timeout | Reason::ServerError)) => Verdict::Failed,
+            (_, Some(FallbackReason::Unreachable)) => Verdict::Unreachable,
+            (_, Some(FallbackReason::Overloaded | FallbackReason::Timeout | FallbackReason::ServerError)) => {
+                Verdict::Failed
+            }
             _ => Verdict::Inconclusive,
         }
     }
@@ -143,7 +145,7 @@ impl Failure {
             | Failure::Unreachable
             | Failure::TruncatedStream
             | Failure::Untranslatable
-            | Failure::Reported
+            | Failure::ReportedInStream
             | Failure::Unauthorized
             | Failure::ResponsesUnsupported
             | Failure::Declined { .. } => Outcome::UpstreamError,
@@ -181,7 +183,7 @@ impl Failure {
                 "upstream_answer_malformed",
                 "The model provider's answer does not match its API, so it cannot be translated.",
             ),
-            Failure::Reported => (
+            Failure::ReportedInStream => (
                 502,
                 "upstream_stream_failed",
                 "The model provider reported a failure in the stream.",

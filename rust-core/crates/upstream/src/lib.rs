@@ -8,10 +8,10 @@
     reason = "only the layers above use it, and the names are clear enough"
 )]
 
-mod abilities;
 pub mod access_token;
 pub mod attempt;
 pub mod azure_path;
+mod capabilities;
 pub mod catalog;
 pub mod claude_body;
 pub mod claude_path;
@@ -22,14 +22,14 @@ pub mod failure;
 pub mod google_path;
 pub mod models;
 pub mod offered_tools;
-mod path_end;
+mod path_style;
 pub mod price_list;
 pub mod pricing;
 mod refusals;
 pub mod routes;
+pub mod settings;
 pub mod signer;
 pub mod stored_path;
-pub mod terms;
 pub mod tool_policy;
 pub mod translation;
 pub mod upstream;

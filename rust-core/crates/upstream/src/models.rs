@@ -10,7 +10,7 @@ use proofgate_providers::{Dialect, Family};
 use proofgate_wire::encode;
 use serde::Serialize;
 
-use crate::abilities::{CardCapabilities, InfoCapabilities, ModelAbilities};
+use crate::capabilities::{CardCapabilities, InfoCapabilities, ModelCapabilities};
 use crate::catalog::Catalog;
 use crate::routes::Model;
 
@@ -90,7 +90,7 @@ struct ListedModel<'m> {
     /// The maximum tokens of a prompt and of a response that all of its providers accept, if their prices state them.
     max_input_tokens: Option<u64>,
     max_output_tokens: Option<u64>,
-    known: ModelAbilities,
+    known: ModelCapabilities,
 }
 
 impl<'m> ListedModel<'m> {
@@ -105,7 +105,7 @@ impl<'m> ListedModel<'m> {
             model,
             max_input_tokens: min_if_all_known(prices().map(|price| price?.max_input_tokens)),
             max_output_tokens: min_if_all_known(prices().map(|price| price?.max_output_tokens)),
-            known: ModelAbilities::for_model(model, id),
+            known: ModelCapabilities::for_model(model, id),
         }
     }
 
@@ -150,7 +150,7 @@ impl<'m> ListedModel<'m> {
             supported_generation_methods: served.map(|(_, method)| method).collect(),
             input_token_limit: self.max_input_tokens,
             output_token_limit: self.max_output_tokens,
-            thinking: self.known.abilities.reasoning,
+            thinking: self.known.capabilities.reasoning,
         }
     }
 }

@@ -1,4 +1,4 @@
-use proofgate_prices::{PriceEntry, PriceTable, Seller};
+use proofgate_prices::{PriceEntry, PriceTable, ProviderRef};
 use proofgate_providers::Dialect;
 use serde_json::json;
 
@@ -11,7 +11,7 @@ fn price() -> Price {
     let entry = json!({"model": "m", "effectiveFrom": "1970-01-01", "input": "1", "output": "2", "maxInputTokens": 1000,
         "tools": {"web_search": "0.01", "web_fetch": "0", "file_search": "0.03", "web_search_options": "0.02"}});
     let entry: PriceEntry = serde_json::from_value(entry).unwrap();
-    let seller = Seller {
+    let seller = ProviderRef {
         provider: "p",
         host: "h",
     };

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use proofgate_base::Error;
 use proofgate_config::Config;
 use proofgate_ledger::record::Usage;
-use proofgate_prices::{self as prices, Price, PriceEntry, PriceTable, Schedule, Seller, ServedTier, Tokens};
+use proofgate_prices::{
+    self as prices, Price, PriceEntry, PriceTable, ProviderRef, Schedule, ServedTier, Tokens,
+};
 use proofgate_providers::{BaseUrl, ParsedRequest, RequestedTier, ServiceTier};
 
 use crate::offered_tools::OfferedTools;
@@ -51,13 +53,14 @@ impl<'c> Pricing<'c> {
     /// Returns the price schedule of a model at its provider.
     pub fn schedule(&self, provider: &str, upstream_model: &str) -> Schedule {
         let host = self.hosts.get(provider).map_or("", String::as_str);
-        self.table.schedule(Seller { provider, host }, upstream_model)
+        self.table
+            .schedule(ProviderRef { provider, host }, upstream_model)
     }
 
     /// Returns the names of the models that have a price at a provider.
     pub fn models<'p>(&'p self, provider: &'p str) -> impl Iterator<Item = &'p str> {
         let host = self.hosts.get(provider).map_or("", String::as_str);
-        self.table.models(Seller { provider, host })
+        self.table.models(ProviderRef { provider, host })
     }
 
     /// Returns the prices of a model at its provider; a wildcard is resolved later.
@@ -94,7 +97,7 @@ impl Prices {
                 provider,
                 host,
             } => {
-                let schedule = table.schedule(Seller { provider, host }, model);
+                let schedule = table.schedule(ProviderRef { provider, host }, model);
                 schedule.at(now).map(|held| Arc::clone(&held.price))
             }
         }
@@ -116,7 +119,7 @@ pub enum Unpriced {
 }
 
 /// The price of one of a model's providers.
-pub struct Offer {
+pub struct ProviderPrice {
     pub price: Option<Arc<Price>>,
     /// Whether tools that the provider would run reach it.
     pub receives_tools: bool,
@@ -128,10 +131,10 @@ pub fn max_cost(
     call: &ParsedRequest<'_>,
     requested: &PricedFeatures,
     max_output_tokens: u64,
-    offers: impl Iterator<Item = Offer>,
+    offers: impl Iterator<Item = ProviderPrice>,
 ) -> Result<(u64, TokenBounds), Unpriced> {
     let (mut dearest, mut widest) = (0, TokenBounds::default());
-    for Offer {
+    for ProviderPrice {
         price,
         receives_tools: gets_tools,
     } in offers

@@ -9,11 +9,11 @@ use std::time::Instant;
 
 use memchr::memmem;
 use proofgate_base::rejection::Rejection;
-use proofgate_config::Reasons;
+use proofgate_config::FallbackReasons;
 use proofgate_prices::Price;
 use proofgate_providers::{Dialect, Family, RequestTemplate};
 
-use crate::path_end::PathStyle;
+use crate::path_style::PathStyle;
 use crate::pricing::Prices;
 use crate::translation::{ResponseTranslator, TranslationPath};
 use crate::upstream::Upstream;
@@ -29,7 +29,7 @@ pub struct Model {
     /// The providers that serve it: at least one, at most [`MAX_TARGETS`].
     pub targets: Vec<Target>,
     /// Which failures send a request to the next target.
-    pub fallback_reasons: Reasons,
+    pub fallback_reasons: FallbackReasons,
     /// Tokens reserved for a response whose request sets no maximum.
     pub max_output_tokens: u64,
     /// For a wildcard: the matching names, as far as they are known.
@@ -161,7 +161,7 @@ impl Target {
                 PathStyle::Publisher { .. } => Rejection::unsupported_by_publisher_api(),
                 _ => Rejection::unsupported_dialect(upstream.family),
             })?;
-        if upstream.lacks_key(now) {
+        if upstream.lacks_credentials(now) {
             return Err(Rejection::NO_PROVIDER_KEY);
         }
         if upstream.is_full() {

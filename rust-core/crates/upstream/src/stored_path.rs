@@ -9,7 +9,7 @@ use proofgate_wire::Method;
 /// A request for files or batches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredObjectRequest {
-    pub stored: StorageOperation,
+    pub operation: StorageOperation,
     /// The ID of the object.
     id: Box<str>,
     /// With its question mark; empty if there is no query.
@@ -39,14 +39,14 @@ pub enum StoredPathError {
 impl StoredObjectRequest {
     /// Returns the end of its path upstream, with its query.
     pub fn path_suffix(&self) -> String {
-        let mut end = self.stored.path_suffix(&self.id);
+        let mut end = self.operation.path_suffix(&self.id);
         end.push_str(&self.query);
         end
     }
 
     /// Returns the method and the path with the object's ID, as records name them.
     pub fn record_name(&self) -> String {
-        self.stored.name().replace("{id}", &self.id)
+        self.operation.name().replace("{id}", &self.id)
     }
 }
 
@@ -114,7 +114,7 @@ pub fn parse(path: &str, query: Option<&str>, method: Method) -> Option<StoredPa
         Some(stored) => match check_query(stored, query.unwrap_or_default()) {
             Err(error) => StoredPath::Refused(error),
             Ok(()) => StoredPath::Call(Box::new(StoredObjectRequest {
-                stored,
+                operation: stored,
                 id: id.into(),
                 query: match query {
                     None | Some("") => "".into(),
@@ -211,8 +211,8 @@ mod tests {
             .map_or((target, None), |(path, query)| (path, Some(query)));
         match parse(path, query, method) {
             Some(StoredPath::Call(call)) => {
-                let path = call.stored.upstream_path();
-                Some((call.stored, format!("{path}{}", call.path_suffix())))
+                let path = call.operation.upstream_path();
+                Some((call.operation, format!("{path}{}", call.path_suffix())))
             }
             _ => None,
         }

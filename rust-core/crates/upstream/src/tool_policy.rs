@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use proofgate_config::OnFlag;
+use proofgate_config::FlagAction;
 use proofgate_inspect::GuardedTools;
 
 /// The tools that a plan guards.
 pub struct ToolPolicy {
     pub tools: Arc<GuardedTools>,
-    pub on_flag: OnFlag,
+    pub on_flag: FlagAction,
 }
 
 impl ToolPolicy {

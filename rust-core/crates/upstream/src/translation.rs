@@ -4,8 +4,8 @@
 //! chat completions, and these to the provider's dialect. Nothing is lost that both sides can express: a provider's
 //! reasoning passes through as `reasoning_details`.
 
+mod field_names;
 mod hop;
-mod names;
 mod pair;
 
 use proofgate_providers::{Dialect, EventBoundaries, Family};
@@ -144,8 +144,8 @@ impl TranslationPath {
             .write_chat_request(far, body, target, &mut between)?;
         let asked = far
             .write_request(&between, asked_for, target, &[], out)
-            .map_err(|refused| names::client_refusal(self.client_side, refused))?;
-        names::add_dropped(self.client_side, &asked.dropped, &mut near.dropped);
+            .map_err(|refused| field_names::client_refusal(self.client_side, refused))?;
+        field_names::add_dropped_fields(self.client_side, &asked.dropped_fields, &mut near.dropped_fields);
         Ok(ResponseContext {
             path: self,
             client_side: near,
@@ -164,7 +164,7 @@ pub struct ResponseContext {
 impl ResponseContext {
     /// Returns the names of the dropped fields, as the client calls them.
     pub fn dropped_fields(&self) -> &[&'static str] {
-        &self.client_side.dropped
+        &self.client_side.dropped_fields
     }
 }
 

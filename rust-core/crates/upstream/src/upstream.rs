@@ -5,22 +5,22 @@ mod egress;
 mod happy_eyeballs;
 mod health;
 mod http2;
-mod names;
+mod maybe_tls_stream;
 mod pool;
 mod rate;
+mod resolver;
 mod stream;
 mod tcp;
 mod tls;
 mod tunnel;
 mod warm;
-mod wire;
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use proofgate_config::{RateLimits, StreamUsage};
 use proofgate_observe::metrics::Metrics;
-use proofgate_providers::{Dialect, Family, RequestTemplate, SetFields};
+use proofgate_providers::{BodyFieldOverrides, Dialect, Family, RequestTemplate};
 use proofgate_translate::UntranslatableFieldPolicy;
 
 pub use self::connect::ConnectError;
@@ -32,7 +32,7 @@ pub use self::tls::TlsTrust;
 pub use self::tunnel::{Proxy, ProxyFailure};
 
 use crate::access_token::AccessToken;
-use crate::path_end::PathStyle;
+use crate::path_style::PathStyle;
 use crate::refusals::redacted_error;
 use crate::signer::Signer;
 
@@ -52,7 +52,7 @@ pub struct Upstream {
     /// Values of `anthropic-beta` that clients may send to it.
     pub betas: Option<Vec<String>>,
     /// How fields without a counterpart in its dialect are handled.
-    pub untranslatable: UntranslatableFieldPolicy,
+    pub untranslatable_fields: UntranslatableFieldPolicy,
     /// The required key is missing, so nothing may be sent.
     pub is_key_missing: bool,
     pub stream_usage: StreamUsage,
@@ -69,13 +69,13 @@ pub struct Upstream {
     /// The key and the secret headers of its requests, so that they are never logged.
     pub(crate) secrets: Vec<Box<str>>,
     /// Fields that are set in every JSON body sent to it.
-    pub set_fields: SetFields,
+    pub body_field_overrides: BodyFieldOverrides,
     pub pool: Rc<Pool>,
 }
 
 impl Upstream {
     /// Whether nothing may be sent now because the required key, certificate or token is missing or has expired.
-    pub(crate) fn lacks_key(&self, now: Instant) -> bool {
+    pub(crate) fn lacks_credentials(&self, now: Instant) -> bool {
         self.is_key_missing
             || self.token.as_ref().is_some_and(|token| !token.is_valid(now))
             || self.signer.as_ref().is_some_and(|signer| !signer.is_valid(now))
@@ -117,7 +117,7 @@ impl Upstream {
         kind: Option<&str>,
         body: &[u8],
     ) {
-        metrics.provider_refused(&self.name, status);
+        metrics.record_provider_refusal(&self.name, status);
         if self.pool.refusal_log.should_log(model, Instant::now()) {
             let words = redacted_error(kind, body, &self.secrets);
             let name = &self.name;

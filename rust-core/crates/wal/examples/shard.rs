@@ -18,13 +18,15 @@
     reason = "a measuring program may stop at the first failure"
 )]
 
-use proofgate_evidence::{FoundRecord, SearchMode, checkpoint_file, find, fsck, layout, prove, read_records};
+use proofgate_evidence::{
+    FoundRecord, SearchMode, checkpoint_file, find_records, fsck, layout, prove, read_records,
+};
 use proofgate_ledger::record::{
     Admission, Completion, ConfigDigests, ConfigId, Outcome, SaltId, Seal, Takeover, Usage,
 };
 use proofgate_ledger::{Checkpoint, SigningKey, leaf_hash};
 use proofgate_wal::{
-    FileStorage, Incarnation, LogMark, LogOptions, Shard, Storage, UnfinishedExchange, succession,
+    FileStorage, Incarnation, LogOptions, ResumeState, Shard, Storage, UnfinishedExchange, succession,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -236,7 +238,7 @@ impl Log {
                 model: "gpt-4o-mini".to_owned(),
             }
         });
-        self.made.writer.mark(LogMark {
+        self.made.writer.set_resume_state(ResumeState {
             open: listed.collect(),
             continues: self.before.map(|(log, _)| log),
             predecessor_ended: true,
@@ -366,7 +368,7 @@ fn proofs(shard: &Shard<'_>, records: u64, count: u64) {
         .map(|_| {
             let exchange = random.random_range(0..records / 2 - IN_FLIGHT);
             let start = Instant::now();
-            let found = find(&FileStorage, shard.dir, &id(exchange), SearchMode::ByTime).unwrap();
+            let found = find_records(&FileStorage, shard.dir, &id(exchange), SearchMode::ByTime).unwrap();
             assert_eq!(found.len(), 2, "exchange {exchange}");
             for record in &found {
                 let FoundRecord { dir, seq, record } = record;

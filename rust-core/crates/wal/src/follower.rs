@@ -10,11 +10,11 @@
 use crate::StoredFile;
 use crate::authenticity::FrameTags;
 use crate::checkpoint_file;
-use crate::hand_over::Segment;
-use crate::mark::PositionedMark;
 use crate::preparer::{Preparation, Preparer};
 use crate::recovery::PreviousLog;
 use crate::resume::{self, ResumeKey, ResumePoint};
+use crate::resume_state::PositionedResumeState;
+use crate::segment_queue::Segment;
 use crate::tree_writer::TreeWriter;
 use crate::{UnsyncedFiles, WalError, Watermark};
 use proofgate_evidence::TreeFile;
@@ -73,7 +73,7 @@ pub struct Follower {
     /// Number of the first record in the segment being read.
     segment_first_seq: u64,
     /// A mark from the data-plane thread that is not reached yet.
-    pending_mark: Option<PositionedMark>,
+    pending_mark: Option<PositionedResumeState>,
     /// The resume point to write once a checkpoint covers it.
     resume: Option<ResumePoint>,
     /// Whether a read, write or sync of this follower has failed.
@@ -131,7 +131,7 @@ impl Follower {
     }
 
     /// Registers files that records refer to, to be synced before those records are durable.
-    pub fn sync_also(&mut self, beside: Arc<UnsyncedFiles>) {
+    pub fn set_unsynced_files(&mut self, beside: Arc<UnsyncedFiles>) {
         self.extra_files = Some(beside);
     }
 
@@ -165,7 +165,7 @@ impl Follower {
             sealed: self.watermark.sealed(),
             checkpointed: self.last_checkpoint().map_or(0, |signed| signed.size),
             torn: None,
-            lost: 0,
+            lost_records: 0,
         }
     }
 
@@ -342,7 +342,7 @@ impl Follower {
         let target = self.watermark.written();
         let start = self.mmr.size();
         let mut bytes = 0;
-        if let Some(marked) = self.watermark.take_mark() {
+        if let Some(marked) = self.watermark.take_resume_state() {
             self.pending_mark = Some(marked);
         }
         self.reader.refresh();
@@ -362,7 +362,10 @@ impl Follower {
     /// Builds the resume point when the log reaches the mark. A mark set too late is dropped.
     fn reach_mark(&mut self) {
         let size = self.mmr.size();
-        let Some(PositionedMark { mark, size: at }) = self.pending_mark.take_if(|marked| marked.size <= size)
+        let Some(PositionedResumeState {
+            state: mark,
+            size: at,
+        }) = self.pending_mark.take_if(|marked| marked.size <= size)
         else {
             return;
         };

@@ -2,11 +2,11 @@
 
 use crate::authenticity::FrameTags;
 use crate::follower::Follower;
-use crate::hand_over::{Segment, SegmentQueue};
 use crate::preparer::{Preparer, create_allocated};
 use crate::recovery::Shard;
 use crate::resume::ResumeKey;
 use crate::salts::Salts;
+use crate::segment_queue::{Segment, SegmentQueue};
 use crate::tree_writer::TreeWriter;
 use crate::{EvidenceError, Storage, WalError, Watermark, Writer};
 use proofgate_evidence::TREE_FILE;

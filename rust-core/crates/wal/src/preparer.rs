@@ -1,6 +1,6 @@
 //! Prepares segments ahead of the writer, so that it never creates, allocates or syncs a file.
 
-use crate::hand_over::{Segment, SegmentQueue};
+use crate::segment_queue::{Segment, SegmentQueue};
 use crate::storage::{Directory, Storage, StoredFile, is_out_of_space, write_full};
 use crate::{WalError, Watermark};
 use proofgate_evidence::segment::prepared_name;

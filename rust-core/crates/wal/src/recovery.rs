@@ -21,12 +21,12 @@
 
 mod key;
 mod log;
-mod recovered;
+mod recovery_result;
 mod replay;
 mod shard;
 
 pub(crate) use self::key::log_key;
-pub use self::recovered::{MissingLog, PreviousLog, RecoveryResult, TornTail, UnfinishedExchange};
+pub use self::recovery_result::{MissingLog, PreviousLog, RecoveryResult, TornTail, UnfinishedExchange};
 pub use self::replay::{find_resume_point, replay, run_logs};
 pub use self::shard::Shard;
 
@@ -71,7 +71,7 @@ pub fn inspect(
     }
     let Some(newest) = newest else { return Ok(None) };
     let mut before: Vec<Log> = Vec::new();
-    while let Some(incarnation) = before.last().unwrap_or(&newest).depends_on() {
+    while let Some(incarnation) = before.last().unwrap_or(&newest).needed_predecessor() {
         let gone = || {
             let reason = format!("it continues the log of {incarnation}, which is missing");
             corruption(&newest.previous.dir, 0, reason)
@@ -121,7 +121,7 @@ fn merge(newest: Log, before: Vec<Log>, missing: Option<MissingLog>) -> Recovery
         if log.open_is_complete {
             open.clear();
         }
-        for ended in &log.ended_foreign {
+        for ended in &log.ended_earlier_exchanges {
             open.remove(ended);
         }
         open.extend(log.open.clone());
@@ -137,7 +137,7 @@ fn merge(newest: Log, before: Vec<Log>, missing: Option<MissingLog>) -> Recovery
     }
     RecoveryResult {
         newest: newest.previous,
-        unreported: untold,
+        logs_with_unrecorded_end: untold,
         unfinished_exchanges: open.into_values().collect(),
         records_read: read,
         missing,
@@ -198,7 +198,7 @@ fn root_at(storage: &dyn Storage, dir: &Path, incarnation: Ulid, size: u64) -> R
             LogItem::Record(stored) if stored.seq == mmr.size() => {
                 mmr.push(leaf_hash(log.payload(&stored)), &mut |_| {});
             }
-            LogItem::Flaw(flaw) if flaw.residue => {}
+            LogItem::Flaw(flaw) if flaw.is_trailing_data => {}
             _ => break,
         }
     }

@@ -150,13 +150,13 @@ impl SimulatedDisk {
     }
 
     /// Makes syncs of files hang from now on, or no longer.
-    pub fn set_syncs_hang(&self, hang: bool) {
+    pub fn set_hanging_syncs(&self, hang: bool) {
         self.state().syncs_hang = hang;
         self.0.hang_changed.notify_all();
     }
 
     /// Waits until a sync hangs.
-    pub fn wait_for_a_hanging_sync(&self) {
+    pub fn wait_for_hanging_sync(&self) {
         let mut state = self.state();
         while state.hanging_syncs == 0 {
             state = self.wait(state);
@@ -170,12 +170,12 @@ impl SimulatedDisk {
     }
 
     /// Injects a fault at call number `call` (0-based, over the life of the disk).
-    pub fn fault_at(&self, call: u64, fault: InjectedFault) {
+    pub fn inject_fault_at(&self, call: u64, fault: InjectedFault) {
         self.state().faults.insert(call, fault);
     }
 
     /// Injects a fault at the next call.
-    pub fn fault_now(&self, fault: InjectedFault) {
+    pub fn inject_fault_now(&self, fault: InjectedFault) {
         let mut state = self.state();
         let call = state.calls;
         state.faults.insert(call, fault);

@@ -3,7 +3,7 @@
 //!
 //! All file I/O is positioned: no file has a cursor and none is opened for appending.
 
-use crate::lock_reach;
+use crate::shared_locks;
 use proofgate_evidence::{FileStorage, ReadFile, ReadStorage};
 use rustix::fs::{Advice, FallocateFlags, OFlags};
 use rustix::io::Errno;
@@ -195,7 +195,7 @@ struct OpenDirectory(File);
 
 impl Directory for OpenDirectory {
     fn has_shared_locks(&self) -> bool {
-        lock_reach::has_shared_locks(&self.0)
+        shared_locks::has_shared_locks(&self.0)
     }
 
     fn free_bytes(&self) -> io::Result<u64> {

@@ -20,9 +20,9 @@
 //! the former's newest checkpoint. The switch is a `seal` in the former log and the next record in the new one. Once
 //! the former log is signed to its end, the new one records its size and root in a `takeover` record.
 
-use crate::give_back::release_unused_space;
 use crate::incarnation::{ClaimedDirectory, Incarnation, LogOptions};
 use crate::recovery::{self, PreviousLog, RecoveryResult, Shard};
+use crate::release_space::release_unused_space;
 use crate::{Storage, WalError, checkpoint_file, replace_file};
 use proofgate_evidence::key_successions::{self, KEY_SUCCESSIONS_DIR};
 use proofgate_ledger::Checkpoint;
@@ -100,13 +100,13 @@ pub fn start(
         root: found.newest.root,
         sealed: found.newest.sealed,
         running: false,
-        lost: found.newest.lost,
+        lost: found.newest.lost_records,
         missing: found
             .missing
             .map(|missing| missing.incarnation.to_string().into()),
     });
     append_open(&mut log, start_options, predecessor)?;
-    for left in recovered.iter().flat_map(|found| &found.unreported) {
+    for left in recovered.iter().flat_map(|found| &found.logs_with_unrecorded_end) {
         log.writer.append(|seq, out| {
             let takeover = Takeover {
                 seq,
@@ -211,7 +211,7 @@ fn store_successions(storage: &dyn Storage, terms: &StartOptions<'_>) -> Result<
 }
 
 fn previous_logs(recovered: &RecoveryResult) -> impl Iterator<Item = &PreviousLog> {
-    std::iter::once(&recovered.newest).chain(&recovered.unreported)
+    std::iter::once(&recovered.newest).chain(&recovered.logs_with_unrecorded_end)
 }
 
 /// Signs the records of a predecessor after its own last checkpoint and stores the note in the successor's directory,

@@ -2,7 +2,7 @@
 //! whether it has stopped. Neither side ever waits for the other's lock.
 
 use crate::WalError;
-use crate::mark::PositionedMark;
+use crate::resume_state::PositionedResumeState;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
@@ -25,7 +25,7 @@ pub struct Watermark {
     /// Number of written records at which the ledger thread wakes; 0 when it does not sleep.
     wake_at: AtomicU64,
     parked_thread: Mutex<Option<Thread>>,
-    mark: Mutex<Option<PositionedMark>>,
+    mark: Mutex<Option<PositionedResumeState>>,
     on_progress: OnceLock<WakeFn>,
 }
 
@@ -35,7 +35,7 @@ impl std::fmt::Debug for Watermark {
             .field("written", &self.written())
             .field("durable", &self.durable())
             .field("checkpointed", &self.checkpointed())
-            .field("stopped", &self.stopped())
+            .field("stopped", &self.stop_reason())
             .finish_non_exhaustive()
     }
 }
@@ -85,7 +85,7 @@ impl Watermark {
 
     /// The failure that stopped the log.
     #[must_use]
-    pub fn stopped(&self) -> Option<&str> {
+    pub fn stop_reason(&self) -> Option<&str> {
         self.stop_reason.get().map(String::as_str)
     }
 
@@ -126,7 +126,7 @@ impl Watermark {
     }
 
     pub(crate) fn check(&self) -> Result<(), WalError> {
-        match self.stopped() {
+        match self.stop_reason() {
             None => Ok(()),
             Some(reason) => Err(WalError::Poisoned {
                 reason: reason.to_owned(),
@@ -159,13 +159,13 @@ impl Watermark {
     }
 
     /// Never waits: the other side holds the lock only for a move, and if it is busy, the next mark comes soon.
-    pub(crate) fn set_mark(&self, mark: PositionedMark) {
+    pub(crate) fn set_resume_state(&self, mark: PositionedResumeState) {
         if let Ok(mut slot) = self.mark.try_lock() {
             *slot = Some(mark);
         }
     }
 
-    pub(crate) fn take_mark(&self) -> Option<PositionedMark> {
+    pub(crate) fn take_resume_state(&self) -> Option<PositionedResumeState> {
         self.mark.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 

@@ -7,9 +7,9 @@
 //! segment has taken at least its counted capacity.
 
 use crate::authenticity::FrameTags;
-use crate::hand_over::{Segment, SegmentQueue};
-use crate::mark::{LogMark, PositionedMark};
+use crate::resume_state::{PositionedResumeState, ResumeState};
 use crate::salts::Salts;
+use crate::segment_queue::{Segment, SegmentQueue};
 use crate::storage::write_full;
 use crate::{WalError, Watermark};
 use proofgate_evidence::frame::{
@@ -191,10 +191,10 @@ impl Writer {
     /// Marks the current position with its open exchanges, so that the ledger thread can write a resume point and a
     /// successor need not read the records before it. If the ledger thread holds the lock at this moment, the mark is
     /// skipped until the next call.
-    pub fn mark(&self, mark: LogMark) {
-        self.watermark.set_mark(PositionedMark {
+    pub fn set_resume_state(&self, mark: ResumeState) {
+        self.watermark.set_resume_state(PositionedResumeState {
             size: self.next_seq,
-            mark,
+            state: mark,
         });
     }
 
@@ -206,7 +206,7 @@ impl Writer {
 
     /// Largest record that can be appended, in bytes.
     #[must_use]
-    pub fn max_record(&self) -> usize {
+    pub fn max_record_bytes(&self) -> usize {
         self.max_record_bytes
     }
 

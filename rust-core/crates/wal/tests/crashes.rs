@@ -8,14 +8,14 @@
 )]
 
 use proofgate_evidence::{ReadStorage, Verdict, fsck};
-use proofgate_ledger_testkit::{Promised, SHARD, inspect, start, vkey};
+use proofgate_ledger_testkit::{DurabilityModel, SHARD, inspect, start, vkey};
 use proofgate_wal::WalError;
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use std::io;
 use std::path::Path;
 
 /// A worker run with admissions in flight, several checkpoints, a change of segment and a seal.
-fn live(disk: &SimulatedDisk, promised: &mut Promised) -> Result<(), WalError> {
+fn live(disk: &SimulatedDisk, promised: &mut DurabilityModel) -> Result<(), WalError> {
     let mut worker = start(disk, promised)?;
     let mut lived = || -> Result<(), WalError> {
         let first = worker.admit("a", 10)?;
@@ -46,24 +46,24 @@ fn live(disk: &SimulatedDisk, promised: &mut Promised) -> Result<(), WalError> {
         worker.seal()
     };
     let lived = lived();
-    *promised = worker.promised.clone();
+    *promised = worker.durability_model.clone();
     lived
 }
 
 fn length_of_a_life() -> u64 {
     let disk = SimulatedDisk::new();
-    live(&disk, &mut Promised::default()).unwrap();
+    live(&disk, &mut DurabilityModel::default()).unwrap();
     disk.calls()
 }
 
 /// Recovers after a crash, checks every promise, continues with a successor, and runs `fsck` on the result.
-fn survive(disk: &SimulatedDisk, promised: &Promised, what: &str) {
+fn survive(disk: &SimulatedDisk, promised: &DurabilityModel, what: &str) {
     let found = inspect(disk).unwrap_or_else(|error| panic!("{what}: {error}"));
     promised.check(found.as_ref());
     let again = inspect(disk).unwrap();
     assert_eq!(found, again, "{what}: I3, recovery is idempotent");
 
-    let mut next = Promised::default();
+    let mut next = DurabilityModel::default();
     live(disk, &mut next).unwrap_or_else(|error| panic!("{what}: the successor fails: {error}"));
     let report = fsck(disk, Path::new(SHARD), Some(&vkey()), &[]).unwrap();
     let findings = report
@@ -86,8 +86,8 @@ fn power_lost_at_any_call_loses_nothing_that_was_promised() {
     for call in 0..length_of_a_life() {
         for seed in 0..6 {
             let disk = SimulatedDisk::new();
-            disk.fault_at(call, InjectedFault::Crash);
-            let mut promised = Promised::default();
+            disk.inject_fault_at(call, InjectedFault::Crash);
+            let mut promised = DurabilityModel::default();
             // The last calls release unused space, and a failure there is no failure of the run.
             let _ = live(&disk, &mut promised);
             disk.crash(seed);
@@ -100,8 +100,8 @@ fn power_lost_at_any_call_loses_nothing_that_was_promised() {
 fn a_process_killed_at_any_call_loses_nothing_that_was_written() {
     for call in 0..length_of_a_life() {
         let disk = SimulatedDisk::new();
-        disk.fault_at(call, InjectedFault::Crash);
-        let mut promised = Promised::default();
+        disk.inject_fault_at(call, InjectedFault::Crash);
+        let mut promised = DurabilityModel::default();
         let _ = live(&disk, &mut promised);
         disk.restart();
         let found = inspect(&disk).unwrap();
@@ -118,8 +118,8 @@ fn a_process_killed_at_any_call_loses_nothing_that_was_written() {
 #[test]
 fn a_crash_of_the_recovery_changes_nothing() {
     let disk = SimulatedDisk::new();
-    disk.fault_at(length_of_a_life() - 40, InjectedFault::Crash);
-    let mut promised = Promised::default();
+    disk.inject_fault_at(length_of_a_life() - 40, InjectedFault::Crash);
+    let mut promised = DurabilityModel::default();
     assert!(live(&disk, &mut promised).is_err());
     disk.crash(1);
     let found = inspect(&disk.snapshot()).unwrap();
@@ -127,7 +127,7 @@ fn a_crash_of_the_recovery_changes_nothing() {
     inspect(&probe).unwrap();
     for call in 0..probe.calls() {
         let disk = disk.snapshot();
-        disk.fault_at(call, InjectedFault::Crash);
+        disk.inject_fault_at(call, InjectedFault::Crash);
         assert!(inspect(&disk).is_err());
         disk.crash(call);
         assert_eq!(inspect(&disk).unwrap(), found, "call {call}");
@@ -139,8 +139,8 @@ fn an_error_of_any_call_loses_nothing_that_was_promised() {
     for kind in [io::ErrorKind::Other, io::ErrorKind::StorageFull] {
         for call in 0..length_of_a_life() {
             let disk = SimulatedDisk::new();
-            disk.fault_at(call, InjectedFault::Error(kind));
-            let mut promised = Promised::default();
+            disk.inject_fault_at(call, InjectedFault::Error(kind));
+            let mut promised = DurabilityModel::default();
             // Some errors are tolerated, for instance a segment that could not be prepared.
             let _ = live(&disk, &mut promised);
             for seed in 0..2 {
@@ -156,8 +156,8 @@ fn an_error_of_any_call_loses_nothing_that_was_promised() {
 fn a_short_write_at_any_call_loses_nothing_that_was_promised() {
     for call in 0..length_of_a_life() {
         let disk = SimulatedDisk::new();
-        disk.fault_at(call, InjectedFault::ShortWrite);
-        let mut promised = Promised::default();
+        disk.inject_fault_at(call, InjectedFault::ShortWrite);
+        let mut promised = DurabilityModel::default();
         let _ = live(&disk, &mut promised);
         disk.crash(call);
         survive(&disk, &promised, &format!("call {call}"));
@@ -170,9 +170,9 @@ fn a_shard_of_many_lives_is_one_chain() {
     for life in 0..12 {
         let call = disk.calls() + 50 + 5 * life;
         if life % 3 != 2 {
-            disk.fault_at(call, InjectedFault::Crash);
+            disk.inject_fault_at(call, InjectedFault::Crash);
         }
-        let mut promised = Promised::default();
+        let mut promised = DurabilityModel::default();
         let ended = live(&disk, &mut promised);
         assert_eq!(ended.is_ok(), life % 3 == 2);
         if life % 2 == 0 {
@@ -194,10 +194,10 @@ fn a_log_that_begins_on_an_almost_full_disk_is_as_durable() {
     for seed in 0..64 {
         let disk = SimulatedDisk::new();
         disk.set_free(Some(100_000));
-        let mut worker = start(&disk, &mut Promised::default()).unwrap();
+        let mut worker = start(&disk, &mut DurabilityModel::default()).unwrap();
         worker.step().unwrap();
         worker.sync().unwrap();
         disk.crash(seed);
-        worker.promised.check(inspect(&disk).unwrap().as_ref());
+        worker.durability_model.check(inspect(&disk).unwrap().as_ref());
     }
 }

@@ -6,7 +6,7 @@
     reason = "a test may stop at the first failure"
 )]
 
-use proofgate_ledger_testkit::{filled, fresh, inspect, key, raw};
+use proofgate_ledger_testkit::{inspect, key, new_worker, raw_record, worker_with_records};
 use proofgate_wal::simulated::InjectedFault;
 use proofgate_wal::{EvidenceError, WalError};
 use std::io;
@@ -16,26 +16,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[test]
 fn a_failed_write_stops_the_log_for_good() {
     for kind in [io::ErrorKind::Other, io::ErrorKind::ReadOnlyFilesystem] {
-        let (disk, mut worker) = fresh();
+        let (disk, mut worker) = new_worker();
         let woken = Arc::new(AtomicBool::new(false));
         let wake = Arc::clone(&woken);
         worker
             .writer
             .watermark()
             .on_progress(move || wake.store(true, Ordering::Relaxed));
-        worker.writer.append(raw(100)).unwrap();
-        disk.fault_now(InjectedFault::Error(kind));
+        worker.writer.append(raw_record(100)).unwrap();
+        disk.inject_fault_now(InjectedFault::Error(kind));
         assert!(matches!(
             worker.writer.flush(),
             Err(WalError::Evidence(EvidenceError::Io { call: "write", .. }))
         ));
         assert_eq!(worker.writer.watermark().written(), 1, "only the open record");
-        assert!(worker.writer.watermark().stopped().unwrap().contains("write"));
+        assert!(worker.writer.watermark().stop_reason().unwrap().contains("write"));
         assert!(woken.load(Ordering::Relaxed));
         for _ in 0..3 {
             assert!(matches!(worker.writer.flush(), Err(WalError::Poisoned { .. })));
             assert!(matches!(
-                worker.writer.append(raw(1)),
+                worker.writer.append(raw_record(1)),
                 Err(WalError::Poisoned { .. })
             ));
             assert!(matches!(worker.writer.reserve(1), Err(WalError::Poisoned { .. })));
@@ -45,7 +45,7 @@ fn a_failed_write_stops_the_log_for_good() {
         worker.step().unwrap();
         worker.sync().unwrap();
         worker.checkpoint().unwrap();
-        assert_eq!(worker.promised.durable, 1);
+        assert_eq!(worker.durability_model.durable, 1);
         disk.crash(1);
         assert_eq!(inspect(&disk).unwrap().unwrap().size, 1);
     }
@@ -53,12 +53,12 @@ fn a_failed_write_stops_the_log_for_good() {
 
 #[test]
 fn a_failed_sync_stops_the_log_for_good_and_is_never_tried_again() {
-    let (disk, mut worker) = filled();
-    let durable = worker.promised.durable;
+    let (disk, mut worker) = worker_with_records();
+    let durable = worker.durability_model.durable;
     worker.admit("late", 10).unwrap();
     worker.flush().unwrap();
     worker.step().unwrap();
-    disk.fault_now(InjectedFault::Error(io::ErrorKind::Other));
+    disk.inject_fault_now(InjectedFault::Error(io::ErrorKind::Other));
     assert!(matches!(
         worker.follower.sync(),
         Err(WalError::Evidence(EvidenceError::Io { call: "sync", .. }))
@@ -72,7 +72,7 @@ fn a_failed_sync_stops_the_log_for_good_and_is_never_tried_again() {
             Err(WalError::Poisoned { .. })
         ));
         assert!(matches!(
-            worker.writer.append(raw(1)),
+            worker.writer.append(raw_record(1)),
             Err(WalError::Poisoned { .. })
         ));
         assert!(matches!(worker.writer.flush(), Err(WalError::Poisoned { .. })));

@@ -7,7 +7,8 @@
 
 use proofgate_evidence::{Verdict, fsck};
 use proofgate_ledger_testkit::{
-    self as testkit, Promised, SHARD, Worker, begin_in, filled, fresh, inspect, raw, small, start, vkey,
+    self as testkit, DurabilityModel, SHARD, Worker, inspect, new_worker, raw_record, small_log_options,
+    start, start_log_in, vkey, worker_with_records,
 };
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use proofgate_wal::{FileStorage, Storage, Ulid, WalError, frame_len, release_unused_space};
@@ -67,7 +68,7 @@ fn a_worker_that_is_killed_again_and_again_starts_in_the_room_of_one() {
     disk.set_free(Some(2 * (64 << 10) + (48 << 10) + 20 * (40 << 10)));
     for life in 0..20 {
         let mut worker =
-            start(&disk, &mut Promised::default()).unwrap_or_else(|error| panic!("{life}: {error}"));
+            start(&disk, &mut DurabilityModel::default()).unwrap_or_else(|error| panic!("{life}: {error}"));
         let admission = worker.admit("a", 10).unwrap();
         worker.complete("a", admission).unwrap();
         worker.admit("b", 10).unwrap();
@@ -87,7 +88,7 @@ fn a_worker_that_is_killed_again_and_again_starts_in_the_room_of_one() {
 
 #[test]
 fn what_was_written_stays_to_the_last_byte() {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     while worker.writer.watermark().segment() == 0 {
         worker.admit("late", 4_000).unwrap();
         worker.flush().unwrap();
@@ -119,7 +120,7 @@ fn what_was_written_stays_to_the_last_byte() {
 
 #[test]
 fn an_incarnation_that_still_lives_keeps_its_space() {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     let before = lengths(&disk);
     assert_eq!(release_unused_space(&disk, shard(), None, None), 0);
     assert_eq!(lengths(&disk), before);
@@ -129,8 +130,8 @@ fn an_incarnation_that_still_lives_keeps_its_space() {
 
 #[test]
 fn nothing_is_cut_where_something_stands_behind_the_last_record() {
-    let (disk, worker) = filled();
-    let segment = worker.promised.dir.join("00000000000000000000.seg");
+    let (disk, worker) = worker_with_records();
+    let segment = worker.durability_model.dir.join("00000000000000000000.seg");
     kill(&disk, worker);
     disk.corrupt(&segment, |bytes| {
         let last = bytes.len() - 1;
@@ -146,7 +147,7 @@ fn starts_that_came_to_nothing_leave_no_space_taken() {
     // Space for a segment, but not for the salts that are written next.
     disk.set_free(Some(80 << 10));
     for _ in 0..5 {
-        let refused = start(&disk, &mut Promised::default()).err().unwrap();
+        let refused = start(&disk, &mut DurabilityModel::default()).err().unwrap();
         assert!(matches!(refused, WalError::OutOfSpace { .. }), "{refused}");
         disk.restart();
     }
@@ -156,8 +157,8 @@ fn starts_that_came_to_nothing_leave_no_space_taken() {
 
 #[test]
 fn only_the_newest_incarnations_are_looked_at() {
-    let (disk, worker) = fresh();
-    let first = worker.promised.incarnation.unwrap();
+    let (disk, worker) = new_worker();
+    let first = worker.durability_model.incarnation.unwrap();
     kill(&disk, worker);
     let later = Ulid::from_parts(first.timestamp_ms() + 1, 0);
     assert_eq!(release_unused_space(&disk, shard(), Some(later), None), 0);
@@ -166,8 +167,8 @@ fn only_the_newest_incarnations_are_looked_at() {
 
 #[test]
 fn a_disk_that_fails_gives_less_back_and_loses_nothing() {
-    let (disk, worker) = filled();
-    let size = worker.promised.appended.len() as u64;
+    let (disk, worker) = worker_with_records();
+    let size = worker.durability_model.appended.len() as u64;
     kill(&disk, worker);
     let calls = {
         let probe = disk.snapshot();
@@ -180,7 +181,7 @@ fn a_disk_that_fails_gives_less_back_and_loses_nothing() {
             InjectedFault::Error(std::io::ErrorKind::Other),
         ] {
             let disk = disk.snapshot();
-            disk.fault_at(call, fault);
+            disk.inject_fault_at(call, fault);
             release_unused_space(&disk, shard(), None, None);
             disk.crash(call);
             let found = inspect(&disk).unwrap().unwrap();
@@ -195,13 +196,13 @@ fn a_disk_that_fails_gives_less_back_and_loses_nothing() {
 fn on_a_real_file_system_the_lock_lasts_as_long_as_the_incarnation() {
     let volume = tempfile::tempdir().unwrap();
     let shard = volume.path().join("3");
-    let mut living = begin_in(&shard, small());
+    let mut living = start_log_in(&shard, small_log_options());
     let beginning = testkit::records(&FileStorage, &living.dir, living.incarnation);
-    living.writer.append(raw(100)).unwrap();
+    living.writer.append(raw_record(100)).unwrap();
     living.writer.flush().unwrap();
     assert_eq!(release_unused_space(&FileStorage, &shard, None, None), 0);
     drop(living);
-    let used = testkit::end_of(&beginning) as u64 + frame_len(100);
+    let used = testkit::end_offset(&beginning) as u64 + frame_len(100);
     assert_eq!(
         release_unused_space(&FileStorage, &shard, None, None),
         2 * (64 << 10) - used

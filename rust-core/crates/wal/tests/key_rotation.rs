@@ -9,7 +9,9 @@
 use proofgate_evidence::key_successions::{self, KEY_SUCCESSIONS_DIR};
 use proofgate_evidence::{Report, Verdict, fsck};
 use proofgate_ledger::{KeySuccession, SigningKey, VerifyingKey};
-use proofgate_ledger_testkit::{self as testkit, LEDGER, SHARD, Worker, key, small, start, terms, vkey};
+use proofgate_ledger_testkit::{
+    self as testkit, LEDGER, SHARD, Worker, key, small_log_options, start, start_options, vkey,
+};
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use proofgate_wal::succession::{self, StartOptions, StartedLog};
 use proofgate_wal::{ReadStorage, Shard, Storage, WalError};
@@ -37,7 +39,7 @@ fn begin_by(disk: &SimulatedDisk, old: Option<&SigningKey>, until: u64) -> Resul
     let successions = [KeySuccession::sign(&key(), &new_key(), 1, until).unwrap()];
     let text = format!("{}\n\n{}", new_key().to_text(), successions[0]);
     let new = SigningKey::from_file_text(&text).unwrap();
-    let plain = terms(&new, small());
+    let plain = start_options(&new, small_log_options());
     let terms = StartOptions {
         shard: Shard {
             previous_key: old,
@@ -52,8 +54,8 @@ fn begin_by(disk: &SimulatedDisk, old: Option<&SigningKey>, until: u64) -> Resul
 /// A log of the old key with an open exchange, whose worker was killed.
 fn killed() -> SimulatedDisk {
     let disk = SimulatedDisk::new();
-    let mut worker = start(&disk, &mut testkit::Promised::default()).unwrap();
-    worker.complete_one("a");
+    let mut worker = start(&disk, &mut testkit::DurabilityModel::default()).unwrap();
+    worker.run_exchange("a");
     worker.admit("b", 10).unwrap();
     worker.flush().unwrap();
     disk
@@ -100,7 +102,7 @@ fn a_log_that_another_key_signs_than_its_open_names_is_told() {
     let disk = killed();
     let begun = begin(&disk, Some(&key())).unwrap();
     // The worker of these tests signs with the old key.
-    Worker::take(&disk, begun.log).complete_one("c");
+    Worker::from_log(&disk, begun.log).run_exchange("c");
     let report = judged(&disk, &vkey());
     let codes: Vec<_> = report.incarnations[1]
         .findings
@@ -122,7 +124,7 @@ fn put_behind(disk: &SimulatedDisk, by: &SigningKey, now: u64) {
         &storage,
         &StartOptions {
             now,
-            ..terms(by, small())
+            ..start_options(by, small_log_options())
         },
         None,
     )
@@ -243,14 +245,14 @@ fn a_log_that_the_old_key_began_after_its_end_is_not_gone_on_from() {
 fn a_worker_with_the_old_key_does_not_go_on_behind_a_log_of_the_new_one() {
     let disk = killed();
     drop(begin(&disk, Some(&key())).unwrap());
-    assert!(start(&disk, &mut testkit::Promised::default()).is_err());
+    assert!(start(&disk, &mut testkit::DurabilityModel::default()).is_err());
 }
 
 #[test]
 fn a_key_that_has_ended_begins_no_log() {
     let storage: Arc<dyn Storage> = Arc::new(SimulatedDisk::new());
     let key = key();
-    let plain = terms(&key, small());
+    let plain = start_options(&key, small_log_options());
     let terms = |now| StartOptions {
         key_valid_until: Some(5_000),
         now,
@@ -273,7 +275,7 @@ fn a_start_with_a_new_key_that_is_cut_at_any_call_is_finished_by_the_next() {
     let (before, after) = calls_of_a_start();
     for call in before..after {
         let disk = killed();
-        disk.fault_at(call, InjectedFault::Crash);
+        disk.inject_fault_at(call, InjectedFault::Crash);
         // Releasing space is attempted and may fail.
         let _ = begin(&disk, Some(&key()));
         disk.restart();

@@ -8,8 +8,8 @@
 use proofgate_evidence::{Report, Verdict, export_leaves, fsck, prove, read_stored_salt};
 use proofgate_ledger::{Checkpoint, leaf_hash};
 use proofgate_ledger_testkit::{
-    self as testkit, Promised, SHARD, Worker, begin_in, filled, fresh, key, raw, root_of, small, start_with,
-    terms, vkey,
+    self as testkit, DurabilityModel, SHARD, Worker, key, new_worker, raw_record, root_of, small_log_options,
+    start_log_in, start_options, start_with, vkey, worker_with_records,
 };
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{
@@ -30,7 +30,7 @@ fn expect_only_open_exchanges(report: &Report) {
 
 #[test]
 fn records_cross_segments_and_read_back_in_order() {
-    let (disk, mut worker) = fresh();
+    let (disk, mut worker) = new_worker();
     for number in 0..60 {
         worker.admit(&format!("req-{number}"), 9_000).unwrap();
         worker.flush().unwrap();
@@ -51,10 +51,10 @@ fn records_cross_segments_and_read_back_in_order() {
     );
 
     let mut leaves = Vec::new();
-    let count = export_leaves(&disk, &worker.promised.dir, &mut leaves).unwrap();
+    let count = export_leaves(&disk, &worker.durability_model.dir, &mut leaves).unwrap();
     assert_eq!(count, 62);
     let mut rest = leaves.as_slice();
-    for record in &worker.promised.appended {
+    for record in &worker.durability_model.appended {
         let (length, more) = rest.split_first_chunk::<4>().unwrap();
         assert_eq!(&more[..u32::from_be_bytes(*length) as usize], record);
         rest = &more[u32::from_be_bytes(*length) as usize..];
@@ -88,10 +88,10 @@ impl std::io::Write for Meanwhile<'_> {
 
 #[test]
 fn leaves_of_a_log_that_is_being_written_can_be_exported() {
-    let (disk, mut worker) = fresh();
+    let (disk, mut worker) = new_worker();
     worker.admit("before", 100).unwrap();
     worker.flush().unwrap();
-    let dir = worker.promised.dir.clone();
+    let dir = worker.durability_model.dir.clone();
     assert_eq!(
         export_leaves(&disk, &dir, &mut Meanwhile(&mut worker)).unwrap(),
         2
@@ -103,9 +103,9 @@ fn one_batch_may_cross_several_segments() {
     let disk = SimulatedDisk::new();
     let options = LogOptions {
         segments_ahead: 4,
-        ..small()
+        ..small_log_options()
     };
-    let mut worker = start_with(&disk, &mut Promised::default(), options).unwrap();
+    let mut worker = start_with(&disk, &mut DurabilityModel::default(), options).unwrap();
     for number in 0..17 {
         worker.admit(&format!("req-{number}"), 14_000).unwrap();
     }
@@ -119,7 +119,7 @@ fn one_batch_may_cross_several_segments() {
 
 #[test]
 fn a_flush_is_one_call_and_an_append_none() {
-    let (disk, mut worker) = fresh();
+    let (disk, mut worker) = new_worker();
     worker.admit("a", 10).unwrap();
     worker.flush().unwrap();
     let before = disk.calls();
@@ -135,10 +135,10 @@ fn a_flush_is_one_call_and_an_append_none() {
 
 #[test]
 fn a_salt_is_stored_before_it_is_used_and_one_write_serves_1024() {
-    let (disk, mut worker) = fresh();
+    let (disk, mut worker) = new_worker();
     let first = worker.writer.salt(1).unwrap();
     assert_eq!(
-        read_stored_salt(&disk, &worker.promised.dir, 1).unwrap(),
+        read_stored_salt(&disk, &worker.durability_model.dir, 1).unwrap(),
         Some(first)
     );
     let before = disk.calls();
@@ -151,24 +151,30 @@ fn a_salt_is_stored_before_it_is_used_and_one_write_serves_1024() {
         worker.writer.salt(1),
         Err(WalError::SaltUnavailable { seq: 1 })
     ));
-    assert_eq!(read_stored_salt(&disk, &worker.promised.dir, 5000).unwrap(), None);
+    assert_eq!(
+        read_stored_salt(&disk, &worker.durability_model.dir, 5000).unwrap(),
+        None
+    );
 }
 
 #[test]
 fn nothing_follows_a_seal() {
-    let (_, mut worker) = filled();
+    let (_, mut worker) = worker_with_records();
     worker.seal().unwrap();
     assert!(worker.writer.watermark().sealed());
-    assert!(matches!(worker.writer.append(raw(1)), Err(WalError::Sealed)));
+    assert!(matches!(
+        worker.writer.append(raw_record(1)),
+        Err(WalError::Sealed)
+    ));
     assert!(matches!(worker.writer.reserve(1), Err(WalError::Sealed)));
 }
 
 #[test]
 fn a_record_that_cannot_be_encoded_or_is_too_large_leaves_the_batch_as_it_was() {
-    let (disk, mut worker) = fresh();
-    let limit = worker.writer.max_record();
+    let (disk, mut worker) = new_worker();
+    let limit = worker.writer.max_record_bytes();
     assert!(matches!(
-        worker.writer.append(raw(limit + 1)),
+        worker.writer.append(raw_record(limit + 1)),
         Err(WalError::RecordTooLarge { .. })
     ));
     let failed = worker.writer.append(|_, out| {
@@ -186,14 +192,14 @@ fn a_record_that_cannot_be_encoded_or_is_too_large_leaves_the_batch_as_it_was() 
 
 #[test]
 fn a_log_sorts_behind_all_others_also_when_the_clock_goes_back() {
-    let (disk, worker) = fresh();
-    let now = worker.promised.incarnation.unwrap().timestamp_ms();
+    let (disk, worker) = new_worker();
+    let now = worker.durability_model.incarnation.unwrap().timestamp_ms();
     // A log that starts at the same time, on a node whose clock is slightly ahead, is not signed yet.
     let ahead = Ulid::from_parts(now + 300_000, 7);
     disk.create_dir(&Path::new(SHARD).join(ahead.to_string()))
         .unwrap();
-    let mut promised = Promised::default();
-    start_with(&disk, &mut promised, small()).unwrap();
+    let mut promised = DurabilityModel::default();
+    start_with(&disk, &mut promised, small_log_options()).unwrap();
     assert!(promised.incarnation.unwrap() > ahead);
     let names = disk.list(Path::new(SHARD)).unwrap();
     assert_eq!(
@@ -205,11 +211,11 @@ fn a_log_sorts_behind_all_others_also_when_the_clock_goes_back() {
 
 #[test]
 fn behind_a_name_of_the_last_moment_no_log_begins() {
-    let (disk, _worker) = fresh();
+    let (disk, _worker) = new_worker();
     let last = Path::new(SHARD).join(Ulid(u128::MAX).to_string());
     disk.create(&last).unwrap();
     let before = disk.list(Path::new(SHARD)).unwrap();
-    let refused = start_with(&disk, &mut Promised::default(), small())
+    let refused = start_with(&disk, &mut DurabilityModel::default(), small_log_options())
         .err()
         .unwrap();
     assert_eq!(refused.code(), "ledger_corrupt");
@@ -236,7 +242,7 @@ fn options_that_cannot_work_are_refused() {
         };
         let storage: Arc<dyn Storage> = Arc::new(SimulatedDisk::new());
         let key = key();
-        let mut terms = terms(&key, options);
+        let mut terms = start_options(&key, options);
         terms.shard.ledger = ledger;
         let begun = succession::start(&storage, &terms, None);
         assert!(matches!(begun, Err(WalError::InvalidOptions(_))));
@@ -247,9 +253,9 @@ fn options_that_cannot_work_are_refused() {
 fn the_same_log_comes_out_of_a_real_file_system() {
     let root = tempfile::tempdir().unwrap();
     let shard = root.path().join("3");
-    let made = begin_in(&shard, small());
-    let mut worker = Worker::take(&FileStorage, made);
-    let dir = worker.promised.dir.clone();
+    let made = start_log_in(&shard, small_log_options());
+    let mut worker = Worker::from_log(&FileStorage, made);
+    let dir = worker.durability_model.dir.clone();
     let admission = worker.admit("a", 10).unwrap();
     for number in 0..30 {
         worker.admit(&format!("req-{number}"), 10_000).unwrap();
@@ -268,7 +274,7 @@ fn the_same_log_comes_out_of_a_real_file_system() {
         .unwrap();
     assert_eq!(
         (found.newest.size, found.newest.root),
-        (32, root_of(&worker.promised.appended))
+        (32, root_of(&worker.durability_model.appended))
     );
     assert_eq!(found.unfinished_exchanges.len(), 31);
     worker.complete("a", admission).unwrap();
@@ -281,7 +287,9 @@ fn the_same_log_comes_out_of_a_real_file_system() {
             .contains("\"checkpoint\":\"verified\"")
     );
     let proof = prove::record_proof(&FileStorage, &dir, 7, Some(&vkey())).unwrap();
-    proof.verify(&worker.promised.appended[7], &vkey()).unwrap();
+    proof
+        .verify(&worker.durability_model.appended[7], &vkey())
+        .unwrap();
 }
 
 #[test]
@@ -290,9 +298,9 @@ fn a_writer_and_a_follower_on_two_threads_agree_on_every_record() {
     let shard = root.path().join("0");
     let options = LogOptions {
         segments_ahead: 2,
-        ..small()
+        ..small_log_options()
     };
-    let made = begin_in(&shard, options);
+    let made = start_log_in(&shard, options);
     let beginning = testkit::records(&FileStorage, &made.dir, made.incarnation);
     let (mut writer, mut follower) = (made.writer, made.follower);
     let ledger = std::thread::spawn(move || {
@@ -335,7 +343,7 @@ fn a_writer_and_a_follower_on_two_threads_agree_on_every_record() {
             writer.flush().unwrap();
         }
     }
-    writer.seal(raw(10)).unwrap();
+    writer.seal(raw_record(10)).unwrap();
     writer.flush().unwrap();
     mmr.push(leaf_hash(b"xxxxxxxxxx"), &mut |_| {});
     let signed = ledger.join().unwrap();
@@ -348,29 +356,29 @@ fn a_writer_and_a_follower_on_two_threads_agree_on_every_record() {
 
 #[test]
 fn a_sync_that_hangs_keeps_nobody_from_writing_and_nothing_counts_as_durable() {
-    let (disk, worker) = filled();
+    let (disk, worker) = worker_with_records();
     let Worker {
         mut writer,
         mut follower,
         ..
     } = worker;
     let (watermark, durable) = (writer.watermark(), follower.watermark().durable());
-    writer.append(raw(100)).unwrap();
+    writer.append(raw_record(100)).unwrap();
     writer.flush().unwrap();
-    disk.set_syncs_hang(true);
+    disk.set_hanging_syncs(true);
     std::thread::scope(|threads| {
         let syncing = threads.spawn(move || {
             while follower.step().unwrap().has_more {}
             follower.sync().unwrap();
         });
-        disk.wait_for_a_hanging_sync();
+        disk.wait_for_hanging_sync();
         for _ in 0..10 {
-            writer.append(raw(100)).unwrap();
+            writer.append(raw_record(100)).unwrap();
             writer.flush().unwrap();
         }
         assert_eq!(watermark.written(), durable + 11);
         assert_eq!(watermark.durable(), durable);
-        disk.set_syncs_hang(false);
+        disk.set_hanging_syncs(false);
         syncing.join().unwrap();
     });
     assert_eq!(watermark.durable(), durable + 1, "what was read before the sync");

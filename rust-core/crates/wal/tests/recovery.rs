@@ -2,13 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 use proofgate_evidence::{EvidenceError, fsck};
-use proofgate_ledger_testkit::{Promised, SHARD, Worker, inspect, start, vkey};
+use proofgate_ledger_testkit::{DurabilityModel, SHARD, Worker, inspect, start, vkey};
 use proofgate_wal::simulated::SimulatedDisk;
 use std::path::Path;
 
 fn open() -> (SimulatedDisk, Worker) {
     let disk = SimulatedDisk::new();
-    let mut worker = start(&disk, &mut Promised::default()).unwrap();
+    let mut worker = start(&disk, &mut DurabilityModel::default()).unwrap();
     for number in 0..6 {
         let id = format!("req-{number}");
         let admission = worker.admit(&id, number).unwrap();
@@ -36,12 +36,12 @@ fn unended_exchanges_are_told_once_and_survive_a_crash_while_they_are_closed() {
     assert_eq!(unended(), told);
 
     // The successor crashes before it has signed its opening records, so it never served.
-    let second = start(&disk, &mut Promised::default()).unwrap();
-    proofgate_wal::Storage::remove(&disk, &second.promised.dir.join("checkpoint")).unwrap();
+    let second = start(&disk, &mut DurabilityModel::default()).unwrap();
+    proofgate_wal::Storage::remove(&disk, &second.durability_model.dir.join("checkpoint")).unwrap();
     drop(second);
     assert_eq!(unended(), told);
 
-    start(&disk, &mut Promised::default()).unwrap();
+    start(&disk, &mut DurabilityModel::default()).unwrap();
     assert_eq!(unended(), []);
 }
 
@@ -56,7 +56,7 @@ fn a_start_refuses_what_fsck_calls_no_valid_log() {
     let report = fsck(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap();
     let said = "completes record 13, which is not an open admission";
     assert!(format!("{report:?}").contains(said), "{report:?}");
-    let refused = start(&disk, &mut Promised::default()).err().unwrap();
+    let refused = start(&disk, &mut DurabilityModel::default()).err().unwrap();
     assert!(refused.to_string().contains(said), "{refused}");
 }
 
@@ -68,7 +68,7 @@ fn nothing_and_beginnings_of_something_are_no_predecessor() {
     let newer = Path::new(SHARD).join("7ZZZZZZZZZZZZZZZZZZZZZZZZZ");
     proofgate_wal::Storage::create_dir(&disk, &newer).unwrap();
     let found = inspect(&disk).unwrap().unwrap();
-    assert_eq!(Some(found.incarnation), worker.promised.incarnation);
+    assert_eq!(Some(found.incarnation), worker.durability_model.incarnation);
     assert!(matches!(
         fsck(&SimulatedDisk::new(), Path::new("/"), None, &[]),
         Err(EvidenceError::NotALog(_))

@@ -8,7 +8,9 @@
 use proofgate_evidence::{ReadStorage, Report, Verdict, fsck};
 use proofgate_ledger::Checkpoint;
 use proofgate_ledger::record::{Completion, ConfigId, Outcome, Seal, Takeover};
-use proofgate_ledger_testkit::{Promised, Worker, filled, key, root_of, small, start, terms, vkey};
+use proofgate_ledger_testkit::{
+    DurabilityModel, Worker, key, root_of, small_log_options, start, start_options, vkey, worker_with_records,
+};
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{Storage, Ulid, succession};
 use std::path::Path;
@@ -30,14 +32,20 @@ fn settle(worker: &mut Worker) {
 }
 
 fn rotated() -> Rotated {
-    let (disk, mut old) = filled();
-    let signed = Checkpoint::verify(old.promised.notes.last().unwrap(), &vkey()).unwrap();
+    let (disk, mut old) = worker_with_records();
+    let signed = Checkpoint::verify(old.durability_model.notes.last().unwrap(), &vkey()).unwrap();
     let admission = old.admit("in flight", 1).unwrap();
-    let before = old.promised.incarnation.unwrap();
+    let before = old.durability_model.incarnation.unwrap();
     let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
-    let made = succession::start_successor(&storage, &terms(&key, small()), before, &signed).unwrap();
+    let made = succession::start_successor(
+        &storage,
+        &start_options(&key, small_log_options()),
+        before,
+        &signed,
+    )
+    .unwrap();
     let ulid = made.incarnation;
-    let new = Worker::take(&disk, made);
+    let new = Worker::from_log(&disk, made);
     seal(&mut old, ulid);
     Rotated {
         disk,
@@ -66,8 +74,8 @@ fn seal(old: &mut Worker, successor: Ulid) {
 impl Rotated {
     fn take_over(&mut self, root: [u8; 32]) {
         let (size, of) = (
-            self.old.promised.appended.len() as u64,
-            self.old.promised.incarnation.unwrap(),
+            self.old.durability_model.appended.len() as u64,
+            self.old.durability_model.incarnation.unwrap(),
         );
         self.new
             .append(|seq, out| {
@@ -86,7 +94,7 @@ impl Rotated {
     }
 
     fn complete(&mut self) {
-        let (admission, of) = (self.admission, self.old.promised.incarnation.unwrap());
+        let (admission, of) = (self.admission, self.old.durability_model.incarnation.unwrap());
         self.new
             .append(|seq, out| {
                 Completion {
@@ -134,7 +142,7 @@ impl Rotated {
 #[test]
 fn a_log_that_goes_on_in_another_verifies_at_every_step() {
     let mut rotated = rotated();
-    let root = root_of(&rotated.old.promised.appended);
+    let root = root_of(&rotated.old.durability_model.appended);
     assert_eq!(rotated.check().verdict, Verdict::Ok, "{:#?}", rotated.check());
     rotated.take_over(root);
     assert_eq!(rotated.check().verdict, Verdict::Ok, "{:#?}", rotated.check());
@@ -153,20 +161,20 @@ fn a_log_that_ends_before_it_told_leaves_that_to_the_next_start() {
     let Rotated { disk, old, new, .. } = rotated;
     drop((old, new));
     disk.restart();
-    start(&disk, &mut Promised::default()).unwrap();
+    start(&disk, &mut DurabilityModel::default()).unwrap();
     let report = fsck(&disk, Path::new("/"), Some(&vkey()), &[]).unwrap();
     assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
 }
 
 #[test]
 fn a_seal_that_names_another_log_than_the_one_that_goes_on_is_told() {
-    let (disk, mut old) = filled();
-    let (there, stranger) = filled();
-    seal(&mut old, stranger.promised.incarnation.unwrap());
+    let (disk, mut old) = worker_with_records();
+    let (there, stranger) = worker_with_records();
+    seal(&mut old, stranger.durability_model.incarnation.unwrap());
     for path in there.files() {
-        if path.starts_with(&stranger.promised.dir) {
-            if disk.list(&stranger.promised.dir).is_err() {
-                disk.create_dir(&stranger.promised.dir).unwrap();
+        if path.starts_with(&stranger.durability_model.dir) {
+            if disk.list(&stranger.durability_model.dir).is_err() {
+                disk.create_dir(&stranger.durability_model.dir).unwrap();
             }
             disk.create(&path).unwrap();
             let bytes = there.read(&path).unwrap();
@@ -187,7 +195,7 @@ fn a_takeover_with_another_root_is_a_divergence() {
 #[test]
 fn a_second_takeover_is_told() {
     let mut rotated = rotated();
-    let root = root_of(&rotated.old.promised.appended);
+    let root = root_of(&rotated.old.durability_model.appended);
     rotated.take_over(root);
     rotated.take_over(root);
     rotated.expect(Verdict::Invalid, "is a second takeover");
@@ -204,7 +212,7 @@ fn an_exchange_that_ends_in_both_logs_is_told() {
 #[test]
 fn a_successor_that_a_seal_names_and_that_is_gone_is_told() {
     let rotated = rotated();
-    let dir = rotated.new.promised.dir.clone();
+    let dir = rotated.new.durability_model.dir.clone();
     for name in rotated.disk.list(&dir).unwrap() {
         rotated.disk.remove(&dir.join(name)).unwrap();
     }

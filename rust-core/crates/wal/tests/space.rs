@@ -7,7 +7,10 @@
 
 use proofgate_evidence::{TreeState, Verdict, fsck, prove};
 use proofgate_ledger::Checkpoint;
-use proofgate_ledger_testkit::{Promised, Worker, filled, fresh, key, raw, records, small, start_with, vkey};
+use proofgate_ledger_testkit::{
+    DurabilityModel, Worker, key, new_worker, raw_record, records, small_log_options, start_with, vkey,
+    worker_with_records,
+};
 use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use proofgate_wal::{EvidenceError, LogOptions, Preparation, WalError, frame_len};
 use std::io;
@@ -15,7 +18,7 @@ use std::path::PathBuf;
 
 #[test]
 fn a_reservation_holds_when_the_disk_is_full_and_the_rest_is_refused() {
-    let (disk, mut worker) = fresh();
+    let (disk, mut worker) = new_worker();
     disk.set_free(Some(0));
     let mut reservations = Vec::new();
     let refused = loop {
@@ -27,7 +30,7 @@ fn a_reservation_holds_when_the_disk_is_full_and_the_rest_is_refused() {
     assert!(matches!(refused, WalError::OutOfSpace { .. }), "{refused}");
     assert!(reservations.len() > 60, "{}", reservations.len());
     assert!(matches!(
-        worker.writer.append(raw(16_000)),
+        worker.writer.append(raw_record(16_000)),
         Err(WalError::OutOfSpace { .. })
     ));
 
@@ -35,8 +38,14 @@ fn a_reservation_holds_when_the_disk_is_full_and_the_rest_is_refused() {
     while !reservations.is_empty() {
         let at = (reservations.len() * 7) / 11;
         let mut reservation = reservations.swap_remove(at);
-        worker.writer.append_reserved(&mut reservation, raw(300)).unwrap();
-        worker.writer.append_reserved(&mut reservation, raw(700)).unwrap();
+        worker
+            .writer
+            .append_reserved(&mut reservation, raw_record(300))
+            .unwrap();
+        worker
+            .writer
+            .append_reserved(&mut reservation, raw_record(700))
+            .unwrap();
         assert_eq!(reservation.remaining(), 0);
         worker.writer.flush().unwrap();
         assert!(matches!(
@@ -44,18 +53,21 @@ fn a_reservation_holds_when_the_disk_is_full_and_the_rest_is_refused() {
             Preparation::Sufficient | Preparation::NoSpace(_)
         ));
     }
-    worker.writer.seal(raw(1000)).unwrap();
+    worker.writer.seal(raw_record(1000)).unwrap();
     worker.writer.flush().unwrap();
     assert!(worker.writer.watermark().segment() > 0);
 }
 
 #[test]
 fn a_dropped_reservation_gives_its_room_back() {
-    let (_, mut worker) = fresh();
+    let (_, mut worker) = new_worker();
     let kept = worker.writer.reserved();
     let mut reservation = worker.writer.reserve(4096).unwrap();
     assert_eq!(worker.writer.reserved(), kept + 4096);
-    worker.writer.append_reserved(&mut reservation, raw(100)).unwrap();
+    worker
+        .writer
+        .append_reserved(&mut reservation, raw_record(100))
+        .unwrap();
     assert_eq!(worker.writer.reserved(), kept + 4096 - frame_len(100));
     reservation.shrink_to(1000);
     assert_eq!(worker.writer.reserved(), kept + 1000);
@@ -65,27 +77,30 @@ fn a_dropped_reservation_gives_its_room_back() {
 
 #[test]
 fn a_record_larger_than_its_reservation_takes_free_room_or_is_refused() {
-    let (disk, mut worker) = fresh();
+    let (disk, mut worker) = new_worker();
     let mut small = worker.writer.reserve(frame_len(8)).unwrap();
-    worker.writer.append_reserved(&mut small, raw(2_000)).unwrap();
+    worker
+        .writer
+        .append_reserved(&mut small, raw_record(2_000))
+        .unwrap();
     disk.set_free(Some(0));
     let mut small = worker.writer.reserve(frame_len(8)).unwrap();
     let mut all = Vec::new();
     while let Ok(reservation) = worker.writer.reserve(512) {
         all.push(reservation);
     }
-    let refused = worker.writer.append_reserved(&mut small, raw(2_000));
+    let refused = worker.writer.append_reserved(&mut small, raw_record(2_000));
     assert!(matches!(refused, Err(WalError::OutOfSpace { .. })));
-    worker.writer.append_reserved(&mut small, raw(8)).unwrap();
+    worker.writer.append_reserved(&mut small, raw_record(8)).unwrap();
 }
 
 #[test]
 fn a_full_disk_stops_admission_and_space_resumes_it() {
-    let (disk, mut worker) = fresh();
+    let (disk, mut worker) = new_worker();
     disk.set_free(Some(1000));
     let mut admitted = 0;
     let refused = loop {
-        match worker.writer.append(raw(4000)) {
+        match worker.writer.append(raw_record(4000)) {
             Ok(_) => admitted += 1,
             Err(error) => break error,
         }
@@ -99,7 +114,7 @@ fn a_full_disk_stops_admission_and_space_resumes_it() {
     assert!(!worker.writer.watermark().is_poisoned());
     disk.set_free(None);
     assert!(matches!(worker.follower.prepare(), Preparation::Prepared));
-    worker.writer.append(raw(4000)).unwrap();
+    worker.writer.append(raw_record(4000)).unwrap();
     worker.writer.flush().unwrap();
     worker.step().unwrap();
     worker.sync().unwrap();
@@ -107,13 +122,13 @@ fn a_full_disk_stops_admission_and_space_resumes_it() {
 
 #[test]
 fn salts_without_space_refuse_the_exchange_and_not_the_log() {
-    let (disk, mut worker) = fresh();
+    let (disk, mut worker) = new_worker();
     disk.set_free(Some(0));
     assert!(matches!(
         worker.writer.salt(1024),
         Err(WalError::OutOfSpace { .. })
     ));
-    worker.writer.append(raw(10)).unwrap();
+    worker.writer.append(raw_record(10)).unwrap();
     disk.set_free(None);
     worker.writer.salt(1025).unwrap();
     worker.writer.flush().unwrap();
@@ -121,7 +136,7 @@ fn salts_without_space_refuse_the_exchange_and_not_the_log() {
 
 #[test]
 fn a_log_that_was_begun_has_salts_also_when_the_disk_is_full_by_then() {
-    let (disk, mut worker) = fresh();
+    let (disk, mut worker) = new_worker();
     disk.set_free(Some(0));
     worker.admit("first", 10).unwrap();
     worker.flush().unwrap();
@@ -131,11 +146,11 @@ fn a_log_that_was_begun_has_salts_also_when_the_disk_is_full_by_then() {
 #[test]
 fn a_write_that_finds_no_space_for_a_while_is_made_again_and_the_log_goes_on() {
     for kind in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
-        let (disk, mut worker) = fresh();
+        let (disk, mut worker) = new_worker();
         let mut room = worker.writer.reserve(2 * frame_len(300)).unwrap();
-        worker.writer.append_reserved(&mut room, raw(300)).unwrap();
+        worker.writer.append_reserved(&mut room, raw_record(300)).unwrap();
         for _ in 0..3 {
-            disk.fault_now(InjectedFault::Error(kind));
+            disk.inject_fault_now(InjectedFault::Error(kind));
             assert!(worker.writer.flush().unwrap_err().is_out_of_space());
         }
         let watermark = worker.writer.watermark();
@@ -146,20 +161,20 @@ fn a_write_that_finds_no_space_for_a_while_is_made_again_and_the_log_goes_on() {
             Err(WalError::OutOfSpace { .. })
         ));
         assert!(matches!(
-            worker.writer.append(raw(1)),
+            worker.writer.append(raw_record(1)),
             Err(WalError::OutOfSpace { .. })
         ));
-        worker.writer.append_reserved(&mut room, raw(300)).unwrap();
+        worker.writer.append_reserved(&mut room, raw_record(300)).unwrap();
 
         worker.writer.flush().unwrap();
         assert_eq!(watermark.written(), 3);
         worker.writer.reserve(1).unwrap();
-        worker.writer.append(raw(1)).unwrap();
+        worker.writer.append(raw_record(1)).unwrap();
         worker.writer.flush().unwrap();
         worker.step().unwrap();
         worker.sync().unwrap();
         disk.crash(1);
-        let found = records(&disk, &worker.promised.dir, worker.writer.incarnation());
+        let found = records(&disk, &worker.durability_model.dir, worker.writer.incarnation());
         let lengths: Vec<usize> = found.iter().skip(1).map(Vec::len).collect();
         assert_eq!(lengths, [300, 300, 1]);
     }
@@ -167,23 +182,23 @@ fn a_write_that_finds_no_space_for_a_while_is_made_again_and_the_log_goes_on() {
 
 #[test]
 fn a_short_write_is_carried_on_with() {
-    let (disk, mut worker) = fresh();
-    worker.writer.append(raw(9_000)).unwrap();
-    disk.fault_now(InjectedFault::ShortWrite);
+    let (disk, mut worker) = new_worker();
+    worker.writer.append(raw_record(9_000)).unwrap();
+    disk.inject_fault_now(InjectedFault::ShortWrite);
     worker.writer.flush().unwrap();
     assert_eq!(worker.writer.watermark().written(), 2);
     worker.step().unwrap();
     worker.sync().unwrap();
     disk.crash(1);
-    let found = records(&disk, &worker.promised.dir, worker.writer.incarnation());
+    let found = records(&disk, &worker.durability_model.dir, worker.writer.incarnation());
     assert_eq!(found.get(1).map(Vec::len), Some(9_000));
 }
 
 /// A worker whose next call of `prepare` prepares a segment.
 fn in_its_second_segment() -> (SimulatedDisk, Worker) {
-    let (disk, mut worker) = fresh();
+    let (disk, mut worker) = new_worker();
     while worker.writer.watermark().segment() == 0 {
-        worker.writer.append(raw(4000)).unwrap();
+        worker.writer.append(raw_record(4000)).unwrap();
         worker.writer.flush().unwrap();
     }
     (disk, worker)
@@ -192,7 +207,7 @@ fn in_its_second_segment() -> (SimulatedDisk, Worker) {
 #[test]
 fn a_segment_that_would_not_fit_takes_no_space_from_the_files_beside_it_even_for_a_while() {
     let (disk, mut worker) = in_its_second_segment();
-    let needed = small().segment_bytes / 4 * 5;
+    let needed = small_log_options().segment_bytes / 4 * 5;
     disk.set_free(Some(needed - 1));
     let calls = disk.calls();
     match worker.follower.prepare() {
@@ -207,7 +222,7 @@ fn a_segment_that_would_not_fit_takes_no_space_from_the_files_beside_it_even_for
 #[test]
 fn a_file_system_that_does_not_know_its_free_space_is_asked_for_the_segment() {
     let (disk, mut worker) = in_its_second_segment();
-    disk.fault_now(InjectedFault::Error(io::ErrorKind::Unsupported));
+    disk.inject_fault_now(InjectedFault::Error(io::ErrorKind::Unsupported));
     assert!(matches!(worker.follower.prepare(), Preparation::Prepared));
 }
 
@@ -215,7 +230,7 @@ fn a_file_system_that_does_not_know_its_free_space_is_asked_for_the_segment() {
 fn a_file_system_that_promised_too_much_gets_back_what_it_gave() {
     let (disk, mut worker) = in_its_second_segment();
     let (files, third_call) = (disk.files(), disk.calls() + 2);
-    disk.fault_at(third_call, InjectedFault::Error(io::ErrorKind::QuotaExceeded));
+    disk.inject_fault_at(third_call, InjectedFault::Error(io::ErrorKind::QuotaExceeded));
     match worker.follower.prepare() {
         Preparation::NoSpace(WalError::Evidence(EvidenceError::Io { call: "allocate", .. })) => {}
         other => panic!("{other:?}"),
@@ -226,7 +241,7 @@ fn a_file_system_that_promised_too_much_gets_back_what_it_gave() {
 
 #[test]
 fn a_checkpoint_without_space_keeps_the_former_one_and_is_tried_again() {
-    let (disk, mut worker) = filled();
+    let (disk, mut worker) = worker_with_records();
     worker.admit("late", 10).unwrap();
     worker.flush().unwrap();
     worker.step().unwrap();
@@ -239,7 +254,7 @@ fn a_checkpoint_without_space_keeps_the_former_one_and_is_tried_again() {
     worker.checkpoint().unwrap();
     assert_eq!(worker.writer.watermark().checkpointed(), 82);
     assert_eq!(
-        Checkpoint::verify(worker.promised.notes.last().unwrap(), &vkey())
+        Checkpoint::verify(worker.durability_model.notes.last().unwrap(), &vkey())
             .unwrap()
             .size,
         82
@@ -253,9 +268,9 @@ fn a_tree_without_space_stops_neither_reading_nor_syncing_nor_signing() {
     let disk = SimulatedDisk::new();
     let large = LogOptions {
         segment_bytes: 8 << 20,
-        ..small()
+        ..small_log_options()
     };
-    let mut worker = start_with(&disk, &mut Promised::default(), large).unwrap();
+    let mut worker = start_with(&disk, &mut DurabilityModel::default(), large).unwrap();
     disk.set_free(Some(0));
     for _ in 0..RECORDS {
         let record = |seq, out: &mut Vec<u8>| {
@@ -285,10 +300,10 @@ fn a_tree_without_space_stops_neither_reading_nor_syncing_nor_signing() {
     worker.follower.sign_checkpoint(&key()).unwrap();
     assert_eq!(watermark.checkpointed(), RECORDS + 1);
 
-    let report = fsck(&disk, &worker.promised.dir, Some(&vkey()), &[]).unwrap();
+    let report = fsck(&disk, &worker.durability_model.dir, Some(&vkey()), &[]).unwrap();
     assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
     assert_eq!(report.incarnations[0].tree, TreeState::Short);
-    let last = prove::record_proof(&disk, &worker.promised.dir, RECORDS, Some(&vkey()));
+    let last = prove::record_proof(&disk, &worker.durability_model.dir, RECORDS, Some(&vkey()));
     assert_eq!(last.unwrap().index, RECORDS, "proved from the records");
 }
 
@@ -297,9 +312,9 @@ fn with_large_segments() -> (SimulatedDisk, Worker) {
     let disk = SimulatedDisk::new();
     let large = LogOptions {
         segment_bytes: 5 << 20,
-        ..small()
+        ..small_log_options()
     };
-    let mut worker = start_with(&disk, &mut Promised::default(), large).unwrap();
+    let mut worker = start_with(&disk, &mut DurabilityModel::default(), large).unwrap();
     while worker.writer.watermark().segment() == 0 {
         worker.admit("one of many", 16_000).unwrap();
         worker.flush().unwrap();
@@ -336,7 +351,7 @@ fn a_disk_that_fills_up_while_a_segment_is_prepared_gets_back_what_was_taken() {
         worker.follower.prepare_bounded(1),
         Preparation::InProgress
     ));
-    disk.fault_now(InjectedFault::Error(io::ErrorKind::StorageFull));
+    disk.inject_fault_now(InjectedFault::Error(io::ErrorKind::StorageFull));
     let starved = worker.follower.prepare_bounded(1);
     assert!(matches!(starved, Preparation::NoSpace(_)), "{starved:?}");
     assert_eq!(disk.files(), files);
@@ -373,12 +388,12 @@ fn newest(disk: &SimulatedDisk) -> PathBuf {
 
 #[test]
 fn a_batch_is_written_in_whole_blocks_so_that_no_write_waits_for_a_read() {
-    let (disk, mut worker) = fresh();
+    let (disk, mut worker) = new_worker();
     let mut blocks = 0;
     for records in [1, 3, 8, 1] {
         worker.follower.sync().unwrap();
         for _ in 0..records {
-            worker.writer.append(raw(700)).unwrap();
+            worker.writer.append(raw_record(700)).unwrap();
         }
         worker.writer.flush().unwrap();
         for write in disk.unsynced_ranges(&newest(&disk)).unwrap() {

@@ -11,18 +11,18 @@ use proofgate_evidence::{ReadStorage, TREE_FILE, Verdict, fsck};
 use proofgate_ledger::record::{ConfigId, Record, Takeover};
 use proofgate_ledger::{Checkpoint, SigningKey, record};
 use proofgate_ledger_testkit::{
-    self as testkit, Promised, SHARD, Worker, fresh, inspect, key, records, root_of, small, start, terms,
-    vkey,
+    self as testkit, DurabilityModel, SHARD, Worker, inspect, key, new_worker, records, root_of,
+    small_log_options, start, start_options, vkey,
 };
 use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::succession::{self, StartOptions, StartedLog};
-use proofgate_wal::{Incarnation, LogMark, MissingLog, Storage, UnfinishedExchange, WalError, Writer};
+use proofgate_wal::{Incarnation, MissingLog, ResumeState, Storage, UnfinishedExchange, WalError, Writer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A disk with a worker that has served six requests, all under a checkpoint and in one segment.
 fn served() -> (SimulatedDisk, Worker) {
-    let (disk, mut worker) = fresh();
+    let (disk, mut worker) = new_worker();
     for number in 0..6 {
         let id = format!("req-{number}");
         let admission = worker.admit(&id, 10).unwrap();
@@ -41,11 +41,11 @@ fn begin(disk: &SimulatedDisk) -> Result<StartedLog, WalError> {
 
 fn begin_behind(disk: &SimulatedDisk, held: Option<&Checkpoint>) -> Result<StartedLog, WalError> {
     let storage: Arc<dyn Storage> = Arc::new(disk.clone());
-    succession::start(&storage, &terms(&key(), small()), held)
+    succession::start(&storage, &start_options(&key(), small_log_options()), held)
 }
 
-fn kill(disk: &SimulatedDisk, worker: Worker) -> Promised {
-    let promised = worker.promised.clone();
+fn kill(disk: &SimulatedDisk, worker: Worker) -> DurabilityModel {
+    let promised = worker.durability_model.clone();
     drop(worker);
     disk.restart();
     promised
@@ -68,16 +68,18 @@ fn refused(disk: &SimulatedDisk, held: Option<&Checkpoint>, says: &str) {
     assert_eq!(notes(disk), before, "something was signed");
 }
 
-fn signed(promised: &Promised) -> Checkpoint {
+fn signed(promised: &DurabilityModel) -> Checkpoint {
     Checkpoint::verify(promised.notes.last().unwrap(), &vkey()).unwrap()
 }
 
 #[test]
 fn a_log_serves_only_once_its_beginning_is_signed() {
-    let (disk, worker) = fresh();
+    let (disk, worker) = new_worker();
     let checkpoint = worker.follower.last_checkpoint().unwrap();
     assert_eq!(checkpoint.size, worker.writer.next_seq());
-    let stored = disk.read(&worker.promised.dir.join(CHECKPOINT_FILE)).unwrap();
+    let stored = disk
+        .read(&worker.durability_model.dir.join(CHECKPOINT_FILE))
+        .unwrap();
     let stored = Checkpoint::verify(&String::from_utf8(stored).unwrap(), &vkey()).unwrap();
     assert_eq!(&stored, checkpoint);
 }
@@ -130,13 +132,13 @@ fn planted(disk: &SimulatedDisk, forger: &SigningKey) -> Incarnation {
     let storage: Arc<dyn Storage> = Arc::new(elsewhere.clone());
     let later = StartOptions {
         now: 1_000_000,
-        ..terms(forger, small())
+        ..start_options(forger, small_log_options())
     };
     let begun = succession::start(&storage, &later, None).unwrap();
-    let mut worker = Worker::take(&elsewhere, begun.log);
+    let mut worker = Worker::from_log(&elsewhere, begun.log);
     worker.admit("planted", 10).unwrap();
     worker.flush().unwrap();
-    disk.create_dir(&worker.promised.dir).unwrap();
+    disk.create_dir(&worker.durability_model.dir).unwrap();
     for path in elsewhere.files() {
         let file = disk.create(&path).unwrap();
         let bytes = elsewhere.read(&path).unwrap();
@@ -149,8 +151,8 @@ fn planted(disk: &SimulatedDisk, forger: &SigningKey) -> Incarnation {
     }
     Incarnation {
         origin: String::new(),
-        incarnation: worker.promised.incarnation.unwrap(),
-        dir: worker.promised.dir,
+        incarnation: worker.durability_model.incarnation.unwrap(),
+        dir: worker.durability_model.dir,
         writer: worker.writer,
         follower: worker.follower,
     }
@@ -174,7 +176,7 @@ fn records_that_were_rewritten_behind_the_checkpoint_are_refused() {
     // The same record with another model and matching checksums: what a text editor and the sources make possible.
     let segment = promised.dir.join("00000000000000000000.seg");
     disk.corrupt(&segment, |bytes| {
-        testkit::reframe(bytes, promised.incarnation.unwrap(), b"\"late\"", b"\"LATE\"")
+        testkit::edit_last_record(bytes, promised.incarnation.unwrap(), b"\"late\"", b"\"LATE\"")
     });
     refused(&disk, None, "was not written with the signing key");
 }
@@ -184,10 +186,10 @@ fn what_is_changed_before_it_is_read_back_is_not_signed() {
     let (disk, mut worker) = served();
     worker.admit("late", 10).unwrap();
     worker.flush().unwrap();
-    let segment = worker.promised.dir.join("00000000000000000000.seg");
-    let incarnation = worker.promised.incarnation.unwrap();
+    let segment = worker.durability_model.dir.join("00000000000000000000.seg");
+    let incarnation = worker.durability_model.incarnation.unwrap();
     disk.corrupt(&segment, |bytes| {
-        testkit::reframe(bytes, incarnation, b"\"late\"", b"\"LATE\"")
+        testkit::edit_last_record(bytes, incarnation, b"\"late\"", b"\"LATE\"")
     });
     let error = worker.step().err().unwrap();
     assert!(error.to_string().contains("its tag does not match"), "{error}");
@@ -197,9 +199,9 @@ fn what_is_changed_before_it_is_read_back_is_not_signed() {
 #[test]
 fn an_older_checkpoint_put_back_over_a_shortened_log_is_refused_once_a_newer_one_is_held() {
     let (disk, mut worker) = served();
-    let path = worker.promised.dir.join(CHECKPOINT_FILE);
+    let path = worker.durability_model.dir.join(CHECKPOINT_FILE);
     let old = disk.read(&path).unwrap();
-    let old_end = worker.promised.appended.len();
+    let old_end = worker.durability_model.appended.len();
     for number in 0..20 {
         let admission = worker.admit(&format!("more-{number}"), 10).unwrap();
         worker.complete(&format!("more-{number}"), admission).unwrap();
@@ -212,7 +214,7 @@ fn an_older_checkpoint_put_back_over_a_shortened_log_is_refused_once_a_newer_one
     let held = signed(&promised);
     disk.corrupt(&path, |bytes| *bytes = old);
     let segment = promised.dir.join("00000000000000000000.seg");
-    let end = testkit::end_of(&promised.appended[..old_end]);
+    let end = testkit::end_offset(&promised.appended[..old_end]);
     disk.corrupt(&segment, |bytes| bytes[end..].fill(0));
     disk.remove(&promised.dir.join(TREE_FILE)).unwrap();
     refused(
@@ -227,7 +229,7 @@ fn a_volume_without_the_log_that_is_held_is_refused() {
     let (disk, worker) = served();
     kill(&disk, worker);
     let older = disk.snapshot();
-    let mut later = Worker::take(&disk, begin(&disk).unwrap().log);
+    let mut later = Worker::from_log(&disk, begin(&disk).unwrap().log);
     later.checkpoint().unwrap();
     let held = signed(&kill(&disk, later));
     refused(&older, Some(&held), "the volume has no such log");
@@ -251,7 +253,7 @@ fn a_held_checkpoint_of_a_log_with_other_records_is_refused() {
 #[test]
 fn a_held_checkpoint_is_found_in_the_records_when_the_tree_is_gone() {
     let (disk, mut worker) = served();
-    let held = signed(&worker.promised);
+    let held = signed(&worker.durability_model);
     worker.admit("more", 10).unwrap();
     worker.flush().unwrap();
     let promised = kill(&disk, worker);
@@ -265,7 +267,7 @@ fn the_log_of_another_shard_is_refused() {
     let promised = kill(&disk, worker);
     let before = notes(&disk);
     let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
-    let mut terms: StartOptions<'_> = terms(&key, small());
+    let mut terms: StartOptions<'_> = start_options(&key, small_log_options());
     terms.shard.number = 4;
     let error = succession::start(&storage, &terms, None).err().unwrap();
     let says = format!(
@@ -280,7 +282,7 @@ fn the_log_of_another_shard_is_refused() {
 fn marked(disk: &SimulatedDisk, worker: &mut Worker) -> u64 {
     let open = worker.admit("open", 10).unwrap();
     worker.flush().unwrap();
-    worker.writer.mark(LogMark {
+    worker.writer.set_resume_state(ResumeState {
         open: vec![unended(worker, open, "open")],
         continues: None,
         predecessor_ended: true,
@@ -288,13 +290,13 @@ fn marked(disk: &SimulatedDisk, worker: &mut Worker) -> u64 {
     worker.step().unwrap();
     worker.sync().unwrap();
     worker.checkpoint().unwrap();
-    assert!(disk.read(&worker.promised.dir.join("resume")).is_some());
-    worker.promised.appended.len() as u64
+    assert!(disk.read(&worker.durability_model.dir.join("resume")).is_some());
+    worker.durability_model.appended.len() as u64
 }
 
 fn unended(worker: &Worker, admission: u64, id: &str) -> UnfinishedExchange {
     UnfinishedExchange {
-        incarnation: worker.promised.incarnation.unwrap(),
+        incarnation: worker.durability_model.incarnation.unwrap(),
         admission,
         ts: 1,
         id: id.to_owned(),
@@ -378,7 +380,7 @@ fn a_resume_file_that_was_changed_is_not_believed() {
 #[test]
 fn a_checkpoint_older_than_the_place_to_resume_is_refused() {
     let (disk, mut worker) = served();
-    let path = worker.promised.dir.join(CHECKPOINT_FILE);
+    let path = worker.durability_model.dir.join(CHECKPOINT_FILE);
     let old = disk.read(&path).unwrap();
     marked(&disk, &mut worker);
     kill(&disk, worker);
@@ -391,7 +393,7 @@ fn a_checkpoint_older_than_the_place_to_resume_is_refused() {
 #[test]
 fn records_that_the_tree_remembers_and_the_log_does_not_are_told() {
     let (disk, mut worker) = served();
-    let end = testkit::end_of(&worker.promised.appended);
+    let end = testkit::end_offset(&worker.durability_model.appended);
     for number in 0..5 {
         worker.admit(&format!("lost-{number}"), 10).unwrap();
     }
@@ -402,7 +404,7 @@ fn records_that_the_tree_remembers_and_the_log_does_not_are_told() {
         bytes[end..].fill(0)
     });
     let begun = begin(&disk).unwrap();
-    assert_eq!(begun.recovery.unwrap().newest.lost, 5);
+    assert_eq!(begun.recovery.unwrap().newest.lost_records, 5);
     let first = &records(&disk, &begun.log.dir, begun.log.incarnation)[0];
     let Record::Open(open) = record::parse(first).unwrap() else {
         panic!("no open record");
@@ -433,8 +435,8 @@ fn a_start_behind_a_log_whose_predecessor_was_moved_away_says_which_and_fsck_tel
     let begun = begin(&disk).unwrap();
     assert_eq!(begun.recovery.as_ref().unwrap().missing, None);
     assert_eq!(said_to_be_missing(&disk, &begun), None);
-    let mut second = Worker::take(&disk, begun.log);
-    second.complete_one("second");
+    let mut second = Worker::from_log(&disk, begun.log);
+    second.run_exchange("second");
     let second = kill(&disk, second);
     remove_log(&disk, &first.dir);
 
@@ -448,8 +450,8 @@ fn a_start_behind_a_log_whose_predecessor_was_moved_away_says_which_and_fsck_tel
         said_to_be_missing(&disk, &begun),
         Some(missing.incarnation.to_string())
     );
-    let mut third = Worker::take(&disk, begun.log);
-    third.complete_one("third");
+    let mut third = Worker::from_log(&disk, begun.log);
+    third.run_exchange("third");
     kill(&disk, third);
     let begun = begin(&disk).unwrap();
     assert_eq!(begun.recovery.unwrap().missing, None, "it was said once");
@@ -467,8 +469,8 @@ fn a_start_behind_a_log_whose_predecessor_was_moved_away_says_which_and_fsck_tel
 fn a_predecessor_of_which_only_the_directory_is_left_is_missing_too() {
     let (disk, worker) = served();
     let first = kill(&disk, worker);
-    let mut second = Worker::take(&disk, begin(&disk).unwrap().log);
-    second.complete_one("second");
+    let mut second = Worker::from_log(&disk, begin(&disk).unwrap().log);
+    second.run_exchange("second");
     kill(&disk, second);
     remove_log(&disk, &first.dir);
     disk.create_dir(&first.dir).unwrap();
@@ -480,7 +482,7 @@ fn a_predecessor_of_which_only_the_directory_is_left_is_missing_too() {
 fn that_a_predecessor_is_missing_is_seen_also_behind_a_place_to_resume() {
     let (disk, worker) = served();
     let first = kill(&disk, worker);
-    let mut second = Worker::take(&disk, begin(&disk).unwrap().log);
+    let mut second = Worker::from_log(&disk, begin(&disk).unwrap().log);
     marked(&disk, &mut second);
     let second = kill(&disk, second);
     remove_log(&disk, &first.dir);
@@ -498,7 +500,7 @@ fn that_a_predecessor_is_missing_is_seen_also_behind_a_place_to_resume() {
         second.incarnation.unwrap(),
     );
     disk.corrupt(&segment, |bytes| {
-        testkit::reframe(bytes, other, name.as_bytes(), other.to_string().as_bytes());
+        testkit::edit_last_record(bytes, other, name.as_bytes(), other.to_string().as_bytes());
     });
     refused(&disk, None, "record 0 was not written with the signing key");
 }
@@ -508,8 +510,8 @@ fn a_listing_from_before_the_newest_log_hides_it_from_no_start() {
     let (disk, worker) = served();
     kill(&disk, worker);
     let before = disk.list(Path::new(SHARD)).unwrap();
-    let mut second = Worker::take(&disk, begin(&disk).unwrap().log);
-    second.complete_one("second");
+    let mut second = Worker::from_log(&disk, begin(&disk).unwrap().log);
+    second.run_exchange("second");
     let second = kill(&disk, second);
     disk.cache_listing(Path::new(SHARD), before);
     let found = begin(&disk).unwrap().recovery.unwrap();
@@ -521,7 +523,7 @@ fn a_listing_from_before_the_newest_log_hides_it_from_no_start() {
 fn locks_that_only_one_node_sees_give_nothing_back() {
     let disk = SimulatedDisk::new();
     disk.make_locks_local();
-    let worker = start(&disk, &mut Promised::default()).unwrap();
+    let worker = start(&disk, &mut DurabilityModel::default()).unwrap();
     let promised = kill(&disk, worker);
     assert!(disk.read(&promised.dir.join("unlocked")).is_some());
     assert_eq!(begin(&disk).unwrap().released_bytes, 0);
@@ -539,7 +541,7 @@ fn beside(disk: &SimulatedDisk, worker: &Worker) -> Incarnation {
     let former = worker.follower.last_checkpoint().unwrap();
     succession::start_successor(
         &storage,
-        &terms(&key, small()),
+        &start_options(&key, small_log_options()),
         worker.follower.incarnation(),
         former,
     )
@@ -549,9 +551,9 @@ fn beside(disk: &SimulatedDisk, worker: &Worker) -> Incarnation {
 /// Switches from one log to the next, as the data-plane thread does; the former one is not followed further.
 fn go_over(worker: &mut Worker, next: Incarnation, disk: &SimulatedDisk) -> Worker {
     let successor = next.incarnation.to_string();
-    let mut next = Worker::take(disk, next);
+    let mut next = Worker::from_log(disk, next);
     next.writer.take_over(&worker.writer).unwrap();
-    worker.seal_for(Some(&successor)).unwrap();
+    worker.seal_with_successor(Some(&successor)).unwrap();
     next
 }
 
@@ -580,8 +582,8 @@ fn a_log_continued_while_it_runs_is_one_chain_and_exchanges_end_in_the_next() {
     worker.flush().unwrap();
     let next = beside(&disk, &worker);
     let mut next = go_over(&mut worker, next, &disk);
-    let before = worker.promised.incarnation.unwrap();
-    next.complete_in(Some(before), "across", open).unwrap();
+    let before = worker.durability_model.incarnation.unwrap();
+    next.complete_from_log(Some(before), "across", open).unwrap();
     next.admit("new", 10).unwrap();
     next.flush().unwrap();
     worker.follower.finish(&key()).unwrap();
@@ -589,7 +591,7 @@ fn a_log_continued_while_it_runs_is_one_chain_and_exchanges_end_in_the_next() {
     kill(&disk, next);
 
     let found = inspect(&disk).unwrap().unwrap();
-    assert!(found.0.unreported.is_empty());
+    assert!(found.0.logs_with_unrecorded_end.is_empty());
     let ids: Vec<_> = found
         .0
         .unfinished_exchanges
@@ -609,7 +611,7 @@ fn a_worker_killed_before_it_told_how_the_former_log_ended_leaves_that_to_its_su
     worker.flush().unwrap();
     let next = beside(&disk, &worker);
     let mut next = go_over(&mut worker, next, &disk);
-    let former = worker.promised.clone();
+    let former = worker.durability_model.clone();
     next.admit("new", 10).unwrap();
     next.flush().unwrap();
     drop(worker);
@@ -619,7 +621,7 @@ fn a_worker_killed_before_it_told_how_the_former_log_ended_leaves_that_to_its_su
     let found = begun.recovery.unwrap();
     assert_eq!(found.newest.incarnation, newest);
     let untold: Vec<_> = found
-        .unreported
+        .logs_with_unrecorded_end
         .iter()
         .map(|left| (Some(left.incarnation), left.size))
         .collect();
@@ -657,7 +659,10 @@ fn a_worker_killed_before_it_told_how_the_former_log_ended_leaves_that_to_its_su
     drop(begun.log);
     disk.restart();
     let again = begin(&disk).unwrap().recovery.unwrap();
-    assert_eq!((again.newest.incarnation, again.unreported.len()), (newest, 1));
+    assert_eq!(
+        (again.newest.incarnation, again.logs_with_unrecorded_end.len()),
+        (newest, 1)
+    );
     sound(&disk);
 }
 
@@ -667,9 +672,12 @@ fn a_next_log_that_nobody_went_over_to_costs_nothing() {
     drop(beside(&disk, &worker));
     let former = kill(&disk, worker);
     let found = begin(&disk).unwrap().recovery.unwrap();
-    assert_eq!(found.unreported.len(), 1);
-    assert_eq!(Some(found.unreported[0].incarnation), former.incarnation);
-    assert_eq!(found.unreported[0].root, root_of(&former.appended));
+    assert_eq!(found.logs_with_unrecorded_end.len(), 1);
+    assert_eq!(
+        Some(found.logs_with_unrecorded_end[0].incarnation),
+        former.incarnation
+    );
+    assert_eq!(found.logs_with_unrecorded_end[0].root, root_of(&former.appended));
     sound(&disk);
 }
 
@@ -680,7 +688,7 @@ fn a_log_whose_continued_one_is_gone_is_refused() {
     worker.flush().unwrap();
     let next = beside(&disk, &worker);
     let next = go_over(&mut worker, next, &disk);
-    let former = worker.promised.dir.clone();
+    let former = worker.durability_model.dir.clone();
     drop(worker);
     kill(&disk, next);
     for path in disk.files().into_iter().filter(|path| path.starts_with(&former)) {
@@ -699,7 +707,9 @@ fn what_was_reserved_counts_in_the_log_that_continues() {
     let reserved = |writer: &Writer| writer.reserved();
     assert!(reserved(&next.writer) >= 4096);
     let before = reserved(&next.writer);
-    next.writer.append_reserved(&mut room, testkit::raw(100)).unwrap();
+    next.writer
+        .append_reserved(&mut room, testkit::raw_record(100))
+        .unwrap();
     assert!(reserved(&next.writer) < before);
     drop(room);
     assert!(reserved(&next.writer) < 4096, "only the seal's is left");

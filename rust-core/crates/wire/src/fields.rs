@@ -1,7 +1,7 @@
 //! The framing and connection fields of a head, collected in one pass.
 
+use crate::api_key_headers::ApiKeyHeaders;
 use crate::headers::{is_protected, normalize_name_byte};
-use crate::key_fields::ApiKeyHeaders;
 use crate::protocol_error::ProtocolError;
 use crate::syntax::{is_token, trim_ows};
 use httparse::Header;

@@ -17,12 +17,12 @@
 //! cases that test it, and every point in which it is stricter than the RFCs.
 #![forbid(unsafe_code)]
 
+mod api_key_headers;
 mod authority;
 mod body;
 pub mod encode;
 mod fields;
 mod headers;
-mod key_fields;
 mod limits;
 mod method;
 mod protocol_error;
@@ -34,9 +34,9 @@ mod syntax;
 mod target;
 mod trailers;
 
+pub use api_key_headers::ApiKeyHeaders;
 pub use body::{BodyDecoder, Step};
 pub use headers::{Headers, is_hop_by_hop};
-pub use key_fields::ApiKeyHeaders;
 pub use limits::{Limits, MAX_HEADERS};
 pub use method::Method;
 pub use protocol_error::ProtocolError;

@@ -1,9 +1,9 @@
 //! Request heads (RFC 9112 section 3) and the ends of their bodies (section 6.3).
 
+use crate::api_key_headers::ApiKeyHeaders;
 use crate::authority::Authority;
 use crate::fields::{Expectation, Fields, Upgrade};
 use crate::headers::{HeaderSlots, Headers};
-use crate::key_fields::ApiKeyHeaders;
 use crate::limits::Limits;
 use crate::method::Method;
 use crate::protocol_error::ProtocolError;

@@ -88,7 +88,7 @@ pub enum CosignError {
     UnknownLog,
     /// The checkpoint is not signed by the log's key.
     #[error("{0}")]
-    NotSigned(LedgerError),
+    NotSignedByLog(LedgerError),
     /// Another size was cosigned last, or this size with another root.
     #[error("the last cosigned checkpoint has {0} entries")]
     Conflict(u64),
@@ -97,7 +97,7 @@ pub enum CosignError {
     NotConsistent(LedgerError),
     /// The witness's key returned no signature.
     #[error("{0}")]
-    NoSignature(LedgerError),
+    SignerFailed(LedgerError),
     /// The new state cannot be written.
     #[error(transparent)]
     State(#[from] WitnessError),
@@ -110,10 +110,10 @@ impl CosignError {
         match self {
             Self::Malformed(_) => (400, "malformed"),
             Self::UnknownLog => (404, "unknown_log"),
-            Self::NotSigned(_) => (403, "not_signed"),
+            Self::NotSignedByLog(_) => (403, "not_signed"),
             Self::Conflict(_) => (409, "conflict"),
             Self::NotConsistent(_) => (422, "not_consistent"),
-            Self::NoSignature(_) => (503, "no_signature"),
+            Self::SignerFailed(_) => (503, "no_signature"),
             Self::State(_) => (503, "state"),
         }
     }

@@ -12,4 +12,4 @@ mod witness;
 
 pub use error::{CosignError, WitnessError};
 pub use log_list::{ListedLog, parse_log_list};
-pub use witness::{LogHead, Witness};
+pub use witness::{CosignedSize, Witness};

@@ -55,7 +55,7 @@ struct Log {
 
 /// The newest cosigned checkpoint of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LogHead {
+pub struct CosignedSize {
     /// Origin of the log.
     pub origin: String,
     /// Entries of the newest checkpoint that was cosigned.
@@ -137,7 +137,7 @@ impl Witness {
         let signed = SignedCheckpoint::parse(asked.note).map_err(malformed)?;
         let checkpoint = signed.checkpoint();
         let log = self.logs.get(&checkpoint.origin).ok_or(CosignError::UnknownLog)?;
-        signed.verify(&log.key).map_err(CosignError::NotSigned)?;
+        signed.verify(&log.key).map_err(CosignError::NotSignedByLog)?;
         if asked.old_size > checkpoint.size || i64::try_from(checkpoint.size).is_err() {
             return Err(CosignError::Malformed(
                 "the old size is larger than the new one, or a size exceeds 63 bits".to_owned(),
@@ -148,7 +148,7 @@ impl Witness {
             *last = load(&*self.state, &log.file, &checkpoint.origin)?;
         }
         check_extends(&last, &asked, checkpoint)?;
-        let cosignature = self.key.cosign(&signed, now).map_err(CosignError::NoSignature)?;
+        let cosignature = self.key.cosign(&signed, now).map_err(CosignError::SignerFailed)?;
         if last.unsure || last.size != checkpoint.size {
             let note = format!(
                 "{}\n{}{}",
@@ -188,9 +188,9 @@ impl Witness {
 
     /// Returns the newest cosigned size of each log.
     #[must_use]
-    pub fn heads(&self) -> Vec<LogHead> {
+    pub fn cosigned_sizes(&self) -> Vec<CosignedSize> {
         let logs = self.logs.iter();
-        logs.map(|(origin, log)| LogHead {
+        logs.map(|(origin, log)| CosignedSize {
             origin: origin.clone(),
             size: lock(&log.last).size,
         })

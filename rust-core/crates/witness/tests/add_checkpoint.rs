@@ -109,7 +109,7 @@ fn a_log_that_grows_is_cosigned_and_the_cosignature_verifies() {
     }
     // A restarted witness continues from there, and returns what it cosigned.
     let witness = Witness::open(Arc::new(state), key(), logs()).unwrap();
-    assert_eq!(witness.heads()[0].size, 33);
+    assert_eq!(witness.cosigned_sizes()[0].size, 33);
     assert_eq!(status(&witness, &log.ask(33, 34)), 200);
     let digest = "b2d3e0cf2e483fbc179ff15f4e95ebef4f0ad5565d228215674c9ee83f0faf1d";
     let held = witness.checkpoint(digest).unwrap();
@@ -166,7 +166,7 @@ fn a_changed_byte_of_a_signed_checkpoint_is_not_cosigned() {
         changed[at] ^= 1;
         let witness = begun(&MemoryStorage::default());
         assert!(witness.add_checkpoint(&changed, NOW).is_err(), "at {at}");
-        assert_eq!(witness.heads()[0].size, 0);
+        assert_eq!(witness.cosigned_sizes()[0].size, 0);
     }
 }
 

@@ -1,7 +1,9 @@
 //! Simulated models with seeded random responses.
 #![allow(dead_code, missing_docs, reason = "shared by tests and an example")]
 
-use proofgate_analysis::{Entropy, Measures, Refusal, Repetition, TokenDistribution, TokenId};
+use proofgate_analysis::{
+    Entropy, RefusalSignal, Repetition, ResponseMeasurements, TokenDistribution, TokenId,
+};
 
 pub struct Random(u64);
 
@@ -43,7 +45,7 @@ pub enum Model {
 }
 
 impl Model {
-    pub fn answer(self, random: &mut Random) -> Measures {
+    pub fn answer(self, random: &mut Random) -> ResponseMeasurements {
         let more = if self == Model::Unsure { 0.1 } else { 0.0 };
         let entropy = (0.6 + more + 0.2 * random.normal()).max(0.0);
         let longer = if self == Model::Longer { 1.5f64.ln() } else { 0.0 };
@@ -61,17 +63,17 @@ impl Model {
             let logarithm = -1.2 - sharpness * (rank as f64);
             (TokenId(first + offset + rank), logarithm)
         });
-        Measures {
+        ResponseMeasurements {
             entropy: Some(Entropy {
                 tokens,
                 min: entropy,
                 max: None,
                 reported_probability: 0.9,
-                comparable: Some(entropy),
+                comparable_min: Some(entropy),
             }),
             first_token: TokenDistribution::from_log_probabilities(told),
             tokens: Some(tokens),
-            refusal: is_refusal.then_some(Refusal::Prefix),
+            refusal: is_refusal.then_some(RefusalSignal::Prefix),
             hit_length_limit: cut,
             repetition: Some(Repetition {
                 repeated_share: share,

@@ -4,7 +4,7 @@
 use proofgate_auditor::{Auditor, Entry, EntryKind, FindingCode, PollSummary, Settings};
 use proofgate_evidence::{ReadFile, ReadStorage};
 use proofgate_ledger::{SigningKey, TrustPolicy};
-use proofgate_ledger_testkit::{Promised, Worker, filled, start, vkey};
+use proofgate_ledger_testkit::{DurabilityModel, Worker, start, vkey, worker_with_records};
 use proofgate_state::memory::MemoryStorage;
 use proofgate_wal::Storage;
 use proofgate_wal::simulated::SimulatedDisk;
@@ -139,7 +139,7 @@ impl Audit {
     }
 
     pub fn entries(&self) -> Vec<Entry> {
-        let published = self.auditor.published();
+        let published = self.auditor.published_log();
         let (size, _) = published.checkpoint().unwrap();
         let path = match size % 256 {
             0 => "tile/entries/000".to_owned(),
@@ -165,20 +165,20 @@ impl Audit {
 
 /// Two logs: the first was killed with records under no checkpoint of its own.
 pub fn two_lives() -> (SimulatedDisk, Worker, Worker) {
-    let (disk, mut first) = filled();
+    let (disk, mut first) = worker_with_records();
     first.admit("orphan", 1).unwrap();
     first.flush().unwrap();
     disk.restart();
-    let mut second = start(&disk, &mut Promised::default()).unwrap();
-    second.complete_one("after");
+    let mut second = start(&disk, &mut DurabilityModel::default()).unwrap();
+    second.run_exchange("after");
     (disk, first, second)
 }
 
 /// The newest segment of a log.
 pub fn newest_segment(disk: &SimulatedDisk, worker: &Worker) -> PathBuf {
-    let names = disk.list(&worker.promised.dir).unwrap();
+    let names = disk.list(&worker.durability_model.dir).unwrap();
     let newest = names.iter().rfind(|name| name.ends_with(".seg")).unwrap();
-    worker.promised.dir.join(newest)
+    worker.durability_model.dir.join(newest)
 }
 
 pub fn remove(disk: &SimulatedDisk, dir: &Path) {

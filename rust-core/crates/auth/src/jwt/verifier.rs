@@ -42,7 +42,7 @@ impl JwtVerifier {
                 .iter()
                 .any(|earlier| earlier.issuer == issuer.issuer)
             {
-                return Err(Error::RepeatedIssuer(issuer.issuer.clone()));
+                return Err(Error::DuplicateIssuer(issuer.issuer.clone()));
             }
         }
         Ok(JwtVerifier {
@@ -149,7 +149,7 @@ impl JwtVerifier {
         }
     }
 
-    pub(crate) fn wanted(&self) -> RequestedKeySets {
+    pub(crate) fn requested_key_sets(&self) -> RequestedKeySets {
         self.requested.clone()
     }
 

@@ -36,7 +36,7 @@ struct Owner {
 
 /// The owner and the name of a key.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct OwnedKey<'s> {
+pub(super) struct KeyOwner<'s> {
     pub(super) tenant: &'s str,
     pub(super) hash_prefix: u64,
     pub(super) key_name: &'s str,
@@ -202,7 +202,7 @@ impl Shard {
     }
 
     /// Returns the keys that were left out.
-    pub fn well_known(&self) -> &[WellKnownKey] {
+    pub fn well_known_keys(&self) -> &[WellKnownKey] {
         &self.well_known_keys
     }
 
@@ -211,12 +211,12 @@ impl Shard {
     }
 
     /// Returns the hash prefixes of its tenants' names, ascending.
-    pub(super) fn places(&self) -> &[u64] {
+    pub(super) fn tenant_prefixes(&self) -> &[u64] {
         &self.tenant_prefixes
     }
 
     #[inline]
-    pub(super) fn owner(&self, hash: &KeyHash, now_unix_seconds: u64) -> Result<OwnedKey<'_>, AuthError> {
+    pub(super) fn owner(&self, hash: &KeyHash, now_unix_seconds: u64) -> Result<KeyOwner<'_>, AuthError> {
         let owner = self.keys.owner(hash, now_unix_seconds)?;
         let (start, length) = (owner.start as usize, usize::from(owner.length));
         let both = self
@@ -225,7 +225,7 @@ impl Shard {
         let (tenant, key_name) = both
             .and_then(|both| both.split_at_checked(length))
             .ok_or(AuthError::UnknownKey)?;
-        Ok(OwnedKey {
+        Ok(KeyOwner {
             tenant,
             hash_prefix: owner.hash_prefix,
             key_name,

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, EncodingKey};
 use proofgate_auth::{
-    ApiKeyHeaders, AuthError, Authenticator, Identity, Issuer, KeyField, KeySet, Shards, SigningAlgorithm,
+    ApiKeyHeaders, AuthError, Authenticator, Identity, Issuer, KeyHeader, KeySet, Shards, SigningAlgorithm,
     Tenant, TenantTable, hash_api_key,
 };
 use serde_json::{Value, json};
@@ -132,27 +132,27 @@ pub fn token(claims: &Value) -> String {
 
 /// A request whose only key field is Authorization, with this value.
 pub fn authorization(value: &[u8]) -> ApiKeyHeaders<'_> {
-    with(KeyField::Authorization, value, ApiKeyHeaders::default())
+    with(KeyHeader::Authorization, value, ApiKeyHeaders::default())
 }
 
 /// Returns the fields with one added or replaced.
-pub fn with<'h>(field: KeyField, value: &'h [u8], mut fields: ApiKeyHeaders<'h>) -> ApiKeyHeaders<'h> {
+pub fn with<'h>(field: KeyHeader, value: &'h [u8], mut fields: ApiKeyHeaders<'h>) -> ApiKeyHeaders<'h> {
     let place = match field {
-        KeyField::Authorization => &mut fields.authorization,
-        KeyField::XApiKey => &mut fields.x_api_key,
-        KeyField::ApiKey => &mut fields.api_key,
-        KeyField::XGoogApiKey => &mut fields.x_goog_api_key,
+        KeyHeader::Authorization => &mut fields.authorization,
+        KeyHeader::XApiKey => &mut fields.x_api_key,
+        KeyHeader::ApiKey => &mut fields.api_key,
+        KeyHeader::XGoogApiKey => &mut fields.x_goog_api_key,
     };
     *place = Some(value);
     fields
 }
 
 /// Every field that can hold a key.
-pub const FIELDS: [KeyField; 4] = [
-    KeyField::Authorization,
-    KeyField::XApiKey,
-    KeyField::ApiKey,
-    KeyField::XGoogApiKey,
+pub const FIELDS: [KeyHeader; 4] = [
+    KeyHeader::Authorization,
+    KeyHeader::XApiKey,
+    KeyHeader::ApiKey,
+    KeyHeader::XGoogApiKey,
 ];
 
 pub fn authenticate_at(authenticator: &Authenticator, token: &str, now: u64) -> Result<Identity, AuthError> {

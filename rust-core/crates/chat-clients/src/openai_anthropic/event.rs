@@ -1,17 +1,17 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::openai_anthropic::answer::Block;
+use crate::openai_anthropic::response::Block;
 use crate::openai_anthropic::tokens::Tokens;
 use proofgate_dialect::ResponseError;
 use proofgate_dialect::json_text::JsonText;
-use proofgate_dialect::object::Word;
+use proofgate_dialect::object::UnescapedString;
 
 /// An event of Anthropic's stream. Its members depend on its type.
 #[derive(Default, Deserialize)]
 pub(super) struct Event<'b> {
     #[serde(borrow, rename = "type")]
-    pub(super) kind: Word<'b>,
+    pub(super) kind: UnescapedString<'b>,
     #[serde(borrow)]
     pub(super) message: Option<MessageStart<'b>>,
     pub(super) index: Option<u64>,
@@ -33,7 +33,7 @@ pub(super) struct MessageStart<'b> {
 #[derive(Default, Deserialize)]
 pub(super) struct Delta<'b> {
     #[serde(borrow, rename = "type")]
-    pub(super) kind: Option<Word<'b>>,
+    pub(super) kind: Option<UnescapedString<'b>>,
     #[serde(borrow)]
     text: Option<&'b RawValue>,
     #[serde(borrow)]
@@ -43,7 +43,7 @@ pub(super) struct Delta<'b> {
     #[serde(borrow)]
     signature: Option<&'b RawValue>,
     #[serde(borrow)]
-    pub(super) stop_reason: Option<Word<'b>>,
+    pub(super) stop_reason: Option<UnescapedString<'b>>,
     #[serde(borrow)]
     pub(super) stop_details: Option<&'b RawValue>,
 }
@@ -57,7 +57,7 @@ impl<'b> Event<'b> {
         #[derive(Deserialize)]
         struct Kind<'b> {
             #[serde(borrow, rename = "type")]
-            kind: Word<'b>,
+            kind: UnescapedString<'b>,
         }
         match serde_json::from_str::<Event<'b>>(data) {
             Ok(event) => Ok(Some(event)),
@@ -91,7 +91,7 @@ pub(super) enum DeltaContent<'b> {
     Input(JsonText<'b>),
     Thinking(JsonText<'b>),
     Signature(JsonText<'b>),
-    Nothing,
+    Ignored,
 }
 
 impl<'b> Delta<'b> {
@@ -105,13 +105,13 @@ impl<'b> Delta<'b> {
             Some("input_json_delta") => (DeltaContent::Input, self.partial_json),
             Some("thinking_delta") => (DeltaContent::Thinking, self.thinking),
             Some("signature_delta") => (DeltaContent::Signature, self.signature),
-            _ => return Ok(DeltaContent::Nothing),
+            _ => return Ok(DeltaContent::Ignored),
         };
         let value = value
             .and_then(JsonText::from_raw)
             .ok_or(ResponseError::Malformed("a delta lacks its value"))?;
         Ok(if value.is_empty() {
-            DeltaContent::Nothing
+            DeltaContent::Ignored
         } else {
             piece(value)
         })

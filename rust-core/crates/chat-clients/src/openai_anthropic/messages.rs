@@ -163,8 +163,8 @@ fn write_uncached(
             write_text(*text, cache, out);
             return Ok(());
         }
-        PartContent::Image(image) => write_image(image, piece.place, out)?,
-        PartContent::File(file) => write_document(file, piece.place, out)?,
+        PartContent::Image(image) => write_image(image, piece.path, out)?,
+        PartContent::File(file) => write_document(file, piece.path, out)?,
         PartContent::Audio(..) => return Err(piece.misplaced_error()),
     }
     end_block(cache, out);
@@ -248,6 +248,6 @@ pub(super) fn parse_cache_control<'b>(
     if mark.starts_with('{') {
         return Some(mark);
     }
-    losses.note("cache_control", mark);
+    losses.record_field("cache_control", mark);
     None
 }

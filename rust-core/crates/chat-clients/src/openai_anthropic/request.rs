@@ -1,9 +1,10 @@
 use crate::openai_anthropic::messages::{self, parse_cache_control};
 use crate::openai_anthropic::tools;
 use proofgate_chat_request::{
-    ChatRequest, DroppedFields, JSON_OBJECT, OutputFormat, ThinkingSetting, json, thinking_setting, translate,
+    ChatRequest, DroppedFields, JSON_OBJECT_INSTRUCTION, OutputFormat, ThinkingSetting, raw_json,
+    thinking_setting, translate,
 };
-use proofgate_dialect::constraints::{Constraint, has};
+use proofgate_dialect::constraints::{Constraint, has_constraint};
 use proofgate_dialect::json::{write_all, write_member, write_number, write_string};
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::object::Object;
@@ -100,7 +101,7 @@ fn write_thinking<'b>(
             let message = "reasoning_effort and thinking contradict each other";
             return Err(UntranslatableRequest::new("reasoning_effort", message));
         }
-        ThinkingSetting::Off if !has(model, Constraint::NoThinking) => {
+        ThinkingSetting::Off if !has_constraint(model, Constraint::NoThinking) => {
             write_all(out, &[",\"thinking\":{\"type\":\"disabled\"}"]);
         }
         ThinkingSetting::Budget(tokens) => {
@@ -126,10 +127,13 @@ fn write_output_config(
         write_all(out, &[before, "\"effort\":\"", effort, "\""]);
         before = ",";
     }
-    match chat.format(losses)? {
+    match chat.output_format(losses)? {
         OutputFormat::Text => {}
         OutputFormat::Json => {
-            write_all(system, &["{\"type\":\"text\",\"text\":\"", JSON_OBJECT, "\"},"]);
+            write_all(
+                system,
+                &["{\"type\":\"text\",\"text\":\"", JSON_OBJECT_INSTRUCTION, "\"},"],
+            );
         }
         OutputFormat::Schema(_, schema) => {
             write_all(out, &[before, "\"format\":{\"type\":\"json_schema\",\"schema\":"]);
@@ -179,7 +183,7 @@ fn write_rest(
             _ => losses.drop_body_field(name, value.get())?,
         }
     }
-    match json(chat.service_tier) {
+    match raw_json(chat.service_tier) {
         None => {}
         Some("\"auto\"") => write_member(out, "service_tier", Some("\"auto\"")),
         Some("\"default\"") => write_member(out, "service_tier", Some("\"standard_only\"")),

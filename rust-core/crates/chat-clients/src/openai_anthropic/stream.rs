@@ -1,9 +1,9 @@
-use crate::chunks::{CallKind, Chunks};
-use crate::nesting::Nesting;
-use crate::openai_anthropic::answer::{Block, BlockContent, refusal, write_detail};
+use crate::chunks::{CallKind, ChunkWriter};
+use crate::nesting::NestingTracker;
 use crate::openai_anthropic::error::write_error;
 use crate::openai_anthropic::event::{DeltaContent, Event};
-use crate::openai_anthropic::finish::finish_reason;
+use crate::openai_anthropic::finish_reason::finish_reason;
+use crate::openai_anthropic::response::{Block, BlockContent, refusal, write_detail};
 use crate::openai_anthropic::tokens::Tokens;
 use proofgate_dialect::json::write_string;
 use proofgate_dialect::json_text::JsonText;
@@ -30,7 +30,7 @@ pub struct Stream {
     include_usage: bool,
     step: StreamStatus,
     /// `None` before the start of the answer, which has its id.
-    chunks: Option<Chunks>,
+    chunks: Option<ChunkWriter>,
     open_blocks: Vec<OpenBlock>,
     call_count: u64,
     detail_count: u64,
@@ -52,7 +52,7 @@ enum BlockKind {
     /// A call: its index among the calls, its input so far, and the input that came with its start.
     Call {
         number: u64,
-        nesting: Nesting,
+        nesting: NestingTracker,
         input: Option<Box<str>>,
     },
     /// An element of `reasoning_details`, with its index in that list.
@@ -85,7 +85,7 @@ impl Stream {
     /// # Errors
     /// Returns [`ResponseError`] if the event is not valid at its position or exceeds a limit of the stream; nothing is
     /// written then.
-    pub fn event(
+    pub fn push_event(
         &mut self,
         name: &str,
         data: &[u8],
@@ -162,13 +162,13 @@ impl Stream {
             return Err(ResponseError::TooLarge);
         }
         self.tokens = message.usage;
-        let chunks = Chunks::new(id, self.created, &self.model, self.include_usage);
+        let chunks = ChunkWriter::new(id, self.created, &self.model, self.include_usage);
         chunks.write_role(out);
         self.chunks = Some(chunks);
         Ok(())
     }
 
-    fn chunks(&self) -> Result<&Chunks, ResponseError> {
+    fn chunks(&self) -> Result<&ChunkWriter, ResponseError> {
         let chunks = self.chunks.as_ref();
         chunks.ok_or(NOT_STARTED)
     }
@@ -191,7 +191,8 @@ impl Stream {
                 BlockKind::Other
             }
             BlockContent::Call { id, name } => {
-                let (number, nesting, input) = (self.call_count, Nesting::default(), initial_input(block)?);
+                let (number, nesting, input) =
+                    (self.call_count, NestingTracker::default(), initial_input(block)?);
                 chunks.write_call(number, CallKind::Function, id, name, out);
                 self.call_count = number.saturating_add(1);
                 BlockKind::Call {
@@ -206,7 +207,7 @@ impl Stream {
                 self.detail_count = number.saturating_add(1);
                 BlockKind::Reasoning { number }
             }
-            BlockContent::Nothing => BlockKind::Other,
+            BlockContent::Ignored => BlockKind::Other,
         };
         self.open_blocks.push(OpenBlock { index, kind });
         Ok(())
@@ -307,14 +308,14 @@ impl Stream {
 }
 
 /// Writes text of the answer unless it is empty.
-fn write_text(chunks: &Chunks, text: JsonText<'_>, out: &mut Vec<u8>) {
+fn write_text(chunks: &ChunkWriter, text: JsonText<'_>, out: &mut Vec<u8>) {
     if !text.is_empty() {
         chunks.write_text(text.raw(), None, out);
     }
 }
 
 /// Writes reasoning, or a fragment of it.
-fn write_reasoning(chunks: &Chunks, said: &BlockContent<'_>, number: u64, out: &mut Vec<u8>) {
+fn write_reasoning(chunks: &ChunkWriter, said: &BlockContent<'_>, number: u64, out: &mut Vec<u8>) {
     let read = match *said {
         BlockContent::Thinking { thinking, signature } => {
             let thinking = thinking.filter(|thinking| !thinking.is_empty());

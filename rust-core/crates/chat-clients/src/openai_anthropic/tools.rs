@@ -1,5 +1,5 @@
 use crate::openai_anthropic::messages::parse_cache_control;
-use proofgate_chat_request::{ChatRequest, DroppedFields, NO_ARGUMENTS, ToolSelection};
+use proofgate_chat_request::{ChatRequest, DroppedFields, NO_ARGUMENTS_SCHEMA, ToolSelection};
 use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::{write_all, write_member, write_string};
 use proofgate_dialect::json_text::JsonText;
@@ -24,7 +24,7 @@ pub(super) fn write(
         write_member(out, "description", function.description.map(JsonText::raw));
         write_all(out, &[",\"input_schema\":"]);
         match function.arguments() {
-            None => write_all(out, &[NO_ARGUMENTS]),
+            None => write_all(out, &[NO_ARGUMENTS_SCHEMA]),
             Some(schema) if function.is_strict() => write_for_claude(schema, out),
             Some(schema) => write_arguments(schema, out),
         }

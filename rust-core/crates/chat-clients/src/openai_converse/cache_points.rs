@@ -3,11 +3,11 @@
 use serde_json::value::RawValue;
 
 use proofgate_dialect::json::write_all;
-use proofgate_dialect::object::{Word, object};
+use proofgate_dialect::object::{UnescapedString, object};
 
 object! {
     /// Anthropic's mark for a prefix that may be cached, which clients send to OpenAI's API too.
-    CacheControl { ttl: Word<'b> }
+    CacheControl { ttl: UnescapedString<'b> }
 }
 
 /// Returns the lifetime of a cached prefix, as a field of a cache point.

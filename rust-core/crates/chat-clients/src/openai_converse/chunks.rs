@@ -1,5 +1,5 @@
-use crate::openai_converse::answer::completion_id;
-use crate::openai_converse::finish::FinishReason;
+use crate::openai_converse::finish_reason::FinishReason;
+use crate::openai_converse::response::completion_id;
 use crate::openai_converse::usage::write_usage;
 use proofgate_dialect::json::write_all;
 use proofgate_dialect::json::write_string;
@@ -7,7 +7,7 @@ use proofgate_dialect::{RequestContext, Usage, write_data};
 
 /// Writes the chunks of a completion, and keeps their common prefix.
 #[derive(Debug)]
-pub(super) struct Chunks {
+pub(super) struct ChunkWriter {
     model: String,
     created: u64,
     include_usage: bool,
@@ -15,9 +15,9 @@ pub(super) struct Chunks {
     prefix: Vec<u8>,
 }
 
-impl Chunks {
+impl ChunkWriter {
     pub(super) fn new(asked: &RequestContext, created: u64) -> Self {
-        Chunks {
+        ChunkWriter {
             model: asked.model.clone(),
             created,
             include_usage: asked.include_usage,

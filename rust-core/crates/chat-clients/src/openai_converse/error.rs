@@ -17,7 +17,7 @@ pub(super) fn write_exception(out: &mut Vec<u8>, name: &str, data: &[u8]) {
 }
 
 /// Appends OpenAI's error object for model output that the provider could not read.
-pub(super) fn write_malformed(out: &mut Vec<u8>) {
+pub(super) fn write_malformed_output_error(out: &mut Vec<u8>) {
     write(out, BedrockError::ModelError, &ErrorBody::default());
 }
 

@@ -104,7 +104,7 @@ impl Conversation<'_> {
     fn introduce_documents(&mut self) -> Result<(), UntranslatableRequest> {
         let is_alone = self.has_documents && !self.has_text;
         (self.has_documents, self.has_text) = (false, false);
-        if !is_alone || self.turns.side() != Some(Speaker::User) {
+        if !is_alone || self.turns.speaker() != Some(Speaker::User) {
             return Ok(());
         }
         self.turns.write_block(Speaker::User, |out| {
@@ -228,23 +228,23 @@ fn write_content_part(
 ) -> Result<(), UntranslatableRequest> {
     match &piece.content {
         PartContent::Text(text) => write_text(*text, out),
-        PartContent::Image(image) => write_image(image, piece.place, out)?,
+        PartContent::Image(image) => write_image(image, piece.path, out)?,
         PartContent::File(file) => {
-            let media = file.media(piece.place)?;
+            let media = file.media(piece.path)?;
             let name = file.name();
             let format = document_extension(media.document_type(&name));
             let (MediaSource::Data { data, .. }, Some(format)) = (&media, format) else {
                 let message = "Converse accepts documents only inside the request, as PDF, CSV, DOC, DOCX, XLS, XLSX, \
                                HTML, TXT or MD: the data: URL or the filename must state the format.";
                 return Err(UntranslatableRequest::new(
-                    piece.place.field_path("file.file_data"),
+                    piece.path.field_path("file.file_data"),
                     message,
                 ));
             };
             write_media("document", format, Some(&names.unique_name(&name)), data, out);
         }
         PartContent::Audio(audio, format) if role == Role::User => {
-            if let MediaSource::Data { data, .. } = audio.media(piece.place)? {
+            if let MediaSource::Data { data, .. } = audio.media(piece.path)? {
                 write_media("audio", format, None, &data, out);
             }
         }

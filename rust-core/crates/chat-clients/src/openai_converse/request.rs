@@ -1,8 +1,8 @@
 use crate::openai_converse::messages;
 use crate::openai_converse::tools;
 use proofgate_chat_request::{
-    ChatRequest, DroppedFields, JSON_OBJECT, OutputFormat, ThinkingSetting, json, thinking_setting,
-    thinks_only_on_request, translate,
+    ChatRequest, DroppedFields, JSON_OBJECT_INSTRUCTION, OutputFormat, ThinkingSetting, raw_json,
+    thinking_setting, thinks_only_on_request, translate,
 };
 use proofgate_dialect::json::{write_all, write_member, write_number, write_string};
 use proofgate_dialect::json_text::JsonText;
@@ -43,11 +43,11 @@ fn write(
     out: &mut Vec<u8>,
 ) -> Result<(), UntranslatableRequest> {
     out.push(b'{');
-    let format = chat.format(losses)?;
+    let format = chat.output_format(losses)?;
     let mut system = Vec::new();
     messages::write(chat, is_claude(model), losses, &mut system, out)?;
     if matches!(format, OutputFormat::Json) {
-        write_all(&mut system, &[r#"{"text":""#, JSON_OBJECT, "\"},"]);
+        write_all(&mut system, &[r#"{"text":""#, JSON_OBJECT_INSTRUCTION, "\"},"]);
     }
     // Each block is followed by a comma.
     if system.pop().is_some() {
@@ -154,7 +154,7 @@ fn write_tier(
     losses: &mut DroppedFields,
     out: &mut Vec<u8>,
 ) -> Result<(), UntranslatableRequest> {
-    match json(chat.service_tier) {
+    match raw_json(chat.service_tier) {
         Some(tier @ ("\"default\"" | "\"flex\"" | "\"priority\"")) => {
             write_all(out, &[r#","serviceTier":{"type":"#, tier, "}"]);
             Ok(())

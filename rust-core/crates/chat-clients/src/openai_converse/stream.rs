@@ -1,14 +1,14 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::nesting::Nesting;
-use crate::openai_converse::chunks::Chunks;
-use crate::openai_converse::error::{write_exception, write_malformed};
-use crate::openai_converse::finish::FinishReason;
+use crate::nesting::NestingTracker;
+use crate::openai_converse::chunks::ChunkWriter;
+use crate::openai_converse::error::{write_exception, write_malformed_output_error};
+use crate::openai_converse::finish_reason::FinishReason;
 use crate::openai_converse::stream_events::{
     BlockDelta, BlockStart, BlockStop, MessageStop, Metadata, ReasoningDelta,
 };
-use proofgate_dialect::json_text::inside_quotes as inner;
+use proofgate_dialect::json_text::unquoted as inner;
 use proofgate_dialect::reasoning_details::{ENCRYPTED, TEXT};
 use proofgate_dialect::{EventKind, RequestContext, ResponseError, StreamStatus, Usage, write_data};
 
@@ -18,7 +18,7 @@ pub const MAX_OPEN_TOOL_CALLS: usize = 128;
 /// Translates a streamed answer of ConverseStream to chunks of a chat completion.
 #[derive(Debug)]
 pub struct Stream {
-    chunks: Chunks,
+    chunks: ChunkWriter,
     open_calls: Vec<OpenCall>,
     /// The number of tool calls and of reasoning blocks so far.
     call_count: usize,
@@ -37,7 +37,7 @@ struct OpenCall {
     block_index: u64,
     /// Its index among the client's tool calls; `None` for a call that the provider runs itself.
     call_index: Option<usize>,
-    arguments: Nesting,
+    arguments: NestingTracker,
 }
 
 impl Stream {
@@ -45,7 +45,7 @@ impl Stream {
     #[must_use]
     pub fn new(asked: &RequestContext, created: u64) -> Self {
         Stream {
-            chunks: Chunks::new(asked, created),
+            chunks: ChunkWriter::new(asked, created),
             open_calls: Vec::new(),
             call_count: 0,
             reasoning_count: 0,
@@ -63,7 +63,7 @@ impl Stream {
     /// # Errors
     /// Returns [`ResponseError::Malformed`] for an event that does not match its type, and [`ResponseError::TooLarge`] for
     /// more than [`MAX_OPEN_TOOL_CALLS`] open calls.
-    pub fn event(
+    pub fn push_event(
         &mut self,
         kind: EventKind,
         name: &str,
@@ -167,7 +167,7 @@ impl Stream {
         self.open_calls.push(OpenCall {
             block_index: event.content_block_index,
             call_index: call,
-            arguments: Nesting::default(),
+            arguments: NestingTracker::default(),
         });
         Ok(())
     }
@@ -286,7 +286,7 @@ impl Stream {
         let finish = FinishReason::from_stop_reason(string_contents(event.stop_reason)?, self.call_count > 0);
         // Arguments may be truncated only if the whole answer is.
         if self.is_truncated && !matches!(finish.reason, "length" | "content_filter") {
-            write_data(out, write_malformed);
+            write_data(out, write_malformed_output_error);
             return Ok(StreamStatus::Failed);
         }
         self.chunks.write_finish(out, finish);
@@ -304,7 +304,7 @@ impl Stream {
     }
 }
 
-fn write_arguments(chunks: &Chunks, call: usize, fragment: &str, out: &mut Vec<u8>) {
+fn write_arguments(chunks: &ChunkWriter, call: usize, fragment: &str, out: &mut Vec<u8>) {
     let mut index = itoa::Buffer::new();
     chunks.write_delta(
         out,

@@ -1,6 +1,6 @@
 use crate::openai_converse::cache_points::{ttl, write_cache_point};
 use proofgate_chat_request::{
-    ChatRequest, DroppedFields, Function, NO_ARGUMENTS, OfferedTool, ToolSelection,
+    ChatRequest, DroppedFields, Function, NO_ARGUMENTS_SCHEMA, OfferedTool, ToolSelection,
 };
 use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::{write_all, write_member};
@@ -69,7 +69,7 @@ fn write_tool(
     write_member(out, "description", function.description().map(JsonText::raw));
     write_all(out, &[r#","inputSchema":{"json":"#]);
     match function.arguments() {
-        None => write_all(out, &[NO_ARGUMENTS]),
+        None => write_all(out, &[NO_ARGUMENTS_SCHEMA]),
         Some(schema) if function.is_strict() && is_claude => write_for_claude(schema, out),
         Some(schema) => write_arguments(schema, out),
     }

@@ -46,7 +46,7 @@ pub fn translate_request(
             "input" => input = texts(&field)?,
             "dimensions" => dimensions = Some(field.number()?),
             "encoding_format" => {
-                asked.base64 = match &*field.text()? {
+                asked.returns_base64 = match &*field.text()? {
                     "float" => false,
                     "base64" => true,
                     _ => return Err(field.error("It must be float or base64.")),
@@ -80,7 +80,7 @@ pub fn translate_request(
         out.push(b'}');
     }
     out.extend_from_slice(b"]}");
-    asked.dropped = losses.into_names();
+    asked.dropped_fields = losses.into_names();
     Ok(asked)
 }
 
@@ -166,7 +166,7 @@ fn write_embeddings(
         out.extend_from_slice(br#"{"object":"embedding","index":"#);
         write_number(out, index);
         out.extend_from_slice(br#","embedding":"#);
-        match asked.base64 {
+        match asked.returns_base64 {
             true => write_base64(&embedding.values, out)?,
             false => write_numbers(&embedding.values, out)?,
         }

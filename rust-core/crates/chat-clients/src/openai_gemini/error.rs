@@ -2,7 +2,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::chat_error::{ErrorMessage, write_error};
-use crate::openai_gemini::generated::string_contents;
+use crate::openai_gemini::generate_content_response::string_contents;
 
 const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
 
@@ -67,7 +67,7 @@ fn parse_seconds(duration: &str) -> Option<u64> {
 }
 
 /// Appends an error reported in the middle of a stream, by the status in the report.
-pub(super) fn write_reported(body: &[u8], out: &mut Vec<u8>) {
+pub(super) fn write_stream_error(body: &[u8], out: &mut Vec<u8>) {
     let report = read(body);
     let code = report.as_ref().and_then(|report| report.code);
     let status = code.and_then(|code| code.get().parse().ok());

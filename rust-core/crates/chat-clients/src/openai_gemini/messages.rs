@@ -154,7 +154,7 @@ impl<'c, 'b> Conversation<'c, 'b, '_> {
         write_string(out, call.name);
         write_all(out, &[r#","args":"#, call.arguments()?.trim(), "}}"]);
         let signature = self
-            .parse_signature(call.extra, losses)
+            .parse_signature(call.extra_content, losses)
             .map(JsonText::raw)
             .or(signed);
         // Only the first of parallel calls is signed.
@@ -212,7 +212,7 @@ impl<'c, 'b> Conversation<'c, 'b, '_> {
     ) -> Option<JsonText<'b>> {
         let extra = extra?.get();
         let Ok(read) = self.chat.parse::<ExtraContent<'b>>(extra) else {
-            losses.note("messages[].extra_content", extra);
+            losses.record_field("messages[].extra_content", extra);
             return None;
         };
         losses.drop_unknown(read.unknown.as_ref());

@@ -12,7 +12,7 @@ pub(super) fn write_content_part(
     losses: &mut DroppedFields,
     out: &mut Vec<u8>,
 ) -> Result<(), UntranslatableRequest> {
-    let place = piece.place;
+    let place = piece.path;
     match &piece.content {
         PartContent::Text(text) => {
             write_text(text.raw(), out);

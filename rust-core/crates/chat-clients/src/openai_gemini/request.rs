@@ -2,7 +2,7 @@ use crate::openai_gemini::messages::Conversation;
 use crate::openai_gemini::settings;
 use crate::openai_gemini::tools;
 use proofgate_chat_request::{ChatRequest, DroppedFields, translate};
-use proofgate_dialect::constraints::{Constraint, has};
+use proofgate_dialect::constraints::{Constraint, has_constraint};
 use proofgate_dialect::json::write_all;
 use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
@@ -48,7 +48,7 @@ fn write(
     out: &mut Vec<u8>,
 ) -> Result<(), UntranslatableRequest> {
     write_all(out, &[r#"{"contents":["#]);
-    let needs_signatures = has(model, Constraint::SignedCalls);
+    let needs_signatures = has_constraint(model, Constraint::SignedCalls);
     let instructions = Conversation::write(chat, needs_signatures, losses, out)?;
     out.push(b']');
     if !instructions.is_empty() {

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use proofgate_chat_request::{ChatRequest, DroppedFields, OutputFormat};
 use proofgate_dialect::UntranslatableRequest;
-use proofgate_dialect::constraints::{Constraint, effort_levels, has, nearest};
+use proofgate_dialect::constraints::{Constraint, effort_levels, has_constraint, nearest_level};
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::object::{Flag, Number, object};
 
@@ -71,7 +71,7 @@ pub(super) fn write(
     config.add("stopSequences", stops.as_deref());
     write_candidates(chat, model, losses, &mut config)?;
     config.add("responseModalities", modalities(chat, losses)?.as_deref());
-    match chat.format(losses)? {
+    match chat.output_format(losses)? {
         OutputFormat::Text => {}
         OutputFormat::Json => config.add("responseMimeType", Some(r#""application/json""#)),
         OutputFormat::Schema(_, schema) => {
@@ -100,7 +100,7 @@ fn write_candidates(
         let Some(value) = value.map(Number::json) else {
             continue;
         };
-        if has(model, Constraint::NoPenalties) {
+        if has_constraint(model, Constraint::NoPenalties) {
             losses.drop_body_field(name, value)?;
         } else {
             config.add(own, Some(value));
@@ -211,13 +211,13 @@ fn effort(
             return Ok(None);
         }
     };
-    if has(model, Constraint::NoThinking) {
+    if has_constraint(model, Constraint::NoThinking) {
         if asked != "none" {
-            losses.note(EFFORT, value.raw());
+            losses.record_field(EFFORT, value.raw());
         }
         return Ok(None);
     }
-    if has(model, Constraint::ThinkingBudget) {
+    if has_constraint(model, Constraint::ThinkingBudget) {
         return Ok(Some(("thinkingBudget", budget)));
     }
     if asked == "none" {
@@ -225,9 +225,9 @@ fn effort(
         losses.drop_body_field(EFFORT, value.raw())?;
         return Ok(None);
     }
-    let said = effort_levels(model).map_or(asked, |levels| nearest(levels, asked));
+    let said = effort_levels(model).map_or(asked, |levels| nearest_level(levels, asked));
     if said != asked {
-        losses.note(EFFORT, value.raw());
+        losses.record_field(EFFORT, value.raw());
     }
     let level = match said {
         "minimal" => "\"MINIMAL\"",

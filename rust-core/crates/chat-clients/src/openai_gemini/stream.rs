@@ -1,7 +1,9 @@
-use crate::openai_gemini::answer::{parse, response_id, write_head};
-use crate::openai_gemini::error::write_reported;
-use crate::openai_gemini::generated::{Candidate, FinishReason, UsageMetadata};
-use crate::openai_gemini::said::{CallIds, CandidateContent, write_joined, write_logprobs, write_usage};
+use crate::openai_gemini::candidate_content::{
+    CallIds, CandidateContent, write_joined, write_logprobs, write_usage,
+};
+use crate::openai_gemini::error::write_stream_error;
+use crate::openai_gemini::generate_content_response::{Candidate, FinishReason, UsageMetadata};
+use crate::openai_gemini::response::{parse, response_id, write_head};
 use proofgate_dialect::json::write_number;
 use proofgate_dialect::{RequestContext, ResponseError, StreamStatus, Usage, write_data};
 
@@ -66,7 +68,7 @@ impl Stream {
     /// # Errors
     /// Returns [`ResponseError::Malformed`] if it is not an event of Gemini's, and [`ResponseError::TooLarge`] for too many
     /// candidates. Nothing is appended then, and the stream can no longer finish properly.
-    pub fn event(
+    pub fn push_event(
         &mut self,
         _name: &str,
         data: &[u8],
@@ -91,7 +93,7 @@ impl Stream {
         }
         let generated = parse(data)?;
         if generated.error.is_some() {
-            write_data(out, |out| write_reported(data, out));
+            write_data(out, |out| write_stream_error(data, out));
             return Ok(StreamStatus::Failed);
         }
         if self.prefix.is_empty() {
@@ -267,7 +269,7 @@ fn write_delta_start(begins: bool, text: &[&str], out: &mut Vec<u8>) {
 fn write_reported_if_array(data: &[u8], out: &mut Vec<u8>) -> bool {
     let is_array = data.trim_ascii_start().starts_with(b"[");
     if is_array {
-        write_data(out, |out| write_reported(data, out));
+        write_data(out, |out| write_stream_error(data, out));
     }
     is_array
 }

@@ -4,13 +4,13 @@ use serde_json::value::RawValue;
 use crate::openai_responses::output::{Annotation, Item, Response};
 use proofgate_dialect::ResponseError;
 use proofgate_dialect::json_text::JsonText;
-use proofgate_dialect::object::Word;
+use proofgate_dialect::object::UnescapedString;
 
 /// An event of a streamed response. Its members depend on its type.
 #[derive(Default, Deserialize)]
 pub(super) struct Event<'b> {
     #[serde(borrow, rename = "type")]
-    pub(super) kind: Word<'b>,
+    pub(super) kind: UnescapedString<'b>,
     pub(super) output_index: Option<u64>,
     pub(super) content_index: Option<u64>,
     #[serde(borrow)]
@@ -61,7 +61,7 @@ impl<'b> Event<'b> {
         #[derive(Deserialize)]
         struct Kind<'b> {
             #[serde(borrow, rename = "type")]
-            kind: Word<'b>,
+            kind: UnescapedString<'b>,
         }
         if let Ok(event) = serde_json::from_str::<Event<'b>>(data) {
             return Ok(Some(event).filter(|event| KNOWN_EVENTS.contains(&&*event.kind)));

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::openai_responses::reasoning;
 use proofgate_chat_request::{
     ChatRequest, ContentPart, DroppedFields, File, MediaSource, Message, MessagePath, PartContent, Role,
-    ToolInvocation, json, sanitize_call_id,
+    ToolInvocation, raw_json, sanitize_call_id,
 };
 use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::{write_all, write_member, write_string};
@@ -90,7 +90,7 @@ fn write_content(
     for piece in pieces {
         write_all(out, &[std::mem::replace(&mut before, ",")]);
         write_content_part(piece, losses, out)?;
-        write_member(out, "prompt_cache_breakpoint", json(piece.breakpoint));
+        write_member(out, "prompt_cache_breakpoint", raw_json(piece.breakpoint));
         out.push(b'}');
     }
     out.push(b']');
@@ -106,13 +106,13 @@ fn write_content_part(
     match &piece.content {
         PartContent::Text(text) => write_all(out, &["{\"type\":\"input_text\",\"text\":", text.raw()]),
         PartContent::Image(image) => {
-            image.media(piece.place)?;
+            image.media(piece.path)?;
             write_all(out, &["{\"type\":\"input_image\""]);
             write_member(out, "image_url", image.url.map(JsonText::raw));
             let detail = image.detail.map_or("\"auto\"", JsonText::raw);
             write_member(out, "detail", Some(detail));
         }
-        PartContent::File(file) => write_file(file, piece.place, losses, out)?,
+        PartContent::File(file) => write_file(file, piece.path, losses, out)?,
         PartContent::Audio(..) => return Err(piece.misplaced_error()),
     }
     Ok(())
@@ -136,7 +136,7 @@ fn write_file(
     );
     if matches!(file.media(place)?, MediaSource::Url(_)) {
         if let Some(name) = name {
-            losses.note("messages[].content[].file.filename", name);
+            losses.record_field("messages[].content[].file.filename", name);
         }
         write_member(out, "file_url", data);
         return Ok(());
@@ -167,8 +167,8 @@ fn write_assistant(
         write_call(call, out);
     }
     if out.len() == behind_reasoning && has_reasoning {
-        let details = json(message.reasoning_details);
-        losses.note("messages[].reasoning_details", details.unwrap_or_default());
+        let details = raw_json(message.reasoning_details);
+        losses.record_field("messages[].reasoning_details", details.unwrap_or_default());
         out.truncate(start);
     }
     Ok(has_reasoning)
@@ -197,6 +197,6 @@ fn write_call(call: &ToolInvocation<'_, '_>, out: &mut Vec<u8>) {
     write_string(out, &sanitize_call_id(call.id, |_| true, MAX_CALL_ID_BYTES));
     write_all(out, &[",\"name\":"]);
     write_string(out, call.name);
-    write_member(out, argument, Some(call.given()));
+    write_member(out, argument, Some(call.raw_payload()));
     write_all(out, &["},"]);
 }

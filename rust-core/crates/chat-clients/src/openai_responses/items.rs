@@ -1,9 +1,9 @@
 //! The open items of a streamed response, and writers for their content.
 
-use crate::chunks::Chunks;
-use crate::nesting::Nesting;
-use crate::openai_responses::answer::TEXT_SEPARATOR;
+use crate::chunks::ChunkWriter;
+use crate::nesting::NestingTracker;
 use crate::openai_responses::output::{Detail, Item, char_count, write_detail};
+use crate::openai_responses::response::TEXT_SEPARATOR;
 use proofgate_dialect::json_text::JsonText;
 
 /// Maximum length of an id in bytes: every chunk has the response's id, every fragment of reasoning its item's id.
@@ -22,7 +22,7 @@ pub(super) enum ItemKind {
     Call {
         number: u64,
         is_custom: bool,
-        nesting: Nesting,
+        nesting: NestingTracker,
     },
     /// A message: whether any of it was sent, and the offset of the current part in characters of the text.
     Message {
@@ -61,7 +61,7 @@ impl ItemKind {
 
 /// Writes text, after an empty line if it is the first of a later message; returns the number of characters so far.
 pub(super) fn write_text(
-    chunks: &Chunks,
+    chunks: &ChunkWriter,
     text: JsonText<'_>,
     logprobs: Option<&str>,
     begins: bool,
@@ -79,7 +79,7 @@ pub(super) fn write_text(
 
 /// Writes a thought, after an empty line if it is the first fragment of a later part.
 pub(super) fn write_thought(
-    chunks: &Chunks,
+    chunks: &ChunkWriter,
     (text, is_apart): (JsonText<'_>, bool),
     detail: Detail<'_>,
     index: u64,
@@ -97,7 +97,7 @@ pub(super) fn write_thought(
 
 /// Writes reasoning for display, and to be sent back.
 pub(super) fn write_reasoning(
-    chunks: &Chunks,
+    chunks: &ChunkWriter,
     (read, detail): (Option<&str>, Detail<'_>),
     index: u64,
     id: Option<&str>,

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use proofgate_dialect::json::write_member;
 use proofgate_dialect::json::{write_number, write_string};
 use proofgate_dialect::json_text::JsonText;
-use proofgate_dialect::object::Word;
+use proofgate_dialect::object::UnescapedString;
 use proofgate_dialect::reasoning_details::{ENCRYPTED, RESPONSES, SUMMARY, TEXT};
 use proofgate_dialect::{ResponseError, Usage};
 
@@ -19,7 +19,7 @@ pub(super) struct Response<'b> {
     #[serde(borrow)]
     created_at: Option<&'b RawValue>,
     #[serde(borrow)]
-    pub(super) status: Option<Word<'b>>,
+    pub(super) status: Option<UnescapedString<'b>>,
     #[serde(borrow)]
     pub(super) error: Option<&'b RawValue>,
     #[serde(borrow)]
@@ -35,7 +35,7 @@ pub(super) struct Response<'b> {
 #[derive(Default, Deserialize)]
 pub(super) struct Item<'b> {
     #[serde(borrow, rename = "type")]
-    pub(super) kind: Option<Word<'b>>,
+    pub(super) kind: Option<UnescapedString<'b>>,
     #[serde(borrow)]
     id: Option<&'b RawValue>,
     #[serde(borrow)]
@@ -71,7 +71,7 @@ pub(super) struct Part<'b> {
 #[derive(Default, Deserialize)]
 pub(super) struct Annotation<'b> {
     #[serde(borrow, rename = "type")]
-    kind: Option<Word<'b>>,
+    kind: Option<UnescapedString<'b>>,
     start_index: Option<u64>,
     end_index: Option<u64>,
     #[serde(borrow)]
@@ -138,7 +138,7 @@ impl<'b> Response<'b> {
         #[derive(Deserialize)]
         struct Details<'b> {
             #[serde(borrow)]
-            reason: Option<Word<'b>>,
+            reason: Option<UnescapedString<'b>>,
         }
         if self.status.as_deref() == Some("incomplete") {
             let details = self.incomplete_details;

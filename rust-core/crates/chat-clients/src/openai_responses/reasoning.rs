@@ -1,6 +1,6 @@
 //! Reasoning that a client sends back, as the items from which it was made.
 
-use proofgate_chat_request::{DroppedFields, Message, json};
+use proofgate_chat_request::{DroppedFields, Message, raw_json};
 use proofgate_dialect::json::write_all;
 use proofgate_dialect::reasoning_details::{self, ResponseDetail};
 
@@ -11,8 +11,8 @@ use proofgate_dialect::reasoning_details::{self, ResponseDetail};
 pub(super) fn write(message: &Message<'_>, losses: &mut DroppedFields, out: &mut Vec<u8>) -> bool {
     let (items, lost) = reasoning_details::read_responses(message.reasoning_details);
     if lost {
-        let details = json(message.reasoning_details);
-        losses.note("messages[].reasoning_details", details.unwrap_or_default());
+        let details = raw_json(message.reasoning_details);
+        losses.record_field("messages[].reasoning_details", details.unwrap_or_default());
     }
     for item in &items {
         write_item(item, out);

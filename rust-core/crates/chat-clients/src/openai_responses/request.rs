@@ -1,9 +1,9 @@
 use crate::openai_responses::{input, tools};
-use proofgate_chat_request::{ChatRequest, DroppedFields, OutputFormat, json, translate};
-use proofgate_dialect::constraints::{Constraint, effort_for_budget, has};
+use proofgate_chat_request::{ChatRequest, DroppedFields, OutputFormat, raw_json, translate};
+use proofgate_dialect::constraints::{Constraint, effort_for_budget, has_constraint};
 use proofgate_dialect::json::{bool_literal, write_all, write_member, write_number, write_string};
 use proofgate_dialect::json_text::JsonText;
-use proofgate_dialect::object::{Flag, Number, Word, object};
+use proofgate_dialect::object::{Flag, Number, UnescapedString, object};
 use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
 /// The minimum of `max_output_tokens` (OpenAI's API reference, Responses).
@@ -36,7 +36,7 @@ const SUPPORTED_FIELDS: &[&str] = &[
 
 object! {
     /// Anthropic's field for thinking.
-    Thinking { kind("type"): Word<'b>, budget_tokens: u64, display: Word<'b> }
+    Thinking { kind("type"): UnescapedString<'b>, budget_tokens: u64, display: UnescapedString<'b> }
 }
 
 /// Writes the `/v1/responses` request for a chat-completions request.
@@ -85,7 +85,7 @@ fn write(
 /// Writes `include`. It requests the reasoning, which is encrypted because the provider stores nothing. Models that do not
 /// reason refuse this ("Encrypted content is not supported with this model").
 fn write_include(chat: &ChatRequest<'_>, model: &str, out: &mut Vec<u8>) {
-    let reasons = !has(model, Constraint::NoThinking) && !model.contains("-chat");
+    let reasons = !has_constraint(model, Constraint::NoThinking) && !model.contains("-chat");
     let wanted = [
         (reasons, "\"reasoning.encrypted_content\""),
         (
@@ -109,7 +109,7 @@ fn write_limit(
 ) -> Result<(), UntranslatableRequest> {
     if let Some((name, json, limit)) = chat.max_tokens(losses)? {
         if limit < MIN_OUTPUT_TOKENS {
-            losses.note(name, json);
+            losses.record_field(name, json);
         }
         write_all(out, &[",\"max_output_tokens\":"]);
         write_number(out, limit.max(MIN_OUTPUT_TOKENS));
@@ -167,7 +167,8 @@ impl Thinking<'_> {
         match self.kind.as_deref() {
             // Models that accept tools without an effort have the level `none`.
             Some("disabled")
-                if has(model, Constraint::ToolsWithoutEffort) && !has(model, Constraint::ResponsesOnly) =>
+                if has_constraint(model, Constraint::ToolsWithoutEffort)
+                    && !has_constraint(model, Constraint::ResponsesOnly) =>
             {
                 Some("none")
             }
@@ -184,7 +185,7 @@ fn write_text(
     out: &mut Vec<u8>,
 ) -> Result<(), UntranslatableRequest> {
     let mut before = ",\"text\":{";
-    match chat.format(losses)? {
+    match chat.output_format(losses)? {
         OutputFormat::Text => {}
         OutputFormat::Json => {
             write_next_member(&mut before, "\"format\":", "{\"type\":\"json_object\"}", out)
@@ -220,7 +221,7 @@ fn write_rest(chat: &ChatRequest<'_>, out: &mut Vec<u8>) {
         ("prompt_cache_key", chat.prompt_cache_key),
         ("service_tier", chat.service_tier),
     ] {
-        write_member(out, name, json(value));
+        write_member(out, name, raw_json(value));
     }
     if chat.stream != Some(true) {
         return;

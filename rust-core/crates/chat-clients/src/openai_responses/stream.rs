@@ -1,5 +1,5 @@
-use crate::chunks::{CallKind, Chunks};
-use crate::nesting::Nesting;
+use crate::chunks::{CallKind, ChunkWriter};
+use crate::nesting::NestingTracker;
 use crate::openai_responses::error::write_error;
 use crate::openai_responses::event::Event;
 use crate::openai_responses::items::{
@@ -25,7 +25,7 @@ pub struct Stream {
     pub(super) include_usage: bool,
     pub(super) step: StreamStatus,
     /// `None` before the start of the response, which has its id.
-    pub(super) chunks: Option<Chunks>,
+    pub(super) chunks: Option<ChunkWriter>,
     pub(super) open_items: Vec<OpenItem>,
     pub(super) call_count: u64,
     pub(super) detail_count: u64,
@@ -63,7 +63,7 @@ impl Stream {
     /// # Errors
     /// Returns [`ResponseError`] if the event is not valid at its position or exceeds a limit of the stream; nothing is
     /// written then.
-    pub fn event(
+    pub fn push_event(
         &mut self,
         name: &str,
         data: &[u8],
@@ -151,7 +151,7 @@ impl Stream {
             return Err(ResponseError::TooLarge);
         }
         let created = response.created().unwrap_or(self.created);
-        let chunks = Chunks::new(id, created, &self.model, self.include_usage);
+        let chunks = ChunkWriter::new(id, created, &self.model, self.include_usage);
         chunks.write_role(out);
         self.chunks = Some(chunks);
         Ok(())
@@ -161,7 +161,7 @@ impl Stream {
     fn open_item_for(
         &mut self,
         event: &Event<'_>,
-    ) -> Result<Option<(&mut ItemKind, &Chunks)>, ResponseError> {
+    ) -> Result<Option<(&mut ItemKind, &ChunkWriter)>, ResponseError> {
         let chunks = self.chunks.as_ref().ok_or(NOT_STARTED)?;
         let open = self
             .open_items
@@ -194,7 +194,7 @@ impl Stream {
                 ItemKind::Call {
                     number,
                     is_custom: call.is_custom,
-                    nesting: Nesting::default(),
+                    nesting: NestingTracker::default(),
                 }
             }
             None => ItemKind::from_item(item),

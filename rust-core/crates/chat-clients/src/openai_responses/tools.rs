@@ -1,8 +1,8 @@
 //! Tools and the tool choice.
 
 use proofgate_chat_request::{
-    ChatRequest, Custom, DroppedFields, Function, Kind, NO_ARGUMENTS, OfferedTool, ToolReference,
-    ToolSelection,
+    ChatRequest, Custom, DroppedFields, Function, NO_ARGUMENTS_SCHEMA, OfferedTool, OfferedToolKind,
+    ToolReference, ToolSelection,
 };
 use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::{bool_literal, write_all, write_member, write_string};
@@ -41,22 +41,26 @@ fn write_tool(
     out: &mut Vec<u8>,
 ) -> Result<(), UntranslatableRequest> {
     let (kind, description) = match tool.kind {
-        Kind::Function(function) => ("function", function.description),
-        Kind::Custom(custom) => ("custom", custom.description),
+        OfferedToolKind::Function(function) => ("function", function.description),
+        OfferedToolKind::Custom(custom) => ("custom", custom.description),
     };
     write_all(out, &["{\"type\":\"", kind, "\",\"name\":"]);
     write_string(out, tool.name);
     write_member(out, "description", description.map(JsonText::raw));
     match tool.kind {
-        Kind::Function(function) => write_function(function, out),
-        Kind::Custom(custom) => write_format(custom, tool, losses, out)?,
+        OfferedToolKind::Function(function) => write_function(function, out),
+        OfferedToolKind::Custom(custom) => write_format(custom, tool, losses, out)?,
     }
     out.push(b'}');
     Ok(())
 }
 
 fn write_function(function: &Function<'_>, out: &mut Vec<u8>) {
-    write_member(out, "parameters", function.arguments().or(Some(NO_ARGUMENTS)));
+    write_member(
+        out,
+        "parameters",
+        function.arguments().or(Some(NO_ARGUMENTS_SCHEMA)),
+    );
     write_member(out, "strict", Some(bool_literal(function.is_strict())));
 }
 

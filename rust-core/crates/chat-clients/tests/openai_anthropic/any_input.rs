@@ -36,7 +36,7 @@ fn feed(input: &[u8], drop: UntranslatableFieldPolicy) {
     translate_error(500, input, &mut out);
     is_json_if(true, &mut out);
     let mut stream = Stream::new(&asked(), CREATED);
-    is_a_stream(input, |data, out| stream.event("", data, out).is_ok());
+    is_a_stream(input, |data, out| stream.push_event("", data, out).is_ok());
     let _ = stream.finish(&mut out);
 }
 

@@ -70,7 +70,7 @@ fn a_request_is_sent_as_messages() {
         let asked = asked.unwrap_or_else(|error| panic!("{}: {error}", case.display()));
         expect(&case, "sent.json", &out, true);
         let names: Vec<String> = serde_json::from_str(dropped.as_deref().unwrap_or("[]")).unwrap();
-        assert_eq!(asked.dropped, names, "{}", case.display());
+        assert_eq!(asked.dropped_fields, names, "{}", case.display());
     }
 }
 
@@ -97,7 +97,7 @@ fn a_stream_is_received_as_chunks() {
         );
         let (mut out, mut last) = (Vec::new(), StreamStatus::InProgress);
         for (name, data) in events(&read(&case, "stream.sse")) {
-            last = stream.event(name, data.as_bytes(), &mut out).unwrap();
+            last = stream.push_event(name, data.as_bytes(), &mut out).unwrap();
         }
         assert_eq!(
             stream.finish(&mut out).is_ok(),

@@ -132,7 +132,7 @@ fn thinking_without_its_signature_does_not_return() {
     let mut out = Vec::new();
     let rule = target(UntranslatableFieldPolicy::Refuse);
     let asked = translate_request(body.to_string().as_bytes(), &rule, &mut out).unwrap();
-    assert_eq!(asked.dropped, ["messages[].reasoning_details"]);
+    assert_eq!(asked.dropped_fields, ["messages[].reasoning_details"]);
     assert!(!String::from_utf8(out).unwrap().contains("thinking"));
 }
 

@@ -10,7 +10,7 @@ fn streamed(data: &[Value]) -> (String, Result<StreamStatus, ResponseError>, Opt
     let mut out = Vec::new();
     let mut step = Ok(StreamStatus::InProgress);
     for data in data {
-        step = stream.event("", data.to_string().as_bytes(), &mut out);
+        step = stream.push_event("", data.to_string().as_bytes(), &mut out);
         if step.is_err() {
             break;
         }
@@ -248,7 +248,7 @@ fn an_error_that_is_not_made_like_one_fails_the_answer_still() {
     ] {
         let (mut stream, mut out) = (Stream::new(&asked(), CREATED), Vec::new());
         assert_eq!(
-            stream.event(name, data.as_bytes(), &mut out),
+            stream.push_event(name, data.as_bytes(), &mut out),
             Ok(StreamStatus::Failed)
         );
         assert!(out.starts_with(b"data: {\"error\":{\"message\":\""));
@@ -324,12 +324,14 @@ fn each_fragment_of_a_long_input_is_told_at_once() {
     let mut stream = Stream::new(&asked(), CREATED);
     let mut out = Vec::new();
     for data in [begin(), call(0, "a")] {
-        stream.event("", data.to_string().as_bytes(), &mut out).unwrap();
+        stream
+            .push_event("", data.to_string().as_bytes(), &mut out)
+            .unwrap();
     }
     for _ in 0..1000 {
         out.clear();
         stream
-            .event("", fragment(0, "\"aaaa\",").to_string().as_bytes(), &mut out)
+            .push_event("", fragment(0, "\"aaaa\",").to_string().as_bytes(), &mut out)
             .unwrap();
         assert!(!out.is_empty());
     }
@@ -349,7 +351,9 @@ fn only_a_client_that_asks_for_usage_gets_it() {
         );
         let mut out = Vec::new();
         for data in &data {
-            stream.event("", data.to_string().as_bytes(), &mut out).unwrap();
+            stream
+                .push_event("", data.to_string().as_bytes(), &mut out)
+                .unwrap();
         }
         chunks(&String::from_utf8(out).unwrap())
     };
@@ -369,7 +373,7 @@ fn a_stream_that_ends_before_its_end_has_failed() {
     let mut stream = Stream::new(&asked(), CREATED);
     let mut out = Vec::new();
     stream
-        .event("", begin().to_string().as_bytes(), &mut out)
+        .push_event("", begin().to_string().as_bytes(), &mut out)
         .unwrap();
     assert_eq!(stream.finish(&mut out), Err(ResponseError::Failed("ended early")));
 }

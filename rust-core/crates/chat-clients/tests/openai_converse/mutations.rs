@@ -43,7 +43,7 @@ fn feed(bytes: &[u8]) {
         let name = String::from_utf8_lossy(parts.next().unwrap_or_default());
         let mut out = Vec::new();
         if stream
-            .event(kind, &name, parts.next().unwrap_or_default(), &mut out)
+            .push_event(kind, &name, parts.next().unwrap_or_default(), &mut out)
             .is_err()
         {
             break;

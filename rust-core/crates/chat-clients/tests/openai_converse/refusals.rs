@@ -149,7 +149,7 @@ fn a_preference_without_counterpart_is_refused_by_name_unless_it_may_be_dropped(
     ] {
         assert_eq!(refused(fields.clone()), param);
         let (_, asked) = sent_with(&chat(fields), UntranslatableFieldPolicy::Drop).unwrap();
-        assert_eq!(asked.dropped, [param]);
+        assert_eq!(asked.dropped_fields, [param]);
     }
 }
 
@@ -164,7 +164,7 @@ fn unknown_fields_are_left_out_wherever_they_stand_and_named_as_others() {
         json!({"tools": [{"type": "function", "function": {"name": "f", "x": 1}}]}),
     ] {
         let (_, asked) = sent_with(&chat(fields), UntranslatableFieldPolicy::Refuse).unwrap();
-        assert_eq!(asked.dropped, ["other fields"]);
+        assert_eq!(asked.dropped_fields, ["other fields"]);
     }
     assert!(sent(&chat(json!({"top_k": null}))).is_ok(), "null says nothing");
 }

@@ -161,5 +161,5 @@ fn reasoning_whose_signature_is_lost_is_never_made_into_a_block() {
     ]}));
     let (sent, asked) = sent_with(&body, UntranslatableFieldPolicy::Refuse).unwrap();
     assert_eq!(sent["messages"][1]["content"], json!([{"text": "b"}]));
-    assert_eq!(asked.dropped, ["messages[].reasoning_content"]);
+    assert_eq!(asked.dropped_fields, ["messages[].reasoning_content"]);
 }

@@ -56,8 +56,8 @@ proptest! {
         retry_after(&input);
         let mut stream = Stream::new(&asked(), CREATED);
         let mut out = Vec::new();
-        let _ = stream.event("", &input, &mut out);
-        let _ = stream.event("", br#"{"candidates":[{"finishReason":"STOP"}]}"#, &mut out);
+        let _ = stream.push_event("", &input, &mut out);
+        let _ = stream.push_event("", br#"{"candidates":[{"finishReason":"STOP"}]}"#, &mut out);
         let _ = stream.finish(&mut out);
         for event in events(std::str::from_utf8(&out).unwrap()) {
             prop_assert!(event == "[DONE]" || serde_json::from_str::<Value>(&event).is_ok());

@@ -89,7 +89,7 @@ fn every_golden_case_comes_out_as_written() {
             let asked = translate_request(body.as_bytes(), &target, &mut out)
                 .unwrap_or_else(|error| panic!("{name}: {error:?}"));
             let dropped = settings["dropped"].as_array().cloned().unwrap_or_default();
-            assert_eq!(json!(asked.dropped), Value::Array(dropped), "{name}");
+            assert_eq!(json!(asked.dropped_fields), Value::Array(dropped), "{name}");
             assert_eq!(asked.stream, settings["stream"] == true, "{name}");
             assert_eq!(asked.include_usage, settings["include_usage"] == true, "{name}");
             assert_eq!(asked.model, "assistant", "{name}");

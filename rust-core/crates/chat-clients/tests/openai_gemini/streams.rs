@@ -77,11 +77,11 @@ fn a_stream_ends_once_and_takes_nothing_behind_its_end() {
     let mut stream = Stream::new(&asked(), CREATED);
     let mut out = Vec::new();
     let end = br#"{"candidates":[{"finishReason":"STOP"}]}"#;
-    assert_eq!(stream.event("", end, &mut out), Ok(StreamStatus::InProgress));
+    assert_eq!(stream.push_event("", end, &mut out), Ok(StreamStatus::InProgress));
     assert_eq!(stream.finish(&mut out), Ok(StreamStatus::Finished));
     let length = out.len();
     assert_eq!(stream.finish(&mut out), Ok(StreamStatus::Finished));
-    assert!(stream.event("", end, &mut out).is_err());
+    assert!(stream.push_event("", end, &mut out).is_err());
     assert_eq!(out.len(), length);
 }
 

@@ -41,7 +41,7 @@ fn a_request_is_sent_as_one_of_responses() {
         );
         let asked = asked.unwrap_or_else(|error| panic!("{}: {error}", case.display()));
         check(&case, "sent.json", &pretty(&out));
-        let dropped = serde_json::to_string(&asked.dropped).unwrap() + "\n";
+        let dropped = serde_json::to_string(&asked.dropped_fields).unwrap() + "\n";
         check(&case, "dropped.json", &dropped);
     }
 }
@@ -61,7 +61,7 @@ fn a_stream_is_received_as_chunks() {
         let mut stream = Stream::new(&asked(), CREATED);
         let (mut out, mut last) = (Vec::new(), StreamStatus::InProgress);
         for (name, data) in events(&read(&case, "stream.sse")) {
-            last = stream.event(name, data.as_bytes(), &mut out).unwrap();
+            last = stream.push_event(name, data.as_bytes(), &mut out).unwrap();
         }
         assert_eq!(
             stream.finish(&mut out).is_ok(),

@@ -222,7 +222,7 @@ fn unknown_events_and_a_trailing_mark_say_nothing() {
     let mut stream = Stream::new(&asked(), CREATED);
     let mut out = Vec::new();
     assert_eq!(
-        stream.event("", b"[DONE]", &mut out),
+        stream.push_event("", b"[DONE]", &mut out),
         Ok(StreamStatus::InProgress)
     );
     assert!(out.is_empty());

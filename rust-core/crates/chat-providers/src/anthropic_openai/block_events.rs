@@ -1,7 +1,7 @@
 //! Events for a block of a streamed Message.
 
-use super::answer::write_call_id;
 use super::json::write_json;
+use super::response::write_call_id;
 use proofgate_dialect::json::write_number;
 use proofgate_dialect::write_event;
 

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Visitor};
 use serde_json::value::RawValue;
 
-use super::json::inside_quotes;
-use super::sealed::{Detail, EncryptedReasoning, details};
+use super::encrypted_reasoning::{Detail, EncryptedReasoning, details};
+use super::json::unquoted;
 use crate::thought_signature::signature;
 use proofgate_dialect::ResponseError;
 
@@ -170,7 +170,7 @@ impl<'a> ChatCompletion<'a> {
         let chosen = self.choice().and_then(|choice| choice.error);
         let error = self.error.or(groq).or(chosen).map(RawValue::get);
         let error = error.filter(|error| !matches!(*error, "\"\"" | "false"));
-        error.or_else(|| (inside_quotes(self.object) == Some("error")).then_some(whole))
+        error.or_else(|| (unquoted(self.object) == Some("error")).then_some(whole))
     }
 
     /// Returns the answer; there is only one.
@@ -188,7 +188,7 @@ impl<'a> ChatCompletion<'a> {
 impl Choice<'_> {
     /// Returns why the model stopped, if it did.
     pub(crate) fn finish_reason(&self) -> Option<&str> {
-        inside_quotes(self.finish_reason)
+        unquoted(self.finish_reason)
     }
 }
 
@@ -249,7 +249,7 @@ impl<'a> ChatMessage<'a> {
         visit: &mut impl FnMut(OutputFragment<'a>) -> Result<(), E>,
     ) -> Result<(), E> {
         // Some providers send their reasoning under both names.
-        let reasoning = inside_quotes(self.reasoning_content).or(inside_quotes(self.reasoning));
+        let reasoning = unquoted(self.reasoning_content).or(unquoted(self.reasoning));
         reasoning.map_or(Ok(()), |thinking| visit(OutputFragment::Thinking(thinking)))
     }
 
@@ -263,14 +263,14 @@ impl<'a> ChatMessage<'a> {
         {
             None => {}
             Some((Some(b'"'), content)) => {
-                if let Some(text) = inside_quotes(Some(content)) {
+                if let Some(text) = unquoted(Some(content)) {
                     visit(OutputFragment::Text(text))?;
                 }
             }
             Some((Some(b'['), content)) => visit_chunks(content, visit)?,
             Some(_) => return Err(ResponseError::Malformed("content").into()),
         }
-        match inside_quotes(self.refusal) {
+        match unquoted(self.refusal) {
             Some(refusal) => visit(OutputFragment::Refusal(refusal)),
             None => Ok(()),
         }
@@ -294,18 +294,18 @@ fn visit_chunks<'a, E: From<ResponseError>>(
         match chunk.thinking {
             Some(thinking) if thinking.get().starts_with('[') => {
                 for chunk in chunks(thinking)? {
-                    if let Some(text) = inside_quotes(chunk.text) {
+                    if let Some(text) = unquoted(chunk.text) {
                         visit(OutputFragment::Thinking(text))?;
                     }
                 }
             }
             thinking => {
-                if let Some(text) = inside_quotes(thinking) {
+                if let Some(text) = unquoted(thinking) {
                     visit(OutputFragment::Thinking(text))?;
                 }
             }
         }
-        if let Some(text) = inside_quotes(chunk.text) {
+        if let Some(text) = unquoted(chunk.text) {
             visit(OutputFragment::Text(text))?;
         }
     }
@@ -326,11 +326,11 @@ impl<'a> ToolCall<'a> {
     }
 
     pub(crate) fn id(&self) -> Option<&'a str> {
-        inside_quotes(self.id)
+        unquoted(self.id)
     }
 
     pub(crate) fn name(&self) -> Option<&'a str> {
-        inside_quotes(self.function.as_ref()?.name)
+        unquoted(self.function.as_ref()?.name)
     }
 
     /// Returns the arguments: a string, an object (as old versions of TGI send it), or nothing.
@@ -339,7 +339,7 @@ impl<'a> ToolCall<'a> {
             return Ok(Arguments::None);
         };
         match arguments.get().as_bytes().first() {
-            Some(b'"') => Ok(inside_quotes(Some(arguments)).map_or(Arguments::None, Arguments::String)),
+            Some(b'"') => Ok(unquoted(Some(arguments)).map_or(Arguments::None, Arguments::String)),
             Some(b'{') => Ok(Arguments::Object(arguments.get())),
             _ => Err(ResponseError::Malformed(
                 "the arguments of a tool call are invalid",

@@ -1,16 +1,16 @@
 //! Translation of content blocks to the parts of a chat message.
 
+use super::block_errors::misplaced_block_error;
 use super::body::{Block, Content, ContentPart, Source};
+use super::destination::Destination;
+use super::dropped_fields::{DroppedFields, JsonPath};
 use super::json::{Text, write_json, write_string_continuation};
-use super::left_out::{DroppedFields, JsonPath};
-use super::misfit::read_block_content;
-use super::refused_blocks::misplaced_block_error;
-use super::way::Destination;
+use super::mismatch::read_block_content;
 use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::write_string;
 
 /// Returns the text of a `text` block.
-pub(super) fn text_of<'b>(
+pub(super) fn block_text<'b>(
     place: &JsonPath<'_>,
     block: &'b Block<'_>,
     left_out: &mut DroppedFields,
@@ -21,7 +21,7 @@ pub(super) fn text_of<'b>(
     }
     left_out.drop_unread_fields(
         place,
-        block.given(),
+        block.present_fields(),
         &["type", "text", "citations"],
         block.unknown.as_deref(),
     )?;
@@ -41,7 +41,7 @@ pub(super) fn required_block_text<'b>(
     if block.kind.as_ref().is_none_or(|kind| kind.0 != "text") {
         return Err(misplaced_block_error(place, block));
     }
-    text_of(place, block, left_out)
+    block_text(place, block, left_out)
 }
 
 /// Writes texts as one string, joined by line feeds.
@@ -63,7 +63,7 @@ impl JoinedTextWriter {
     }
 
     /// Returns whether there was any text.
-    pub(super) fn begun(&self) -> bool {
+    pub(super) fn has_text(&self) -> bool {
         self.has_text
     }
 }
@@ -84,7 +84,7 @@ pub(super) fn write_text_only(
             }
         }
     }
-    if !joined.begun() {
+    if !joined.has_text() {
         write_json(out, "\"\"");
     }
     Ok(())
@@ -93,7 +93,7 @@ pub(super) fn write_text_only(
 /// Writes the parts of a user's message.
 #[derive(Debug)]
 pub(super) struct PartWriter<'o> {
-    pub(super) left_out: &'o mut DroppedFields,
+    pub(super) dropped_fields: &'o mut DroppedFields,
     pub(super) out: &'o mut Vec<u8>,
     has_parts: bool,
     destination: Destination,
@@ -102,7 +102,7 @@ pub(super) struct PartWriter<'o> {
 impl<'o> PartWriter<'o> {
     pub(super) fn new(way: Destination, left_out: &'o mut DroppedFields, out: &'o mut Vec<u8>) -> Self {
         PartWriter {
-            left_out,
+            dropped_fields: left_out,
             out,
             has_parts: false,
             destination: way,
@@ -130,7 +130,7 @@ impl<'o> PartWriter<'o> {
     ) -> Result<(), UntranslatableRequest> {
         match block.kind.as_ref().map(|kind| &*kind.0) {
             Some("text") => {
-                let text = text_of(place, block, self.left_out)?;
+                let text = block_text(place, block, self.dropped_fields)?;
                 self.write_text(text);
                 Ok(())
             }
@@ -141,9 +141,9 @@ impl<'o> PartWriter<'o> {
     }
 
     fn write_image(&mut self, place: &JsonPath<'_>, block: &Block<'_>) -> Result<(), UntranslatableRequest> {
-        self.left_out.drop_unread_fields(
+        self.dropped_fields.drop_unread_fields(
             place,
-            block.given(),
+            block.present_fields(),
             &["type", "source"],
             block.unknown.as_deref(),
         )?;
@@ -181,13 +181,17 @@ impl<'o> PartWriter<'o> {
         block: &Block<'_>,
     ) -> Result<(), UntranslatableRequest> {
         let read = ["type", "source", "title", "context", "citations"];
-        self.left_out
-            .drop_unread_fields(place, block.given(), &read, block.unknown.as_deref())?;
+        self.dropped_fields.drop_unread_fields(
+            place,
+            block.present_fields(),
+            &read,
+            block.unknown.as_deref(),
+        )?;
         if block
             .citations
             .is_some_and(|citations| requests_citations(citations.get()))
         {
-            self.left_out
+            self.dropped_fields
                 .drop_preference(&place.field("citations"), "citations")?;
         }
         let place = &place.field("source");
@@ -275,8 +279,12 @@ impl<'o> PartWriter<'o> {
         source: &Source<'_>,
         read: &[&str],
     ) -> Result<(), UntranslatableRequest> {
-        self.left_out
-            .drop_unread_fields(place, source.given(), read, source.unknown.as_deref())
+        self.dropped_fields.drop_unread_fields(
+            place,
+            source.present_fields(),
+            read,
+            source.unknown.as_deref(),
+        )
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::json::{inside_quotes, write_json};
+use super::json::{unquoted, write_json};
 use proofgate_dialect::json::write_number;
 
 /// Appends Anthropic's error body for a provider's error to `out`.
@@ -72,7 +72,7 @@ impl<'a> ProviderError<'a> {
     /// message itself.
     pub(crate) fn parse(json: &'a str) -> Self {
         if let Ok(text) = serde_json::from_str::<&RawValue>(json)
-            && let Some(message) = inside_quotes(Some(text))
+            && let Some(message) = unquoted(Some(text))
         {
             return ProviderError {
                 message: Some(message),
@@ -82,24 +82,24 @@ impl<'a> ProviderError<'a> {
         let Ok(fields) = serde_json::from_str::<Fields<'a>>(json) else {
             return ProviderError::default();
         };
-        let kind = inside_quotes(fields.kind.or(fields.error_type));
+        let kind = unquoted(fields.kind.or(fields.error_type));
         match fields.error {
             Some(error) if error.get().starts_with('"') => ProviderError {
-                message: inside_quotes(Some(error)),
+                message: unquoted(Some(error)),
                 kind,
                 code: fields.code,
             },
             // An error inside an error is not searched further.
             Some(error) => match serde_json::from_str::<Fields<'a>>(error.get()) {
                 Ok(inner) => ProviderError {
-                    message: inside_quotes(inner.message),
-                    kind: inside_quotes(inner.kind),
+                    message: unquoted(inner.message),
+                    kind: unquoted(inner.kind),
                     code: inner.code,
                 },
                 Err(_) => ProviderError::default(),
             },
             None => ProviderError {
-                message: inside_quotes(fields.message),
+                message: unquoted(fields.message),
                 kind,
                 code: fields.code,
             },

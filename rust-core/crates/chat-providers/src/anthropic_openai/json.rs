@@ -87,13 +87,13 @@ macro_rules! object {
 
             /// Iterates over the fields that are present, in the order of the declaration.
             #[allow(dead_code)]
-            pub(super) fn given(&self) -> impl Iterator<Item = &'static str> {
-                [$((self.$field.is_some(), $key)),*].into_iter().filter(|given| given.0).map(|given| given.1)
+            pub(super) fn present_fields(&self) -> impl Iterator<Item = &'static str> {
+                [$((self.$field.is_some(), $key)),*].into_iter().filter(|field| field.0).map(|field| field.1)
             }
 
             /// Returns whether a text is such an object.
             #[allow(dead_code)]
-            pub(super) fn reads(text: &str) -> bool {
+            pub(super) fn can_parse(text: &str) -> bool {
                 serde_json::from_str::<$name<'_>>(text).is_ok()
             }
         }
@@ -154,7 +154,7 @@ pub(super) fn write_string_continuation(out: &mut Vec<u8>, before: u8, text: &st
 
 /// Returns the contents of a JSON string without its quotes, with escapes unchanged; `None` for any other value and for
 /// `""`.
-pub(crate) fn inside_quotes(value: Option<&RawValue>) -> Option<&str> {
+pub(crate) fn unquoted(value: Option<&RawValue>) -> Option<&str> {
     let inside = value?.get().strip_prefix('"')?.strip_suffix('"')?;
     (!inside.is_empty()).then_some(inside)
 }

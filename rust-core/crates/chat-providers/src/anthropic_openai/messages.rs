@@ -1,12 +1,12 @@
 //! The turns of a conversation.
 
+use super::block_errors::misplaced_block_error;
 use super::body::{Block, Content, ContentPart, Message, has_type};
-use super::content::{JoinedTextWriter, PartWriter, required_block_text, text_of, write_text_only};
-use super::json::{inside_quotes, write_json};
-use super::left_out::JsonPath;
-use super::refused_blocks::misplaced_block_error;
-use super::turns::MessageWriter;
-use super::{results, sealed};
+use super::content::{JoinedTextWriter, PartWriter, block_text, required_block_text, write_text_only};
+use super::dropped_fields::JsonPath;
+use super::json::{unquoted, write_json};
+use super::message_writer::MessageWriter;
+use super::{encrypted_reasoning, tool_results};
 use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::write_string;
 
@@ -24,7 +24,7 @@ impl MessageWriter<'_> {
         let mut at = 0;
         for turn in messages.chunk_by(|one, next| role(one) == role(next)) {
             for (message, at) in turn.iter().zip(at..) {
-                self.left_out
+                self.dropped_fields
                     .drop_unknown(&place.element(at), message.unknown.as_deref())?;
             }
             let turn = Turn {
@@ -63,17 +63,20 @@ impl MessageWriter<'_> {
         for (at, piece) in content.parts().enumerate() {
             let text = match piece {
                 ContentPart::Text(text) => text,
-                ContentPart::Block(block) => required_block_text(&place.element(at), block, self.left_out)?,
+                ContentPart::Block(block) => {
+                    required_block_text(&place.element(at), block, self.dropped_fields)?
+                }
             };
             let said = without_attribution(text);
             if said.len() < text.len() {
-                self.left_out.note("system[].x-anthropic-billing-header");
+                self.dropped_fields
+                    .record_field("system[].x-anthropic-billing-header");
             }
             if !said.is_empty() {
                 joined.push(said, self.out);
             }
         }
-        if !joined.begun() {
+        if !joined.has_text() {
             self.out.truncate(start);
             self.has_messages = false;
             return Ok(());
@@ -88,7 +91,7 @@ impl MessageWriter<'_> {
             let place = place.field("content");
             let content = message.content.as_ref().ok_or_else(|| place.missing_error())?;
             self.start_message("{\"role\":\"system\",\"content\":");
-            write_text_only(&place, content, self.left_out, self.out)?;
+            write_text_only(&place, content, self.dropped_fields, self.out)?;
             self.out.push(b'}');
         }
         Ok(())
@@ -102,7 +105,7 @@ impl MessageWriter<'_> {
         turn.for_each_part(|place, piece| {
             match piece {
                 ContentPart::Block(block) if has_type(block, "tool_result") => {
-                    if results::write(place, block, self)? {
+                    if tool_results::write(place, block, self)? {
                         said += 1;
                         is_text = false;
                     }
@@ -122,10 +125,10 @@ impl MessageWriter<'_> {
             self.write_only_text(turn)?;
         } else {
             self.out.push(b'[');
-            let mut parts = PartWriter::new(self.destination, self.left_out, self.out);
+            let mut parts = PartWriter::new(self.destination, self.dropped_fields, self.out);
             turn.for_each_part(|place, piece| match piece {
                 ContentPart::Block(block) if has_type(block, "tool_result") => {
-                    results::write_media(place, block, &mut parts)
+                    tool_results::write_media(place, block, &mut parts)
                 }
                 _ => Ok(()),
             })?;
@@ -149,7 +152,9 @@ impl MessageWriter<'_> {
             match piece {
                 ContentPart::Text(text) => write_string(self.out, text),
                 ContentPart::Block(block) if has_type(block, "tool_result") => {}
-                ContentPart::Block(block) => write_string(self.out, text_of(place, block, self.left_out)?),
+                ContentPart::Block(block) => {
+                    write_string(self.out, block_text(place, block, self.dropped_fields)?)
+                }
             }
             Ok(())
         })
@@ -169,22 +174,22 @@ impl MessageWriter<'_> {
             match piece {
                 ContentPart::Text(text) => joined.push(text, self.out),
                 ContentPart::Block(block) => match block.kind.as_ref().map(|kind| &*kind.0) {
-                    Some("text") => joined.push(text_of(place, block, self.left_out)?, self.out),
+                    Some("text") => joined.push(block_text(place, block, self.dropped_fields)?, self.out),
                     Some("thinking") if self.extract_encrypted_details(block, &mut details) => {}
                     Some("thinking") if self.accepts_reasoning && !has_foreign_signature(block) => {
-                        thoughts.extend(inside_quotes(block.thinking));
+                        thoughts.extend(unquoted(block.thinking));
                     }
-                    Some("thinking" | "redacted_thinking") => self.left_out.note("thinking"),
+                    Some("thinking" | "redacted_thinking") => self.dropped_fields.record_field("thinking"),
                     Some("tool_use") => calls += 1,
                     _ => return Err(misplaced_block_error(place, block)),
                 },
             }
             Ok(())
         })?;
-        if !joined.begun() {
+        if !joined.has_text() {
             if calls == 0 {
                 if !thoughts.is_empty() || details.count > 0 {
-                    self.left_out.note("thinking");
+                    self.dropped_fields.record_field("thinking");
                 }
                 self.out.truncate(start);
                 self.has_messages = begun;
@@ -213,9 +218,9 @@ impl MessageWriter<'_> {
     /// any.
     fn extract_encrypted_details(&self, block: &Block<'_>, details: &mut DetailList) -> bool {
         let DetailList { json, count } = details;
-        let signature = inside_quotes(block.signature).filter(|_| self.destination.is_intermediate());
+        let signature = unquoted(block.signature).filter(|_| self.destination.is_intermediate());
         signature.is_some_and(|signature| {
-            sealed::write_details(signature, inside_quotes(block.thinking), count, json)
+            encrypted_reasoning::write_details(signature, unquoted(block.thinking), count, json)
         })
     }
 
@@ -234,12 +239,17 @@ impl MessageWriter<'_> {
 
     fn write_call(&mut self, place: &JsonPath<'_>, block: &Block<'_>) -> Result<(), UntranslatableRequest> {
         let read = ["type", "id", "name", "input", "caller"];
-        self.left_out
-            .drop_unread_fields(place, block.given(), &read, block.unknown.as_deref())?;
+        self.dropped_fields.drop_unread_fields(
+            place,
+            block.present_fields(),
+            &read,
+            block.unknown.as_deref(),
+        )?;
         if let Some(caller) = &block.caller
             && caller.kind.as_ref().is_none_or(|kind| kind.0 != "direct")
         {
-            self.left_out.drop_preference(&place.field("caller"), "caller")?;
+            self.dropped_fields
+                .drop_preference(&place.field("caller"), "caller")?;
         }
         let required = |name| move || place.field(name).missing_error();
         let id = block.id.as_ref().ok_or_else(required("id"))?;
@@ -265,7 +275,7 @@ struct DetailList {
 
 /// Returns whether another provider has signed a block of thinking. A signature of the gateway carries `reasoning_details`.
 fn has_foreign_signature(block: &Block<'_>) -> bool {
-    inside_quotes(block.signature).is_some_and(|signature| !sealed::is_gateway_signature(signature))
+    unquoted(block.signature).is_some_and(|signature| !encrypted_reasoning::is_gateway_signature(signature))
 }
 
 /// Consecutive messages of one role; the first has the index `at` in the request.

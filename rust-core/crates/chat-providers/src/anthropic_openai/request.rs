@@ -4,14 +4,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::body::{Body, Metadata, Thinking};
-use super::form::write_output_options;
-use super::json::{Number, inside_quotes, write_field, write_json};
-use super::left_out::{DroppedFields, JsonPath};
-use super::misfit::find_mismatch;
+use super::destination::Destination;
+use super::dropped_fields::{DroppedFields, JsonPath};
+use super::json::{Number, unquoted, write_field, write_json};
+use super::message_writer::MessageWriter;
+use super::mismatch::find_mismatch;
+use super::output_options::write_output_options;
 use super::tools::write_tools;
-use super::turns::MessageWriter;
-use super::way::Destination;
-use proofgate_dialect::constraints::{Constraint, has};
+use proofgate_dialect::constraints::{Constraint, has_constraint};
 use proofgate_dialect::json::write_string;
 use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
@@ -60,7 +60,7 @@ pub fn translate_for_responses(
 ///
 /// # Errors
 /// As for [`translate_request`].
-pub fn translate_for_others(
+pub fn translate_for_other_apis(
     body: &[u8],
     target: &Target<'_>,
     out: &mut Vec<u8>,
@@ -147,8 +147,8 @@ fn write_request(
         stream,
         include_usage: stream,
         uses_json_tool: false,
-        base64: false,
-        dropped: left_out.into_names(),
+        returns_base64: false,
+        dropped_fields: left_out.into_names(),
         custom_tools: Vec::new(),
         returns_signatures: way == Destination::Gemini
             && body.thinking.as_ref().is_some_and(is_thinking_enabled),
@@ -166,7 +166,7 @@ fn write_max_tokens(
     match limit.0.parse::<u64>() {
         Ok(0) => Err(place.error("Cache warming has no counterpart at the provider of this model.")),
         Ok(_) => {
-            let name = if has(model, Constraint::MaxCompletionTokens) {
+            let name = if has_constraint(model, Constraint::MaxCompletionTokens) {
                 "max_completion_tokens"
             } else {
                 "max_tokens"
@@ -186,7 +186,7 @@ fn write_sampling(
     left_out: &mut DroppedFields,
     out: &mut Vec<u8>,
 ) -> Result<(), UntranslatableRequest> {
-    let is_fixed = has(model, Constraint::DefaultSampling);
+    let is_fixed = has_constraint(model, Constraint::DefaultSampling);
     for (name, value) in [("temperature", body.temperature), ("top_p", body.top_p)] {
         let Some(value) = value else { continue };
         if !is_fixed {
@@ -203,7 +203,7 @@ fn write_sampling(
         .stop_sequences
         .as_ref()
         .is_some_and(|stops| !stops.is_empty());
-    if stops && (way == Destination::Responses || has(model, Constraint::NoStop)) {
+    if stops && (way == Destination::Responses || has_constraint(model, Constraint::NoStop)) {
         return left_out.drop_preference(&JsonPath::Body.field("stop_sequences"), "stop_sequences");
     }
     write_stop(body, out);
@@ -328,7 +328,7 @@ fn retains_all_thinking(management: &RawValue) -> bool {
         keep: Option<&'a RawValue>,
     }
     let keeps = |edit: &Edit<'_>| {
-        inside_quotes(edit.kind).is_some_and(|kind| kind.starts_with("clear_thinking_"))
+        unquoted(edit.kind).is_some_and(|kind| kind.starts_with("clear_thinking_"))
             && edit.keep.is_some_and(|keep| keep.get() == "\"all\"")
     };
     let management: Result<Management<'_>, _> = serde_json::from_str(management.get());

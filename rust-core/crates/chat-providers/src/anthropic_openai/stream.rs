@@ -1,11 +1,11 @@
 //! Translation of a streamed chat answer to the events of a Message.
 
-use super::answer::FALLBACK_ID;
 use super::blocks::BlockAssembler;
 use super::chat::{ChatCompletion, OutputFragment};
 use super::error::{ProviderError, write_error};
-use super::json::{inside_quotes, write_json};
-use super::stop::FinishReason;
+use super::finish_reason::FinishReason;
+use super::json::{unquoted, write_json};
+use super::response::FALLBACK_ID;
 use super::usage::{usage_of, write_usage};
 use proofgate_dialect::json::write_string;
 use proofgate_dialect::{RequestContext, ResponseError, StreamStatus, Usage, write_event};
@@ -123,7 +123,7 @@ impl Stream {
         if let Some(error) = error {
             return Ok(self.write_failure(ProviderError::parse(error), out));
         }
-        let id = inside_quotes(chunk.id);
+        let id = unquoted(chunk.id);
         // Azure's first chunk, about the prompt's filters, has neither an id nor a choice.
         if self.state == State::Waiting && (id.is_some() || chunk.choice().is_some()) {
             self.start(id, out)?;

@@ -1,8 +1,8 @@
 //! Tools and the tool choice.
 
 use super::body::{Tool, ToolChoice};
+use super::dropped_fields::{DroppedFields, JsonPath};
 use super::json::write_json;
-use super::left_out::{DroppedFields, JsonPath};
 use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::json::write_string;
 use proofgate_dialect::schema::can_be_strict;
@@ -65,7 +65,7 @@ fn write_tool(
     write_json(out, schema.0);
     match tool.strict {
         // OpenAI refuses a strict schema that leaves something open, which Anthropic's may.
-        Some(true) if !can_be_strict(schema.0) => left_out.note("strict"),
+        Some(true) if !can_be_strict(schema.0) => left_out.record_field("strict"),
         Some(true) => write_json(out, ",\"strict\":true"),
         Some(false) => write_json(out, ",\"strict\":false"),
         None => {}
@@ -78,7 +78,7 @@ fn write_tool(
         _ => false,
     };
     let read = ["type", "name", "description", "input_schema", "strict"];
-    let given = tool.given().filter(|name| !is_default(name));
+    let given = tool.present_fields().filter(|name| !is_default(name));
     left_out.drop_unread_fields(place, given, &read, tool.unknown.as_deref())
 }
 

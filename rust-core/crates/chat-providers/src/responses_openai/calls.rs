@@ -6,7 +6,7 @@ use crate::call_name::append_name;
 use crate::custom_tools::custom_input;
 use crate::responses_openai::call_items::{CallItem, id_prefix, openai_members};
 use crate::responses_openai::events::{EventTarget, OutputItems};
-use crate::responses_openai::tools::{inside_quotes, write_json};
+use crate::responses_openai::tools::{unquoted, write_json};
 use proofgate_dialect::ResponseError;
 use proofgate_dialect::json::write_string;
 use proofgate_dialect::{ToolKind, ToolMapping};
@@ -116,7 +116,7 @@ impl OutputCalls {
                 let mut quoted = Vec::with_capacity(json.len().saturating_mul(2));
                 write_string(&mut quoted, json);
                 let quoted = String::from_utf8(quoted).unwrap_or_default();
-                call.extend_arguments(inside_quotes(&quoted), items)?;
+                call.extend_arguments(unquoted(&quoted), items)?;
             }
         }
         if call.id.is_empty() || !call.has_complete_name() {
@@ -161,7 +161,7 @@ impl OutputCalls {
                 return Err(ResponseError::Malformed("a tool call without a name"));
             }
             if call.id.is_empty() {
-                call.id = format!("call_{}_{number}", items.core());
+                call.id = format!("call_{}_{number}", items.id_stem());
             }
             let tool = call.tool.and_then(|tool| self.tools.get(tool));
             let kind = tool.map_or(ToolKind::Function, |tool| tool.kind);

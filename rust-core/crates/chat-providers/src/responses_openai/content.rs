@@ -1,17 +1,17 @@
 //! The content of a message or a tool result, in parts.
 
-use crate::responses_openai::tools::{inside_quotes, write_json};
+use crate::responses_openai::tools::{unquoted, write_json};
 use proofgate_dialect::UntranslatableRequest;
+use proofgate_dialect::droppable_fields::OTHER_FIELDS;
 use proofgate_dialect::field::{DroppedFields, Field};
 use proofgate_dialect::json::write_string;
-use proofgate_dialect::losses::OTHER_FIELDS;
 
 /// A part of a chat message.
 pub(super) enum Part<'b> {
     /// Text in the form between quotes.
     Text(&'b str),
     /// Generated text.
-    Owned(String),
+    GeneratedText(String),
     Refusal(&'b str),
     /// A part in the form of chat completions: an image, a file or audio.
     Media(Vec<u8>),
@@ -22,7 +22,7 @@ impl Part<'_> {
     pub(super) fn text(&self) -> Option<&str> {
         match self {
             Part::Text(text) | Part::Refusal(text) => Some(text),
-            Part::Owned(text) => Some(text),
+            Part::GeneratedText(text) => Some(text),
             Part::Media(_) => None,
         }
     }
@@ -43,7 +43,7 @@ struct Members<'b, 'p> {
 }
 
 /// Returns a required member.
-pub(super) fn required<'m, 'b, 'p>(
+pub(super) fn required_member<'m, 'b, 'p>(
     object: &Field<'_, '_>,
     member: Option<&'m Field<'b, 'p>>,
     why: &'static str,
@@ -57,7 +57,7 @@ pub(super) fn read<'b>(
     losses: &mut DroppedFields,
 ) -> Result<Vec<Part<'b>>, UntranslatableRequest> {
     if field.is_string() {
-        return Ok(vec![Part::Text(inside_quotes(field.json()))]);
+        return Ok(vec![Part::Text(unquoted(field.json()))]);
     }
     let elements = field.elements();
     let elements = elements.map_err(|_| field.error("It must be a string or an array of parts."))?;
@@ -96,27 +96,26 @@ fn read_part<'b>(
             }
             // Only in the model's own messages: its sources, and its confidence.
             "annotations" | "logprobs" => {}
-            _ => losses.note(OTHER_FIELDS, &member),
+            _ => losses.record_field(OTHER_FIELDS, &member),
         }
     }
     let kind = members.kind.as_ref().map(Field::text).transpose()?;
     match kind.as_deref() {
         Some("input_text" | "output_text" | "text" | "summary_text" | "reasoning_text") => {
-            let text = required(part, members.text.as_ref(), "It must have text.")?;
-            text.literal().map(|text| Some(Part::Text(inside_quotes(text))))
+            let text = required_member(part, members.text.as_ref(), "It must have text.")?;
+            text.literal().map(|text| Some(Part::Text(unquoted(text))))
         }
         Some("refusal") => {
-            let text = required(part, members.refusal.as_ref(), "It must have a refusal.")?;
-            text.literal()
-                .map(|text| Some(Part::Refusal(inside_quotes(text))))
+            let text = required_member(part, members.refusal.as_ref(), "It must have a refusal.")?;
+            text.literal().map(|text| Some(Part::Refusal(unquoted(text))))
         }
         Some("input_image") => {
-            let url = required(part, members.image_url.as_ref(), "It must have an image_url.")?;
+            let url = required_member(part, members.image_url.as_ref(), "It must have an image_url.")?;
             read_image(url, members.detail.as_ref(), losses).map(Some)
         }
         Some("input_file") => read_file(part, &members, losses).map(Some),
         Some("input_audio") => {
-            let audio = required(part, members.audio.as_ref(), "It must have input_audio.")?;
+            let audio = required_member(part, members.audio.as_ref(), "It must have input_audio.")?;
             let json = [r#"{"type":"input_audio","input_audio":"#, audio.json(), "}"].concat();
             Ok(Some(Part::Media(json.into_bytes())))
         }
@@ -141,7 +140,7 @@ fn read_image<'b>(
             }
             // The highest level that chat completions have.
             _ => {
-                losses.note("input[].content[].detail", detail);
+                losses.record_field("input[].content[].detail", detail);
                 write_json(&mut out, r#","detail":"high""#);
             }
         }

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::responses_openai::content::{self, Part};
-use crate::responses_openai::thoughts::TurnReasoning;
 use crate::responses_openai::tools::write_json;
+use crate::responses_openai::turn_reasoning::TurnReasoning;
 use proofgate_dialect::json::write_string;
 
 /// The text of a tool result whose content only the user can show.
@@ -74,7 +74,7 @@ impl<'b> Conversation<'b> {
         let mut text = Vec::new();
         content::write_texts(parts, &mut text);
         let text = String::from_utf8(text).unwrap_or_default();
-        let inside = super::tools::inside_quotes(&text);
+        let inside = super::tools::unquoted(&text);
         if inside.is_empty() {
             return;
         }

@@ -41,7 +41,7 @@ impl OutputItems {
         }
     }
 
-    pub(super) fn core(&self) -> &str {
+    pub(super) fn id_stem(&self) -> &str {
         &self.id_stem
     }
 

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::responses_openai::content::{self, Part, required};
+use crate::responses_openai::content::{self, Part, required_member};
 use crate::responses_openai::conversation::Conversation;
 use crate::responses_openai::item::Item;
-use crate::responses_openai::tool_calls::{call, result};
-use crate::responses_openai::tools::{Tools, inside_quotes};
+use crate::responses_openai::tool_calls::{read_call, read_result};
+use crate::responses_openai::tools::{Tools, unquoted};
 use proofgate_dialect::ToolKind;
 use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::field::{DroppedFields, Field};
@@ -56,7 +56,7 @@ pub(super) fn read<'b>(
     losses: &mut DroppedFields,
 ) -> Result<(), UntranslatableRequest> {
     if input.is_string() {
-        conversation.push_user(&[Part::Text(inside_quotes(input.json()))]);
+        conversation.push_user(&[Part::Text(unquoted(input.json()))]);
         return Ok(());
     }
     let items = input.elements();
@@ -149,8 +149,8 @@ impl<'b> InputReader<'_, 'b> {
         field: &Field<'b, '_>,
         item: &Item<'b, '_>,
     ) -> Result<(), UntranslatableRequest> {
-        let role = required(field, item.role.as_ref(), "It must have a role.")?;
-        let content = required(field, item.content.as_ref(), "It must have content.")?;
+        let role = required_member(field, item.role.as_ref(), "It must have a role.")?;
+        let content = required_member(field, item.content.as_ref(), "It must have content.")?;
         let said = role.text()?;
         let parts = content::read(content, self.losses)?;
         let takes_media = said == "user";
@@ -193,9 +193,9 @@ impl<'b> InputReader<'_, 'b> {
             .map_or(Ok("\"png\""), Field::literal)?;
         let url = [
             "data:image/",
-            inside_quotes(format),
+            unquoted(format),
             ";base64,",
-            inside_quotes(result.literal()?),
+            unquoted(result.literal()?),
         ]
         .concat();
         let picture = [r#"{"type":"image_url","image_url":{"url":""#, &url, r#""}}"#].concat();
@@ -209,7 +209,7 @@ impl<'b> InputReader<'_, 'b> {
         field: &Field<'b, '_>,
         item: &Item<'b, '_>,
     ) -> Result<(), UntranslatableRequest> {
-        let call = call(kind, field, item, &self.tools.names)?;
+        let call = read_call(kind, field, item, &self.tools.names)?;
         if let (ToolKind::LocalShell, Some(id)) = (kind, &item.id) {
             self.shell_call_ids.insert(id.text()?, call.id.clone());
         }
@@ -223,7 +223,7 @@ impl<'b> InputReader<'_, 'b> {
         field: &Field<'b, '_>,
         item: &Item<'b, '_>,
     ) -> Result<(), UntranslatableRequest> {
-        let (id, parts) = result(kind, field, item, self.losses)?;
+        let (id, parts) = read_result(kind, field, item, self.losses)?;
         let shell = self
             .shell_call_ids
             .get(&id)
@@ -244,7 +244,7 @@ impl<'b> InputReader<'_, 'b> {
         field: &Field<'b, '_>,
         item: &Item<'b, '_>,
     ) -> Result<(), UntranslatableRequest> {
-        let id = required(field, item.call_id.as_ref(), "It must have a call_id.")?.text()?;
+        let id = required_member(field, item.call_id.as_ref(), "It must have a call_id.")?.text()?;
         let mut names = Vec::new();
         if let Some(tools) = &item.tools {
             for (index, tool) in tools.elements()?.into_iter().enumerate() {
@@ -259,7 +259,7 @@ impl<'b> InputReader<'_, 'b> {
         proofgate_dialect::json::write_string(&mut quoted, &text);
         let quoted = String::from_utf8(quoted).unwrap_or_default();
         self.conversation
-            .push_result(&id, vec![Part::Owned(inside_quotes(&quoted).to_owned())]);
+            .push_result(&id, vec![Part::GeneratedText(unquoted(&quoted).to_owned())]);
         Ok(())
     }
 

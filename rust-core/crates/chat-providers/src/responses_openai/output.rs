@@ -3,13 +3,13 @@
 use serde_json::value::RawValue;
 
 use crate::anthropic_openai::chat::{ChatMessage, OutputFragment, ToolCall};
-use crate::anthropic_openai::stop::FinishReason;
+use crate::anthropic_openai::finish_reason::FinishReason;
 use crate::responses_openai::calls::OutputCalls;
 use crate::responses_openai::events::OutputItems;
-use crate::responses_openai::keeper::{DetailFragment, ReasoningState};
+use crate::responses_openai::images;
 use crate::responses_openai::message::{Message, logprobs};
-use crate::responses_openai::pictures;
 use crate::responses_openai::reasoning::Reasoning;
+use crate::responses_openai::reasoning_state::{DetailFragment, ReasoningState};
 use crate::responses_openai::response::Status;
 use crate::thought_signature::signature;
 use proofgate_dialect::ResponseError;
@@ -105,11 +105,11 @@ impl Output {
         if let (Some(annotations), OpenItem::Message(message)) = (said.annotations, &mut self.open_item) {
             message.annotate(annotations, &mut self.items, out)?;
         }
-        for picture in said.images.map(pictures::read).unwrap_or_default() {
+        for picture in said.images.map(images::read).unwrap_or_default() {
             self.emitted_bytes = self.emitted_bytes.saturating_add(1);
             self.calls.flush_latest(&mut self.items, out)?;
             self.open_item.close("completed", &mut self.items, out);
-            pictures::write_image_item(picture, &mut self.items, out)?;
+            images::write_image_item(picture, &mut self.items, out)?;
         }
         if let Some(signature) = signature(said.extra_content) {
             self.items.count_retained(signature.len())?;

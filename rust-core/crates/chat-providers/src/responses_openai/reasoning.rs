@@ -2,8 +2,8 @@
 
 use crate::responses_openai::calls::write_string_member;
 use crate::responses_openai::events::OutputItems;
-use crate::responses_openai::keeper::{DetailFragment, ReasoningState};
 use crate::responses_openai::parts::ItemParts;
+use crate::responses_openai::reasoning_state::{DetailFragment, ReasoningState};
 use crate::responses_openai::tools::write_json;
 use proofgate_dialect::ResponseError;
 

@@ -1,17 +1,17 @@
 //! Translation of a Responses request to a chat request.
 
-use crate::responses_openai::choice::ToolChoice;
 use crate::responses_openai::content;
 use crate::responses_openai::conversation::Conversation;
 use crate::responses_openai::input;
 use crate::responses_openai::response;
 use crate::responses_openai::settings::Settings;
+use crate::responses_openai::tool_choice::ToolChoice;
 use crate::responses_openai::tools::{Tools, write_json};
 use proofgate_dialect::ResponsesContext;
+use proofgate_dialect::droppable_fields::OTHER_FIELDS;
+use proofgate_dialect::droppable_fields::is_listed_field;
 use proofgate_dialect::field::{DroppedFields, Field};
 use proofgate_dialect::json::write_string;
-use proofgate_dialect::losses::OTHER_FIELDS;
-use proofgate_dialect::losses::is_known;
 use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
 /// Appends the chat request for a body of `POST /v1/responses`, for another module to translate for its provider.
@@ -115,10 +115,10 @@ fn write(
                 if settings.read(name, &field, to_chat, &mut losses)? {
                     continue;
                 }
-                match is_known(name) {
+                match is_listed_field(name) {
                     true => losses.drop_listed(name, &field)?,
                     // New clients send new fields: they are no reason to refuse the request.
-                    false => losses.note(OTHER_FIELDS, &field),
+                    false => losses.record_field(OTHER_FIELDS, &field),
                 }
             }
         }
@@ -168,7 +168,7 @@ fn write(
         model: model.text()?.into_owned(),
         stream: fields.stream,
         include_usage: fields.stream,
-        dropped: losses.into_names(),
+        dropped_fields: losses.into_names(),
         responses_context: Some(Box::new(ResponsesContext {
             echo: response::echo(&members),
             tools: tools.names.into_mappings(),

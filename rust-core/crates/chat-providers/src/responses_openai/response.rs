@@ -104,7 +104,7 @@ impl ResponseBase {
     ) {
         for piece in [
             "{\"id\":\"resp_",
-            items.core(),
+            items.id_stem(),
             "\",\"object\":\"response\",\"created_at\":",
         ] {
             write_json(out, piece);

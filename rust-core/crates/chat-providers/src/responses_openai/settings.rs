@@ -3,10 +3,10 @@
 use crate::gemini_thoughts::write_include_thoughts;
 use crate::responses_openai::tools::write_json;
 use proofgate_dialect::UntranslatableRequest;
-use proofgate_dialect::constraints::{Constraint, Effort, effort_for_level, has};
+use proofgate_dialect::constraints::{Constraint, Effort, effort_for_level, has_constraint};
+use proofgate_dialect::droppable_fields::OTHER_FIELDS;
 use proofgate_dialect::field::{DroppedFields, Field};
 use proofgate_dialect::json::write_string;
-use proofgate_dialect::losses::OTHER_FIELDS;
 use proofgate_dialect::schema::can_be_strict;
 
 /// Members of a chat request, each with a comma before it.
@@ -36,7 +36,8 @@ impl Settings {
         match name {
             "max_output_tokens" => {
                 let number = field.number()?;
-                let is_old = to_chat.is_some_and(|model| !has(model, Constraint::MaxCompletionTokens));
+                let is_old =
+                    to_chat.is_some_and(|model| !has_constraint(model, Constraint::MaxCompletionTokens));
                 self.push_member(
                     if is_old {
                         "max_tokens"
@@ -48,7 +49,7 @@ impl Settings {
             }
             "temperature" | "top_p" => {
                 let number = field.number()?;
-                match to_chat.is_some_and(|model| has(model, Constraint::DefaultSampling)) {
+                match to_chat.is_some_and(|model| has_constraint(model, Constraint::DefaultSampling)) {
                     true => losses.drop_listed(name, field)?,
                     false => self.push_member(name, number),
                 }
@@ -80,7 +81,7 @@ impl Settings {
                         "include_obfuscation" => {
                             losses.drop_listed("stream_options.include_obfuscation", &option)?
                         }
-                        _ => losses.note(OTHER_FIELDS, &option),
+                        _ => losses.record_field(OTHER_FIELDS, &option),
                     }
                 }
             }
@@ -115,7 +116,7 @@ impl Settings {
         has_tools: bool,
         losses: &mut DroppedFields,
     ) -> Result<(), UntranslatableRequest> {
-        let shown = shown.filter(|model| !has(model, Constraint::NoThinking));
+        let shown = shown.filter(|model| !has_constraint(model, Constraint::NoThinking));
         let (mut level, mut shows) = (None, false);
         for (name, value) in field.members()? {
             let member = field.member(&name, value);
@@ -129,7 +130,7 @@ impl Settings {
                 "generate_summary" => losses.drop_listed("reasoning.generate_summary", &member)?,
                 "context" => losses.drop_listed("reasoning.context", &member)?,
                 "mode" => losses.drop_listed("reasoning.mode", &member)?,
-                _ => losses.note(OTHER_FIELDS, &member),
+                _ => losses.record_field(OTHER_FIELDS, &member),
             }
         }
         if let Some(model) = shown.filter(|_| shows && level.as_deref() != Some("none")) {
@@ -156,7 +157,7 @@ impl Settings {
             Some(Effort::Budget(_)) | None => &*level,
         };
         if said != level {
-            losses.note("reasoning_effort", field);
+            losses.record_field("reasoning_effort", field);
         }
         write_json(&mut self.members, ",\"reasoning_effort\":");
         write_string(&mut self.members, said);
@@ -173,7 +174,7 @@ impl Settings {
             match &*name {
                 "format" => self.read_format(&member, losses)?,
                 "verbosity" => losses.drop_listed("text.verbosity", &member)?,
-                _ => losses.note(OTHER_FIELDS, &member),
+                _ => losses.record_field(OTHER_FIELDS, &member),
             }
         }
         Ok(())
@@ -198,7 +199,7 @@ impl Settings {
                         write_json(&mut members, piece);
                     }
                 }
-                _ => losses.note(OTHER_FIELDS, &member),
+                _ => losses.record_field(OTHER_FIELDS, &member),
             }
         }
         match (kind.as_deref(), schema) {
@@ -238,5 +239,5 @@ impl Settings {
 
 /// Returns whether a model accepts tools in chat completions only without an effort.
 fn rejects_effort(model: &str, has_tools: bool) -> bool {
-    has_tools && has(model, Constraint::ToolsWithoutEffort)
+    has_tools && has_constraint(model, Constraint::ToolsWithoutEffort)
 }

@@ -2,8 +2,8 @@
 
 use crate::anthropic_openai::chat::ChatCompletion;
 use crate::anthropic_openai::error::ProviderError;
-use crate::anthropic_openai::json::inside_quotes;
-use crate::anthropic_openai::stop::FinishReason;
+use crate::anthropic_openai::finish_reason::FinishReason;
+use crate::anthropic_openai::json::unquoted;
 use crate::anthropic_openai::usage::usage_of;
 use crate::responses_openai::error::failure_code;
 use crate::responses_openai::events::OutputItems;
@@ -141,7 +141,7 @@ impl Stream {
         if let Some(error) = error {
             return Ok(self.write_failure(ProviderError::parse(error), out));
         }
-        let id = inside_quotes(chunk.id);
+        let id = unquoted(chunk.id);
         // Azure's first chunk, about the prompt's filters, has neither an id nor a choice.
         if self.output.is_none() && (id.is_some() || chunk.choice().is_some()) {
             self.start(id, out);

@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use crate::responses_openai::content::{self, Part, required};
+use crate::responses_openai::content::{self, Part, required_member};
 use crate::responses_openai::conversation::Call;
 use crate::responses_openai::item::Item;
 use crate::responses_openai::response::write_compact;
 use crate::responses_openai::tool_names::ToolNames;
-use crate::responses_openai::tools::{inside_quotes, write_json};
+use crate::responses_openai::tools::{unquoted, write_json};
 use proofgate_dialect::ToolKind;
 use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::field::{DroppedFields, Field};
@@ -16,7 +16,7 @@ use proofgate_dialect::json::write_string;
 /// Returns the id shared by a call and its result.
 fn call_id<'b>(field: &Field<'b, '_>, item: &Item<'b, '_>) -> Result<Cow<'b, str>, UntranslatableRequest> {
     let id = item.call_id.as_ref().or(item.id.as_ref());
-    required(field, id, "It must have a call_id.")?.text()
+    required_member(field, id, "It must have a call_id.")?.text()
 }
 
 /// Returns JSON as a JSON string, without white space between tokens.
@@ -31,7 +31,7 @@ fn json_as_string(json: &str) -> Cow<'static, str> {
 }
 
 /// Reads a call of this kind of tool.
-pub(super) fn call<'b>(
+pub(super) fn read_call<'b>(
     kind: ToolKind,
     field: &Field<'b, '_>,
     item: &Item<'b, '_>,
@@ -39,16 +39,16 @@ pub(super) fn call<'b>(
 ) -> Result<Call<'b>, UntranslatableRequest> {
     let namespace = item.namespace.as_ref().map(Field::text).transpose()?;
     let named = || -> Result<Cow<'b, str>, UntranslatableRequest> {
-        required(field, item.name.as_ref(), "It must have a name.")?.text()
+        required_member(field, item.name.as_ref(), "It must have a name.")?.text()
     };
-    let action = || required(field, item.action.as_ref(), "It must have an action.");
+    let action = || required_member(field, item.action.as_ref(), "It must have an action.");
     let (name, arguments) = match kind {
         ToolKind::Function => {
-            let arguments = required(field, item.arguments.as_ref(), "It must have arguments.")?;
+            let arguments = required_member(field, item.arguments.as_ref(), "It must have arguments.")?;
             (named()?, function_arguments(arguments)?)
         }
         ToolKind::Custom => {
-            let input = required(field, item.input.as_ref(), "It must have an input.")?;
+            let input = required_member(field, item.input.as_ref(), "It must have an input.")?;
             let object = ["{\"input\":", input.literal()?, "}"].concat();
             (named()?, json_as_string(&object))
         }
@@ -58,11 +58,11 @@ pub(super) fn call<'b>(
         ),
         ToolKind::Shell => ("shell".into(), json_as_string(action()?.json())),
         ToolKind::ApplyPatch => {
-            let operation = required(field, item.operation.as_ref(), "It must have an operation.")?;
+            let operation = required_member(field, item.operation.as_ref(), "It must have an operation.")?;
             ("apply_patch".into(), json_as_string(operation.json()))
         }
         ToolKind::ToolSearch => {
-            let arguments = required(field, item.arguments.as_ref(), "It must have arguments.")?;
+            let arguments = required_member(field, item.arguments.as_ref(), "It must have arguments.")?;
             ("tool_search".into(), function_arguments(arguments)?)
         }
     };
@@ -96,7 +96,7 @@ fn command_without_type(action: &Field<'_, '_>) -> Result<String, Untranslatable
 }
 
 /// Reads the result of a call: its id and its content.
-pub(super) fn result<'b>(
+pub(super) fn read_result<'b>(
     kind: ToolKind,
     field: &Field<'b, '_>,
     item: &Item<'b, '_>,
@@ -108,7 +108,7 @@ pub(super) fn result<'b>(
         // The output of its two streams, and the exit status of each command.
         (ToolKind::Shell, Some(output)) if !output.is_string() => {
             let text = json_as_string(output.json()).into_owned();
-            vec![Part::Owned(inside_quotes(&text).to_owned())]
+            vec![Part::GeneratedText(unquoted(&text).to_owned())]
         }
         (ToolKind::ApplyPatch, output) => {
             let status = item.status.as_ref().map(Field::text).transpose()?;

@@ -16,7 +16,7 @@ pub(super) fn write_json(out: &mut Vec<u8>, json: &str) {
 }
 
 /// Returns the contents of a JSON string, without its quotes.
-pub(super) fn inside_quotes(literal: &str) -> &str {
+pub(super) fn unquoted(literal: &str) -> &str {
     let literal = literal.strip_prefix('"').unwrap_or(literal);
     literal.strip_suffix('"').unwrap_or(literal)
 }
@@ -161,7 +161,7 @@ impl<'b> Tools<'b> {
                     Some(parameters) => schema(parameters)?,
                     None => NO_PARAMETERS,
                 };
-                let description = members.description.map_or("Finds tools to call.", inside_quotes);
+                let description = members.description.map_or("Finds tools to call.", unquoted);
                 self.add_openai_tool(
                     ToolKind::ToolSearch,
                     "tool_search",
@@ -197,10 +197,7 @@ impl<'b> Tools<'b> {
             return Ok(());
         };
         let sent = sent.provider_name.to_string();
-        let description = members
-            .description
-            .map(inside_quotes)
-            .filter(|text| !text.is_empty());
+        let description = members.description.map(unquoted).filter(|text| !text.is_empty());
         descriptions.extend(description.map(Cow::Borrowed));
         let (parameters, strict) = match kind {
             ToolKind::Custom => {
@@ -218,7 +215,7 @@ impl<'b> Tools<'b> {
             }
         };
         if members.strict && !strict {
-            losses.note("tools[].strict", tool);
+            losses.record_field("tools[].strict", tool);
         }
         self.definitions.push(Definition {
             provider_name: sent,
@@ -238,10 +235,7 @@ impl<'b> Tools<'b> {
     ) -> Result<(), UntranslatableRequest> {
         let name = members.name.as_deref().filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| tool.error("It must have a name."))?;
-        let description = members
-            .description
-            .map(inside_quotes)
-            .filter(|text| !text.is_empty());
+        let description = members.description.map(unquoted).filter(|text| !text.is_empty());
         let mut before: Vec<_> = description.map(Cow::Borrowed).into_iter().collect();
         let Some(tools) = &members.tools else {
             return Ok(());
@@ -336,12 +330,12 @@ fn grammar(
         let member = format.member(&name, value);
         match &*name {
             "syntax" => syntax = member.text()?,
-            "definition" => definition = Some(inside_quotes(member.literal()?)),
+            "definition" => definition = Some(unquoted(member.literal()?)),
             _ => {}
         }
     }
     if definition.is_some() {
-        losses.note("tools[].format", format);
+        losses.record_field("tools[].format", format);
     }
     Ok(definition.map(|definition| grammar_description(&syntax, definition)))
 }

@@ -90,7 +90,7 @@ fn thinking_of_earlier_turns_is_left_out_and_named_whatever_the_target_says() {
         &mut out,
     )
     .unwrap();
-    assert_eq!(asked.dropped, ["thinking"]);
+    assert_eq!(asked.dropped_fields, ["thinking"]);
     assert_eq!(json(&out)["messages"].as_array().unwrap().len(), 2);
 }
 
@@ -114,7 +114,7 @@ fn what_a_model_does_without_is_left_out_and_never_refused() {
         let body = format!(r#"{{"model":"m","max_tokens":5,"messages":{HI}{member}}}"#);
         let target = target(UntranslatableFieldPolicy::Refuse);
         let asked = translate_request(body.as_bytes(), &target, &mut Vec::new()).unwrap();
-        assert_eq!(asked.dropped, [name], "{body}");
+        assert_eq!(asked.dropped_fields, [name], "{body}");
     }
 }
 
@@ -136,7 +136,7 @@ fn a_mark_for_the_cache_is_left_out_and_never_refused() {
         &target(UntranslatableFieldPolicy::Refuse),
         &mut Vec::new(),
     );
-    assert_eq!(asked.unwrap().dropped, ["cache_control"]);
+    assert_eq!(asked.unwrap().dropped_fields, ["cache_control"]);
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn thinking_is_named_where_nothing_is_said_of_it() {
             ..target(UntranslatableFieldPolicy::Drop)
         };
         let asked = translate_request(body.as_bytes(), &target, &mut Vec::new()).unwrap();
-        asked.dropped
+        asked.dropped_fields
     };
     let budget = r#"{"type":"enabled","budget_tokens":2048}"#;
     for (model, thinking, is_left_out) in [
@@ -289,14 +289,14 @@ fn what_other_dialects_have_words_for_goes_on_to_them() {
     );
     let mut out = Vec::new();
     let target = target(UntranslatableFieldPolicy::Refuse);
-    let asked = translate_for_others(body.as_bytes(), &target, &mut out).unwrap();
+    let asked = translate_for_other_apis(body.as_bytes(), &target, &mut out).unwrap();
     let sent = json(&out);
     assert_eq!(
         (&sent["top_k"], &sent["stop"][0]),
         (&Value::from(64), &Value::from("a"))
     );
     assert_eq!(
-        (&sent["reasoning_effort"], asked.dropped.len()),
+        (&sent["reasoning_effort"], asked.dropped_fields.len()),
         (&Value::from("medium"), 0)
     );
 }

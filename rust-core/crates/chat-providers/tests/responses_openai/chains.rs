@@ -158,7 +158,7 @@ fn an_answer_of_claude_comes_back_and_goes_on() {
     let mut out = Vec::new();
     for event in &answer {
         let mut chat = Vec::new();
-        from.event(
+        from.push_event(
             event["type"].as_str().unwrap(),
             event.to_string().as_bytes(),
             &mut chat,
@@ -222,7 +222,8 @@ fn an_answer_of_gemini_comes_back_and_goes_on() {
     let mut out = Vec::new();
     for event in &answer {
         let mut chat = Vec::new();
-        from.event("", event.to_string().as_bytes(), &mut chat).unwrap();
+        from.push_event("", event.to_string().as_bytes(), &mut chat)
+            .unwrap();
         relay(&chat, &mut stream, &mut out);
     }
     let mut chat = Vec::new();
@@ -286,7 +287,7 @@ fn an_answer_of_converse_comes_back_and_goes_on() {
     let mut out = Vec::new();
     for (name, event) in &answer {
         let mut chat = Vec::new();
-        from.event(EventKind::Event, name, event.to_string().as_bytes(), &mut chat)
+        from.push_event(EventKind::Event, name, event.to_string().as_bytes(), &mut chat)
             .unwrap();
         relay(&chat, &mut stream, &mut out);
     }
@@ -325,7 +326,7 @@ fn a_failure_of_the_provider_is_told_as_one_of_openais() {
         json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
     ] {
         let mut chat = Vec::new();
-        from.event(
+        from.push_event(
             event["type"].as_str().unwrap(),
             event.to_string().as_bytes(),
             &mut chat,
@@ -382,7 +383,7 @@ fn who_asks_for_a_summary_of_reasoning_is_shown_geminis_thoughts() {
             sent["generationConfig"]["thinkingConfig"], config,
             "{model} {reasoning}"
         );
-        let is_lost = asked.dropped.contains(&"reasoning.summary");
+        let is_lost = asked.dropped_fields.contains(&"reasoning.summary");
         assert_eq!(is_lost, model == "gemini-2.0-flash", "{model} {reasoning}");
     }
 }

@@ -110,7 +110,7 @@ fn a_provider_of_chat_is_shown_pictures_by_the_user() {
         json!({"role": "user", "content": [{"type": "image_url", "image_url": {"url": PIXEL}}]})
     );
     assert_eq!(sent["max_tokens"], 7);
-    assert_eq!(asked.dropped, ["prompt_cache_key", "safety_identifier"]);
+    assert_eq!(asked.dropped_fields, ["prompt_cache_key", "safety_identifier"]);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn settings_have_their_names_of_chat() {
         "include": ["reasoning.encrypted_content"],
     });
     let (sent, asked) = translated(&with(json!("x"), fields)).unwrap();
-    assert_eq!(asked.dropped, Vec::<&str>::new());
+    assert_eq!(asked.dropped_fields, Vec::<&str>::new());
     assert!(asked.stream && asked.include_usage);
     assert_eq!(asked.model, "assistant");
     let mut expected = json!({
@@ -159,7 +159,7 @@ fn what_says_nothing_to_the_model_is_left_out_and_named() {
     let (sent, asked) = translated(&with(items, fields)).unwrap();
     assert_eq!(sent.get("tools"), None);
     assert_eq!(sent["messages"][1], json!({"role": "assistant", "content": "y"}));
-    let mut dropped = asked.dropped;
+    let mut dropped = asked.dropped_fields;
     dropped.sort_unstable();
     assert_eq!(
         dropped,
@@ -229,7 +229,7 @@ fn what_is_not_known_is_left_out_and_named() {
         sent,
         json!({"model": "m-1", "messages": [{"role": "user", "content": "x"}]})
     );
-    let mut dropped = asked.dropped;
+    let mut dropped = asked.dropped_fields;
     dropped.sort_unstable();
     assert_eq!(
         dropped,
@@ -253,7 +253,7 @@ fn fields_of_chat_that_ask_for_something_are_lost_as_the_provider_says() {
         &mut out,
     )
     .unwrap();
-    assert_eq!(asked.dropped.len(), 2);
+    assert_eq!(asked.dropped_fields.len(), 2);
 }
 
 #[test]
@@ -282,8 +282,8 @@ fn a_provider_of_chat_is_asked_for_what_its_model_has() {
         let mut asked = translate_for_chat(body.to_string().as_bytes(), &target, &mut out).unwrap();
         let sent: Value = serde_json::from_slice(&out).unwrap();
         assert_eq!(sent["reasoning_effort"], effort, "{model}");
-        asked.dropped.sort_by_key(|name| *name != "temperature");
-        assert_eq!(asked.dropped, dropped, "{model}");
+        asked.dropped_fields.sort_by_key(|name| *name != "temperature");
+        assert_eq!(asked.dropped_fields, dropped, "{model}");
         assert_eq!(
             sent.get("temperature").is_none(),
             dropped.contains(&"temperature")

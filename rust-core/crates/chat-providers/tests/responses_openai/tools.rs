@@ -30,7 +30,7 @@ fn told(tools: Value, name: &str, arguments: &str) -> Value {
 #[test]
 fn functions_of_a_namespace_have_its_name_before_theirs() {
     let (sent, asked) = translated(&with(json!("x"), json!({"tools": [namespace()]}))).unwrap();
-    assert_eq!(asked.dropped, Vec::<&str>::new());
+    assert_eq!(asked.dropped_fields, Vec::<&str>::new());
     assert_eq!(sent["tools"][0]["function"]["name"], "mcp__docs__search");
     assert_eq!(
         sent["tools"][0]["function"]["description"],
@@ -70,7 +70,7 @@ fn a_custom_tool_is_a_function_of_one_string() {
     let tools = json!([{"type": "custom", "name": "apply_patch", "description": "Patches.", "format":
         {"type": "grammar", "syntax": "lark", "definition": "start: \"*** Begin Patch\" LF"}}]);
     let (sent, asked) = translated(&with(json!("x"), json!({"tools": tools}))).unwrap();
-    assert_eq!(asked.dropped, ["tools[].format"]);
+    assert_eq!(asked.dropped_fields, ["tools[].format"]);
     let function = &sent["tools"][0]["function"];
     assert_eq!(function["parameters"]["required"], json!(["input"]));
     let grammar = function["parameters"]["properties"]["input"]["description"]

@@ -25,7 +25,7 @@ impl Worker {
         let starts = lock(&self.blueprint).is_some();
         if !starts && next.digests() != shards.digests() {
             let change = ConfigChange {
-                blueprint: None,
+                compiled_config: None,
                 shards: next.active_shards().clone(),
                 digests: next.digests(),
             };

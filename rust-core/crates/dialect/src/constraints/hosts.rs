@@ -36,7 +36,7 @@ const HOSTS_WITHOUT_RESPONSES: &[(&str, &str)] = &[
 /// Whether the provider at a host (lower case) is known to lack `/responses`. An unlisted provider may have it:
 /// OpenAI and Azure do, and so do DeepSeek, Groq, OpenRouter, xAI, and vLLM and Ollama of 2026.
 #[must_use]
-pub fn lacks_responses(host: &str) -> bool {
+pub fn lacks_responses_api(host: &str) -> bool {
     HOSTS_WITHOUT_RESPONSES
         .iter()
         .any(|(known, _)| match known.strip_prefix('*') {
@@ -47,7 +47,7 @@ pub fn lacks_responses(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::lacks_responses;
+    use super::lacks_responses_api;
 
     #[test]
     fn a_host_that_no_row_names_may_have_responses() {
@@ -56,7 +56,7 @@ mod tests {
             "europe-west1-aiplatform.googleapis.com",
             "aiplatform.googleapis.com",
         ] {
-            assert!(lacks_responses(host), "{host}");
+            assert!(lacks_responses_api(host), "{host}");
         }
         for host in [
             "api.openai.com",
@@ -64,7 +64,7 @@ mod tests {
             "localhost",
             "api.mistral.ai.example",
         ] {
-            assert!(!lacks_responses(host), "{host}");
+            assert!(!lacks_responses_api(host), "{host}");
         }
     }
 }

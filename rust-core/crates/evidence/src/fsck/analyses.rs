@@ -1,7 +1,7 @@
 //! Checks that each analysis refers to an earlier exchange of the same tenant.
 
-use super::scanned::{AnalysisRef, ScannedLog};
-use super::unreadable;
+use super::scanned_log::{AnalysisRef, ScannedLog};
+use super::unreadable_log;
 use crate::lookup::read_records;
 use crate::report::Verdict;
 use crate::{EvidenceError, ReadStorage};
@@ -37,8 +37,10 @@ pub(super) fn check(storage: &dyn ReadStorage, logs: &mut [ScannedLog]) -> Resul
             let stored = match read_records(storage, &logs[of].dir, &seqs) {
                 Ok(stored) => stored,
                 Err(error) => {
-                    let found =
-                        unreadable::unreadable_finding(error, ": the analysed exchanges were not checked")?;
+                    let found = unreadable_log::unreadable_finding(
+                        error,
+                        ": the analysed exchanges were not checked",
+                    )?;
                     logs[of].report.findings.push(found);
                     continue;
                 }

@@ -1,11 +1,11 @@
 //! Checks the logs of one shard against each other: every log but the first names its predecessor.
 
-use super::held::{self, HeldCheckpoints};
+use super::held_checkpoints::{self, HeldCheckpoints};
 use super::scan::scan;
-use super::scanned::{Head, ScannedLog, verify_note};
+use super::scanned_log::{ScannedLog, StatedTreeHead, verify_note};
 use super::scope::{FsckKeys, Scope};
-use super::unreadable::{self, LogScan};
-use super::{analyses, exchanges, keys as key_line, removed};
+use super::unreadable_log::{self, LogScan};
+use super::{analyses, exchanges, keys as key_line, removal_check};
 use crate::checkpoint_file::{self, successor_note_name};
 use crate::key_destructions::DestroyedKeys;
 use crate::layout::{Shard, parse_incarnation};
@@ -47,16 +47,16 @@ pub(super) fn check(
     let mut past: Vec<IncarnationReport> = Vec::new();
     // Newest first: what a log states about its predecessor is known before the predecessor is read.
     let mut logs: Vec<ScannedLog> = Vec::with_capacity(shard.incarnations.len());
-    let mut heads: BTreeMap<Ulid, Vec<Head>> = BTreeMap::new();
+    let mut heads: BTreeMap<Ulid, Vec<StatedTreeHead>> = BTreeMap::new();
     for incarnation in shard.incarnations.iter().rev() {
         let dir = shard.dir.join(incarnation.to_string());
         let mut stated = heads.remove(incarnation).unwrap_or_default();
         let kept = held.match_incarnation(*incarnation);
-        stated.extend(kept.iter().map(|one| held::required_head(one)));
+        stated.extend(kept.iter().map(|one| held_checkpoints::required_head(one)));
         let by = (keys, destroyed, mirror);
         let looked = match of {
             Scope::SingleLog => LogScan::Readable(Box::new(scan(storage, &dir, *incarnation, by, stated)?)),
-            _ => unreadable::scan_readable(storage, &dir, *incarnation, by, &stated)?,
+            _ => unreadable_log::scan_readable(storage, &dir, *incarnation, by, &stated)?,
         };
         let mut log = match looked {
             LogScan::Readable(log) => *log,
@@ -81,7 +81,7 @@ pub(super) fn check(
     let claims = collect_claims(&logs);
     let (next, forked) = find_successors(&mut logs, &claims, &past);
     if !shard.single {
-        removed::require_end(&mut logs, &next);
+        removal_check::require_end(&mut logs, &next);
     }
     let zombies = compare_ends(&mut logs, &claims);
     find_missing_logs(storage, shard, mirror, &mut logs)?;
@@ -100,7 +100,7 @@ pub(super) fn check(
 /// Reports a log in the directory of another shard than its own: a worker of that shard would take it for its
 /// predecessor.
 fn check_shard(log: &mut ScannedLog, shard: &Shard) {
-    let Some((opened, name)) = log.tracker.opened().zip(shard.name.as_ref()) else {
+    let Some((opened, name)) = log.tracker.opening().zip(shard.name.as_ref()) else {
         return;
     };
     let own = opened.shard.to_string();
@@ -115,9 +115,9 @@ fn collect_heads(
     storage: &dyn ReadStorage,
     log: &mut ScannedLog,
     key: Option<&VerifyingKey>,
-    heads: &mut BTreeMap<Ulid, Vec<Head>>,
+    heads: &mut BTreeMap<Ulid, Vec<StatedTreeHead>>,
 ) -> Result<(), EvidenceError> {
-    let Some(opened) = log.tracker.opened().cloned() else {
+    let Some(opened) = log.tracker.opening().cloned() else {
         return Ok(());
     };
     let named = opened.predecessor.into_iter();
@@ -127,12 +127,12 @@ fn collect_heads(
     let below = opened.origin.strip_suffix(&log.incarnation.to_string());
     let mut covered = BTreeSet::new();
     for said in stated {
-        heads.entry(said.incarnation).or_default().push(Head {
+        heads.entry(said.incarnation).or_default().push(StatedTreeHead {
             size: said.size,
             root: said.root,
             file: log.dir.clone(),
             source: log.incarnation.to_string(),
-            own: false,
+            is_own: false,
         });
         if !covered.insert(said.incarnation) {
             continue;
@@ -145,7 +145,7 @@ fn collect_heads(
             Err(error) => {
                 log.report
                     .findings
-                    .push(unreadable::unreadable_finding(error, "")?);
+                    .push(unreadable_log::unreadable_finding(error, "")?);
                 continue;
             }
         };
@@ -165,12 +165,12 @@ fn collect_heads(
             continue;
         }
         log.note_coverage.insert(said.incarnation, signed.size);
-        heads.entry(said.incarnation).or_default().push(Head {
+        heads.entry(said.incarnation).or_default().push(StatedTreeHead {
             size: signed.size,
             root: signed.root,
             file: path,
             source: "it".to_owned(),
-            own: false,
+            is_own: false,
         });
     }
     Ok(())
@@ -185,7 +185,7 @@ fn collect_claims(logs: &[ScannedLog]) -> Vec<Vec<Claim>> {
         .collect();
     let mut claims: Vec<Vec<Claim>> = logs.iter().map(|_| Vec::new()).collect();
     for (by, log) in logs.iter().enumerate() {
-        let Some(named) = log.tracker.opened().and_then(|opened| opened.predecessor) else {
+        let Some(named) = log.tracker.opening().and_then(|opened| opened.predecessor) else {
             continue;
         };
         if let Some(of) = index.get(&named.incarnation) {
@@ -313,7 +313,7 @@ fn find_missing_logs(
     let there: BTreeSet<Ulid> = shard.incarnations.iter().copied().collect();
     let named: BTreeMap<Ulid, Option<Ulid>> = logs
         .iter()
-        .filter_map(|log| Some((log.incarnation, log.tracker.opened()?)))
+        .filter_map(|log| Some((log.incarnation, log.tracker.opening()?)))
         .map(|(own, opened)| (own, opened.predecessor.map(|before| before.incarnation)))
         .collect();
     let told: BTreeSet<Ulid> = logs
@@ -335,13 +335,13 @@ fn find_missing_logs(
             let message = format!("its seal names {successor}, but that log names another predecessor");
             log.add_finding(Verdict::Diverged, message);
         }
-        let ran = log.tracker.opened().and_then(|opened| opened.predecessor);
+        let ran = log.tracker.opening().and_then(|opened| opened.predecessor);
         let untold = ran.filter(|before| before.running && !told.contains(&before.incarnation));
         if untold.is_some() && newest.is_some_and(|newest| log.incarnation < newest) {
             let message = "no record states the end of the log that it took over from".to_owned();
             log.add_finding(Verdict::Incomplete, message);
         }
-        let named = log.tracker.opened().and_then(|opened| opened.predecessor);
+        let named = log.tracker.opening().and_then(|opened| opened.predecessor);
         if let Some(named) = named.filter(|named| !there.contains(&named.incarnation)) {
             let message = format!("its predecessor {} is missing", named.incarnation);
             log.add_finding(Verdict::Incomplete, message);
@@ -360,7 +360,7 @@ fn find_missing_logs(
             Err(error) => {
                 log.report
                     .findings
-                    .push(unreadable::unreadable_finding(error, "")?);
+                    .push(unreadable_log::unreadable_finding(error, "")?);
                 continue;
             }
         };

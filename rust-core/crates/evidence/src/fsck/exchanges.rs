@@ -1,6 +1,6 @@
 //! Checks that each admission has exactly one end, in its own log or in a later one.
 
-use super::scanned::ScannedLog;
+use super::scanned_log::ScannedLog;
 use crate::report::Verdict;
 use crate::rules::check_agreement;
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,12 +90,12 @@ fn unfinished_verdict(
 ) -> Option<(Verdict, &'static str)> {
     let mut at = start;
     while let Some(then) = next[at] {
-        let opened = logs[then].tracker.opened();
+        let opened = logs[then].tracker.opening();
         let restarted = opened
             .and_then(|opened| opened.predecessor)
             .is_some_and(|predecessor| !predecessor.running);
         if restarted {
-            return match logs[then].tracker.served() {
+            return match logs[then].tracker.first_served() {
                 Some(_) => Some((Verdict::Invalid, "a later start did not close them")),
                 None => Some((
                     Verdict::Incomplete,

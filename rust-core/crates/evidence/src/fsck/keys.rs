@@ -1,6 +1,6 @@
 //! Checks which key of the ledger may sign which log.
 
-use super::scanned::ScannedLog;
+use super::scanned_log::ScannedLog;
 use crate::key_successions::{self, KEY_SUCCESSIONS_DIR};
 use crate::report::{Finding, KeyReport, Verdict};
 use crate::{EvidenceError, ReadStorage};
@@ -67,7 +67,7 @@ pub(super) fn follow_successions(
 
 /// Compares the key that signed a log with the one that its `open` names.
 pub(super) fn check_signer(log: &mut ScannedLog) {
-    let named = log.tracker.opened().and_then(|opened| opened.key.as_ref());
+    let named = log.tracker.opening().and_then(|opened| opened.key.as_ref());
     let Some((named, signer)) = named.zip(log.signer.as_ref()) else {
         return;
     };

@@ -4,10 +4,12 @@ use super::erasure_check::ErasureCheck;
 use super::hold_check::STATEMENT_BACKDATED;
 use super::payload_check::PayloadCheck;
 use super::salt_check::{SaltCheck, SaltState};
-use super::scanned::{AnalysisRef, Head, ScannedLog, empty_report, finding, refusal_finding, verify_note};
+use super::scanned_log::{
+    AnalysisRef, ScannedLog, StatedTreeHead, empty_report, finding, refusal_finding, verify_note,
+};
 use super::scope::FsckKeys;
 use super::tree_check::TreeCheck;
-use super::{keys, removed};
+use super::{keys, removal_check};
 use crate::checkpoint_file::{self, CHECKPOINT_FILE};
 use crate::configurations;
 use crate::key_destructions::{DestroyedKeys, KEY_USE_GRACE};
@@ -36,11 +38,11 @@ pub(super) fn scan(
     dir: &Path,
     incarnation: Ulid,
     (by, destroyed, mirror): (FsckKeys<'_>, &DestroyedKeys, bool),
-    mut heads: Vec<Head>,
+    mut heads: Vec<StatedTreeHead>,
 ) -> Result<ScannedLog, EvidenceError> {
     let refused = match removal::read(storage, dir, by.ledger, by.retention)? {
         RemovalState::Done(removed) => {
-            return removed::check(storage, dir, (incarnation, *removed), by, &heads);
+            return removal_check::check(storage, dir, (incarnation, *removed), by, &heads);
         }
         RemovalState::Refused(refusal) => Some(refusal),
         RemovalState::None => None,
@@ -53,12 +55,12 @@ pub(super) fn scan(
     // Read before the records: a log that is being written only grows.
     let signed = scan.read_checkpoint(storage, dir, key)?;
     if let Some(signed) = &signed {
-        heads.push(Head {
+        heads.push(StatedTreeHead {
             size: signed.size,
             root: signed.root,
             file: dir.join(CHECKPOINT_FILE),
             source: "it".to_owned(),
-            own: true,
+            is_own: true,
         });
     }
     heads.sort_by_key(|head| head.size);
@@ -80,7 +82,7 @@ pub(super) fn scan(
         }
     }
     scan.report.segments = log.segment_count();
-    if scan.tracker.served().is_some() && scan.report.checkpoint == CheckpointState::Missing {
+    if scan.tracker.first_served().is_some() && scan.report.checkpoint == CheckpointState::Missing {
         scan.check_first_checkpoint(storage, key)?;
     }
     let erasures = scan.erasures.take();
@@ -92,7 +94,7 @@ pub(super) fn scan(
         }
     }
     if let Some(refusal) = refused {
-        removed::report_refused_tombstone(&mut scanned, &refusal);
+        removal_check::report_refused_tombstone(&mut scanned, &refusal);
     }
     Ok(scanned)
 }
@@ -212,7 +214,7 @@ impl<'k> Scan<'k> {
     ) -> Result<(), EvidenceError> {
         for (flaw, durable) in &mut self.flaws {
             // A record at the expected position shows that nothing was lost before it.
-            if !(flaw.residue && stored.seq == flaw.seq) {
+            if !(flaw.is_trailing_data && stored.seq == flaw.seq) {
                 *durable = (*durable).max(stored.durable);
             }
         }
@@ -274,11 +276,11 @@ impl<'k> Scan<'k> {
     }
 
     /// Compares the root with a head that was stated for this size.
-    fn compare_root(&mut self, head: &Head) {
+    fn compare_root(&mut self, head: &StatedTreeHead) {
         if head.size != self.mmr.size() || head.root == self.mmr.root() {
             return;
         }
-        if head.own {
+        if head.is_own {
             self.report.checkpoint = CheckpointState::Bad;
         }
         let message = format!(
@@ -291,17 +293,17 @@ impl<'k> Scan<'k> {
     fn finish(
         mut self,
         signed: Option<&Checkpoint>,
-        heads: &[Head],
+        heads: &[StatedTreeHead],
         compared: usize,
         origin: Option<[u8; 32]>,
     ) -> Result<ScannedLog, EvidenceError> {
         let size = self.mmr.size();
         self.report.sealed = self.tracker.is_sealed();
-        self.report.origin = self.tracker.opened().map(|opened| opened.origin.clone());
-        self.report.key = self.tracker.opened().and_then(|opened| opened.key.clone());
+        self.report.origin = self.tracker.opening().map(|opened| opened.origin.clone());
+        self.report.key = self.tracker.opening().and_then(|opened| opened.key.clone());
         let whole = self.classify_flaws(heads.last().map_or(0, |head| head.size));
         for head in &heads[compared..] {
-            if head.own {
+            if head.is_own {
                 self.report.checkpoint = CheckpointState::Bad;
             }
             let message = format!(
@@ -344,7 +346,7 @@ impl<'k> Scan<'k> {
         let size = self.mmr.size();
         let mut whole = true;
         for (flaw, durable) in std::mem::take(&mut self.flaws) {
-            let continued = flaw.residue && size > flaw.seq;
+            let continued = flaw.is_trailing_data && size > flaw.seq;
             let proven = flaw.seq < known.max(durable);
             let torn = !proven && !continued && !self.report.sealed;
             whole &= !proven || continued;

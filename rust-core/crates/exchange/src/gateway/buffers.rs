@@ -3,8 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use proofgate_base::buffer_pool::BufferPool;
 use proofgate_base::memory::MemoryBudget;
-use proofgate_base::spare::BufferPool;
 use proofgate_base::workspace::WorkspacePool;
 use proofgate_json::Workspace;
 use proofgate_providers::BodyText;
@@ -19,7 +19,7 @@ pub struct ThreadBuffers {
     /// Taken while a request is read and judged, and put back afterwards.
     pub request_buffers: Cell<RequestBuffers>,
     /// Buffers for reading responses.
-    pub(crate) response_reading: RefCell<proofgate_inspect::ReadBuffers>,
+    pub(crate) response_read_buffers: RefCell<proofgate_inspect::ReadBuffers>,
     pub(crate) workspaces: WorkspacePool,
     /// Buffers for pieces of responses in transit.
     pub pool: BufferPool,
@@ -34,7 +34,7 @@ impl ThreadBuffers {
     pub(crate) fn new(budget: Rc<MemoryBudget>) -> Self {
         ThreadBuffers {
             request_buffers: Cell::default(),
-            response_reading: RefCell::default(),
+            response_read_buffers: RefCell::default(),
             workspaces: WorkspacePool::new(&budget),
             pool: BufferPool::default(),
             outgoing: Cell::default(),

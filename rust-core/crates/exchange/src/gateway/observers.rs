@@ -12,7 +12,7 @@ use proofgate_observe::metrics::{Metrics, Traffic};
 use proofgate_observe::payloads::PayloadQueue;
 use proofgate_observe::recorder::Recorder;
 use proofgate_observe::rejected_request::RejectedRequest;
-use proofgate_observe::telemetry::TelemetryOutlet;
+use proofgate_observe::telemetry::TelemetrySender;
 use proofgate_policy::Engine;
 use proofgate_stages::Profiler;
 use proofgate_upstream::catalog::Catalog;
@@ -24,7 +24,7 @@ pub struct Observers {
     /// Counts traffic by tenant, model and provider.
     pub traffic: Traffic,
     /// Receives exchanges for telemetry.
-    pub outlet: TelemetryOutlet,
+    pub telemetry: TelemetrySender,
     /// Receives responses for analysis, if there is any.
     pub tap: Option<Tap>,
     /// Receives bodies to store, if they are stored.
@@ -70,8 +70,15 @@ impl Observers {
             let series = series.unwrap_or_else(|| self.traffic.series(tenant, None));
             series.record_rejection(refused.outcome);
         }
-        if let Some(observed) = refused.observed.take() {
-            observed.report_refused(&self.outlet, id, now, refused.bytes, rejection, refused.outcome);
+        if let Some(observed) = refused.observed_exchange.take() {
+            observed.report_refused(
+                &self.telemetry,
+                id,
+                now,
+                refused.bytes,
+                rejection,
+                refused.outcome,
+            );
         }
     }
 
@@ -79,7 +86,7 @@ impl Observers {
     pub(crate) fn count_stopped_response(&self, engine: &Engine, stop: Denial) -> Rejection {
         match stop {
             Denial::Blocked { rule, .. } => {
-                self.metrics.policy_blocked();
+                self.metrics.record_policy_block();
                 Rejection::blocked(&engine.rule(rule).id, &engine.rule(rule).reason, None)
             }
             Denial::Fault(fault) => {

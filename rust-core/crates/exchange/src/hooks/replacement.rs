@@ -8,7 +8,7 @@ use proofgate_external_policies::{PolicyFailure, Replacement};
 use proofgate_providers::{BodyText, StringKind};
 
 use super::masks::{Masks, ReplacementError};
-use crate::rewritten::RewrittenBody;
+use crate::rewritten_body::RewrittenBody;
 
 /// Maximum number of parts that one verdict replaces.
 const MAX_REPLACEMENTS: usize = 10_000;

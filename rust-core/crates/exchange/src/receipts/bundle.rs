@@ -17,7 +17,7 @@ use proofgate_ledger::{Checkpoint, Hash, TlogProof, VerifyingKey};
 use proofgate_observe::evidence::{self, Evidence};
 use serde::Serialize;
 
-use super::desk::{ClientCheckpoint, ReceiptLookup, ReceiptQuery};
+use super::receipt_service::{ClientCheckpoint, ReceiptLookup, ReceiptQuery};
 
 /// The response to `GET /v1/receipts/{id}`.
 #[derive(Serialize)]

@@ -7,7 +7,7 @@ use proofgate_providers::{BodyKind, Family, FrameDecoder};
 use proofgate_upstream::failure::{AbortReason, Failure};
 use proofgate_upstream::translation::ResponseTranslator;
 
-use super::passage::ResponsePipeline;
+use super::pipeline::ResponsePipeline;
 
 /// Returns the decoder of a response in frames of at most `most` bytes; `None` if the response is not framed. Sets
 /// the fields of the unsent head for the format that the client gets.

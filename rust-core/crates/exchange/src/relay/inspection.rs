@@ -14,8 +14,8 @@ use proofgate_wire::encode;
 use crate::gateway::Gateway;
 use crate::gateway::buffers::RETAINED_BYTES;
 use crate::gateway::observers::Observers;
-use crate::judged::{into_owned_note, policy_note, write_counts};
 use crate::open_exchange::OpenExchange;
+use crate::policy_decision::{into_owned_note, policy_note, write_counts};
 use crate::request_policy::TIME_SLICE;
 
 /// Passes the next bytes of a response to the rules; the bytes that they clear are then in the workspace's `cleared`.
@@ -50,7 +50,7 @@ pub(super) fn inspect(
         inspector.set_masks(masks);
     }
     if workspace.reserve(bytes.len()).is_err() {
-        workspace.cleared.clear();
+        workspace.approved_bytes.clear();
         return Err(Rejection::RESPONSE_OVERLOADED);
     }
     let Some((inspector, passed)) = workspace.inspector() else {
@@ -63,7 +63,7 @@ pub(super) fn inspect(
         engine,
         profile,
         &mut open.catalog.scratch.borrow_mut(),
-        &mut gateway.buffers.response_reading.borrow_mut(),
+        &mut gateway.buffers.response_read_buffers.borrow_mut(),
         bytes,
         passed,
     );
@@ -81,7 +81,7 @@ fn stop_rejection(
     let called = inspector.call_guard().and_then(CallGuard::guarded_call);
     match (stop, &open.guard, called) {
         (Denial::GuardedCall, Some(guard), Some(entry)) => {
-            observers.metrics.policy_blocked();
+            observers.metrics.record_policy_block();
             guard.rejection(entry)
         }
         _ => observers.count_stopped_response(&open.catalog.settings.engine, stop),
@@ -98,7 +98,7 @@ pub(super) async fn finish_inspection(
     workspace: &mut ResponseWorkspace,
 ) -> Result<(), AbortReason> {
     if answer_head.inspection != InspectionLevel::None && workspace.inspector().is_some() {
-        workspace.cleared.clear();
+        workspace.approved_bytes.clear();
         let finished = loop {
             match next_slice(gateway, open, workspace) {
                 Ok(Step::Done) => break Ok(()),
@@ -115,7 +115,7 @@ pub(super) async fn finish_inspection(
         if answer_head.inspection == InspectionLevel::Enforce {
             finished.map_err(AbortReason::Policy)?;
             room.map_err(|MemoryExhausted| AbortReason::Policy(Rejection::RESPONSE_OVERLOADED))?;
-            append(&mut workspace.held_back, &mut workspace.cleared);
+            append(&mut workspace.held_back, &mut workspace.approved_bytes);
         }
     }
     if let Some(masks) = &open.masks
@@ -170,7 +170,7 @@ fn next_slice(
     };
     let terms = &open.catalog.settings;
     let (engine, profile) = (&terms.engine, &terms.plan(&open.tenant).profile);
-    let reading = &mut *gateway.buffers.response_reading.borrow_mut();
+    let reading = &mut *gateway.buffers.response_read_buffers.borrow_mut();
     let scratch = &mut open.catalog.scratch.borrow_mut();
     let step = inspector.finish_step(engine, profile, scratch, reading, TIME_SLICE, passed);
     reading.release_memory(RETAINED_BYTES);
@@ -200,7 +200,7 @@ pub(super) fn note_judgement(
             None,
             inspector.is_redacted(),
         )));
-        observers.metrics.policy_flagged(judgement);
+        observers.metrics.record_policy_flags(judgement);
     }
     let guarded = open.guard.as_ref().zip(inspector.call_guard());
     if let Some(call) = guarded.and_then(|(guard, calls)| guard.note(calls)) {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use proofgate_base::client::AfterExchange;
+use proofgate_base::client::ConnectionAction;
 use proofgate_base::response_head::ClientResponseHead;
 use proofgate_base::workspace::ResponseWorkspace;
 use proofgate_ledger::record::Outcome;
@@ -38,7 +38,7 @@ pub(super) fn relay_chunk(
     last: bool,
 ) {
     match frame_events(reply, answer_head, &mut workspace.chunk, last) {
-        Some(said) => open.relay_as(&said, &workspace.chunk),
+        Some(said) => open.relay_translated(&said, &workspace.chunk),
         None => open.relay(&workspace.chunk),
     }
 }
@@ -115,7 +115,7 @@ pub(super) async fn finish(
     answer_head: &ClientResponseHead,
     mut open: Box<OpenExchange>,
     mut workspace: Box<ResponseWorkspace>,
-) -> AfterExchange {
+) -> ConnectionAction {
     let ResponseWorkspace {
         chunk: piece,
         held_back: held,
@@ -130,7 +130,7 @@ pub(super) async fn finish(
     let room = workspace.take_reservation();
     buffers.workspaces.release(workspace);
     if !open.wait_until_written(completion, Stage::CompletionRecord).await {
-        return AfterExchange::Close;
+        return ConnectionAction::Close;
     }
     let sent = send(buffers, reply).await;
     drop(room);
@@ -139,20 +139,20 @@ pub(super) async fn finish(
     }
     open.mark_sent();
     match sent {
-        Ok(()) if reply.close => AfterExchange::Linger,
-        Ok(()) => AfterExchange::Continue,
-        Err(_) => AfterExchange::Close,
+        Ok(()) if reply.close => ConnectionAction::Linger,
+        Ok(()) => ConnectionAction::Continue,
+        Err(_) => ConnectionAction::Close,
     }
 }
 
 /// Ends a response whose upstream reported its own failure, in an event that is about to be sent.
-pub(super) async fn finish_as_reported(
+pub(super) async fn finish_with_reported_failure(
     buffers: &ThreadBuffers,
     reply: &mut Reply<'_>,
     answer_head: &ClientResponseHead,
     mut open: Box<OpenExchange>,
     mut workspace: Box<ResponseWorkspace>,
-) -> AfterExchange {
+) -> ConnectionAction {
     let ResponseWorkspace {
         chunk: piece,
         held_back: held,
@@ -166,7 +166,7 @@ pub(super) async fn finish_as_reported(
         let _ = send_chunk(buffers, reply, answer_head, &mut workspace).await;
         open.mark_sent();
     }
-    AfterExchange::Close
+    ConnectionAction::Close
 }
 
 /// Ends a response that its upstream left incomplete, so that no client can take it for a complete one. `event`
@@ -179,7 +179,7 @@ pub(super) async fn abort_response(
     outcome: Outcome,
     event: &[u8],
     mut workspace: Box<ResponseWorkspace>,
-) -> AfterExchange {
+) -> ConnectionAction {
     if answer_head.is_event_stream {
         workspace.chunk.extend_from_slice(event);
         let _ = frame_events(reply, answer_head, &mut workspace.chunk, true);
@@ -191,5 +191,5 @@ pub(super) async fn abort_response(
         let _ = send_chunk(buffers, reply, answer_head, &mut workspace).await;
         open.mark_sent();
     }
-    AfterExchange::Close
+    ConnectionAction::Close
 }

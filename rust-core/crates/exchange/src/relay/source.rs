@@ -109,7 +109,7 @@ impl Source<'_> {
                 Ok(Err(_)) => Err(AbortReason::Upstream(Failure::Unreachable)),
                 Err(_) => Err(AbortReason::Upstream(Failure::timed_out(Timeout::Idle, self.response_deadline))),
             },
-            () = reply.client.wait_until_gone() => Err(AbortReason::Client),
+            () = reply.client.wait_for_disconnect() => Err(AbortReason::Client),
             () = reply.lifecycle.wait_for(Phase::Cancelled) => Err(AbortReason::Upstream(Failure::Draining)),
         }
     }

@@ -7,7 +7,7 @@ use proofgate_upstream::failure::{AbortReason, Failure};
 use proofgate_upstream::translation::ResponseTranslator;
 use proofgate_wire::encode;
 
-use super::passage::ResponsePipeline;
+use super::pipeline::ResponsePipeline;
 
 /// Bytes of an error body that are read.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
@@ -24,7 +24,7 @@ impl ResponsePipeline<'_> {
     /// Reserves memory for an incomplete response or event.
     pub(super) fn reserve_for_partial(&mut self) -> Result<(), AbortReason> {
         let length = self.workspace.partial.len();
-        let most = self.open.catalog.settings.limits.body_bytes;
+        let most = self.open_exchange.catalog.settings.limits.body_bytes;
         if length as u64 > most || self.workspace.reserve(length).is_err() {
             return Err(AbortReason::Policy(Rejection::RESPONSE_OVERLOADED));
         }
@@ -88,7 +88,7 @@ impl ResponsePipeline<'_> {
             true => self
                 .progress
                 .stream_finish
-                .is_complete_with(&self.workspace.partial),
+                .is_complete_after(&self.workspace.partial),
             false => translation.finish(&mut out).unwrap_or(false),
         };
         if !is_whole {
@@ -106,7 +106,7 @@ impl ResponsePipeline<'_> {
             self.progress.has_end_marker = self
                 .progress
                 .stream_finish
-                .is_complete_with(&self.workspace.partial);
+                .is_complete_after(&self.workspace.partial);
             return Ok(self.progress.has_end_marker);
         };
         if candidates.read_event(&self.workspace.partial) == EventMeaning::Failure {
@@ -125,7 +125,7 @@ impl ResponsePipeline<'_> {
             let name = line.get(..NAME.len());
             name.is_some_and(|name| name.eq_ignore_ascii_case(NAME))
         });
-        if self.answer_head.is_head_incomplete && !is_there {
+        if self.response_head.is_head_incomplete && !is_there {
             // Digits are a valid field value.
             let _ = encode::write_header(self.head, "retry-after", seconds.to_string().as_bytes());
         }
@@ -133,7 +133,7 @@ impl ResponsePipeline<'_> {
 
     /// Translates a complete response that is not a stream.
     pub(super) fn finish_translated(&mut self, translation: &ResponseTranslator) -> Result<(), AbortReason> {
-        if self.answer_head.is_event_stream {
+        if self.response_head.is_event_stream {
             return Ok(());
         }
         let body = std::mem::take(&mut self.workspace.partial);
@@ -143,7 +143,7 @@ impl ResponsePipeline<'_> {
             return Err(AbortReason::Policy(Rejection::RESPONSE_OVERLOADED));
         }
         let mut out = Vec::new();
-        if self.answer_head.is_success() {
+        if self.response_head.is_success() {
             if translation.is_streamed() {
                 return Err(translation_failed(ResponseError::Malformed("it is not a stream")));
             }
@@ -152,8 +152,8 @@ impl ResponsePipeline<'_> {
                 .map_err(translation_failed)?;
         } else {
             let read = &body[..body.len().min(MAX_ERROR_BYTES)];
-            let kind = self.answer_head.error_kind.as_deref();
-            translation.write_error(self.answer_head.status, kind, read, &mut out);
+            let kind = self.response_head.error_kind.as_deref();
+            translation.write_error(self.response_head.status, kind, read, &mut out);
             if let Some(seconds) = translation.retry_after(read) {
                 self.write_retry_after(seconds);
             }

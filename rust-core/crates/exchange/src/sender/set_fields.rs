@@ -17,7 +17,7 @@ impl UpstreamSender<'_, '_> {
         out: &mut Buffer,
         extra: &mut Vec<u8>,
     ) -> Result<bool, MemoryExhausted> {
-        if to.set_fields.is_empty() || self.incoming.stored_call.is_some() {
+        if to.body_field_overrides.is_empty() || self.incoming.stored_call.is_some() {
             return Ok(false);
         }
         let length = body.length();
@@ -25,8 +25,8 @@ impl UpstreamSender<'_, '_> {
         whole.write(length, |whole| {
             body.parts().iter().for_each(|part| whole.extend_from_slice(part));
         })?;
-        let most = to.set_fields.max_bytes(length);
-        let replaced = out.write(most, |out| to.set_fields.write(&whole, out))?;
+        let most = to.body_field_overrides.max_bytes(length);
+        let replaced = out.write(most, |out| to.body_field_overrides.write(&whole, out))?;
         if let Some(replaced) = replaced.as_ref().filter(|replaced| !replaced.is_empty()) {
             // Configured field names are printable.
             let _ = encode::write_header(

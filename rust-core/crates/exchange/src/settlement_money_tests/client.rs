@@ -8,12 +8,12 @@ use super::vendor::Vendor;
 
 /// The fields that a client chooses.
 #[derive(Clone, Debug)]
-pub(super) struct Chosen {
+pub(super) struct RequestParams {
     pub(super) vendor: Vendor,
     pub(super) bytes: usize,
     pub(super) messages: usize,
     pub(super) max_tokens: Option<u64>,
-    pub(super) answers: u64,
+    pub(super) choices: u64,
     pub(super) tier: Option<&'static str>,
     /// Another field that selects a tier, in Anthropic's API.
     pub(super) geo: Option<&'static str>,
@@ -21,57 +21,57 @@ pub(super) struct Chosen {
     pub(super) images: usize,
     pub(super) has_document: bool,
     pub(super) has_tools: bool,
-    pub(super) streams: bool,
-    pub(super) hosted: Hosted,
+    pub(super) is_stream: bool,
+    pub(super) hosted_tools: HostedTools,
 }
 
 /// The tools that the provider is asked to run.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Hosted {
+pub(super) struct HostedTools {
     /// A web search, and its own maximum of calls.
     pub(super) search: Option<Option<u64>>,
     /// A tool that costs nothing besides tokens, and its own maximum of calls.
     pub(super) fetch: Option<Option<u64>>,
     pub(super) files: bool,
     /// The maximum of calls of all tools together.
-    pub(super) all: Option<u64>,
+    pub(super) max_total_calls: Option<u64>,
     /// Maximum tokens that the plan assumes for the result of a call.
     pub(super) tokens_per_call: Option<u64>,
 }
 
 /// What happens at the provider, within the limits of the request; shares in thousandths.
 #[derive(Clone, Debug)]
-pub(super) struct Fate {
+pub(super) struct ProviderScenario {
     pub(super) prompt: u64,
     pub(super) cached: u64,
-    pub(super) written: u64,
-    pub(super) longer: u64,
+    pub(super) cache_written: u64,
+    pub(super) cache_written_1h: u64,
     pub(super) completion: u64,
     pub(super) is_downgraded: bool,
-    pub(super) tells_tier: bool,
-    pub(super) tells_durations: bool,
+    pub(super) reports_tier: bool,
+    pub(super) reports_cache_durations: bool,
     /// Shares of the possible calls of hosted tools, and of the possible result size of each.
     pub(super) calls: u64,
-    pub(super) brought: u64,
-    pub(super) tells_calls: bool,
-    pub(super) end: End,
+    pub(super) result_size: u64,
+    pub(super) reports_calls: bool,
+    pub(super) outcome: AttemptOutcome,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum End {
+pub(super) enum AttemptOutcome {
     /// The usage is reported.
-    Told,
+    UsageReported,
     /// The client disconnects once the prompt is counted, and the provider continues to generate.
-    Left,
+    ClientDisconnected,
     /// No usage is reported, and it is unknown what ran.
-    Untold,
+    UsageUnknown,
     /// The provider rejects the request.
-    Refused,
+    Rejected,
     /// The attempt may have been processed; another one follows and reports its usage.
-    Again,
+    Retried,
 }
 
-pub(super) fn chosen() -> impl Strategy<Value = Chosen> {
+pub(super) fn request_params() -> impl Strategy<Value = RequestParams> {
     let vendor = prop::sample::select(Vendor::ALL.to_vec());
     let bytes = prop_oneof![4 => 0..2_000usize, 2 => 0..60_000usize, 1 => 90_000..600_000usize];
     let max_tokens = prop_oneof![
@@ -116,25 +116,25 @@ pub(super) fn chosen() -> impl Strategy<Value = Chosen> {
                 (images, has_document),
                 (has_tools, streams),
                 hosted,
-            )| Chosen {
+            )| RequestParams {
                 vendor,
                 bytes,
                 messages,
                 max_tokens,
-                answers,
+                choices: answers,
                 tier,
                 geo,
                 ttl,
                 images,
                 has_document,
                 has_tools,
-                streams,
-                hosted,
+                is_stream: streams,
+                hosted_tools: hosted,
             },
         )
 }
 
-fn hosted() -> impl Strategy<Value = Hosted> {
+fn hosted() -> impl Strategy<Value = HostedTools> {
     let bound = || {
         prop_oneof![
             2 => Just(None),
@@ -145,31 +145,31 @@ fn hosted() -> impl Strategy<Value = Hosted> {
     let offered = || prop_oneof![1 => Just(None), 1 => bound().prop_map(Some)];
     let tokens = prop_oneof![1 => Just(None), 1 => (1..20_000u64).prop_map(Some)];
     let some = (offered(), offered(), any::<bool>(), bound(), tokens).prop_map(
-        |(search, fetch, files, all, tokens_per_call)| Hosted {
+        |(search, fetch, files, all, tokens_per_call)| HostedTools {
             search,
             fetch,
             files,
-            all,
+            max_total_calls: all,
             tokens_per_call,
         },
     );
-    prop_oneof![3 => Just(Hosted::default()), 2 => some]
+    prop_oneof![3 => Just(HostedTools::default()), 2 => some]
 }
 
-pub(super) fn fate() -> impl Strategy<Value = Fate> {
+pub(super) fn provider_scenario() -> impl Strategy<Value = ProviderScenario> {
     // Tokenizers of rare text reach the bound; ordinary prose has one token per four bytes.
     let prompt = prop_oneof![2 => 0..=1000u64, 1 => 200..300u64, 1 => Just(1000)];
     let share = || prop_oneof![0..=1000u64, Just(0), Just(1000)];
     let end = prop::sample::select(vec![
-        End::Told,
-        End::Told,
-        End::Told,
-        End::Told,
-        End::Told,
-        End::Left,
-        End::Untold,
-        End::Refused,
-        End::Again,
+        AttemptOutcome::UsageReported,
+        AttemptOutcome::UsageReported,
+        AttemptOutcome::UsageReported,
+        AttemptOutcome::UsageReported,
+        AttemptOutcome::UsageReported,
+        AttemptOutcome::ClientDisconnected,
+        AttemptOutcome::UsageUnknown,
+        AttemptOutcome::Rejected,
+        AttemptOutcome::Retried,
     ]);
     (
         prompt,
@@ -187,24 +187,24 @@ pub(super) fn fate() -> impl Strategy<Value = Fate> {
                 (is_downgraded, tells_tier, tells_durations),
                 (calls, brought, tells_calls),
                 end,
-            )| Fate {
+            )| ProviderScenario {
                 prompt,
                 cached,
-                written,
-                longer,
+                cache_written: written,
+                cache_written_1h: longer,
                 completion,
                 is_downgraded,
-                tells_tier,
-                tells_durations,
+                reports_tier: tells_tier,
+                reports_cache_durations: tells_durations,
                 calls,
-                brought,
-                tells_calls,
-                end,
+                result_size: brought,
+                reports_calls: tells_calls,
+                outcome: end,
             },
         )
 }
 
-impl Chosen {
+impl RequestParams {
     pub(super) fn body(&self) -> String {
         let text = "x".repeat(self.bytes / self.messages);
         let png = "iVBORw0KGgoAAAANSUhEUgAAAAE=";
@@ -218,7 +218,7 @@ impl Chosen {
                 if self.has_document {
                     parts.push(json!({"inlineData": {"mimeType": "application/pdf", "data": pdf}}));
                 }
-                let mut config = json!({"candidateCount": self.answers});
+                let mut config = json!({"candidateCount": self.choices});
                 if let Some(most) = self.max_tokens {
                     config["maxOutputTokens"] = json!(most);
                 }
@@ -282,7 +282,7 @@ impl Chosen {
                     json!({"role": "user", "content": parts}),
                     json!({"role": "user", "content": text}),
                 );
-                let mut body = json!({"model": "model", "messages": messages, "n": self.answers});
+                let mut body = json!({"model": "model", "messages": messages, "n": self.choices});
                 if let Some(most) = self.max_tokens {
                     body["max_completion_tokens"] = json!(most);
                 }
@@ -299,19 +299,19 @@ impl Chosen {
         }
         self.offer_tools(&mut body);
         if self.vendor.dialect() != Dialect::Gemini {
-            body["stream"] = json!(self.streams);
+            body["stream"] = json!(self.is_stream);
         }
         body.to_string()
     }
 
     fn offer_tools(&self, body: &mut Value) {
-        let Hosted {
+        let HostedTools {
             search,
             fetch,
             files,
-            all,
+            max_total_calls: all,
             ..
-        } = self.hosted;
+        } = self.hosted_tools;
         let dialect = self.vendor.dialect();
         let mut tools = Vec::new();
         if self.has_tools {
@@ -354,7 +354,7 @@ impl Chosen {
 
     /// Whether it has its provider run a tool whose calls have no known price.
     pub(super) fn has_unpriced_tool(&self) -> bool {
-        self.vendor.dialect() == Dialect::Gemini && self.hosted.search.is_some()
+        self.vendor.dialect() == Dialect::Gemini && self.hosted_tools.search.is_some()
     }
 
     pub(super) fn turns(&self, first: Value, other: Value) -> Vec<Value> {
@@ -372,15 +372,15 @@ impl Chosen {
 
     /// Returns the maximum tokens of the prompt: one per byte, the framing of every message, the cost of images of
     /// the largest size, the additions for tools, and the whole context window for a document.
-    pub(super) fn most_prompt(&self) -> u64 {
+    pub(super) fn max_prompt_tokens(&self) -> u64 {
         let window = self.vendor.window().0;
         if self.has_document {
             return window;
         }
         let text = (self.bytes / self.messages * self.messages) as u64;
-        let Hosted {
+        let HostedTools {
             search, fetch, files, ..
-        } = self.hosted;
+        } = self.hosted_tools;
         let is_offered = match self.vendor.dialect() {
             Dialect::Responses => search.is_some() || files,
             Dialect::Chat => search.is_some(),
@@ -390,16 +390,16 @@ impl Chosen {
         (text + 8 * self.messages as u64 + 10_000 * self.images as u64 + tools).min(window)
     }
 
-    pub(super) fn most_completion(&self) -> u64 {
+    pub(super) fn max_completion_tokens(&self) -> u64 {
         let most = self.vendor.window().1;
         match self.vendor.dialect() {
             Dialect::Messages => self.max_tokens.unwrap_or(1).min(most),
             // `chat/completions` treats zero as no maximum.
             Dialect::Chat => {
-                self.max_tokens.filter(|most| *most > 0).unwrap_or(most).min(most) * self.answers
+                self.max_tokens.filter(|most| *most > 0).unwrap_or(most).min(most) * self.choices
             }
             Dialect::Responses => self.max_tokens.unwrap_or(most).min(most),
-            _ => self.max_tokens.unwrap_or(most).min(most) * self.answers,
+            _ => self.max_tokens.unwrap_or(most).min(most) * self.choices,
         }
     }
 }

@@ -3,12 +3,12 @@
 use proofgate_providers::Dialect;
 use serde_json::{Value, json};
 
-use super::client::{Chosen, Fate};
+use super::client::{ProviderScenario, RequestParams};
 use super::vendor::Vendor;
 
 /// What a provider really did for a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Served {
+pub(super) struct ProviderUsage {
     /// Prompt tokens of the first round only.
     first: u64,
     /// Prompt tokens of all rounds.
@@ -16,8 +16,8 @@ pub(super) struct Served {
     /// Prompt tokens of the longest round.
     longest: u64,
     pub(super) cached: u64,
-    pub(super) written: u64,
-    pub(super) longer: u64,
+    pub(super) cache_written: u64,
+    pub(super) cache_written_1h: u64,
     pub(super) completion: u64,
     pub(super) tier: Option<&'static str>,
     pub(super) calls: Calls,
@@ -38,7 +38,7 @@ fn share(of: u64, permille: u64) -> u64 {
 impl Calls {
     /// Returns the maximum calls that the provider may make for the body it was sent, which sets a maximum for every
     /// tool that takes one.
-    fn of(chosen: &Chosen, fate: &Fate, sent: &Value) -> Self {
+    fn of(chosen: &RequestParams, fate: &ProviderScenario, sent: &Value) -> Self {
         let is_offered = |kind: &str| {
             let mut tools = sent["tools"].as_array().into_iter().flatten();
             tools.any(|tool| tool["type"] == kind || tool[kind].is_object())
@@ -64,7 +64,7 @@ impl Calls {
                     false => 0,
                 };
                 let searches = match (search, files) {
-                    (true, true) => share(all, fate.brought),
+                    (true, true) => share(all, fate.result_size),
                     (true, false) => all,
                     _ => 0,
                 };
@@ -75,11 +75,11 @@ impl Calls {
                 }
             }
             Dialect::Gemini if is_offered("urlContext") => Calls {
-                fetches: share(chosen.answers, fate.calls),
+                fetches: share(chosen.choices, fate.calls),
                 ..Calls::default()
             },
             Dialect::Chat if sent["web_search_options"].is_object() => Calls {
-                searches: share(chosen.answers, fate.calls),
+                searches: share(chosen.choices, fate.calls),
                 ..Calls::default()
             },
             _ => Calls::default(),
@@ -91,25 +91,28 @@ impl Calls {
     }
 }
 
-impl Served {
+impl ProviderUsage {
     /// Computes what the provider did; `sent` is the request as the gateway rewrote it.
-    pub(super) fn of(chosen: &Chosen, fate: &Fate, sent: &Value) -> Self {
-        let first = share(chosen.most_prompt(), fate.prompt);
+    pub(super) fn of(chosen: &RequestParams, fate: &ProviderScenario, sent: &Value) -> Self {
+        let first = share(chosen.max_prompt_tokens(), fate.prompt);
         let calls = Calls::of(chosen, fate, sent);
         let window = chosen.vendor.window().0;
-        let brought = share(chosen.hosted.tokens_per_call.unwrap_or(window), fate.brought);
+        let brought = share(
+            chosen.hosted_tools.tokens_per_call.unwrap_or(window),
+            fate.result_size,
+        );
         let round = |call: u64| first.saturating_add(brought.saturating_mul(call)).min(window);
         let prompt: u64 = (0..=calls.all()).map(round).sum();
         let cached = share(prompt, fate.cached);
         // Google's caches are written by separate requests.
         let writes = chosen.vendor.dialect() == Dialect::Messages && chosen.ttl.is_some();
         let written = if writes {
-            share(prompt - cached, fate.written)
+            share(prompt - cached, fate.cache_written)
         } else {
             0
         };
         let longer = if chosen.ttl == Some("1h") {
-            share(written, fate.longer)
+            share(written, fate.cache_written_1h)
         } else {
             0
         };
@@ -118,14 +121,14 @@ impl Served {
             .first()
             .copied()
             .filter(|_| !fate.is_downgraded);
-        Served {
+        ProviderUsage {
             first,
             prompt,
             longest: round(calls.all()),
             cached,
-            written,
-            longer,
-            completion: share(chosen.most_completion(), fate.completion),
+            cache_written: written,
+            cache_written_1h: longer,
+            completion: share(chosen.max_completion_tokens(), fate.completion),
             tier,
             calls,
         }
@@ -133,25 +136,25 @@ impl Served {
 
     /// Returns the exact cost, in ten-thousandths of a dollar times 10⁻⁶.
     pub(super) fn cost(&self, vendor: Vendor) -> u128 {
-        let prices = vendor.published(self.tier, self.longest);
-        let plain = self.prompt - self.cached - self.written;
+        let prices = vendor.published_prices(self.tier, self.longest);
+        let plain = self.prompt - self.cached - self.cache_written;
         u128::from(plain) * prices.input
-            + u128::from(self.cached) * prices.hit
-            + u128::from(self.written - self.longer) * prices.write
-            + u128::from(self.longer) * prices.write_1h
+            + u128::from(self.cached) * prices.cache_read
+            + u128::from(self.cache_written - self.cache_written_1h) * prices.cache_write
+            + u128::from(self.cache_written_1h) * prices.cache_write_1h
             + u128::from(self.completion) * prices.output
-            + vendor.of_calls(self.calls)
+            + vendor.tool_call_cost(self.calls)
     }
 
     /// Returns what the start of a response reports: nothing of later rounds.
     fn begun(self) -> Self {
         match self.calls.all() {
             0 => self,
-            _ => Served {
+            _ => ProviderUsage {
                 prompt: self.first,
                 cached: 0,
-                written: 0,
-                longer: 0,
+                cache_written: 0,
+                cache_written_1h: 0,
                 calls: Calls::default(),
                 ..self
             },
@@ -159,21 +162,26 @@ impl Served {
     }
 
     /// Returns the response that reports it; `is_begun` for its start only, in which the response is not counted.
-    pub(super) fn answer(&self, chosen: &Chosen, fate: &Fate, is_begun: bool) -> Option<(Value, bool)> {
+    pub(super) fn response(
+        &self,
+        chosen: &RequestParams,
+        fate: &ProviderScenario,
+        is_begun: bool,
+    ) -> Option<(Value, bool)> {
         if is_begun && self.calls.all() > 0 {
-            return self.begun().answer(chosen, fate, true);
+            return self.begun().response(chosen, fate, true);
         }
         let tier = self.tier.unwrap_or("default");
         let answer = match chosen.vendor.dialect() {
             Dialect::Messages => {
-                let mut usage = json!({"input_tokens": self.prompt - self.cached - self.written,
-                    "cache_read_input_tokens": self.cached, "cache_creation_input_tokens": self.written,
+                let mut usage = json!({"input_tokens": self.prompt - self.cached - self.cache_written,
+                    "cache_read_input_tokens": self.cached, "cache_creation_input_tokens": self.cache_written,
                     "output_tokens": if is_begun { 1 } else { self.completion }});
-                if fate.tells_durations {
-                    usage["cache_creation"] = json!({"ephemeral_1h_input_tokens": self.longer,
-                        "ephemeral_5m_input_tokens": self.written - self.longer});
+                if fate.reports_cache_durations {
+                    usage["cache_creation"] = json!({"ephemeral_1h_input_tokens": self.cache_written_1h,
+                        "ephemeral_5m_input_tokens": self.cache_written - self.cache_written_1h});
                 }
-                if fate.tells_tier {
+                if fate.reports_tier {
                     let speed = if self.tier == Some("fast") {
                         "fast"
                     } else {
@@ -203,7 +211,7 @@ impl Served {
                 let answer = if is_begun { 0 } else { self.completion };
                 let mut usage = json!({"promptTokenCount": self.prompt, "cachedContentTokenCount": self.cached,
                     "candidatesTokenCount": answer / 2, "thoughtsTokenCount": answer - answer / 2});
-                if fate.tells_tier {
+                if fate.reports_tier {
                     usage["serviceTier"] = json!(tier);
                 }
                 return Some((json!({"usageMetadata": usage}), is_begun));
@@ -212,7 +220,7 @@ impl Served {
             Dialect::Responses => {
                 let mut answer = json!({"usage": {"input_tokens": self.prompt, "output_tokens": self.completion,
                     "input_tokens_details": {"cached_tokens": self.cached}}});
-                if fate.tells_calls {
+                if fate.reports_calls {
                     answer["tool_usage"] = json!({"web_search": {"num_requests": self.calls.searches}});
                 }
                 answer
@@ -223,7 +231,7 @@ impl Served {
             }
         };
         let mut answer = answer;
-        if fate.tells_tier {
+        if fate.reports_tier {
             answer["service_tier"] = json!(tier);
         }
         Some((answer, false))

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proofgate_prices::{Price, PriceEntry, PriceTable, Seller};
+use proofgate_prices::{Price, PriceEntry, PriceTable, ProviderRef};
 use proofgate_providers::Dialect;
 use serde_json::json;
 
@@ -22,18 +22,18 @@ pub(super) enum Vendor {
     /// Gemini 4 Argon (ai.google.dev, "Gemini Developer API pricing" and "Priority inference").
     Gemini,
     /// Claude Haiku 4.5 (platform.claude.com, "Pricing"): has a small context window.
-    Small,
+    SmallWindow,
     /// gpt-5-nano in the Responses API (developers.openai.com, "Pricing").
     Nano,
 }
 
 /// Prices of tokens, in ten-thousandths of a dollar per million.
 #[derive(Clone, Copy)]
-pub(super) struct Published {
+pub(super) struct TokenPrices {
     pub(super) input: u128,
-    pub(super) hit: u128,
-    pub(super) write: u128,
-    pub(super) write_1h: u128,
+    pub(super) cache_read: u128,
+    pub(super) cache_write: u128,
+    pub(super) cache_write_1h: u128,
     pub(super) output: u128,
 }
 
@@ -43,15 +43,15 @@ impl Vendor {
         Vendor::Haiku,
         Vendor::Gpt,
         Vendor::Gemini,
-        Vendor::Small,
+        Vendor::SmallWindow,
         Vendor::Nano,
     ];
 
     /// Returns the cost of calls of tools that the vendor runs (platform.claude.com, "Web search tool" and "Web fetch
     /// tool"; developers.openai.com, "Pricing", "Built-in tools"), in ten-thousandths of a dollar times 10⁻⁶.
-    pub(super) fn of_calls(self, calls: Calls) -> u128 {
+    pub(super) fn tool_call_cost(self, calls: Calls) -> u128 {
         let (search, file) = match self {
-            Vendor::Opus | Vendor::Haiku | Vendor::Small | Vendor::Nano => (100, 25),
+            Vendor::Opus | Vendor::Haiku | Vendor::SmallWindow | Vendor::Nano => (100, 25),
             // The preview's price, for models that do not reason.
             Vendor::Gpt => (250, 0),
             Vendor::Gemini => (0, 0),
@@ -62,28 +62,30 @@ impl Vendor {
     /// Returns these prices as the gateway's table has them.
     fn tools(self) -> serde_json::Value {
         match self {
-            Vendor::Opus | Vendor::Haiku | Vendor::Small => json!({"web_search": "0.01", "web_fetch": "0"}),
+            Vendor::Opus | Vendor::Haiku | Vendor::SmallWindow => {
+                json!({"web_search": "0.01", "web_fetch": "0"})
+            }
             Vendor::Gpt => json!({"web_search_options": "0.025"}),
             Vendor::Nano => json!({"web_search": "0.01", "file_search": "0.0025"}),
             Vendor::Gemini => json!({"urlContext": "0"}),
         }
     }
 
-    pub(super) fn published(self, tier: Option<&str>, prompt: u64) -> Published {
-        let of = |input, hit, write, write_1h, output| Published {
+    pub(super) fn published_prices(self, tier: Option<&str>, prompt: u64) -> TokenPrices {
+        let of = |input, hit, write, write_1h, output| TokenPrices {
             input,
-            hit,
-            write,
-            write_1h,
+            cache_read: hit,
+            cache_write: write,
+            cache_write_1h: write_1h,
             output,
         };
-        let times = |prices: Published, numerator: u128, denominator: u128| {
+        let times = |prices: TokenPrices, numerator: u128, denominator: u128| {
             let scaled = |price: u128| price * numerator / denominator;
             of(
                 scaled(prices.input),
-                scaled(prices.hit),
-                scaled(prices.write),
-                scaled(prices.write_1h),
+                scaled(prices.cache_read),
+                scaled(prices.cache_write),
+                scaled(prices.cache_write_1h),
                 scaled(prices.output),
             )
         };
@@ -97,7 +99,7 @@ impl Vendor {
                 }
             }
             Vendor::Haiku if prompt > 100_000 => of(5_000, 500, 6_250, 10_000, 25_000),
-            Vendor::Small => of(10_000, 1_000, 12_500, 20_000, 50_000),
+            Vendor::SmallWindow => of(10_000, 1_000, 12_500, 20_000, 50_000),
             Vendor::Nano => of(500, 50, 500, 500, 4_000),
             Vendor::Haiku => of(1_000, 100, 1_250, 2_000, 5_000),
             Vendor::Gpt => {
@@ -130,7 +132,7 @@ impl Vendor {
             Vendor::Opus | Vendor::Haiku => (1_000_000, 128_000),
             Vendor::Gpt => (1_050_000, 128_000),
             Vendor::Gemini => (1_048_576, 65_536),
-            Vendor::Small => (200_000, 64_000),
+            Vendor::SmallWindow => (200_000, 64_000),
             Vendor::Nano => (272_000, 128_000),
         }
     }
@@ -139,7 +141,7 @@ impl Vendor {
     pub(super) fn tiers(self) -> &'static [&'static str] {
         match self {
             Vendor::Opus => &["fast", "us"],
-            Vendor::Haiku | Vendor::Small | Vendor::Nano => &[],
+            Vendor::Haiku | Vendor::SmallWindow | Vendor::Nano => &[],
             Vendor::Gpt => &["flex", "priority", "fast"],
             Vendor::Gemini => &["flex", "priority"],
         }
@@ -147,7 +149,7 @@ impl Vendor {
 
     pub(super) fn dialect(self) -> Dialect {
         match self {
-            Vendor::Opus | Vendor::Haiku | Vendor::Small => Dialect::Messages,
+            Vendor::Opus | Vendor::Haiku | Vendor::SmallWindow => Dialect::Messages,
             Vendor::Nano => Dialect::Responses,
             Vendor::Gpt => Dialect::Chat,
             Vendor::Gemini => Dialect::Gemini,
@@ -155,16 +157,16 @@ impl Vendor {
     }
 
     /// Returns the published prices as the gateway's table has them.
-    pub(super) fn configured(self) -> Arc<Price> {
+    pub(super) fn configured_price(self) -> Arc<Price> {
         let text = |price: u128| format!("{}.{:04}", price / 10_000, price % 10_000);
         let level = |tier: Option<&str>, prompt: u64| {
-            let Published {
+            let TokenPrices {
                 input,
-                hit,
-                write,
-                write_1h,
+                cache_read: hit,
+                cache_write: write,
+                cache_write_1h: write_1h,
                 output,
-            } = self.published(tier, prompt);
+            } = self.published_prices(tier, prompt);
             json!({"input": text(input), "cachedInput": text(hit), "cacheWrite": text(write),
                 "cacheWrite1h": text(write_1h), "output": text(output)})
         };
@@ -196,7 +198,7 @@ impl Vendor {
         (entry["maxInputTokens"], entry["maxOutputTokens"]) =
             (json!(self.window().0), json!(self.window().1));
         let entry: PriceEntry = serde_json::from_value(entry).unwrap();
-        let seller = Seller {
+        let seller = ProviderRef {
             provider: "vendor",
             host: "api.vendor.example",
         };

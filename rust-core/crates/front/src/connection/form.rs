@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
 
-use proofgate_base::client::AfterExchange;
+use proofgate_base::client::ConnectionAction;
 use proofgate_exchange::body::RequestReadError;
 use proofgate_exchange::endpoint::Route;
 use proofgate_exchange::exchange;
@@ -27,9 +27,9 @@ impl Connection {
         length: usize,
         now: Instant,
         mut span: Span,
-    ) -> AfterExchange {
+    ) -> ConnectionAction {
         let Some(dialect) = request.route.dialect() else {
-            return AfterExchange::Close;
+            return ConnectionAction::Close;
         };
         let head = self.client.input[..length].to_vec();
         self.client.input.consume(length);
@@ -74,7 +74,7 @@ impl Connection {
             client_address: self.peer.address,
             approvals: &[],
             config: request.config,
-            observed: known.observed.take(),
+            observed_exchange: known.observed.take(),
             body: &held.body,
             original_body: &held.body,
             form: Some(&held),
@@ -83,12 +83,12 @@ impl Connection {
             body_received_at: Instant::now(),
             span,
             series: None,
-            own_headers_length: 0,
+            common_headers_length: 0,
         };
         let back = Reply {
             client: &mut self.client,
             buffers: &mut self.buffers,
-            extra: &mut self.extra_headers,
+            extra_headers: &mut self.extra_headers,
             lifecycle: &mut self.lifecycle,
             deadline: &mut self.deadline,
             close,

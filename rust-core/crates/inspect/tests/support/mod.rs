@@ -45,7 +45,7 @@ impl Policy {
 
     /// Returns the ids of the rules that matched in an inspector.
     pub fn matched(&self, inspector: &ResponseInspector) -> Vec<String> {
-        let matched = inspector.judgement().matched();
+        let matched = inspector.judgement().matched_rules();
         matched.map(|rule| self.engine.rule(rule).id.clone()).collect()
     }
 

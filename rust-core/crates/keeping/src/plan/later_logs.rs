@@ -2,7 +2,7 @@
 
 use super::{KnownLog, ShardPlan, SignatureState};
 use crate::RetentionError;
-use crate::ends::{ExchangeEnds, SignedLog};
+use crate::exchange_ends::{ExchangeEnds, SignedLog};
 use crate::logs::state_from_claims;
 use proofgate_evidence::rules::LogTracker;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ impl ShardPlan<'_> {
                 .filter(|read| read.damage.is_none() && self.is_candidate(at));
             open.extend(
                 read.iter()
-                    .flat_map(|read| read.open.keys().map(|seq| (*log, *seq))),
+                    .flat_map(|read| read.open_exchange_tenants.keys().map(|seq| (*log, *seq))),
             );
         }
         for at in 0..self.logs.len() {
@@ -55,7 +55,7 @@ impl ShardPlan<'_> {
                     KnownLog::Read(read) if !read.is_signed() => return None,
                     KnownLog::Read(read) => {
                         let standing = state_from_claims(read, &self.claims(at), is_newest, self.request.key);
-                        !standing.doubts.is_empty()
+                        !standing.unknown_content_reasons.is_empty()
                     }
                     KnownLog::Refused(_, SignatureState::Yes) => true,
                     KnownLog::Removed(_) | KnownLog::NotRead => false,
@@ -63,7 +63,7 @@ impl ShardPlan<'_> {
                 Some(SignedLog {
                     incarnation: *incarnation,
                     tracker: known.tracker(),
-                    is_doubtful,
+                    has_unknown_content: is_doubtful,
                 })
             });
         ExchangeEnds::from_logs(told)

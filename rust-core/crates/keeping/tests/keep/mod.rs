@@ -59,7 +59,10 @@ impl Keep {
     }
 
     pub fn hold(&mut self, scope: HoldScope) -> u64 {
-        self.retention.add(None, scope, &why("a case"), 1).unwrap().id
+        self.retention
+            .add_hold(None, scope, &why("a case"), 1)
+            .unwrap()
+            .id
     }
 
     fn with<T>(&self, act: impl FnOnce(&PlanRequest<'_>) -> T) -> T {

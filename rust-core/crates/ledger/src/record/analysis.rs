@@ -1,8 +1,8 @@
 //! Results of the response analysis, as integers: a record contains no fractions that two writers could format
 //! differently.
 
-use super::absence::is_false;
 use super::id::ConfigId;
+use super::serde_defaults::is_false;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 

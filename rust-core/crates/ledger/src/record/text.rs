@@ -1,6 +1,6 @@
 //! Text forms of digests in a record.
 
-use super::shape::Text;
+use super::header::Text;
 
 pub(super) mod base64_hash {
     use super::Text;

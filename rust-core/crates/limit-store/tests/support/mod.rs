@@ -59,7 +59,7 @@ pub fn start(
     }]);
     let OpenedStore {
         store,
-        crashed,
+        crashed_predecessors: crashed,
         problems,
     } = opened;
     let mut worker = Worker {

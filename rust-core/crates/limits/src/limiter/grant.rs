@@ -34,7 +34,7 @@ impl Grant {
     /// Returns when it was admitted, in unix microseconds: the time passed, or a later one passed before. Use it as the time
     /// of the admission record, so that a replay counts the request in the same second.
     #[must_use]
-    pub fn at(&self) -> u64 {
+    pub fn admitted_at(&self) -> u64 {
         self.admitted_at
     }
 

@@ -5,7 +5,7 @@ use super::group::Group;
 use super::{Limiter, TenantId};
 use crate::config::Ceilings;
 use crate::demand::ActualUsage;
-use crate::exceeded::{LimitExceeded, Scope};
+use crate::limit_exceeded::{LimitExceeded, Scope};
 use crate::moment::Moment;
 use crate::quotas::Quotas;
 use crate::subject::Totals;
@@ -65,7 +65,7 @@ impl Limiter {
 
     /// Returns whether a request fits the limits shared by its tenant's namespace.
     #[inline]
-    pub(super) fn fits_shared(&mut self, tenant: usize, asked: ActualUsage, now: Moment) -> bool {
+    pub(super) fn fits_shared_limits(&mut self, tenant: usize, asked: ActualUsage, now: Moment) -> bool {
         let Some(subject) = self.subjects.get_mut(self.tenants[tenant].shared as usize) else {
             return true;
         };
@@ -75,7 +75,7 @@ impl Limiter {
     }
 
     /// Returns the shared limit with the longest wait.
-    pub(super) fn exceeded_shared(
+    pub(super) fn exceeded_shared_limit(
         &mut self,
         tenant: usize,
         asked: ActualUsage,
@@ -84,11 +84,11 @@ impl Limiter {
         let subject = self.subjects.get_mut(self.tenants[tenant].shared as usize)?;
         let (_, ceilings) = self.tenants[tenant].quotas.as_deref()?.shared.as_ref()?;
         let totals = subject.totals(time.0);
-        subject.exceeded(Scope::Namespace, ceilings, &totals, asked, time)
+        subject.exceeded_limit(Scope::Namespace, ceilings, &totals, asked, time)
     }
 
     /// Returns what the tenants of the tenant's namespace have used together; `None` if it shares nothing.
-    pub(crate) fn totals_shared(&mut self, tenant: TenantId, now: Moment) -> Option<Totals> {
+    pub(crate) fn shared_totals(&mut self, tenant: TenantId, now: Moment) -> Option<Totals> {
         let subject = self.tenants[tenant.0 as usize].shared;
         let subject = self.subjects.get_mut(subject as usize)?;
         Some(subject.totals(now))

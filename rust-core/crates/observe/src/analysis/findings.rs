@@ -57,7 +57,7 @@ impl Finding {
 fn analysed_window(window: &WindowReport) -> AnalysedWindow<'static> {
     AnalysedWindow {
         number: window.number,
-        answers: window.answers as u64,
+        answers: window.response_count as u64,
         with_entropy: window.entropy_count as u64,
         entropy_millibits: window.mean_entropy.map(thousandths),
         length_millitokens: window.mean_length.map(thousandths),
@@ -106,7 +106,7 @@ mod tests {
             response: None,
             window: Some(WindowReport {
                 number: u64::MAX,
-                answers: 10_000,
+                response_count: 10_000,
                 entropy_count: 10_000,
                 mean_entropy: Some(64.0),
                 mean_length: Some(1e15),

@@ -43,7 +43,7 @@ impl State {
     }
 
     /// Marks that the space check was taken from the queue.
-    pub(super) fn check_dequeued(&self) {
+    pub(super) fn mark_check_dequeued(&self) {
         self.check_queued.store(false, Ordering::Release);
     }
 

@@ -264,7 +264,9 @@ fn a_writer_that_fails_stores_nothing_more_and_nobody_is_admitted() {
         bench.end(*keeping),
         (PayloadOutcome::Stored, PayloadOutcome::Stored)
     );
-    bench.disk.fault_now(InjectedFault::Error(io::ErrorKind::Other));
+    bench
+        .disk
+        .inject_fault_now(InjectedFault::Error(io::ErrorKind::Other));
     let keeping = bench.begin(b"question").unwrap();
     assert_eq!(
         bench.end(*keeping),

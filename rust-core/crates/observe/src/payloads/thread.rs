@@ -10,7 +10,7 @@ use proofgate_payloads::{Payload, PayloadError, PayloadWriter};
 use proofgate_wal::Storage;
 use tokio::sync::mpsc;
 
-use super::order::{Body, PayloadCommand};
+use super::command::{Body, PayloadCommand};
 use super::state::State;
 use crate::metrics::PayloadMetrics;
 
@@ -43,7 +43,7 @@ impl PayloadThread {
     fn execute(&mut self, order: PayloadCommand) {
         match order {
             PayloadCommand::CheckSpace => {
-                self.state.check_dequeued();
+                self.state.mark_check_dequeued();
                 self.check_space();
             }
             PayloadCommand::Store(body) => self.store(body),
@@ -54,7 +54,7 @@ impl PayloadThread {
         let Body {
             context: of,
             mut copy,
-            done,
+            outcome_sender: done,
         } = body;
         if self.state.has_failed() {
             let _ = done.send(PayloadOutcome::Failed);

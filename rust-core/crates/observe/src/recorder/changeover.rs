@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use proofgate_base::clock::unix_micros;
 use proofgate_ledger::record::{Seal, Takeover};
-use proofgate_wal::{LogMark, PreviousLog};
+use proofgate_wal::{PreviousLog, ResumeState};
 
-use super::log_history::{FormerLog, LastMark};
+use super::log_history::{FormerLog, LastResumePoint};
 use super::{LedgerStopped, RECORD_BYTES, Recorder, follow_progress};
 use crate::rotation::ReadyLog;
 
@@ -33,7 +33,7 @@ impl Recorder {
     }
 
     /// Waits at most `patience` until the log records how the previous one ended, which the ledger thread determines.
-    pub async fn wait_for_previous_end(&self, patience: Duration) {
+    pub async fn wait_for_previous_log_end(&self, patience: Duration) {
         let told = async {
             while !self.has_reported_previous() && !self.has_stopped() {
                 self.record_previous_log_end_if_known();
@@ -143,12 +143,12 @@ impl Recorder {
         if !due {
             return;
         }
-        self.last_mark.set(LastMark {
+        self.last_mark.set(LastResumePoint {
             position,
             at: Instant::now(),
         });
         let former = self.former_logs.borrow();
-        self.writer.borrow().mark(LogMark {
+        self.writer.borrow().set_resume_state(ResumeState {
             open: self.open_exchanges.list(|position| self.locate(position)),
             continues: former.last().map(|former| former.incarnation),
             predecessor_ended: self.has_reported_previous(),

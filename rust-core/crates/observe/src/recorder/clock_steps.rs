@@ -14,7 +14,7 @@ impl Recorder {
     ///
     /// If the clock had been wrong, a log rotation is requested: exchanges are looked up in the log that had started by the
     /// time in their ID.
-    pub fn mark_step(&self, step: ClockStep) {
+    pub fn record_clock_step(&self, step: ClockStep) {
         if step.moves_limit_time_back {
             self.handoff.request_rotation();
         }

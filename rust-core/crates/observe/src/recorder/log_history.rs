@@ -16,12 +16,12 @@ pub(super) struct FormerLog {
 
 /// The last resume point in the log.
 #[derive(Clone, Copy)]
-pub(super) struct LastMark {
+pub(super) struct LastResumePoint {
     pub(super) position: u64,
     pub(super) at: Instant,
 }
 
-impl LastMark {
+impl LastResumePoint {
     pub(super) fn none() -> Self {
         Self {
             position: 0,

@@ -21,7 +21,7 @@ const MAX_UNRECORDED_GROUPS: usize = 256;
 const OTHER_CODES: &str = "others";
 
 /// The refusals of the current second.
-pub(super) struct Refusals {
+pub(super) struct RefusalBudget {
     second: Instant,
     sender_total: u32,
     by_sender: HashMap<ClientNetwork, u32>,
@@ -44,8 +44,8 @@ pub(super) struct UnrecordedRefusals {
     pub(super) count: u64,
 }
 
-impl Refusals {
-    pub(super) fn none() -> Self {
+impl RefusalBudget {
+    pub(super) fn new() -> Self {
         Self {
             second: Instant::now(),
             sender_total: 0,
@@ -157,13 +157,13 @@ mod tests {
         }
     }
 
-    fn allowed(refusals: &mut Refusals, of: &RejectedRequest<'_>, attempts: usize) -> usize {
+    fn allowed(refusals: &mut RefusalBudget, of: &RejectedRequest<'_>, attempts: usize) -> usize {
         (0..attempts).filter(|_| refusals.allows(of)).count()
     }
 
     #[test]
     fn a_flood_takes_nothing_from_another_sender_from_a_tenant_or_from_what_was_judged() {
-        let mut refusals = Refusals::none();
+        let mut refusals = RefusalBudget::new();
         let flood = of_sender(1);
         assert_eq!(allowed(&mut refusals, &flood, 10_000), MAX_PER_SENDER as usize);
         let other = of_sender(2);
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn however_many_addresses_a_flood_has_it_gets_what_all_senders_have_and_no_more_memory() {
-        let mut refusals = Refusals::none();
+        let mut refusals = RefusalBudget::new();
         let recorded = (0..100_000).filter(|number| refusals.allows(&of_sender(*number)));
         assert_eq!(recorded.count(), MAX_ALL_SENDERS as usize);
         assert!(refusals.by_sender.len() <= MAX_SENDERS);
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_second_later_the_budgets_are_whole_again() {
-        let mut refusals = Refusals::none();
+        let mut refusals = RefusalBudget::new();
         let flood = of_sender(1);
         allowed(&mut refusals, &flood, 1000);
         let begun = refusals.second;
@@ -200,12 +200,12 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_told_by_code_and_tenant_within_a_bound() {
-        let mut refusals = Refusals::none();
+        let mut refusals = RefusalBudget::new();
         for now in 1..=3 {
             refusals.count_unrecorded(now, None, "unauthorized", FLOOD);
             refusals.count_unrecorded(now, Some("acme"), "rate_limited", FLOOD);
         }
-        let told = |refusals: &Refusals, tenant: Option<&str>, code| {
+        let told = |refusals: &RefusalBudget, tenant: Option<&str>, code| {
             let what = RefusalGroup {
                 tenant: tenant.map(Into::into),
                 code,

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::thread;
 use std::time::Duration;
 
-use super::outlet::AccessLogReceiver;
+use super::queue::AccessLogReceiver;
 use crate::metrics::{Metrics, Signal};
 use proofgate_base::priority::lower_priority;
 
@@ -40,7 +40,7 @@ impl<W: Write> AccessLog<W> {
                 }
                 let written = self.out.write_all(&text).and_then(|()| self.out.flush());
                 if written.is_err() {
-                    self.metrics.telemetry_lost(Signal::AccessLog, count);
+                    self.metrics.record_lost_telemetry(Signal::AccessLog, count);
                 }
                 next = self.lines.try_recv().ok();
             }

@@ -8,12 +8,12 @@ use proofgate_base::clock::{Clock, micros};
 use proofgate_base::random::Random;
 use proofgate_base::rejection::Rejection;
 use proofgate_base::request_id::RequestId;
-use proofgate_config::{AccessLogMode, Settings};
+use proofgate_config::{AccessLogMode, TelemetrySettings};
 use proofgate_ledger::record::{Attribution, Outcome, Usage};
 use proofgate_wire::Headers;
 
 use super::entry::{Exchange, Spans};
-use super::outlet::{TelemetryInterest, TelemetryOutlet};
+use super::queue::{TelemetrySender, TelemetryTargets};
 use super::trace_context::Trace;
 use crate::metrics::RequestOutcome;
 
@@ -54,7 +54,7 @@ impl ObservedExchange {
     pub fn start(
         clock: &Clock,
         random: &Random,
-        settings: &Settings,
+        settings: &TelemetrySettings,
         asked: &ObservedRequest<'_>,
     ) -> Option<Box<Self>> {
         if settings.is_off() {
@@ -147,7 +147,7 @@ impl ObservedExchange {
     /// Reports an exchange that has ended.
     pub fn report_finished(
         mut self: Box<Self>,
-        outlet: &TelemetryOutlet,
+        outlet: &TelemetrySender,
         id: RequestId,
         request_bytes: u64,
         ended: FinishedExchange,
@@ -172,7 +172,7 @@ impl ObservedExchange {
     /// Reports a request that was refused at `now` (Unix microseconds).
     pub fn report_refused(
         mut self: Box<Self>,
-        outlet: &TelemetryOutlet,
+        outlet: &TelemetrySender,
         id: RequestId,
         now: u64,
         bytes: usize,
@@ -188,10 +188,10 @@ impl ObservedExchange {
         self.report(outlet, id);
     }
 
-    fn report(self, outlet: &TelemetryOutlet, id: RequestId) {
+    fn report(self, outlet: &TelemetrySender, id: RequestId) {
         let is_sampled = self.is_sampled();
         let mut exchange = self.exchange;
-        let wanted = TelemetryInterest {
+        let wanted = TelemetryTargets {
             access_log: match self.access_log {
                 AccessLogMode::None => false,
                 AccessLogMode::Errors => exchange.error.is_some() || exchange.status >= 400,

@@ -1,6 +1,6 @@
 //! The trace of a request, as in W3C's Trace Context (<https://www.w3.org/TR/trace-context/>).
 
-use proofgate_config::Traces;
+use proofgate_config::TraceSettings;
 use proofgate_wire::{Headers, encode};
 use rand::RngCore;
 
@@ -77,7 +77,7 @@ pub(super) struct Trace {
 
 impl Trace {
     /// Returns the trace of the request head, or a new one. An existing trace is sampled if its sender sampled it.
-    pub(super) fn start(headers: &Headers<'_>, settings: Traces, random: &mut impl RngCore) -> Self {
+    pub(super) fn start(headers: &Headers<'_>, settings: TraceSettings, random: &mut impl RngCore) -> Self {
         let mut fields = headers.iter();
         let mut named = |name| fields.find(|(field, _)| field.eq_ignore_ascii_case(name));
         let first = named("traceparent");
@@ -109,7 +109,7 @@ impl Trace {
                     parent_span: 0,
                     server_span: server,
                     client_span: client,
-                    sampled: settings.samples(trace),
+                    sampled: settings.is_sampled(trace),
                     is_random: false,
                     state: None,
                 }

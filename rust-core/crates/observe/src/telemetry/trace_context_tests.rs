@@ -1,4 +1,4 @@
-use proofgate_config::{Settings, TelemetryConfig, TracesConfig};
+use proofgate_config::{TelemetryConfig, TelemetrySettings, TracesConfig};
 use proofgate_wire::{Limits, parse_request};
 use proptest::prelude::*;
 use rand::SeedableRng;
@@ -23,7 +23,7 @@ fn begun(lines: &str, ratio: f64) -> Trace {
         }),
         ..TelemetryConfig::default()
     };
-    let traces = Settings::new(&config).unwrap().traces.unwrap();
+    let traces = TelemetrySettings::new(&config).unwrap().traces.unwrap();
     let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
     let parsed = parse_request(head.as_bytes(), &Limits::default());
     let head = parsed.as_ref().unwrap();

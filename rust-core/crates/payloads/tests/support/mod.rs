@@ -87,7 +87,7 @@ impl Worker {
         };
         let mut log = succession::start(&storage, &terms, None)?.log;
         let unsynced = Arc::new(UnsyncedFiles::default());
-        log.follower.sync_also(Arc::clone(&unsynced));
+        log.follower.set_unsynced_files(Arc::clone(&unsynced));
         Ok(Self {
             disk: disk.clone(),
             dir: log.dir,

@@ -9,7 +9,7 @@ mod spared;
 
 use std::sync::Arc;
 
-use proofgate_policy::{Allow, Pack, RuleSpec, Scope, Target, View, pack_names};
+use proofgate_policy::{Pack, PolicyAllowList, RuleSpec, Scope, Target, View, pack_names};
 use regex::Regex;
 
 use crate::support::Found;
@@ -34,11 +34,11 @@ pub struct Reference {
 impl Reference {
     /// Returns the rules of all built-in packs.
     pub fn built_in() -> Self {
-        Self::allowing(&Allow::default())
+        Self::allowing(&PolicyAllowList::default())
     }
 
     /// Returns the rules of all built-in packs, with exemptions.
-    pub fn allowing(allow: &Allow) -> Self {
+    pub fn allowing(allow: &PolicyAllowList) -> Self {
         let (table, allow) = (Table::read(), Arc::new(allow.clone()));
         let packs = pack_names().map(|name| Pack::built_in(name).unwrap());
         let rules = packs.flat_map(|pack| {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use proofgate_policy::{Allow, View};
+use proofgate_policy::{PolicyAllowList, View};
 use regex::Regex;
 use toml::Table;
 
@@ -42,13 +42,13 @@ fn compiled(pattern: &str, name: &str) -> Regex {
 /// Exemptions of one rule.
 #[derive(Clone, Default)]
 pub struct Exemptions {
-    allow: Arc<Allow>,
+    allow: Arc<PolicyAllowList>,
     looks_at_addresses: bool,
     documentation: bool,
 }
 
 impl Exemptions {
-    pub fn new(allow: &Arc<Allow>, pack: Option<&str>, documentation: bool) -> Self {
+    pub fn new(allow: &Arc<PolicyAllowList>, pack: Option<&str>, documentation: bool) -> Self {
         Self {
             allow: Arc::clone(allow),
             looks_at_addresses: pack != Some("secrets"),

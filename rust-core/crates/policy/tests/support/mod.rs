@@ -60,7 +60,7 @@ impl Policy {
     }
 
     fn of_packs(config: &PolicyConfig, packs: impl IntoIterator<Item = Pack>) -> Self {
-        let packs = packs.into_iter().map(Pack::unlimited).collect();
+        let packs = packs.into_iter().map(Pack::without_limits).collect();
         Policy::new(Engine::compile_packs(config, packs).unwrap(), None)
     }
 

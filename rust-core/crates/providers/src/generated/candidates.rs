@@ -8,10 +8,10 @@
 use proofgate_json::{Event, JsonError, Reader};
 
 use super::paths::Step;
-use super::{GeneratedText, Shape};
+use super::{DocumentKind, GeneratedText};
 
 impl GeneratedText {
-    pub(super) fn read_candidates(&mut self, reader: &mut Reader<'_, '_>) -> Result<Shape, JsonError> {
+    pub(super) fn read_candidates(&mut self, reader: &mut Reader<'_, '_>) -> Result<DocumentKind, JsonError> {
         let (mut is_known, mut has_error) = (false, false);
         while let Event::Key(key) = reader.read_event()? {
             let value = reader.read_event()?;
@@ -37,8 +37,8 @@ impl GeneratedText {
             }
         }
         Ok(match is_known && !has_error {
-            true => Shape::Known,
-            false => Shape::Other,
+            true => DocumentKind::Known,
+            false => DocumentKind::Other,
         })
     }
 

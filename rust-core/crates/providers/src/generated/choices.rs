@@ -7,16 +7,16 @@
 use proofgate_json::{Event, JsonError, Reader};
 
 use super::paths::Step;
-use super::{GeneratedText, Shape};
+use super::{DocumentKind, GeneratedText};
 
 impl GeneratedText {
-    pub(super) fn read_completion(&mut self, reader: &mut Reader<'_, '_>) -> Result<Shape, JsonError> {
-        let mut shape = Shape::Other;
+    pub(super) fn read_completion(&mut self, reader: &mut Reader<'_, '_>) -> Result<DocumentKind, JsonError> {
+        let mut shape = DocumentKind::Other;
         while let Event::Key(key) = reader.read_event()? {
             let choices = key.decode(&mut self.name) == "choices";
             match reader.read_event()? {
                 Event::ArrayStart if choices => {
-                    shape = Shape::Known;
+                    shape = DocumentKind::Known;
                     self.read_choices(reader)?;
                 }
                 value => reader.skip(value)?,

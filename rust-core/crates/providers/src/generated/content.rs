@@ -144,7 +144,7 @@ impl GeneratedText {
         let start = self.text.len();
         string.unescape_into(&mut self.text);
         self.parts.push(Part {
-            place: StringLocation::from(string),
+            location: StringLocation::from(string),
             encoding: written,
             is_complete: true,
             value: start..self.text.len(),
@@ -159,7 +159,7 @@ impl GeneratedText {
         let start = self.text.len();
         self.text.push_str(number);
         self.parts.push(Part {
-            place: StringLocation {
+            location: StringLocation {
                 raw,
                 has_escapes: false,
             },

@@ -6,10 +6,10 @@
 use proofgate_json::{Event, JsonError, Reader};
 
 use super::paths::Step;
-use super::{GeneratedText, Shape};
+use super::{DocumentKind, GeneratedText};
 
 impl GeneratedText {
-    pub(super) fn read_images(&mut self, reader: &mut Reader<'_, '_>) -> Result<Shape, JsonError> {
+    pub(super) fn read_images(&mut self, reader: &mut Reader<'_, '_>) -> Result<DocumentKind, JsonError> {
         let (mut is_known, mut has_error) = (false, false);
         while let Event::Key(key) = reader.read_event()? {
             match (key.decode(&mut self.name), reader.read_event()?) {
@@ -58,7 +58,7 @@ impl GeneratedText {
     }
 
     /// Reads an event of a stream of speech.
-    pub(super) fn read_speech(&mut self, reader: &mut Reader<'_, '_>) -> Result<Shape, JsonError> {
+    pub(super) fn read_speech(&mut self, reader: &mut Reader<'_, '_>) -> Result<DocumentKind, JsonError> {
         let (mut is_known, mut has_error) = (false, false);
         while let Event::Key(key) = reader.read_event()? {
             match (key.decode(&mut self.name), reader.read_event()?) {
@@ -80,9 +80,9 @@ impl GeneratedText {
     }
 }
 
-fn document_shape(is_known: bool, has_error: bool) -> Shape {
+fn document_shape(is_known: bool, has_error: bool) -> DocumentKind {
     match is_known && !has_error {
-        true => Shape::Known,
-        false => Shape::Other,
+        true => DocumentKind::Known,
+        false => DocumentKind::Other,
     }
 }

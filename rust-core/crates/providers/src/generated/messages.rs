@@ -7,7 +7,7 @@ use proofgate_json::{Event, JsonError, Reader};
 
 use super::content::TextMode;
 use super::paths::Step;
-use super::{GeneratedText, Shape};
+use super::{DocumentKind, GeneratedText};
 
 /// The type that a document declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Kind {
 }
 
 impl GeneratedText {
-    pub(super) fn read_message(&mut self, reader: &mut Reader<'_, '_>) -> Result<Shape, JsonError> {
+    pub(super) fn read_message(&mut self, reader: &mut Reader<'_, '_>) -> Result<DocumentKind, JsonError> {
         // The type, the index and the content may come in any order.
         let block = self.paths.add(None, Step::Element(0));
         let (mut kind, mut has_content, mut has_error) = (Kind::Message, false, false);
@@ -69,7 +69,7 @@ impl GeneratedText {
             Kind::ContentBlock | Kind::BlockStop | Kind::OtherEvent => true,
         };
         if !is_known || has_error {
-            return Ok(Shape::Other);
+            return Ok(DocumentKind::Other);
         }
         if kind != Kind::ContentBlock {
             self.parts.iter_mut().for_each(|part| part.is_complete = true);
@@ -77,7 +77,7 @@ impl GeneratedText {
         if kind == Kind::BlockStop {
             self.finished.push(block);
         }
-        Ok(Shape::Known)
+        Ok(DocumentKind::Known)
     }
 
     /// Reads the message of `message_start`.

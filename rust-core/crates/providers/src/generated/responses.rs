@@ -9,7 +9,7 @@ use proofgate_json::{Event, JsonError, Reader};
 
 use super::content::is_opaque_field;
 use super::paths::{Step, index};
-use super::{GeneratedText, Shape};
+use super::{DocumentKind, GeneratedText};
 
 /// The identifying fields of a document, which come in any order.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ struct ResponseFields {
 }
 
 impl GeneratedText {
-    pub(super) fn read_response(&mut self, reader: &mut Reader<'_, '_>) -> Result<Shape, JsonError> {
+    pub(super) fn read_response(&mut self, reader: &mut Reader<'_, '_>) -> Result<DocumentKind, JsonError> {
         let nowhere = Step::Field(0..0);
         let item = self.paths.add(None, nowhere.clone());
         let event = self.paths.add(Some(item), nowhere);
@@ -90,9 +90,9 @@ impl GeneratedText {
                 let paths = &self.paths;
                 self.parts.retain(|part| !paths.is_below(part.node, event));
             }
-            _ => return Ok(Shape::Other),
+            _ => return Ok(DocumentKind::Other),
         }
-        Ok(Shape::Known)
+        Ok(DocumentKind::Known)
     }
 
     /// Reads the response in an event.

@@ -2,10 +2,10 @@
 #![allow(dead_code, reason = "not every test file uses everything")]
 
 use proofgate_json::Workspace;
-use proofgate_providers::{Dialect, GeneratedText, Shape};
+use proofgate_providers::{Dialect, DocumentKind, GeneratedText};
 
 /// Returns the shape of a document, and the keys and values of its parts.
-pub fn read(dialect: Dialect, document: &str) -> (Shape, Vec<(String, String)>) {
+pub fn read(dialect: Dialect, document: &str) -> (DocumentKind, Vec<(String, String)>) {
     let mut generated = GeneratedText::new();
     let shape = generated
         .read(dialect, document.as_bytes(), &mut Workspace::new())

@@ -75,7 +75,7 @@ fn streamed(generated: &Value) -> String {
         Vec::new(),
     );
     stream
-        .event("", generated.to_string().as_bytes(), &mut out)
+        .push_event("", generated.to_string().as_bytes(), &mut out)
         .unwrap();
     assert_eq!(stream.finish(&mut out), Ok(StreamStatus::Finished));
     String::from_utf8(out).unwrap()

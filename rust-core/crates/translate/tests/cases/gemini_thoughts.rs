@@ -174,7 +174,7 @@ fn streamed_thoughts_are_the_thinking_of_the_whole_answer() {
     let (mut chunks, mut seen) = (Vec::new(), Vec::new());
     for event in events() {
         inner
-            .event("", event.to_string().as_bytes(), &mut chunks)
+            .push_event("", event.to_string().as_bytes(), &mut chunks)
             .unwrap();
     }
     assert_eq!(inner.finish(&mut chunks).unwrap(), StreamStatus::Finished);

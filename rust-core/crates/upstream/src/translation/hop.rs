@@ -4,8 +4,8 @@ use proofgate_providers::{Dialect, EXCEPTION_PREFIX, event_parts};
 use proofgate_translate::openai_gemini::embeddings;
 use proofgate_translate::{
     EventKind, RequestContext, ResponseError, StreamStatus, anthropic_invoke, anthropic_invoke_tokens,
-    anthropic_openai, anthropic_raw_predict, chat_customs, openai_anthropic, openai_converse, openai_gemini,
-    openai_responses, responses_openai,
+    anthropic_openai, anthropic_raw_predict, chat_custom_tools, openai_anthropic, openai_converse,
+    openai_gemini, openai_responses, responses_openai,
 };
 
 use super::pair::DialectPair;
@@ -33,7 +33,7 @@ enum Stream {
     AnthropicRawPredict(anthropic_raw_predict::Stream),
     OpenAiResponses(openai_responses::Stream),
     ResponsesOpenAi(Box<responses_openai::Stream>),
-    ChatFunctions(chat_customs::Stream),
+    ChatFunctions(chat_custom_tools::Stream),
 }
 
 impl Hop {
@@ -59,7 +59,7 @@ impl Hop {
 
     /// Returns the names of the fields that were dropped from the request.
     pub(super) fn dropped_fields(&self) -> &[&'static str] {
-        &self.request_info.dropped
+        &self.request_info.dropped_fields
     }
 
     /// Returns the header lines of the request.
@@ -99,7 +99,7 @@ impl Hop {
                 openai_converse::translate_response(body, &self.request_info, self.created, out)
             }
             DialectPair::ChatFunctions => {
-                return chat_customs::translate_response(body, &self.request_info, out);
+                return chat_custom_tools::translate_response(body, &self.request_info, out);
             }
             DialectPair::AnthropicInvoke => return anthropic_invoke::translate_response(body, out),
             DialectPair::AnthropicInvokeTokens => {
@@ -173,7 +173,7 @@ impl Hop {
                 DialectPair::OpenAiConverse => {
                     Stream::OpenAiConverse(openai_converse::Stream::new(asked, self.created))
                 }
-                DialectPair::ChatFunctions => Stream::ChatFunctions(chat_customs::Stream::new(asked)),
+                DialectPair::ChatFunctions => Stream::ChatFunctions(chat_custom_tools::Stream::new(asked)),
                 DialectPair::AnthropicInvoke => Stream::AnthropicInvoke(anthropic_invoke::Stream::new()),
                 DialectPair::AnthropicRawPredict => {
                     Stream::AnthropicRawPredict(anthropic_raw_predict::Stream::new())
@@ -194,13 +194,13 @@ impl Hop {
             None => (EventKind::Event, name),
         };
         match stream {
-            Stream::OpenAiAnthropic(stream) => stream.event(name, &data, out),
+            Stream::OpenAiAnthropic(stream) => stream.push_event(name, &data, out),
             Stream::AnthropicOpenAi(stream) => stream.push_event(name, &data, out),
-            Stream::OpenAiGemini(stream) => stream.event(name, &data, out),
-            Stream::OpenAiResponses(stream) => stream.event(name, &data, out),
+            Stream::OpenAiGemini(stream) => stream.push_event(name, &data, out),
+            Stream::OpenAiResponses(stream) => stream.push_event(name, &data, out),
             Stream::ResponsesOpenAi(stream) => stream.push_event(name, &data, out),
             Stream::ChatFunctions(stream) => stream.push_event(&data, out),
-            Stream::OpenAiConverse(stream) => stream.event(kind, of_kind, &data, out),
+            Stream::OpenAiConverse(stream) => stream.push_event(kind, of_kind, &data, out),
             Stream::AnthropicInvoke(stream) => stream.push_event(kind, of_kind, &data, out),
             Stream::AnthropicRawPredict(stream) => stream.push_event(name, &data, out),
         }
@@ -227,7 +227,7 @@ impl Hop {
             }
             Some(Stream::OpenAiAnthropic(stream)) => {
                 let stop = br#"{"type":"message_stop"}"#;
-                Ok(stream.event("message_stop", stop, out)? == StreamStatus::Finished)
+                Ok(stream.push_event("message_stop", stop, out)? == StreamStatus::Finished)
             }
             _ => Ok(false),
         }

@@ -4,8 +4,8 @@ use proofgate_providers::{Dialect, Family};
 use proofgate_translate::openai_gemini::embeddings;
 use proofgate_translate::{
     RequestContext, Target, UntranslatableRequest, anthropic_invoke, anthropic_invoke_tokens,
-    anthropic_openai, anthropic_raw_predict, chat_customs, openai_anthropic, openai_converse, openai_gemini,
-    openai_responses, responses_openai,
+    anthropic_openai, anthropic_raw_predict, chat_custom_tools, openai_anthropic, openai_converse,
+    openai_gemini, openai_responses, responses_openai,
 };
 
 /// A client's dialect and a provider's dialect.
@@ -128,7 +128,7 @@ impl DialectPair {
             DialectPair::OpenAiAnthropic => openai_anthropic::translate_request(body, target, out),
             DialectPair::AnthropicOpenAi => anthropic_openai::translate_request(body, target, out),
             DialectPair::OpenAiResponses => openai_responses::translate_request(body, target, out),
-            DialectPair::ChatFunctions => chat_customs::translate_request(body, out),
+            DialectPair::ChatFunctions => chat_custom_tools::translate_request(body, out),
             DialectPair::ResponsesOpenAi => responses_openai::translate_for_chat(body, target, out),
             DialectPair::OpenAiGemini => openai_gemini::translate_request(body, target, out),
             DialectPair::OpenAiGeminiEmbeddings => embeddings::translate_request(body, target, out),
@@ -167,7 +167,9 @@ impl DialectPair {
             (DialectPair::AnthropicOpenAi, DialectPair::OpenAiGemini) => {
                 anthropic_openai::translate_for_gemini(body, target, out)
             }
-            (DialectPair::AnthropicOpenAi, _) => anthropic_openai::translate_for_others(body, target, out),
+            (DialectPair::AnthropicOpenAi, _) => {
+                anthropic_openai::translate_for_other_apis(body, target, out)
+            }
             (DialectPair::ResponsesOpenAi, DialectPair::OpenAiGemini) => {
                 responses_openai::translate_for_gemini(body, target, out)
             }

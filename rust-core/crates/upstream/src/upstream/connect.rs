@@ -4,14 +4,14 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use proofgate_base::descriptors::ResourceShortage;
-use proofgate_config::Http;
+use proofgate_config::HttpVersion;
 
 use super::http2::{self, Sessions};
+use super::maybe_tls_stream::{MaybeTlsStream, Socket};
 use super::pool::Pool;
 use super::stream::UpstreamStream;
 use super::tcp::connect_to;
 use super::tunnel::{ProxyFailure, Tunnels};
-use super::wire::{Socket, Wire};
 
 /// How often the failures of one provider are logged.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
@@ -91,14 +91,14 @@ impl Pool {
             return Ok(stream.into());
         }
         match self.route.http {
-            Http::Http2 => Err(io::Error::other(
+            HttpVersion::Http2 => Err(io::Error::other(
                 "it does not negotiate HTTP/2 in TLS (ALPN); set http to Auto or Http1",
             )),
-            Http::Auto | Http::Http1 => Ok(UpstreamStream::http1(wire)),
+            HttpVersion::Auto | HttpVersion::Http1 => Ok(UpstreamStream::http1(wire)),
         }
     }
 
-    async fn connect_wire(&self) -> io::Result<Wire> {
+    async fn connect_wire(&self) -> io::Result<MaybeTlsStream> {
         let socket = match &self.tunnels {
             None => self.connect_directly().await?,
             Some(tunnels) => {
@@ -109,10 +109,10 @@ impl Pool {
             }
         };
         match &self.route.tls {
-            None => Ok(Wire::Plain(socket)),
+            None => Ok(MaybeTlsStream::Plain(socket)),
             Some(tls) => {
                 let stream = tls.connector.connect(tls.server_name.clone(), socket).await?;
-                Ok(Wire::Tls(Box::new(stream)))
+                Ok(MaybeTlsStream::Tls(Box::new(stream)))
             }
         }
     }

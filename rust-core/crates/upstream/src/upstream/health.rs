@@ -8,7 +8,7 @@
 //! has one. Then one request is let through as a probe, and the next one if that has no result soon. A model without another
 //! target is still sent to its provider: failing at once would gain nothing.
 
-mod condition;
+mod circuit_breaker;
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use proofgate_config::RateLimits;
 use proofgate_ledger::record::SendOutcome;
 
-use self::condition::{CircuitBreaker, Probe};
+use self::circuit_breaker::{CircuitBreaker, Probe};
 use super::rate::{RateLimiter, RateReservation};
 
 /// Requests that earn one retry at the same provider, and the maximum of requests saved up for retries.

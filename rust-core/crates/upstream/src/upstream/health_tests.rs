@@ -1,4 +1,4 @@
-use super::condition::{FAILURE_THRESHOLD, FIRST_PAUSE};
+use super::circuit_breaker::{FAILURE_THRESHOLD, FIRST_PAUSE};
 use super::*;
 
 const MODEL: &str = "large";

@@ -5,13 +5,13 @@ use std::rc::{Rc, Weak};
 use std::time::{Duration, Instant};
 
 use proofgate_base::descriptors::{IdleConnectionPool, UpstreamSockets};
-use proofgate_config::Http;
+use proofgate_config::HttpVersion;
 use proofgate_providers::BaseUrl;
 
 use super::egress::Egress;
 use super::health::Health;
 use super::http2::{MAX_SESSIONS, Sessions};
-use super::names::{HostAddresses, Resolver};
+use super::resolver::{HostAddresses, Resolver};
 use super::stream::UpstreamStream;
 use super::tls::{Tls, TlsTrust};
 use super::tunnel::{Proxy, Tunnels};
@@ -26,7 +26,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 pub struct Route {
     pub(super) base: BaseUrl,
     trust: TlsTrust,
-    pub(super) http: Http,
+    pub(super) http: HttpVersion,
     pub(super) tls: Option<Tls>,
     pub(super) connect_timeout: Duration,
     pub(super) egress: Egress,
@@ -44,7 +44,7 @@ impl Route {
     pub fn new(
         base: BaseUrl,
         trust: TlsTrust,
-        http: Http,
+        http: HttpVersion,
         connect_timeout: Duration,
         egress: Egress,
         proxy: Option<Proxy>,
@@ -110,9 +110,9 @@ impl Pool {
     pub fn new(route: Route, sockets: &Rc<UpstreamSockets>) -> Self {
         // Without TLS there is no protocol negotiation.
         let may_be_http2 = match route.http {
-            Http::Http1 => false,
-            Http::Auto => route.base.tls,
-            Http::Http2 => true,
+            HttpVersion::Http1 => false,
+            HttpVersion::Auto => route.base.tls,
+            HttpVersion::Http2 => true,
         };
         Pool {
             sessions: may_be_http2.then(|| Sessions::new(MAX_SESSIONS)),

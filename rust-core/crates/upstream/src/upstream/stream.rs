@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::task::coop::unconstrained;
 
 use super::http2::Http2Stream;
-use super::wire::Wire;
+use super::maybe_tls_stream::MaybeTlsStream;
 
 /// Carries a request to a provider and its response back.
 pub struct UpstreamStream {
@@ -21,7 +21,7 @@ pub struct UpstreamStream {
 
 enum Transport {
     /// A dedicated connection.
-    Http1(Wire),
+    Http1(MaybeTlsStream),
     /// A stream of a session, for one request.
     Http2(Box<Http2Stream>),
 }
@@ -36,7 +36,7 @@ impl From<Http2Stream> for UpstreamStream {
 }
 
 impl UpstreamStream {
-    pub(super) fn http1(wire: Wire) -> Self {
+    pub(super) fn http1(wire: MaybeTlsStream) -> Self {
         UpstreamStream {
             transport: Transport::Http1(wire),
             reusable: true,

@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{LocalSet, yield_now};
 use tokio_rustls::TlsAcceptor;
 
-use super::super::wire::Socket;
+use super::super::maybe_tls_stream::Socket;
 use super::super::{Egress, Pool, Route, TlsTrust};
 use super::*;
 
@@ -54,7 +54,7 @@ async fn can_serve_again(behind: Behind) -> bool {
             ca_pem: Some(CERTIFICATE.into()),
             ..TlsTrust::default()
         },
-        proofgate_config::Http::Http1,
+        proofgate_config::HttpVersion::Http1,
         Duration::from_secs(20),
         Egress::default(),
         None,
@@ -96,7 +96,7 @@ async fn can_serve_again(behind: Behind) -> bool {
     client.can_be_reused()
 }
 
-fn wire_of(stream: &mut UpstreamStream) -> &mut Wire {
+fn wire_of(stream: &mut UpstreamStream) -> &mut MaybeTlsStream {
     match &mut stream.transport {
         Transport::Http1(wire) => wire,
         Transport::Http2(_) => panic!("nobody asked for HTTP/2"),
@@ -124,7 +124,7 @@ async fn a_connection_whose_request_did_not_leave_whole_serves_no_more() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let tcp = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let descriptor = Rc::new(UpstreamSockets::default()).acquire().unwrap();
-    let mut stream = UpstreamStream::http1(Wire::Plain(Socket::new(tcp, descriptor)));
+    let mut stream = UpstreamStream::http1(MaybeTlsStream::Plain(Socket::new(tcp, descriptor)));
     assert!(stream.can_be_reused());
     stream.forbid_reuse();
     assert!(!stream.can_be_reused());
@@ -138,7 +138,7 @@ async fn of_many_connections_that_serve_no_more_none_is_taken_for_one_that_does(
         let route = Route::new(
             BaseUrl::parse(&url).unwrap(),
             TlsTrust::default(),
-            proofgate_config::Http::Http1,
+            proofgate_config::HttpVersion::Http1,
             Duration::from_secs(20),
             Egress::default(),
             None,
@@ -172,7 +172,7 @@ async fn an_idle_connection_is_kept_as_long_as_its_provider_is_configured_to() {
             let route = Route::new(
                 BaseUrl::parse(&url).unwrap(),
                 TlsTrust::default(),
-                proofgate_config::Http::Http1,
+                proofgate_config::HttpVersion::Http1,
                 Duration::from_secs(20),
                 Egress::default(),
                 None,

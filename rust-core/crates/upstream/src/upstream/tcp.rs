@@ -8,8 +8,8 @@ use proofgate_base::descriptors::{ResourceShortage, UpstreamSockets};
 use tokio::net::TcpStream;
 
 use super::happy_eyeballs;
-use super::names::HostAddresses;
-use super::wire::Socket;
+use super::maybe_tls_stream::Socket;
+use super::resolver::HostAddresses;
 
 /// Connects to one of the addresses that `names` has for a host.
 ///

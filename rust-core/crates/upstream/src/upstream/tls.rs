@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proofgate_config::Http;
+use proofgate_config::HttpVersion;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -30,7 +30,7 @@ impl Tls {
     ///
     /// # Errors
     /// The part of `trust` that cannot be used, or the host's name.
-    pub(super) fn new(host: &str, trust: &TlsTrust, http: Http) -> Result<Self, String> {
+    pub(super) fn new(host: &str, trust: &TlsTrust, http: HttpVersion) -> Result<Self, String> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -52,9 +52,9 @@ impl Tls {
         };
         let (http1, http2) = (b"http/1.1".to_vec(), http2::ALPN.to_vec());
         config.alpn_protocols = match http {
-            Http::Http1 => vec![http1],
-            Http::Auto => vec![http2, http1],
-            Http::Http2 => vec![http2],
+            HttpVersion::Http1 => vec![http1],
+            HttpVersion::Auto => vec![http2, http1],
+            HttpVersion::Http2 => vec![http2],
         };
         let server_name = ServerName::try_from(host.to_owned())
             .map_err(|_| format!("{host:?} is not a valid host name for TLS"))?;

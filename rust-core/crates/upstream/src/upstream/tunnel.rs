@@ -16,9 +16,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
 use super::egress::{self, Egress};
-use super::names::{HostAddresses, Resolver};
+use super::maybe_tls_stream::Socket;
+use super::resolver::{HostAddresses, Resolver};
 use super::tcp::connect_to;
-use super::wire::Socket;
 
 /// Maximum bytes of a response head.
 const MAX_HEAD_BYTES: usize = 16 * 1024;

@@ -14,7 +14,7 @@ const FAILURE_PAUSE: Duration = Duration::from_secs(10);
 impl Upstream {
     /// Restores the minimum of idle connections; called once a second. Makes none to a provider that gets no requests now.
     pub fn keep_warm(&self, now: Instant) {
-        if self.min_idle > 0 && !self.lacks_key(now) && self.pool.health.is_reachable(now) {
+        if self.min_idle > 0 && !self.lacks_credentials(now) && self.pool.health.is_reachable(now) {
             self.pool.warm(&self.name, self.min_idle, now);
         }
     }

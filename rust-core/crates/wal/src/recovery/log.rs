@@ -1,7 +1,7 @@
 //! Reads the log of an earlier incarnation once, from its resume point or from its start.
 
 use super::key::log_key;
-use super::recovered::{PreviousLog, TornTail, UnfinishedExchange};
+use super::recovery_result::{PreviousLog, TornTail, UnfinishedExchange};
 use super::shard::Shard;
 use crate::authenticity::FrameTags;
 use crate::resume::{self, ResumeKey, ResumePoint};
@@ -39,7 +39,7 @@ pub(super) struct Log {
     /// Whether `open` includes the open exchanges of earlier logs.
     pub(super) open_is_complete: bool,
     /// Exchanges of earlier logs that ended in this one.
-    pub(super) ended_foreign: Vec<(Ulid, u64)>,
+    pub(super) ended_earlier_exchanges: Vec<(Ulid, u64)>,
     /// The log that this one continues.
     continues: Option<Ulid>,
     /// Whether it records how its predecessor ended.
@@ -49,7 +49,7 @@ pub(super) struct Log {
 
 impl Log {
     /// Returns the predecessor if its records are needed too.
-    pub(super) fn depends_on(&self) -> Option<Ulid> {
+    pub(super) fn needed_predecessor(&self) -> Option<Ulid> {
         self.continues
             .filter(|_| !self.predecessor_ended || !self.open_is_complete)
     }
@@ -136,7 +136,7 @@ pub(super) fn read(
                             format!("{}, but record {} proves it was durable", flaw.reason, stored.seq);
                         return Err(corruption(&flaw.path, flaw.offset, reason));
                     }
-                    if !flaw.residue || stored.seq != flaw.seq {
+                    if !flaw.is_trailing_data || stored.seq != flaw.seq {
                         continue;
                     }
                     cut = None;
@@ -176,7 +176,7 @@ pub(super) fn read(
         sealed: scan.tracker.is_sealed(),
         checkpointed: covered,
         torn,
-        lost,
+        lost_records: lost,
     };
     Ok(Some(scan.finish(left, start)))
 }
@@ -211,7 +211,7 @@ pub(super) fn predecessor(
     };
     taken.map_err(|reason| corruption(log.path(), stored.offset, reason))?;
     Ok(rules
-        .opened()
+        .opening()
         .and_then(|opened| opened.predecessor)
         .map(|before| before.incarnation))
 }
@@ -303,7 +303,7 @@ impl Scan {
 
     /// Whether the log holds more than a start writes.
     fn has_served(&self) -> bool {
-        self.resumed || self.tracker.served().is_some()
+        self.resumed || self.tracker.first_served().is_some()
     }
 
     fn process(&mut self, seq: u64, payload: &[u8]) -> Result<(), String> {
@@ -311,7 +311,7 @@ impl Scan {
         self.mmr.push(leaf_hash(payload), &mut |_| {});
         match record {
             Record::Open(_) => {
-                let before = self.tracker.opened().and_then(|opened| opened.predecessor);
+                let before = self.tracker.opening().and_then(|opened| opened.predecessor);
                 if let Some(before) = before.filter(|before| before.running) {
                     self.continues = Some(before.incarnation);
                     self.predecessor_ended = false;
@@ -344,7 +344,7 @@ impl Scan {
             previous: left,
             open: self.open,
             open_is_complete: self.open_is_complete,
-            ended_foreign: ended_elsewhere,
+            ended_earlier_exchanges: ended_elsewhere,
             continues: self.continues,
             predecessor_ended: self.predecessor_ended,
         }

@@ -2,7 +2,7 @@
 
 use super::key::log_key;
 use super::log::verify_checkpoint;
-use super::recovered::UnfinishedExchange;
+use super::recovery_result::UnfinishedExchange;
 use super::shard::{Shard, incarnations};
 use crate::resume::{self, ResumeKey};
 use crate::{Storage, WalError};

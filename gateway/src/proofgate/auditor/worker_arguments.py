@@ -1,0 +1,108 @@
+"""An auditor of workers that each have a volume of their own: the arguments that name them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from proofgate.auditor.served_ledger import (
+    FAILURE_GRACE_SECONDS,
+    ServedLedger,
+    check_worker_urls,
+    read_worker_list,
+)
+from proofgate.auditor.worker_files import PASS_BUDGET_SECONDS, WorkerFiles
+from proofgate.replica.replica import WORKER_TIMEOUT_SECONDS as COPY_SECONDS
+from proofgate.replica.replica import Replica
+
+
+def add_arguments(parser: argparse.ArgumentParser, source: argparse._MutuallyExclusiveGroup) -> None:
+    """Adds the arguments; those in `source` replace a mounted ledger."""
+    source.add_argument(
+        "--worker",
+        action="append",
+        default=[],
+        metavar="SHARD=URL",
+        help="instead of --ledger: the admin port of a shard's worker, which serves its part of the "
+        "ledger; repeat for each worker",
+    )
+    source.add_argument(
+        "--workers",
+        type=Path,
+        metavar="FILE",
+        help="instead of --ledger: a JSON object from shard to URL, reloaded every second",
+    )
+    parser.add_argument(
+        "--worker-token",
+        type=Path,
+        metavar="FILE",
+        help="the token for the workers, as printed by `proofgate keys auditor-token`",
+    )
+    parser.add_argument(
+        "--replica",
+        type=Path,
+        metavar="DIR",
+        help="with --worker or --workers: copy what was verified to this directory, for --index, --mirror "
+        "and --siem",
+    )
+
+
+def argument_error(options: argparse.Namespace) -> str | None:
+    """Why the arguments do not go together; None when they do."""
+    for name in ("index", "mirror", "siem"):
+        if getattr(options, name) and options.replica is None:
+            return f"--{name} needs --ledger, or --replica for copies of what workers serve"
+    if options.replica is not None and options.once:
+        return "--replica cannot be combined with --once"
+    if options.replica is not None and _is_below(options.index, options.replica):
+        return "--index is inside --replica: the auditor removes what does not belong there"
+    try:
+        _read_workers(options)
+    except ValueError as error:
+        return f"--worker or --workers: {error}"
+    except OSError as error:
+        return f"{options.workers} cannot be read: {error.strerror}"
+    return None
+
+
+def served_ledger(options: argparse.Namespace) -> ServedLedger | None:
+    """The ledger that the workers of the arguments serve; None where it is mounted."""
+    if options.ledger is not None:
+        return None
+    # A single look has no time to wait, and all of it to read.
+    patience, look = (0.0, float("inf")) if options.once else (FAILURE_GRACE_SECONDS, PASS_BUDGET_SECONDS)
+    return ServedLedger(lambda: _read_workers(options), options.worker_token, patience, look)
+
+
+def replica(
+    options: argparse.Namespace, served: ServedLedger | None, keys: tuple[str, str | None]
+) -> Replica | None:
+    """The copies of what the workers of the arguments serve; None where nobody reads any.
+
+    `keys` are those of the ledger and of the retention job. Raises OSError.
+    """
+    if served is None or options.replica is None:
+        return None
+    # Without an index a copy is there for mirrors and sinks alone: the next log may end what began in it.
+    keep_days = options.index_days if options.index is not None else 1
+    return Replica(
+        options.replica,
+        keys,
+        served.urls,
+        lambda url: WorkerFiles(url, options.worker_token, COPY_SECONDS),
+        served.statements,
+        keep_days=keep_days,
+    )
+
+
+def _is_below(path: Path | None, folder: Path) -> bool:
+    return path is not None and folder.resolve() in (path.resolve(), *path.resolve().parents)
+
+
+def _read_workers(options: argparse.Namespace) -> dict[str, str]:
+    if options.workers is not None:
+        return read_worker_list(options.workers)
+    pairs = [text.partition("=") for text in options.worker]
+    if len({shard for shard, _, _ in pairs}) != len(pairs):
+        raise ValueError("the worker of a shard is given twice")
+    return check_worker_urls({shard: url for shard, _, url in pairs})

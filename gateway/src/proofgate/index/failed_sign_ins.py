@@ -1,0 +1,84 @@
+"""Sign-ins at the reader's port that failed: who tried, as far as an address says it, and how often.
+
+Anybody can try, so what is written is bounded: of each address one line at once, and one for the rest of a
+minute.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+from proofgate.index.schema import format_time
+
+log = logging.getLogger("proofgate.index")
+
+#: What is summed up in one line.
+WINDOW_SECONDS = 60
+#: Addresses that are told apart in one window; the others are summed up together.
+MAX_PEERS = 16
+#: Somebody who has one address of version 6 has a whole network of this length.
+_IPV6_PREFIX_LENGTH = 64
+
+
+class FailedSignIns:
+    """Writes failed sign-ins by `write`, which may raise OSError: the sign-in fails all the same. Safe for
+    several threads."""
+
+    def __init__(self, write: Callable[[dict[str, Any]], None]) -> None:
+        self._write = write
+        self._lock = threading.Lock()
+        self._began = monotonic()
+        #: By address and code, how many have no line of their own.
+        self._more: Counter[tuple[str | None, str]] = Counter()
+        self._peers: set[str] = set()
+        #: All of this process, by code, for metrics.
+        self.totals: Counter[str] = Counter()
+
+    def record_failure(self, host: str | None, code: str) -> None:
+        """A sign-in from an address has failed, for a reason."""
+        self.flush()
+        peer = _peer(host)
+        with self._lock:
+            self.totals[code] += 1
+            if peer in self._peers or len(self._peers) >= MAX_PEERS:
+                self._more[peer if peer in self._peers else None, code] += 1
+                return
+            self._peers.add(peer)
+        self._add({"sign_in": code, "peer": peer, "count": 1})
+
+    def flush(self, *, ending: bool = False) -> None:
+        """Writes what is summed up, when the minute is over or this is the end."""
+        with self._lock:
+            if not ending and monotonic() - self._began < WINDOW_SECONDS:
+                return
+            more, self._more = self._more, Counter()
+            self._peers.clear()
+            self._began = monotonic()
+        for (peer, code), count in more.items():
+            self._add({"sign_in": code, "peer": peer, "count": count, "for_seconds": WINDOW_SECONDS})
+
+    def _add(self, entry: dict[str, Any]) -> None:
+        try:
+            self._write({"time": format_time(time.time_ns() // 1000), **entry})
+        except OSError as error:
+            log.error("failed sign-ins cannot be recorded: %s", error)  # noqa: TRY400 - it is told
+
+
+def _peer(host: str | None) -> str:
+    """An address as it is written down; of version 6, its network."""
+    try:
+        address = ipaddress.ip_address((host or "").partition("%")[0])
+    except ValueError:
+        return "unknown"
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return str(address.ipv4_mapped)
+        return str(ipaddress.IPv6Network((address, _IPV6_PREFIX_LENGTH), strict=False))
+    return str(address)

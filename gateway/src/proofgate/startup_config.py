@@ -1,0 +1,39 @@
+"""Which configuration a worker starts with: the file, or the one before that is known to be good."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from proofgate.config import Config, InvalidConfigError, load
+from proofgate.config.files import MAX_CONFIG_BYTES, read_bounded
+from proofgate.preflight import require_usable
+
+log = logging.getLogger("proofgate")
+
+
+def load_startable_config(path: Path, accepted: Path | None, shard: int) -> Config:
+    """The configuration in the file at `path`. When that is refused, the one at `accepted` in its place.
+
+    The worker then reads `path` anew as soon as it runs, and says why it refuses it. Raises
+    InvalidConfigError, that of `path`, when neither can be used.
+    """
+    if accepted is None:
+        return load(path)
+    try:
+        config = load(path)
+        require_usable(config, shard)
+    except InvalidConfigError as error:
+        log.warning("the configuration is refused, the last accepted one stays active:\n%s", error)
+        return _load_accepted(path, accepted, shard, error)
+    return config
+
+
+def _load_accepted(path: Path, accepted: Path, shard: int, refusal: InvalidConfigError) -> Config:
+    try:
+        # Only the text is from before: whatever it names is as it is now.
+        config = load(path, read_bounded(accepted, MAX_CONFIG_BYTES))
+        require_usable(config, shard)
+    except (OSError, InvalidConfigError):
+        raise refusal from None
+    return config

@@ -1,0 +1,98 @@
+"""Which tenants name which gateway, which Secrets they name, and what of that changed: by the store's news.
+
+A change of a tenant, or of a Secret that it names, is noted with its gateway until a reconcile has dealt
+with it.
+"""
+
+from collections.abc import Set
+
+#: Namespace and name.
+NamespacedName = tuple[str, str]
+
+
+class AttachedTenants:
+    """Tenants by gateway, and those that are to be reconciled again."""
+
+    def __init__(self) -> None:
+        self._gateway: dict[NamespacedName, NamespacedName] = {}
+        self._members: dict[NamespacedName, set[NamespacedName]] = {}
+        self._reads: dict[NamespacedName, frozenset[NamespacedName]] = {}
+        self._readers: dict[NamespacedName, set[NamespacedName]] = {}
+        self._changed: dict[NamespacedName, set[NamespacedName]] = {}
+        self._epoch: dict[NamespacedName, int] = {}
+
+    def update(self, tenant: NamespacedName, gateway: NamespacedName | None) -> None:
+        """Take in that a tenant is there, or changed; None for the gateway: it is gone, or names none."""
+        before = self._gateway.get(tenant)
+        if before is not None and before != gateway:
+            self._members[before].discard(tenant)
+            self._mark_changed(before, tenant)
+        if gateway is None:
+            self._gateway.pop(tenant, None)
+            self.set_secrets(tenant, frozenset())
+            return
+        self._gateway[tenant] = gateway
+        self._members.setdefault(gateway, set()).add(tenant)
+        self._mark_changed(gateway, tenant)
+
+    def set_secrets(self, tenant: NamespacedName, secrets: frozenset[NamespacedName]) -> None:
+        """Note the Secrets that a tenant names now."""
+        before = self._reads.get(tenant, frozenset())
+        for secret in before - secrets:
+            readers = self._readers[secret]
+            readers.discard(tenant)
+            if not readers:
+                del self._readers[secret]
+        for secret in secrets - before:
+            self._readers.setdefault(secret, set()).add(tenant)
+        if secrets:
+            self._reads[tenant] = secrets
+        else:
+            self._reads.pop(tenant, None)
+
+    def invalidate_secret(self, secret: NamespacedName) -> None:
+        """Take in that a Secret changed, or is gone."""
+        for tenant in self._readers.get(secret, ()):
+            if gateway := self._gateway.get(tenant):
+                self._mark_changed(gateway, tenant)
+
+    def invalidate_namespace(self, namespace: str | None) -> None:
+        """Take in that all tenants of a namespace are to be judged again; None: all there are."""
+        for tenant, gateway in self._gateway.items():
+            if namespace in (None, tenant[0]):
+                self._mark_changed(gateway, tenant)
+
+    def remove_gateway(self, gateway: NamespacedName) -> None:
+        """Take in that a gateway is gone: its tenants are to be told."""
+        for tenant in self._members.get(gateway, ()):
+            self._mark_changed(gateway, tenant)
+
+    def gateways_using_secret(self, secret: NamespacedName) -> set[NamespacedName]:
+        """Return the gateways whose tenants name a Secret."""
+        tenants = self._readers.get(secret, ())
+        return {gateway for tenant in tenants if (gateway := self._gateway.get(tenant))}
+
+    def members(self, gateway: NamespacedName) -> Set[NamespacedName]:
+        """Return the tenants that name a gateway."""
+        return frozenset(self._members.get(gateway, ()))
+
+    def generation(self, gateway: NamespacedName) -> int:
+        """Return a number that grows whenever something of a gateway's tenants changes."""
+        return self._epoch.get(gateway, 0)
+
+    def changed_gateways(self) -> set[NamespacedName]:
+        """Return the gateways of which tenants changed that no reconcile has taken yet."""
+        return set(self._changed)
+
+    def take_changed(self, gateway: NamespacedName) -> set[NamespacedName]:
+        """Return the tenants that changed since they were last taken, some of them gone."""
+        return self._changed.pop(gateway, set())
+
+    def restore_changed(self, gateway: NamespacedName, tenants: Set[NamespacedName]) -> None:
+        """Put back what could not be dealt with."""
+        if tenants:
+            self._changed.setdefault(gateway, set()).update(tenants)
+
+    def _mark_changed(self, gateway: NamespacedName, tenant: NamespacedName) -> None:
+        self._changed.setdefault(gateway, set()).add(tenant)
+        self._epoch[gateway] = self._epoch.get(gateway, 0) + 1

@@ -1,0 +1,27 @@
+"""Keys of tenants that workers let nobody in with, although they stand in the shards that they read.
+
+The operator writes no such key. So somebody else wrote the Secret, or another release of this operator did.
+"""
+
+from collections.abc import Iterator
+
+from proofgate_operator.build.well_known_keys import WELL_KNOWN_MESSAGE
+from proofgate_operator.plan.observed_state import ObservedState
+from proofgate_operator.plan.problems import Fault
+
+
+def omitted_key_faults(seen: ObservedState) -> Iterator[Fault]:
+    """Yield one fault with the words of the worker that left out most."""
+    told = max(
+        ((report.omitted_keys.count, -number) for number, report in seen.worker_reports.items()),
+        default=(0, 0),
+    )
+    count, number = told[0], -told[1]
+    if not count:
+        return
+    first = " and ".join(
+        f"{key} of {tenant}" for tenant, key in seen.worker_reports[number].omitted_keys.first
+    )
+    keys = "key is" if count == 1 else "keys are"
+    message = f"worker {number}: {count} {keys} ignored, such as {first}: it is {WELL_KNOWN_MESSAGE}"
+    yield Fault("spec.allowedTenants", "KeyWellKnown", message)

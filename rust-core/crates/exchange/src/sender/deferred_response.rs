@@ -1,0 +1,44 @@
+//! A response in which a provider declines a request, kept while another provider may still take it.
+
+use proofgate_base::response_head::ClientResponseHead;
+use proofgate_upstream::attempt::ResponseStarted;
+
+use super::upstream_outcome::UpstreamOutcome;
+use crate::reply::Reply;
+
+/// A response whose head was read. Its client gets it unchanged if no other provider is sent the request.
+pub struct DeferredResponse {
+    started: ResponseStarted<ClientResponseHead>,
+    withholds_usage: bool,
+    /// The client's head for it.
+    head: Vec<u8>,
+    /// The bytes read from it.
+    buffered: Vec<u8>,
+}
+
+impl DeferredResponse {
+    /// Takes a response out of the buffers that hold it.
+    pub(super) fn new(
+        begun: ResponseStarted<ClientResponseHead>,
+        keeps_usage: bool,
+        head: &mut Vec<u8>,
+        answer: &mut Vec<u8>,
+    ) -> Self {
+        DeferredResponse {
+            started: begun,
+            withholds_usage: keeps_usage,
+            head: std::mem::take(head),
+            buffered: std::mem::take(answer),
+        }
+    }
+
+    /// Puts the response back, to be relayed.
+    pub fn restore(self, reply: &mut Reply<'_>) -> UpstreamOutcome {
+        reply.buffers.head = self.head;
+        reply.buffers.upstream = self.buffered;
+        UpstreamOutcome::Started {
+            begun: self.started,
+            keeps_usage: self.withholds_usage,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What a worker was promised, and what a successor finds.
+
+use crate::{key, root_of, shard, vkey};
+use proofgate_ledger::Checkpoint;
+use proofgate_wal::{PreviousLog, RecoveryResult, Storage, Ulid, WalError, recovery};
+use std::path::PathBuf;
+
+/// What a successor finds on the shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InspectionResult(pub RecoveryResult);
+
+impl std::ops::Deref for InspectionResult {
+    type Target = PreviousLog;
+
+    fn deref(&self) -> &PreviousLog {
+        &self.0.newest
+    }
+}
+
+pub fn inspect(disk: &dyn Storage) -> Result<Option<InspectionResult>, WalError> {
+    let key = key();
+    let found = recovery::inspect(disk, &shard(&key), None, None)?;
+    Ok(found.map(InspectionResult))
+}
+
+/// What a worker was promised, which must hold whatever happens.
+#[derive(Clone, Debug, Default)]
+pub struct DurabilityModel {
+    pub incarnation: Option<Ulid>,
+    pub dir: PathBuf,
+    /// Every record ever put into a batch, in order.
+    pub appended: Vec<Vec<u8>>,
+    /// How many of them a flush has acknowledged.
+    pub written: u64,
+    /// How many of them a sync has acknowledged.
+    pub durable: u64,
+    /// Every note that was signed and returned.
+    pub notes: Vec<String>,
+}
+
+impl DurabilityModel {
+    /// Checks a recovery after the power was lost: durable records and checkpointed ones are there, nothing is invented.
+    pub fn check(&self, recovered: Option<&InspectionResult>) {
+        let Some(recovered) = recovered.filter(|found| Some(found.incarnation) == self.incarnation) else {
+            assert_eq!(self.durable, 0, "durable records are gone");
+            assert!(self.signed_size() == 0, "a signed log is gone");
+            return;
+        };
+        let size = recovered.size as usize;
+        assert!(
+            recovered.size >= self.durable,
+            "I1: {size} of {} durable records",
+            self.durable
+        );
+        assert!(size <= self.appended.len(), "records are invented");
+        assert_eq!(
+            recovered.root,
+            root_of(&self.appended[..size]),
+            "I1: other records"
+        );
+        assert!(
+            recovered.size >= self.signed_size(),
+            "I2: shorter than a published checkpoint"
+        );
+    }
+
+    pub fn signed_size(&self) -> u64 {
+        let sizes = self
+            .notes
+            .iter()
+            .map(|note| Checkpoint::verify(note, &vkey()).unwrap());
+        sizes
+            .map(|checkpoint| {
+                let covered = &self.appended[..checkpoint.size as usize];
+                assert_eq!(
+                    checkpoint.root,
+                    root_of(covered),
+                    "I4: a root of something else was signed"
+                );
+                checkpoint.size
+            })
+            .max()
+            .unwrap_or(0)
+    }
+}

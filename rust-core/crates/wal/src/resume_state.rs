@@ -1,0 +1,23 @@
+//! Positions in the log from which a successor can resume reading.
+
+use crate::recovery::UnfinishedExchange;
+use ulid::Ulid;
+
+/// State at a position that the records after it do not show.
+#[derive(Debug)]
+pub struct ResumeState {
+    /// Exchanges open at this position, including those admitted in an earlier log.
+    pub open: Vec<UnfinishedExchange>,
+    /// The log that this one continues.
+    pub continues: Option<Ulid>,
+    /// Whether this log has recorded how its predecessor ended; true if it has no predecessor.
+    pub predecessor_ended: bool,
+}
+
+/// A mark from the data-plane thread and its position in the log.
+#[derive(Debug)]
+pub(crate) struct PositionedResumeState {
+    /// Number of records before the position. No record after it had been written when the mark was set.
+    pub(crate) size: u64,
+    pub(crate) state: ResumeState,
+}
