@@ -73,7 +73,7 @@ fuzz_target!(|body: &[u8]| {
             }
             let Ok((own, _)) = dropping else { continue };
             let own = RequestContext {
-                dropped: Vec::new(),
+                dropped_fields: Vec::new(),
                 ..own
             };
             assert_eq!(*asked.get_or_insert_with(|| own.clone()), own);

@@ -11,7 +11,7 @@ fuzz_target!(|bytes: &[u8]| {
     let lines = |text: &[u8]| text.iter().filter(|byte| **byte == b'\n').count();
     match Shard::parse(key_count, tenants) {
         Ok(shard) => {
-            assert_eq!(shard.key_count() + shard.well_known().len(), lines(key_count));
+            assert_eq!(shard.key_count() + shard.well_known_keys().len(), lines(key_count));
             assert_eq!(shard.tenants().len(), lines(tenants));
             let names: Vec<_> = shard.tenants().iter().map(|tenant| tenant.name.clone()).collect();
             let shards = Shards::default().with_shards([(0, shard)]);

@@ -1,7 +1,7 @@
 //! Measures of model responses beyond their text: how certain the model was of its tokens, whether it loops, and whether the
 //! responses of a tenant and model have changed.
 //!
-//! A [`CapturedResponse`] is read once and yields [`Measures`], which are numbers: no response text is kept. A
+//! A [`CapturedResponse`] is read once and yields [`ResponseMeasurements`], which are numbers: no response text is kept. A
 //! [`DriftMonitor`] compares the measures of each tenant and model, window by window, with a reference, using tests with a
 //! stated rate of false alarms. The crate does no I/O and reads no clock; the same responses give the same findings.
 

@@ -23,7 +23,7 @@ impl AnalysisSettings {
     /// Returns the significance level of all tests of one window together (Bonferroni over its features). Every window is
     /// compared with a reference that was taken before it, so each comparison has a false alarm with at most this
     /// probability. A finding starts a new reference, so a pair without a change runs for at least `1 / (2 level)` windows
-    /// on average. Half of `max_false_alarms` therefore keeps the promised rate, however the tests against one reference
+    /// on average. Half of `max_false_alarm_rate` therefore keeps the promised rate, however the tests against one reference
     /// depend on each other.
     #[must_use]
     pub fn significance_level(&self) -> f64 {

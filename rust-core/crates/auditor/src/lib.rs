@@ -2,19 +2,19 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | checks of one log: its checkpoint first, then its records up to that | `look`, `tail`, `facts` |
+//! | checks of one log: its checkpoint first, then its records up to that | `log_check`, `log_tail`, `facts` |
 //! | checks of the logs of a shard against each other | `chain` |
-//! | which logs are checked | `intake` |
+//! | which logs are checked | `log_selection` |
 //! | problems, once a second check has confirmed them | `finding` |
 //! | verifying accepted records again | `scrub` |
 //! | removed logs | `removal` |
 //! | the retention job's statements of holds, erasures and keys | `statement`, `log_statements`, `ledger_statements` |
-//! | the aggregate log of all heads, its tiles, and its readers | `aggregate`, `tile`, `published`, `entry` |
+//! | the aggregate log of all heads, its tiles, and its readers | `aggregate`, `tile`, `published_log`, `entry` |
 //! | requesting witness cosignatures for it | `cosigning` |
-//! | heads of the access log | `reads` |
-//! | workers that serve their own shards and do not answer | `reach` |
-//! | which keys may be used together | `parties` |
-//! | the auditor's own state, and its checkpoints held elsewhere | `catalogue`, `held` |
+//! | heads of the access log | `access_log` |
+//! | workers that serve their own shards and do not answer | `reachability` |
+//! | which keys may be used together | `key_checks` |
+//! | the auditor's own state, and its checkpoints held elsewhere | `catalogue`, `held_checkpoint` |
 //!
 //! The volume is only read, through [`ReadStorage`](proofgate_evidence::ReadStorage), and nothing on it is trusted that
 //! is not covered by a verified checkpoint. The state is written through [`StateStorage`]. One thread polls; readers of

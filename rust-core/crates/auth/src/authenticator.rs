@@ -27,7 +27,7 @@ impl Authenticator {
     /// An issuer has no keys until [`Authenticator::set_key_set`] or [`Authenticator::inherit_key_sets`] sets them.
     ///
     /// # Errors
-    /// [`Error::RepeatedIssuer`] and [`Error::IncompleteIssuer`].
+    /// [`Error::DuplicateIssuer`] and [`Error::IncompleteIssuer`].
     pub fn new(
         tenants: TenantTable,
         plans: HashMap<String, usize>,

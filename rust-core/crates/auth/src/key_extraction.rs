@@ -41,7 +41,7 @@ fn present_fields<'h>(fields: &ApiKeyHeaders<'h>) -> impl Iterator<Item = (KeyHe
 /// Returns the one key of a request, of at most `most_bytes`, and the first field that holds it.
 ///
 /// # Errors
-/// [`AuthError::MissingKey`]; otherwise the error of the first wrong field, in the order of [`KeyField`]:
+/// [`AuthError::MissingKey`]; otherwise the error of the first wrong field, in the order of [`KeyHeader`]:
 /// [`AuthError::MalformedKey`] or [`AuthError::AmbiguousKey`].
 pub(crate) fn unique_key<'h>(
     fields: &ApiKeyHeaders<'h>,

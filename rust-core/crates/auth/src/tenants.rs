@@ -33,7 +33,7 @@ impl TenantTable {
     /// Builds the table from every tenant and its keys. A tenant without a key can only be used with a token.
     ///
     /// # Errors
-    /// [`Error::RepeatedTenant`] if two tenants have the same name; [`Error::SharedKey`] and [`Error::RepeatedKey`] if a
+    /// [`Error::DuplicateTenant`] if two tenants have the same name; [`Error::DuplicateKeyAcrossTenants`] and [`Error::DuplicateKey`] if a
     /// digest appears twice.
     pub fn new(tenants: impl IntoIterator<Item = (Tenant, Vec<ApiKey>)>) -> Result<Self, Error> {
         let mut table = TenantTable::default();

@@ -1,6 +1,6 @@
 //! The memory that clients and providers can fill: one budget for all of it, and buffers that hold reservations.
 //!
-//! The base memory of a connection is bounded by the number of connections: [`UNCOUNTED_BYTES`] of each buffer. More memory
+//! The base memory of a connection is bounded by the number of connections: [`UNRESERVED_BYTES`] of each buffer. More memory
 //! is reserved from the budget before it is allocated, and released with it. Nothing waits for memory: if there is not
 //! enough, the request is refused. A quarter of the budget is for what every exchange needs, so that small requests are
 //! served however many large ones there are.
@@ -113,7 +113,7 @@ impl MemoryReservation {
         std::mem::replace(self, empty)
     }
 
-    /// Resizes the reservation for `bytes` of memory, the first [`UNCOUNTED_BYTES`] of which do not count.
+    /// Resizes the reservation for `bytes` of memory, the first [`UNRESERVED_BYTES`] of which do not count.
     ///
     /// # Errors
     /// [`MemoryExhausted`] if it would grow beyond the budget; it is unchanged then.

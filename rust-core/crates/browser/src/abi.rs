@@ -48,7 +48,7 @@ fn run_question(question: queries::QueryHandler) -> usize {
 
 macro_rules! export {
     ($($name:ident),* $(,)?) => {$(
-        #[doc = concat!("Answers [`questions::", stringify!($name), "`]; returns the length of the answer.")]
+        #[doc = concat!("Answers [`queries::", stringify!($name), "`]; returns the length of the answer.")]
         #[expect(unsafe_code, reason = "an exported name")]
         #[unsafe(no_mangle)]
         pub extern "C" fn $name() -> usize {

@@ -4,7 +4,7 @@
 //! defines (`web_search`, `bash` …) and their blocks, documents by URL, files and containers of Anthropic's store. Images
 //! and documents in a tool result are moved to the user's message after all results, because only the user can show them.
 //! Thinking of earlier turns with a signature is signed for its own provider: it is left out, and named in
-//! [`RequestContext::dropped`](proofgate_dialect::RequestContext::dropped) whatever the target's policy. Thinking without a
+//! [`RequestContext::dropped`](proofgate_dialect::RequestContext::dropped_fields) whatever the target's policy. Thinking without a
 //! signature becomes `reasoning_content` again, which DeepSeek and Kimi require. An answer loses the matched stop sequence
 //! and the provider's citations. Thinking has an empty signature, unless encrypted reasoning came with it
 //! (`reasoning_details`): then the signature carries that, in one block for each element.
@@ -21,7 +21,7 @@
 //! [`translate_for_responses`] writes a chat request that `openai_responses` translates for `/v1/responses`, as decided by
 //! `openai_responses::requires_responses_api`: effort and tools stay together, `thinking` passes, tool results keep their
 //! images and documents, documents may have URLs, and thinking with a signature of the gateway becomes `reasoning_details`
-//! again. [`translate_for_others`] does the same for all other modules that read chat requests, and [`translate_for_gemini`]
+//! again. [`translate_for_other_apis`] does the same for all other modules that read chat requests, and [`translate_for_gemini`]
 //! also requests thoughts. [`translate_response`] and [`Stream`] are the same for all.
 
 pub(crate) mod arguments;

@@ -2,7 +2,7 @@
 //! crate `chat-clients` whose provider has only functions.
 //!
 //! A custom tool becomes a function with one string, `input`. The grammar of its texts is put in the parameter's description
-//! and named in [`RequestContext::dropped`](proofgate_dialect::RequestContext::dropped), because no provider enforces it.
+//! and named in [`RequestContext::dropped`](proofgate_dialect::RequestContext::dropped_fields), because no provider enforces it.
 //! Calls and tool choices in the request are changed accordingly, and calls in an answer become calls of custom tools again.
 //! In a stream their text is sent in one piece, once it is complete. All else passes byte for byte.
 //!

@@ -1,8 +1,8 @@
 //! Translation between providers of OpenAI's chat completions and clients of other APIs: Anthropic's Messages, OpenAI's
-//! Responses, and chat completions with [custom tools](chat_customs).
+//! Responses, and chat completions with [custom tools](chat_custom_tools).
 //!
 //! The chat requests written here go to a provider of chat completions, or to the writer of another provider's API. Content
-//! that the gateway added to answers, for clients to send back, is removed from requests by [`own_thoughts`].
+//! that the gateway added to answers, for clients to send back, is removed from requests by [`reasoning_removal`].
 #![forbid(unsafe_code)]
 
 pub mod anthropic_openai;

@@ -7,7 +7,7 @@ use proofgate_dialect::{UntranslatableFieldPolicy, UntranslatableRequest};
 
 /// The fields of a request without a counterpart at its provider.
 ///
-/// A field has a key: its path with `[]` after the name of an array. The [list](proofgate_dialect::losses) decides
+/// A field has a key: its path with `[]` after the name of an array. The [list](proofgate_dialect::droppable_fields) decides
 /// how each is handled; cache control has one entry for all locations.
 pub struct DroppedFields {
     dropped: DroppedFieldLog,

@@ -4,7 +4,7 @@
 //! defines the types of the fields, the required content of messages, parts, tools and choices, and the handling of
 //! fields without a counterpart. A writer names the fields that it handles itself; all others are dropped or refused
 //! according to the
-//! [list](proofgate_dialect::losses).
+//! [list](proofgate_dialect::droppable_fields).
 #![forbid(unsafe_code)]
 #![allow(
     missing_docs,

@@ -113,18 +113,18 @@ impl<'b> ErrorBody<'b> {
 
     /// Returns the error's name in the body, for errors without a header.
     pub fn name(&self) -> Option<&'b str> {
-        inside_quotes(self.name?)
+        unquoted(self.name?)
     }
 
     /// Returns the provider's message for `error`, as a JSON string, if it may be forwarded to the client.
     pub fn client_message(&self, error: BedrockError) -> Option<&'b str> {
         let message = self.message?;
-        let says = inside_quotes(message).is_some_and(|text| !text.is_empty());
+        let says = unquoted(message).is_some_and(|text| !text.is_empty());
         (says && error != BedrockError::Denied).then_some(message.get())
     }
 }
 
 /// Returns the part of a JSON string between its quotes.
-fn inside_quotes(value: &RawValue) -> Option<&str> {
+fn unquoted(value: &RawValue) -> Option<&str> {
     value.get().strip_prefix('"')?.strip_suffix('"')
 }

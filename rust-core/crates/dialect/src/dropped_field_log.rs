@@ -44,7 +44,7 @@ impl DroppedFieldLog {
         }
     }
 
-    /// Drops a field of a chat request, as the [list](crate::losses) decides for its name.
+    /// Drops a field of a chat request, as the [list](crate::droppable_fields) decides for its name.
     ///
     /// # Errors
     /// The refusal, if the list never allows dropping the field, or if it is lossy and lossy fields are refused.

@@ -218,7 +218,7 @@ impl DroppedFields {
         DroppedFields(DroppedFieldLog::new(fields))
     }
 
-    /// Drops a field that the [list](crate::losses) has under this name, if its value has an effect.
+    /// Drops a field that the [list](crate::droppable_fields) has under this name, if its value has an effect.
     ///
     /// # Errors
     /// [`UntranslatableRequest`] if such fields are refused.

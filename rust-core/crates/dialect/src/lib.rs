@@ -1,9 +1,9 @@
 //! Common parts of all translations between dialects of model APIs: the [target](Target) of a request, the
 //! [state](RequestContext) needed to translate its response, the errors for [requests](UntranslatableRequest) and
-//! [responses](ResponseError) that cannot be translated, the [list](losses) of fields without a counterpart, and
+//! [responses](ResponseError) that cannot be translated, the [list](droppable_fields) of fields without a counterpart, and
 //! reading and writing JSON without copying it.
 //!
-//! Constraints of single models are in one table, [`constraints`]; their capabilities are in [`abilities`].
+//! Constraints of single models are in one table, [`constraints`]; their capabilities are in [`capabilities`].
 #![forbid(unsafe_code)]
 #![allow(
     missing_docs,

@@ -6,7 +6,7 @@ pub enum UntranslatableFieldPolicy {
     /// The request is refused with an error that names the field.
     #[default]
     Refuse,
-    /// The field is dropped and listed in [`RequestContext::dropped`]. Fields that would change the meaning of the
+    /// The field is dropped and listed in [`RequestContext::dropped_fields`]. Fields that would change the meaning of the
     /// request are still refused.
     Drop,
 }
@@ -41,7 +41,7 @@ pub struct RequestContext {
     /// Whether a client of Anthropic's messages requested thinking, so that it sends back Gemini's signatures of its
     /// calls.
     pub returns_signatures: bool,
-    /// The names of custom tools that were sent to the provider as functions (`chat_customs`).
+    /// The names of custom tools that were sent to the provider as functions (`chat_custom_tools`).
     pub custom_tools: Vec<String>,
     /// Additional state for a client of Responses.
     pub responses_context: Option<Box<ResponsesContext>>,

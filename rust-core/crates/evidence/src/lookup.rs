@@ -90,7 +90,7 @@ pub fn find_records(
 /// This reads what was recorded around that time, whatever the outcome of the exchange.
 ///
 /// # Errors
-/// As [`find`].
+/// As [`find_records`].
 pub fn find_exchange_start<'a>(
     storage: &'a dyn ReadStorage,
     path: &Path,
@@ -109,7 +109,7 @@ pub fn find_exchange_start<'a>(
 /// may have held it.
 ///
 /// # Errors
-/// As [`find`].
+/// As [`find_records`].
 pub fn find_removed(
     storage: &dyn ReadStorage,
     path: &Path,
@@ -344,7 +344,7 @@ impl ExchangeStart<'_> {
     /// everything recorded within the longest duration of an exchange.
     ///
     /// # Errors
-    /// As [`find`].
+    /// As [`find_records`].
     pub fn into_records(self) -> Result<Vec<FoundRecord>, EvidenceError> {
         let ExchangeStart {
             storage,

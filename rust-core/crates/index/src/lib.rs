@@ -2,11 +2,11 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | logs that are signed beyond the known size | `signed` |
-//! | reading a log in batches, never beyond what was signed | `reader`, `place` |
-//! | one row from the records of one exchange | `batch`, `exchange`, `names` |
+//! | logs that are signed beyond the known size | `signed_log` |
+//! | reading a log in batches, never beyond what was signed | `reader`, `cursor` |
+//! | one row from the records of one exchange | `batch`, `exchange`, `interner` |
 //! | the values in each minute | `minutes` |
-//! | the results of answer analysis | `analysed` |
+//! | the results of answer analysis | `analysis` |
 //!
 //! Only records that a verified checkpoint covers are returned: a batch ends at a size whose root is proven to lead to
 //! the signed one. The volume is only read. The caller stores the [`LogCursor`] of a batch with its rows, or after them,

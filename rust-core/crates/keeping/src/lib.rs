@@ -6,7 +6,7 @@
 //! | the retention job's state and the key that signs deletions | [`RetentionState`] |
 //! | the content of a log, by tenant and time | `survey` |
 //! | the logs of a shard, and those whose content is unknown | `logs` |
-//! | exchanges that ended in a log that cannot be read | `ends` |
+//! | exchanges that ended in a log that cannot be read | `exchange_ends` |
 //! | which logs may be removed, and why others are retained | [`PlanRequest`] |
 //! | removing a log: its tombstone first | `remove` |
 //! | destroying salts, signed first | [`erase`] |

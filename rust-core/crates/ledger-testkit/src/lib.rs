@@ -2,10 +2,10 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | a worker in miniature: the calls of the data-plane thread and of the ledger thread, in one thread, on a simulated disk, with a model of what was promised | [`Worker`], [`Promised`] |
-//! | several lives of a shard: killed, sealed, rotated | [`four_lives`], [`across`], [`rotate`] |
-//! | what somebody does who can write the volume, and holds no key | [`forge`], [`reframe`], [`flip`], [`set_back`], [`take_away`] |
-//! | disks that fail or change while they are read | [`Withheld`], [`Meanwhile`] |
+//! | a worker in miniature: the calls of the data-plane thread and of the ledger thread, in one thread, on a simulated disk, with a model of what was promised | [`Worker`], [`DurabilityModel`] |
+//! | several lives of a shard: killed, sealed, rotated | [`four_incarnations`], [`five_incarnations`], [`rotate`] |
+//! | what somebody does who can write the volume, and holds no key | [`forge_records`], [`edit_last_record`], [`flip_byte`], [`restore_old_checkpoint`], [`remove_files`] |
+//! | disks that fail or change while they are read | [`DeniedPathStorage`], [`InterceptedStorage`] |
 #![forbid(unsafe_code)]
 #![allow(
     missing_docs,

@@ -117,7 +117,7 @@ impl TlogProof {
     /// is.
     ///
     /// # Errors
-    /// Same as [`Self::verify`]; [`LedgerError::NoSalt`]; same as [`reveal`].
+    /// Same as [`Self::verify`]; [`LedgerError::NoSalt`]; same as [`crate::commitment::reveal`].
     pub fn reveal(
         &self,
         record: &[u8],

@@ -11,7 +11,7 @@
 //! All other workers read it. All I/O goes through [`proofgate_wal::Storage`], so that tests can inject faults and crashes.
 //! Use the store on a slow thread.
 //!
-//! The file is a cache of the ledger. A damaged file of a predecessor is rebuilt from its log ([`OpenedStore::crashed`]).
+//! The file is a cache of the ledger. A damaged file of a predecessor is rebuilt from its log ([`OpenedStore::crashed_predecessors`]).
 //! For a damaged file of another shard, the data read before stays in effect and the damage is reported.
 #![forbid(unsafe_code)]
 

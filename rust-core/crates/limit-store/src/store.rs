@@ -24,7 +24,7 @@ const INHERITED_FULL_POLLS: u64 = 2 * 86_400;
 /// One incarnation's view of a gateway's state files. Times are unix microseconds.
 ///
 /// 1. [`LimitStore::open`], before the first request, reads all files and writes the own file.
-/// 2. For each of [`OpenedStore::crashed`], replay its log and [`LimitStore::inherit`] the result.
+/// 2. For each of [`OpenedStore::crashed_predecessors`], replay its log and [`LimitStore::inherit`] the result.
 /// 3. About once a second: [`LimitStore::apply`], [`LimitStore::write`], [`LimitStore::poll`],
 ///    [`LimitStore::remote_changes`].
 /// 4. After the seal: the last changes, [`LimitStore::finish`], [`LimitStore::write`].

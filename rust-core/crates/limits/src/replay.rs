@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// grows with the number of open exchanges, not with the log.
 ///
 /// The result is exactly what the limiter would have published, if the records carry the times that counted there:
-/// [`crate::Grant::at`] for an admission or a refusal, the time of the settlement for a completion. A time more than a
+/// [`crate::Grant::admitted_at`] for an admission or a refusal, the time of the settlement for a completion. A time more than a
 /// minute before an earlier record's comes from a clock that stepped back, and counts as the earlier one.
 #[derive(Debug)]
 pub struct Replay {

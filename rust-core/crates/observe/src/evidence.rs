@@ -60,8 +60,12 @@ pub struct ProvenExchange {
 /// Finds all records of an exchange below `path`: the directory of a gateway, a shard or an incarnation.
 ///
 /// # Errors
-/// As [`proofgate_evidence::find`].
-pub fn find(path: &Path, request_id: &str, search: SearchMode) -> Result<Vec<FoundRecord>, EvidenceError> {
+/// As [`proofgate_evidence::find_records`].
+pub fn find_records(
+    path: &Path,
+    request_id: &str,
+    search: SearchMode,
+) -> Result<Vec<FoundRecord>, EvidenceError> {
     proofgate_evidence::find_records(&FileStorage, path, request_id, search)
 }
 

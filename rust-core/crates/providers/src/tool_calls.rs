@@ -46,7 +46,7 @@ const GROUPS: [(&str, &[&str]); 3] = [
 const UNNAMED_CALL_TYPES: [&str; 3] = ["function_call", "custom_tool_call", "mcp_call"];
 
 impl ToolCalls {
-    /// Reads a JSON document of a response in `dialect`. In dialects other than those of [`CalledTools`] there are no
+    /// Reads a JSON document of a response in `dialect`. In dialects other than those of [`ToolCalls`] there are no
     /// calls.
     ///
     /// # Errors

@@ -122,9 +122,9 @@ fn prove(
         SearchMode::ByTime
     };
     let found = python.detach(|| {
-        let key = follow_key_line(&path, key)?;
+        let key = extend_key_lineage(&path, key)?;
         let shred_keys = read_shred_keys(shred_keys.as_deref())?;
-        let found = evidence::find(&path, request_id, search)?;
+        let found = evidence::find_records(&path, request_id, search)?;
         evidence::prove_readable(found, key.as_ref(), shred_keys.as_ref())
     });
     let proven = found.map_err(|error| evidence_error(python, &error))?;
@@ -140,7 +140,7 @@ fn prove(
 }
 
 /// Returns the key together with its successors, as recorded in the ledger at `path`.
-fn follow_key_line(path: &Path, key: Option<VerifyingKey>) -> Result<Option<VerifyingKey>, EvidenceError> {
+fn extend_key_lineage(path: &Path, key: Option<VerifyingKey>) -> Result<Option<VerifyingKey>, EvidenceError> {
     let followed = key.map(|key| key_successions::follow_successions(&FileStorage, path, &key));
     followed.transpose()
 }
@@ -176,7 +176,7 @@ fn fsck(
         let opens = read_shred_keys(shred_keys.as_deref())?;
         let mut held = Vec::new();
         // The report contains any errors in the ledger's statements.
-        let line = follow_key_line(&path, key.clone()).unwrap_or_else(|_| key.clone());
+        let line = extend_key_lineage(&path, key.clone()).unwrap_or_else(|_| key.clone());
         for (file, text) in &against {
             held.extend(proofgate_evidence::read_notes(file, text, line.as_ref())?);
         }
@@ -218,7 +218,7 @@ fn fsck_pinned<'py>(
     let key = optional_key(Some(verifying_key))?;
     let keeping = optional_key(keeping_key)?;
     let checked = python.detach(|| {
-        let line = follow_key_line(&directory, key.clone()).unwrap_or_else(|_| key.clone());
+        let line = extend_key_lineage(&directory, key.clone()).unwrap_or_else(|_| key.clone());
         let held = proofgate_evidence::read_notes(&directory, &note, line.as_ref())?;
         let keys = FsckKeys {
             ledger: key.as_ref(),
@@ -258,7 +258,7 @@ fn consistency(
     let key = optional_key(Some(verifying_key))?;
     let checked = python.detach(|| {
         let key = match &path {
-            Some(path) => follow_key_line(path, key)?,
+            Some(path) => extend_key_lineage(path, key)?,
             None => key,
         };
         let only = |(file, text): &(PathBuf, String)| match &read_notes(file, text, key.as_ref())?[..] {

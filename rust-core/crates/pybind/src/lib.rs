@@ -1,6 +1,6 @@
 //! The extension module `proofgate._core`: the only crate that uses Python.
 //!
-//! Python calls into the core; only an auditor that queries workers calls out ([`served`]). Every call that may block
+//! Python calls into the core; only an auditor that queries workers calls out ([`python_storage`]). Every call that may block
 //! detaches from the interpreter first, and the worker's threads never attach to it, so neither side can block the other.
 
 mod auditor;

@@ -5,7 +5,7 @@
 //! | the exchanges of a ledger that checkpoints cover, each with the digest of its configuration | `exchanges` |
 //! | their bodies, stored or kept elsewhere | `bodies` |
 //! | an archived configuration: the engine and the terms of each tenant | `configuration` |
-//! | a recorded or replayed verdict | `side` |
+//! | a recorded or replayed verdict | `direction_verdict` |
 //! | evaluating the rules on bodies | `judge` |
 //! | comparing a record with the result | `compare` |
 //!

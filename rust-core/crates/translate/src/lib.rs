@@ -11,7 +11,7 @@
 //!   may have written that to the client already; a caller that reports the error itself must drop what was written.
 //!
 //! Nothing is guessed and nothing is lost silently. A field without a counterpart at the provider is in one of three
-//! classes: if it does not reach the model, it is left out and named in [`RequestContext::dropped`]; if the request can be
+//! classes: if it does not reach the model, it is left out and named in [`RequestContext::dropped_fields`]; if the request can be
 //! served without it, it is refused by name, or left out and named if [`Target::untranslatable`] allows that; if leaving it
 //! out would make a different request, it is always refused. What both APIs support passes byte for byte: numbers keep their
 //! digits, objects the order of their keys.

@@ -28,7 +28,7 @@ struct Inner<'b> {
 }
 
 /// Returns whether a request of chat completions or of Anthropic's messages must be sent to this model of OpenAI's own at
-/// `/v1/responses` ([`requires_responses`]). `model` is the provider's name; a body that cannot be read requires nothing.
+/// `/v1/responses` ([`model_requires_responses_api`]). `model` is the provider's name; a body that cannot be read requires nothing.
 ///
 /// The body is read only for models from `gpt-5.4` on, and for those that exist nowhere else.
 #[must_use]

@@ -70,7 +70,7 @@ pub fn translate_for_other_apis(
 
 /// Appends the chat request that `openai_gemini::translate_request` translates for Gemini to `out`.
 ///
-/// It differs from that of [`translate_for_others`] in visible thinking: Gemini shows its thoughts only on request.
+/// It differs from that of [`translate_for_other_apis`] in visible thinking: Gemini shows its thoughts only on request.
 ///
 /// # Errors
 /// As for [`translate_request`].

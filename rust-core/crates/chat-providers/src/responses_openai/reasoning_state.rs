@@ -1,4 +1,4 @@
-//! Collects the parts of a provider's reasoning that are stored in `encrypted_content`, which [`thoughts`](super::thoughts)
+//! Collects the parts of a provider's reasoning that are stored in `encrypted_content`, which [`thoughts`](super::turn_reasoning)
 //! reads.
 
 use serde::Deserialize;

@@ -18,10 +18,10 @@ use crate::open_exchange::OpenExchange;
 use crate::policy_decision::{into_owned_note, policy_note, write_counts};
 use crate::request_policy::TIME_SLICE;
 
-/// Passes the next bytes of a response to the rules; the bytes that they clear are then in the workspace's `cleared`.
+/// Passes the next bytes of a response to the rules; the bytes that they approve are then in the workspace's `approved_bytes`.
 ///
 /// # Errors
-/// The rejection for the client if the response must stop; bytes that were cleared before may still be sent.
+/// The rejection for the client if the response must stop; bytes that were approved before may still be sent.
 pub(super) fn inspect(
     gateway: &Gateway,
     answer_head: &ClientResponseHead,

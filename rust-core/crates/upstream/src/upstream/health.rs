@@ -4,7 +4,7 @@
 //! applies to the requested model, under the provider's name for it. Only a failure to connect or to send the whole request
 //! affects all models, and so the provider.
 //!
-//! After [`condition::FAILURE_THRESHOLD`] consecutive failures, requests go to another target for a while, if their model
+//! After [`circuit_breaker::FAILURE_THRESHOLD`] consecutive failures, requests go to another target for a while, if their model
 //! has one. Then one request is let through as a probe, and the next one if that has no result soon. A model without another
 //! target is still sent to its provider: failing at once would gain nothing.
 
