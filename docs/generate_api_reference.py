@@ -227,12 +227,16 @@ def refusals_page() -> str:
     """The page of the parser's refusals."""
     return f"""# Framing refusals
 
-What the parser refuses before a request is read further. The connection is closed.
+The parser refuses these requests before the gateway reads them further. The gateway then closes the connection.
 
 {refusals()}
 
-A client never sees `incomplete_head` and `truncated_body` (it left), `invalid_status` and `unexpected_upgrade` (of a
-provider's answer: 502 `upstream_unreachable`), or `invalid_proxy_header` (the connection closes without an answer)."""
+A client never receives these codes:
+
+- `incomplete_head` and `truncated_body`, because the client has disconnected.
+- `invalid_status` and `unexpected_upgrade`, which are errors in a provider's answer. The client gets 502
+  `upstream_unreachable`.
+- `invalid_proxy_header`, because the connection is closed without an answer."""
 
 
 def refusals() -> str:

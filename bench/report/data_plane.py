@@ -50,7 +50,7 @@ def closed(result: Result) -> str:
         cost = _median(group, last, name, "cpu_us_per_request", "{:.1f}")
         busy = _median(group, last, name, "load_core_busy_share", "{:.0%}")
         rows.append([_code(name), *rates, told, cost, busy, " / ".join(latency)])
-    head = ["system", *_POINTS.values(), "spread at its best", "CPU µs/request", "load core busy"]
+    head = ["system", *_POINTS.values(), "spread at its best point", "CPU µs/request", "load core busy"]
     head.append("p50 / p99 µs at c=16")
     return table(head, rows)
 
@@ -62,13 +62,16 @@ def ratios(result: Result) -> str:
         for name in _ORDER
         if (points := result["ratio_to"].get(name))
     ]
-    return table(["proofgate over", *_POINTS.values()], rows)
+    return table(["proofgate divided by", *_POINTS.values()], rows)
 
 
 def spinning(result: Result) -> str:
     """The rate with a spinning Python thread over that without."""
     points = result["spinning_python_ratio"]
-    row = ["with over without", *(cell(points.get(point), "{:.3f}") for point in _POINTS)]
+    row = [
+        "rate with the thread divided by the rate without",
+        *(cell(points.get(point), "{:.3f}") for point in _POINTS),
+    ]
     return table(["", *_POINTS.values()], [row] if points else [])
 
 

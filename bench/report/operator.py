@@ -12,33 +12,45 @@ from e2e.unkind import MEANING
 _ROWS = (
     ("ready_s", "`kubectl apply` to Ready, s", "≤ 20"),
     ("scale_up_first_request_s", "`kubectl scale` to the first request that the new worker served, s", "≤ 10"),
-    ("drift_repair_s", "a child deleted until it is back, s", "≤ 2"),
-    ("revocation_s", "a key taken out of its Secret until the last request that it was accepted for, s", "≤ 5"),
-    ("failed_requests_voluntary", "requests that failed in all changes that somebody wanted", "0"),
-    ("broken_streams_voluntary", "streams that broke in them", "0"),
-    ("records_lost", "answers without their record, kills included", "0"),
-    ("requests_sent_twice", "requests that the upstream saw twice, kills included", "0"),
-    ("takeover_s", "a worker killed: longest time between two whole answers to one client, s", "≤ 3"),
-    ("operator_takeover_s", "the leading operator killed: until the other one has carried out a change, s", ""),
-    ("reconcile_p50_s_1000", "1,000 gateways: a change until it is carried out, median, s", ""),
+    ("drift_repair_s", "time from the deletion of a child to its recreation, s", "≤ 2"),
+    ("revocation_s", "time from the removal of a key from its Secret to the last accepted request with it, s", "≤ 5"),
+    ("failed_requests_voluntary", "failed requests in all voluntary changes", "0"),
+    ("broken_streams_voluntary", "broken streams in all voluntary changes", "0"),
+    ("records_lost", "answers without a record, including after kills", "0"),
+    ("requests_sent_twice", "requests that the upstream received twice, including after kills", "0"),
+    ("takeover_s", "longest time between two whole answers to one client after a worker is killed, s", "≤ 3"),
+    (
+        "operator_takeover_s",
+        "time from the kill of the leading operator to an applied change by the other operator, s",
+        "",
+    ),
+    ("reconcile_p50_s_1000", "time to apply a change with 1,000 gateways, median, s", ""),
     ("reconcile_p99_s_1000", "the same, p99, s", "≤ 1"),
     ("operator_rss_mb_1000", "memory of the operator with 1,000 gateways, MB", "≤ 250"),
-    ("operator_idle_cpu", "processor time with 1,000 gateways at rest, % of a core", "≤ 2"),
+    ("operator_idle_cpu", "CPU time with 1,000 idle gateways, % of a core", "≤ 2"),
     (
         "spaces_empty_rss_mb",
-        "2,000 namespaces, 1,800 of them of tenants alone, all empty: memory of the operator, MB",
+        "memory of the operator with 2,000 empty namespaces, 1,800 of them for tenants only, MB",
         "",
     ),
     (
         "spaces_restarted_rss_highest_mb",
-        "with 200 gateways and 5,000 tenants in them: memory of the operator, MB",
+        "memory of the operator with 200 gateways and 5,000 tenants in these namespaces, MB",
         "≤ 268",
     ),
-    ("spaces_restarted_watch_connections", "connections for their watches", ""),
-    ("spaces_restart_s", "the operator started anew until all are reconciled, s", "≤ 30"),
-    ("spaces_key_change_highest_s", "a tenant's key changed in its Secret until its gateway's has it, s", "≤ 5"),
-    ("all_spaces_restarted_rss_highest_mb", "the same, served as all namespaces: memory of the operator, MB", "≤ 268"),
-    ("all_spaces_restart_s", "started anew until all are reconciled, s", "≤ 30"),
+    ("spaces_restarted_watch_connections", "connections for the watches of these namespaces", ""),
+    ("spaces_restart_s", "time from a restart of the operator until all objects are reconciled, s", "≤ 30"),
+    (
+        "spaces_key_change_highest_s",
+        "time from a change of a tenant's key in its Secret until the gateway's Secret has it, s",
+        "≤ 5",
+    ),
+    ("all_spaces_restarted_rss_highest_mb", "memory of the operator if it serves all namespaces, MB", "≤ 268"),
+    (
+        "all_spaces_restart_s",
+        "time from a restart until all objects are reconciled, if it serves all namespaces, s",
+        "≤ 30",
+    ),
 )
 
 
@@ -90,11 +102,16 @@ def _profiles(result: dict[str, Any]) -> str:
         cells = (_noticed(profile["operations"].get(operation)) for profile in found.values())
         rows.append(f"| {operation} | {' | '.join(cells)} |")
     for name, title in (
-        ("records_lost", "answers without their record"),
+        ("records_lost", "answers without a record"),
         ("requests_sent_twice", "requests sent twice"),
     ):
         rows.append(f"| {title} | {' | '.join(str(profile[name]) for profile in found.values())} |")
-    return "\n\nOn unkind clusters (`python -m bench.operator --only profiles`):\n\n" + told + "\n\n" + "\n".join(rows)
+    return (
+        "\n\nOn clusters with faults (`python -m bench.operator --only profiles`):\n\n"
+        + told
+        + "\n\n"
+        + "\n".join(rows)
+    )
 
 
 def _noticed(report: dict[str, Any] | None) -> str:

