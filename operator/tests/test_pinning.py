@@ -63,7 +63,7 @@ def test_a_refusal_of_the_kubelet_is_explained() -> None:
 def test_a_configuration_that_a_worker_refused_is_told_with_its_reason() -> None:
     world = MovingWorld(2)
     seen = world.observed()
-    refused = replace(seen.worker_reports[1], refused="config_invalid; tenants[0].name: is taken")
+    refused = replace(seen.worker_reports[1], refusal_reason="config_invalid; tenants[0].name: is taken")
     status = world.plan_of(replace(seen, worker_reports={**seen.worker_reports, 1: refused})).status
     valid = status.condition(ConditionType.CONFIG_VALID)
     assert (valid.status, valid.reason) == (ConditionStatus.FALSE, "RefusedByWorker")
@@ -79,7 +79,7 @@ def test_what_a_worker_cannot_take_on_before_it_is_replaced_is_no_refusal() -> N
     world.reconcile()
     world.tick()
     seen = world.observed()
-    refused = replace(seen.worker_reports[1], refused="config_needs_restart", needs_restart=True)
+    refused = replace(seen.worker_reports[1], refusal_reason="config_needs_restart", needs_restart=True)
     status = world.plan_of(replace(seen, worker_reports={**seen.worker_reports, 1: refused})).status
     assert status.condition(ConditionType.CONFIG_VALID).is_true
 

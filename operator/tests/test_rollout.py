@@ -204,7 +204,7 @@ class Disputed(MovingWorld):
     tried: Mapping[Ref, str] = MappingProxyType({})
 
     def observed(self) -> ObservedState:
-        return replace(super().observed(), last_attempted=self.tried)
+        return replace(super().observed(), attempted_digests=self.tried)
 
     def reconcile(self, writes: int | None = None) -> ReconcilePlan:
         plan = super().reconcile(writes)

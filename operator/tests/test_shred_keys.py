@@ -216,7 +216,7 @@ def test_what_a_worker_refuses_is_told_also_while_a_tenant_has_no_room() -> None
     live["data"] = {TENANTS[0]: "k" * 60, "somebody": "k" * (960 << 10)}
     world.world.children[Ref("Secret", KEYS)] = live
     seen = world.observed()
-    refused = replace(seen.worker_reports[1], refused="config_invalid; tenants[0].name: is taken")
+    refused = replace(seen.worker_reports[1], refusal_reason="config_invalid; tenants[0].name: is taken")
     plan = world.plan_of(replace(seen, worker_reports={**seen.worker_reports, 1: refused}))
     valid = plan.status.condition(ConditionType.CONFIG_VALID)
     assert (valid.is_true, valid.reason) == (False, "RefusedByWorker")

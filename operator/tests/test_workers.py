@@ -234,7 +234,7 @@ async def test_many_workers_are_asked_together(admin: Any) -> None:
     pods = [pod(number, f"pod-{number}") for number in range(64)]
     assert len(await asyncio.wait_for(workers.reports("team", "demo", pods, NOBODY), 600)) == 64
     workers.remove_gateway("team", "demo")
-    assert workers.cached("team", "demo", pods) == {}
+    assert workers.cached_reports("team", "demo", pods) == {}
 
 
 @pytest.mark.parametrize(("throttled", "held"), [(0, False), (5, False), (6, True), (None, False)])

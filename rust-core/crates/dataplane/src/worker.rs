@@ -574,7 +574,7 @@ impl Worker {
         let failed = |error: EvidenceError| Error::Ledger(error.to_string());
         let log = running.current_log.get();
         let shard = log.directory.parent().unwrap_or(&log.directory);
-        let found = evidence::find(shard, request_id, SearchMode::ByTime).map_err(failed)?;
+        let found = evidence::find_records(shard, request_id, SearchMode::ByTime).map_err(failed)?;
         let own = found.iter().filter(|record| record.dir == log.directory);
         let size = own.map(|record| record.seq + 1).max().unwrap_or(0);
         let deadline = Instant::now() + timeout;

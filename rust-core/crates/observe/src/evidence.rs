@@ -72,7 +72,7 @@ pub fn find_records(
 /// Proves each record that a checkpoint covers. Reports a salt whose key is not available.
 ///
 /// # Errors
-/// [`EvidenceError::NotCovered`] while no checkpoint covers any of them; otherwise as [`prove::proof`].
+/// [`EvidenceError::NotCovered`] while no checkpoint covers any of them; otherwise as [`prove::record_proof`].
 pub fn prove(
     found: Vec<FoundRecord>,
     key: Option<&VerifyingKey>,

@@ -39,7 +39,7 @@ async def replaced(cluster: FakeCluster) -> bool:
     gateway = Gateway.from_manifest(live)
     seen = await observe(cluster, gateway, live, FailedReads())
     pod = next(pod for pod in seen.worker_pods if pod["metadata"]["name"] == "demo-worker-0")
-    plan = replace(decide(gateway, seen, DEFAULTS), replace=(pod,))
+    plan = replace(decide(gateway, seen, DEFAULTS), pods_to_replace=(pod,))
     assert await retire_and_replace_workers(cluster, AdminPort(), gateway, seen, plan, lambda *_: None) == []
     return ("Pod", "team", "demo-worker-0") not in cluster.objects
 
