@@ -351,7 +351,7 @@ impl<'k> Scan<'k> {
             whole &= !proven || continued;
             self.report.torn |= torn;
             let (verdict, what) = match torn {
-                true => (Verdict::Incomplete, "torn tail, cut off"),
+                true => (Verdict::Incomplete, "the log ends in a torn tail"),
                 false => (Verdict::Invalid, "damage"),
             };
             let message = format!("{what} at record {}: {}", flaw.seq, flaw.reason);

@@ -130,7 +130,7 @@ impl AnalysisMetrics {
         );
         registry.register(
             "analysis_findings",
-            "Findings of the analysis of answers: a feature of a window that differs, or an answer that repeats itself",
+            "Findings of the analysis of answers: a window with a feature that differs from the reference, or an answer that repeats itself",
             m.findings.clone(),
         );
         registry.register(
