@@ -273,13 +273,13 @@ def test_a_receipt_is_checked_with_its_bodies_and_nothing_of_it_is_sent(
     page.press_button("Check")
     told = page.wait_for("Not shown: that the provider sent this response", ".result")
     assert told.startswith("Verified\n") and "does not hold" not in told
-    assert "the file is the request that was recorded, byte for byte" in told
+    assert "the file matches the recorded request byte for byte" in told
     assert set(page.run(loaded)) <= {"/explorer/verifier.wasm", "/explorer/verifier-worker.js", "/explorer/wasm.js"}
     (tmp_path / "other").write_bytes(ledger.response + b" ")
     page.type("#response", str(tmp_path / "other"))
     page.press_button("Check")
     page.wait_for("Not verified", ".result")
-    assert "the file is the response that was recorded, byte for byte: the commitment" in page.text(".result")
+    assert "the file matches the recorded response byte for byte: the commitment" in page.text(".result")
     assert page.complaints() == []
 
 

@@ -145,7 +145,7 @@ def test_a_worker_says_that_the_logs_before_the_newest_are_gone(tmp_path: Path) 
         first, second = logs(gateway)
         shutil.rmtree(gateway.ledger / "0" / first)
         gateway.start_worker()
-        gateway.worker.wait_for_line(f"the log of {second} continues that of {first}, which is missing")
+        gateway.worker.wait_for_line(f"the log of {second} continues the log of {first}, which is missing")
         assert "proofgate_ledger_predecessor_missing 1" in gateway.admin_text("/metrics")
         assert gateway.worker.stop() == 0
         opened = {record["log"]: record for record in gateway.records() if record["kind"] == "open"}

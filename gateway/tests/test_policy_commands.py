@@ -295,7 +295,7 @@ def test_a_request_with_a_flagged_text_of_a_tool_shows_which_calls_are_guarded(
     ("arguments", "message"),
     [
         (["--request", "nowhere.json"], "nowhere.json: cannot be read: No such file"),
-        (["--request", "-", "--endpoint", "/nowhere"], '"/nowhere" does not take JSON requests'),
+        (["--request", "-", "--endpoint", "/nowhere"], '"/nowhere" does not accept JSON requests'),
         (["--request", "-"], "not valid JSON"),
     ],
 )

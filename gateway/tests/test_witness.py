@@ -99,7 +99,7 @@ def test_a_witness_that_cannot_start_says_why(tmp_path: Path, capsys: Capture) -
     logs.write_text("logs/v0")
     assert main(arguments) == 2
     told = capsys.readouterr().err
-    assert "--signing-key: key text: not a private note key" in told
+    assert "--signing-key: invalid key text: not a private note key" in told
     assert "nobody may see" not in told
     key.write_text(KEY)
     assert main(arguments) == 1

@@ -21,7 +21,7 @@ per request, as words in the last user message:
   mock:calls=2            call the tools of the request, one after the other, this many times in all
   mock:interval=20        milliseconds between the tokens of a stream
   mock:cut=5              close the connection after 5 chunks of a stream, or half-way through a plain answer
-  mock:stall=5            fall silent after 5 chunks of a stream, without closing
+  mock:stall=5            send nothing more after 5 chunks of a stream, without closing
   mock:hang               never answer
   mock:id=abc             count this request under the id abc in /mock/stats
 

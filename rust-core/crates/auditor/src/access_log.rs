@@ -76,7 +76,7 @@ impl AccessLogReporter {
         match &self.reported {
             Some(told) if told.begun == head.begun && *told != head && head.size <= told.size => {
                 self.change_reason = Some(format!(
-                    "the aggregate log covers {} lines of it, but the {} lines that are there differ",
+                    "the aggregate log covers {} lines of the access log, but the {} lines that are present differ",
                     told.size, head.size
                 ));
             }

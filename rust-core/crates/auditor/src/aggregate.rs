@@ -260,7 +260,9 @@ fn recover(
     let Some((note, signed)) = read_note(state, SIGNED_FILE, key)? else {
         return Err(match checkpoint {
             None => AuditorError::NoState,
-            Some(_) => AuditorError::corrupt(SIGNED_FILE, "it is missing, but a checkpoint is there"),
+            Some(_) => {
+                AuditorError::corrupt(SIGNED_FILE, "it is missing, although the state has a checkpoint")
+            }
         });
     };
     if let Some((_, public)) = &checkpoint

@@ -78,7 +78,10 @@ pub(crate) fn load(
         for name in list(state, &format!("{LOGS}/{shard}"))? {
             let file = format!("{LOGS}/{shard}/{name}");
             let Some(incarnation) = parse_incarnation(&name) else {
-                return Err(AuditorError::corrupt(&file, "its name is not an incarnation"));
+                return Err(AuditorError::corrupt(
+                    &file,
+                    "its name is not a valid incarnation",
+                ));
             };
             let Some(bytes) = read(state, &file)? else {
                 continue;

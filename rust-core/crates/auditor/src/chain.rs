@@ -30,7 +30,7 @@ pub(crate) fn raise_clock_steps(logs: &Logs, raised: &mut RaisedFindings) {
         let Some(step) = log.row.facts.step else { continue };
         let direction = if step.is_backward() { "back" } else { "ahead" };
         let message = format!(
-            "record {} says that its worker's clock was set {direction} by {} seconds: record times jump there, so rely on record numbers for the order",
+            "record {} says that its worker's clock was set {direction} by {} seconds: the record times jump at this record, so use the record numbers to order the records",
             step.seq,
             step.seconds()
         );
@@ -116,13 +116,13 @@ fn check_forks(logs: &Logs, raised: &mut RaisedFindings) {
                 let first = by[0];
                 let below = first.origin.strip_suffix(&first.row.incarnation.to_string());
                 let origin = format!("{}{before}", below.unwrap_or_default());
-                let message = format!("{} name it as their predecessor", names.join(" and "));
+                let message = format!("{} name this log as their predecessor", names.join(" and "));
                 raised.raise(FindingCode::Fork, &origin, &first.row.shard, message);
             }
             None => {
                 for log in &by[1..] {
                     let message = format!(
-                        "it starts the shard again, although {} had already started it",
+                        "it names no predecessor, although {} is already the first log of the shard",
                         by[0].row.incarnation
                     );
                     raised.raise(FindingCode::BrokenChain, &log.origin, &log.row.shard, message);
@@ -151,8 +151,9 @@ fn check_links(logs: &Logs, there: &BTreeSet<Ulid>, raised: &mut RaisedFindings)
             && !logs.contains_key(&before)
             && !there.contains(&before)
         {
-            let message =
-                format!("its predecessor {before} is missing, and already was when the auditor first looked");
+            let message = format!(
+                "its predecessor {before} is missing, and was already missing when the auditor first checked"
+            );
             raise(FindingCode::PredecessorMissing, message);
         }
         if let Some(successor) = facts.successor {
@@ -165,7 +166,9 @@ fn check_links(logs: &Logs, there: &BTreeSet<Ulid>, raised: &mut RaisedFindings)
             if names_another {
                 raise(
                     FindingCode::BrokenChain,
-                    format!("its seal names {successor}, but that log names another predecessor"),
+                    format!(
+                        "its seal names {successor} as its successor, but that log names another predecessor"
+                    ),
                 );
             } else if !there.contains(&successor) && !logs.contains_key(&successor) {
                 raise(
@@ -178,7 +181,7 @@ fn check_links(logs: &Logs, there: &BTreeSet<Ulid>, raised: &mut RaisedFindings)
         if orphan && !unread && newest.is_some_and(|newest| log.row.incarnation < newest) {
             raise(
                 FindingCode::NoSuccessor,
-                "no later log names it as its predecessor".to_owned(),
+                "no later log names this log as its predecessor".to_owned(),
             );
         }
     }
@@ -237,7 +240,7 @@ fn check_agreement(
     match same {
         Ok(false) => {
             let message = format!(
-                "the end of this log that {source} recorded does not match its first {} records",
+                "{source} recorded an end of this log that does not match the log's first {} records",
                 reference.size
             );
             raised.raise(FindingCode::BrokenChain, &origin, &shard, message);

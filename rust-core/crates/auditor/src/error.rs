@@ -9,7 +9,7 @@ use std::io;
 #[non_exhaustive]
 pub enum AuditorError {
     /// A call on the auditor's own state failed.
-    #[error("{call} {name} in the auditor's state: {source}")]
+    #[error("cannot {call} {name} in the auditor's state: {source}")]
     State {
         /// The call: `read`, `write` or `list`.
         call: &'static str,
@@ -23,7 +23,7 @@ pub enum AuditorError {
     Locked,
     /// The state does not exist.
     #[error(
-        "the auditor's state is empty. If an aggregate log was kept here before, its state is lost: restore it, or start another aggregate log under a key with another name. Otherwise holders of older checkpoints find two histories. The first start, and the start of another log, need --new-aggregate"
+        "the auditor's state is empty. If it contained an aggregate log before, restore the state, or start another aggregate log under a key with another name. Otherwise holders of older checkpoints find two histories. Use --new-aggregate for the first start and to start another log"
     )]
     NoState,
     /// A new aggregate log was requested where one exists.

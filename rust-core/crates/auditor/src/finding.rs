@@ -76,7 +76,7 @@ pub enum FindingCode {
     Unreadable,
     /// A worker that serves its own shard does not answer, or is gone without a seal.
     WorkerUnreachable,
-    /// The access log is not the one that was reported.
+    /// The access log differs from the reported one.
     AccessLogChanged,
     /// A witness has cosigned more entries of the aggregate log than exist.
     AggregateRollback,

@@ -41,7 +41,7 @@ pub(crate) fn build_identity(settings: &Settings, signing: &SigningKey) -> Resul
     }
     if !own.is_independent_of(ledger) {
         return refused(format!(
-            "the auditor's key is named {}, and the ledger's {}: the names must differ, and neither may be below the other, because a key speaks for all names below its own",
+            "the auditor's key is named {}, and the ledger's key is named {}: the names must differ, and neither name may be below the other, because a key can sign for all names below its own name",
             own.name(),
             ledger.name()
         ));
@@ -49,7 +49,7 @@ pub(crate) fn build_identity(settings: &Settings, signing: &SigningKey) -> Resul
     let keeping = settings.retention_key.as_ref();
     if keeping.is_some_and(|keeping| keeping.shares_key_with(&own) || !keeping.is_independent_of(ledger)) {
         return refused(
-            "the retention key is the auditor's key or could speak for the ledger: create a separate one"
+            "the retention key is the auditor's key, or could sign for the ledger: create a separate one"
                 .to_owned(),
         );
     }

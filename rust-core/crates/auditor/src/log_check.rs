@@ -194,7 +194,7 @@ fn compare_checkpoint(
         .flatten()
         .any(|(known, root)| known == signed.size && root != signed.root)
     {
-        let message = format!("two roots were signed at {} records", signed.size);
+        let message = format!("two different roots were signed for {} records", signed.size);
         return raise(FindingCode::Equivocation, message);
     }
     if signed.size <= size {
@@ -308,7 +308,7 @@ fn advance(
         ),
         ReadProgress::EndedEarly => (
             FindingCode::Truncated,
-            format!("{size} records were signed, but only {} are there", tail.size()),
+            format!("{size} records were signed, but only {} are present", tail.size()),
         ),
         ReadProgress::Damaged(flaw) => (
             FindingCode::RecordsDamaged,
@@ -366,10 +366,10 @@ fn check_unsigned(
     let foreign = matches!(step, ReadProgress::Damaged(_) | ReadProgress::Refused(_)) && tail.size() == 0;
     if tail.facts.served || foreign {
         let what = match foreign {
-            true => "contains bytes that are not a log of this incarnation",
-            false => "served requests",
+            true => "it contains bytes that are not a log of this incarnation",
+            false => "it served requests",
         };
-        let message = format!("it {what}, but it has no checkpoint");
+        let message = format!("the log has no checkpoint, but {what}");
         raised.raise(FindingCode::PlantedLog, &log.origin, &log.row.shard, message);
     } else {
         log.retry_at = view.now.saturating_add(RETRY_DELAY);

@@ -94,7 +94,7 @@ fn update_shard(
     new.truncate(MAX_UNACCEPTED_LOGS);
     if left_out > 0 {
         let message = format!(
-            "there are too many logs to check: {left_out} logs, none of them accepted before, were left out"
+            "there are too many logs to check: {left_out} logs that were never accepted were not checked"
         );
         raised.raise(FindingCode::TooManyLogs, ledger, "", message);
     }

@@ -75,7 +75,7 @@ fn read(
     });
     if before.len() < count || chain != told.chain {
         let message = format!(
-            "the aggregate log has {count} erasures of this log, but the stored ones differ: {} bytes",
+            "the aggregate log has {count} erasures of this log, but the stored erasures ({} bytes) differ",
             text.len()
         );
         log.erasures.flaw = Some((FindingCode::StatementMissing, message));

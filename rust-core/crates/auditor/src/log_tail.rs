@@ -242,7 +242,7 @@ pub(crate) fn missing_files(
         .count() as u64;
     if segments < position.segments {
         return Ok(Some(format!(
-            "there were {} segments, but only {segments} are there",
+            "there were {} segments, but only {segments} are present",
             position.segments
         )));
     }
@@ -260,7 +260,7 @@ pub(crate) fn missing_files(
     let len = file.len().map_err(EvidenceError::io("stat", &path))?;
     Ok((len < position.offset).then(|| {
         format!(
-            "the last segment is {len} bytes long, but its records took {} bytes",
+            "the last segment is {len} bytes long, but its records occupied {} bytes",
             position.offset
         )
     }))

@@ -260,7 +260,7 @@ pub(crate) fn tile_hashes(state: &dyn StateStorage, tile: Tile) -> Result<Vec<Ha
         true => Ok(hashes),
         false => Err(AuditorError::corrupt(
             &name,
-            "its width differs from the one in its name",
+            "its width differs from the width in its name",
         )),
     }
 }
@@ -268,6 +268,9 @@ pub(crate) fn tile_hashes(state: &dyn StateStorage, tile: Tile) -> Result<Vec<Ha
 fn parse_hashes(name: &str, bytes: &[u8]) -> Result<Vec<Hash>, AuditorError> {
     match bytes.as_chunks::<HASH_LEN>() {
         (hashes, []) => Ok(hashes.to_vec()),
-        _ => Err(AuditorError::corrupt(name, "it does not consist of hashes")),
+        _ => Err(AuditorError::corrupt(
+            name,
+            "its length is not a multiple of 32 bytes",
+        )),
     }
 }

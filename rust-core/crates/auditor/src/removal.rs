@@ -67,7 +67,7 @@ pub(crate) fn check_removal(
     match &log.row.head {
         Some(accepted) if (accepted.size, accepted.root) != (head.size, head.root) => {
             refuse(&format!(
-                "it says that the log ended with {} records, but the accepted log has {} or different records",
+                "it says that the log ended with {} records, but the accepted log has {} records, or its records differ",
                 head.size, accepted.size
             ));
             return Ok(false);

@@ -132,7 +132,7 @@ impl Scrub {
             Ok(ReadProgress::EndedEarly) => (
                 FindingCode::Truncated,
                 format!(
-                    "it had {} records, but only {} are there",
+                    "it had {} records, but only {} are present",
                     reading.size,
                     reading.tail.size()
                 ),

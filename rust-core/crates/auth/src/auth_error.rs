@@ -27,11 +27,11 @@ pub enum AuthError {
     #[error("The token provided is signed with an algorithm that is not accepted.")]
     UnsupportedAlgorithm,
     /// The token's `iss` is not configured.
-    #[error("The token provided is from an issuer that is not known here.")]
+    #[error("The token provided is from an issuer that this gateway does not know.")]
     UnknownIssuer,
     /// The issuer's key set has no key, or no unambiguous one, for the token.
     #[error(
-        "The token provided is signed with a key that is not known here. Try again later or get a new token."
+        "The token provided is signed with a key that this gateway does not know. Try again later or get a new token."
     )]
     UnknownSigningKey,
     /// The signature was not made by the key that the token names.
@@ -54,7 +54,7 @@ pub enum AuthError {
     UnknownTenant,
     /// The tenant's plan is not in the configuration, so its rights are unknown.
     #[error(
-        "The tenant of this credential has a plan that is not known here. Ask the gateway administrator."
+        "The tenant of this credential has a plan that this gateway does not know. Ask the gateway administrator."
     )]
     UnknownPlan,
     /// The endpoint is not in the tenant's allow-list.

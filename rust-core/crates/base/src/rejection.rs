@@ -28,13 +28,13 @@ impl Rejection {
     pub const UNKNOWN_ENDPOINT: Rejection = Rejection::new(
         404,
         "unknown_endpoint",
-        "There is no endpoint at this path. The endpoints are POST /v1/chat/completions, /v1/completions, \
+        "There is no endpoint at this path. The POST endpoints are /v1/chat/completions, /v1/completions, \
          /v1/responses, /v1/responses/input_tokens, /v1/embeddings, /v1/moderations, /v1/audio/speech, \
          /v1/audio/transcriptions, /v1/audio/translations, /v1/images/generations, /v1/images/edits, \
          /v1/images/variations, /v1/messages, /v1/messages/count_tokens and /v1beta/models/{model}:generateContent, \
-         :streamGenerateContent, :countTokens, :embedContent and :batchEmbedContents, for Claude \
-         /model/{model}/invoke and :rawPredict, and GET /v1/models, /v1beta/models, /v1/usage and /v1/receipts/{id}, \
-         and OpenAI's /v1/files and /v1/batches.",
+         :streamGenerateContent, :countTokens, :embedContent and :batchEmbedContents. Claude models also have POST \
+         /model/{model}/invoke and :rawPredict. The GET endpoints are /v1/models, /v1beta/models, /v1/usage and \
+         /v1/receipts/{id}. OpenAI's /v1/files and /v1/batches are served, too.",
     );
     /// No provider stores objects for the tenant.
     pub const OBJECTS_NOT_CONFIGURED: Rejection = Rejection::new(
@@ -78,7 +78,7 @@ impl Rejection {
     pub const BATCH_LINE_TOO_LONG: Rejection = Rejection {
         status: 413,
         code: "batch_line_too_large",
-        message: Cow::Borrowed("It exceeds the size limit of a request (limits.bodyBytes)."),
+        message: Cow::Borrowed("The line exceeds the size limit of a request (limits.bodyBytes)."),
         param: Some(Cow::Borrowed("file")),
         headers: ErrorHeaders::NONE,
     };
@@ -87,7 +87,7 @@ impl Rejection {
         status: 400,
         code: "batch_model_elsewhere",
         message: Cow::Borrowed(
-            "The provider that stores this tenant's files does not serve its model. Use another model.",
+            "The provider that stores this tenant's files does not serve the model of this line. Use another model.",
         ),
         param: Some(Cow::Borrowed("model")),
         headers: ErrorHeaders::NONE,
@@ -97,8 +97,8 @@ impl Rejection {
         status: 400,
         code: "batch_model_renamed",
         message: Cow::Borrowed(
-            "Its model has a different name at the provider, and the gateway does not change batches. Use a model \
-             that has the same name there.",
+            "The model of this line has a different name at the provider, and the gateway does not change batches. \
+             Use a model that has the same name at the provider.",
         ),
         param: Some(Cow::Borrowed("model")),
         headers: ErrorHeaders::NONE,
@@ -137,8 +137,8 @@ impl Rejection {
         status: 503,
         code: "price_unknown",
         message: Cow::Borrowed(
-            "This request counts against a budget, but the gateway has no price for its model, so nothing was sent. \
-             Ask the gateway administrator.",
+            "This request counts against a budget, but the gateway has no price for the requested model, so nothing was \
+             sent. Ask the gateway administrator.",
         ),
         param: Some(Cow::Borrowed("model")),
         headers: ErrorHeaders {
@@ -273,7 +273,7 @@ impl Rejection {
             ..Rejection::new(
                 409,
                 "receipt_pending",
-                "No checkpoint covers this exchange yet. Ask again in a second.",
+                "No checkpoint covers this exchange yet. Try again in one second.",
             )
         }
     }
@@ -305,7 +305,7 @@ impl Rejection {
     pub const FORM_FIELDS_TOO_LARGE: Rejection = Rejection::new(
         400,
         "form_fields_too_large",
-        "The form's fields, not counting files, have more than 1 MiB in total.",
+        "The form's fields, excluding files, exceed 1 MiB in total.",
     );
     pub const FORM_NOT_TEXT: Rejection = Rejection::new(
         400,
@@ -414,8 +414,8 @@ impl Rejection {
             Some(approval) => (
                 "approval_required",
                 format!(
-                    "{said}. Or review that text and approve calls of {tool} after it: for 24 hours, send this header with this \
-                     request and later ones: {}: {approval}",
+                    "{said}. Or review that text and approve calls of {tool} after that text: send this header with this \
+                     request and, for 24 hours, with later requests: {}: {approval}",
                     approvals::APPROVE_HEADER
                 ),
             ),
@@ -627,8 +627,9 @@ impl Rejection {
         if let Some((calls, field)) = tools.filter(|_| exceeded.is_permanent()) {
             let field = field.map(|field| format!("{field} and "));
             rejection.message = Cow::Owned(format!(
-                "{}. Its hosted tools may be called {calls} times, and each call reserves a whole prompt, because the \
-                 model reads it again: to reserve less, lower {}hostedTools.tokensPerCall of the tenant's plan",
+                "{}. The hosted tools of this request may be called {calls} times, and each call reserves a whole \
+                 prompt, because the model reads the prompt again: to reserve less, lower \
+                 {}hostedTools.tokensPerCall of the tenant's plan",
                 rejection.message,
                 field.unwrap_or_default()
             ));
@@ -642,7 +643,7 @@ impl Rejection {
         }
         let advice = match call.max_tokens {
             Some(_) => "and a lower value reserves less",
-            None => "but the request does not set it",
+            None => "but the request does not set this field",
         };
         Rejection {
             message: Cow::Owned(format!(

@@ -60,7 +60,7 @@ pub fn consistency(arguments: &Arguments) -> Result<Value, Refusal> {
         verify_own_checkpoint(required_text(newer)?, &key)?,
     );
     if older.size == newer.size && older.root != newer.root {
-        let message = format!("{} entries were signed with two roots", older.size);
+        let message = format!("{} entries were signed with two different roots", older.size);
         return Err(Refusal::new("equivocation", message));
     }
     let hashes = parse_hashes(required_text(hashes)?)?;
@@ -101,15 +101,12 @@ pub fn entry(arguments: &Arguments) -> Result<Value, Refusal> {
     );
     steps.record(
         "inclusion",
-        format!(
-            "the bytes of the entry, at index {}, lead to the root",
-            proof.index
-        ),
+        format!("the bytes of the entry at index {} lead to the root", proof.index),
         verify_inclusion(&leaf, proof.index, claimed.size, &proof.hashes, &claimed.root),
     );
     let head = steps.record(
         "entry",
-        "the entry matches the checkpoint in it",
+        "the entry matches the checkpoint that it contains",
         read_entry(entry),
     );
     match (&head, ledger_key) {
@@ -118,18 +115,18 @@ pub fn entry(arguments: &Arguments) -> Result<Value, Refusal> {
         (Some(head), _) if head.origin.starts_with(&format!("{}/", key.name())) => {
             steps.record(
                 "head",
-                "the checkpoint in it is signed by the auditor's key",
+                "the checkpoint in the entry is signed by the auditor's key",
                 Checkpoint::verify(&head.checkpoint, &key).map_err(Refusal::from),
             );
         }
         (Some(_), None) => steps.record_skipped(
             "head",
-            "the checkpoint in it was not checked: the ledger's key is missing",
+            "the checkpoint in the entry was not checked: the ledger's key is missing",
         ),
         (Some(head), ledger_key) => {
             steps.record(
                 "head",
-                "the checkpoint in it is signed by the ledger's key",
+                "the checkpoint in the entry is signed by the ledger's key",
                 parse_key(ledger_key)
                     .and_then(|key| Checkpoint::verify(&head.checkpoint, &key).map_err(Refusal::from)),
             );
@@ -218,7 +215,7 @@ fn read_entry(entry: &[u8]) -> Result<EntryHeader, Refusal> {
     if (&checkpoint.origin, checkpoint.size) != (&head.origin, head.size) {
         return Err(Refusal::new(
             "entry",
-            "the checkpoint in it is for another log or size",
+            "the checkpoint in the entry is for another log or size",
         ));
     }
     Ok(head)

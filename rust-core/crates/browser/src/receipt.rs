@@ -131,7 +131,7 @@ impl Receipt {
         if !self.complete {
             steps.record_skipped("end", "the end of the exchange: the receipt does not contain it");
         } else if !proved.iter().any(|record| is_final_record(&record.facts.kind)) {
-            let missing = Refusal::new("no_end", "no such record is proved");
+            let missing = Refusal::new("no_end", "no record that ends the exchange is proved");
             steps.record::<()>(
                 "end",
                 "the receipt contains the end of the exchange",
@@ -282,7 +282,7 @@ fn check_single_exchange(proved: &[ProvedRecord<'_>]) -> Result<(), Refusal> {
     let place = |record: &ProvedRecord<'_>| (record.checkpoint.origin.clone(), record.proof.index);
     let places: BTreeSet<_> = proved.iter().map(place).collect();
     if places.len() != proved.len() {
-        return Err(Refusal::new("record_twice", "a record is there twice"));
+        return Err(Refusal::new("record_twice", "a record occurs twice"));
     }
     let admission = proved.iter().find(|record| record.facts.kind == "admission");
     for record in proved {
@@ -321,7 +321,7 @@ fn check_body(
     };
     let mut shown = Err(Refusal::new(
         "no_record",
-        "no record that commits to it is proved",
+        "no record that commits to this body is proved",
     ));
     for (kind, field) in places {
         let Some(proved) = proved.iter().find(|record| record.facts.kind == *kind) else {
@@ -334,7 +334,7 @@ fn check_body(
     }
     steps.record(
         name,
-        format!("the file is the {name} that was recorded, byte for byte"),
+        format!("the file matches the recorded {name} byte for byte"),
         shown,
     );
 }

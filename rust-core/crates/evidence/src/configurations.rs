@@ -83,7 +83,7 @@ pub fn check_archived(
     let read = file_digest(&*file).map_err(EvidenceError::io("read", &path))?;
     Ok(match read {
         None => (
-            ArchiveState::Changed("it is larger than a configuration can be"),
+            ArchiveState::Changed("it exceeds the size limit of a configuration"),
             0,
         ),
         Some((found, bytes)) if found == *digest => (ArchiveState::Present, bytes),

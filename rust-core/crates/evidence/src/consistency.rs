@@ -191,7 +191,7 @@ pub fn check(old: &Checkpoint, new: &Checkpoint, hashes: &[Hash]) -> Result<(), 
     }
     verify_consistency(old.size, &old.root, new.size, &new.root, hashes).map_err(|error| {
         let told = format!(
-            "{} at {} records is not a prefix of the same log at {}: {error}",
+            "{} with {} records is not a prefix of the same log with {} records: {error}",
             old.origin, old.size, new.size
         );
         EvidenceError::Inconsistent(told)

@@ -63,7 +63,7 @@ pub enum EvidenceError {
         reason: Refusal,
     },
     /// `consistency`: two checkpoints are not one history; the text says why.
-    #[error("not consistent: {0}")]
+    #[error("the checkpoints are not consistent: {0}")]
     Inconsistent(String),
     /// A file does not hold valid shred keys; the text repeats nothing of its content.
     #[error("{}: {reason}", path.display())]

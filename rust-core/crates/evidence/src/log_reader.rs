@@ -278,7 +278,7 @@ impl<'s> LogReader<'s> {
             Ordering::Less => Some("a record is repeated"),
             Ordering::Greater => Some("records are missing before this one"),
             Ordering::Equal if self.prev_crc.is_some_and(|chain| chain != stored.prev_crc) => {
-                Some("the record does not chain to the one before")
+                Some("the record does not chain to the previous record")
             }
             Ordering::Equal => None,
         };
@@ -362,7 +362,7 @@ impl<'s> LogReader<'s> {
         };
         let flaw = match (found, reason) {
             (Some((at, seq)), reason) => {
-                let reason = reason.unwrap_or("there are zeros where records belong");
+                let reason = reason.unwrap_or("there are zeros where records are expected");
                 let lost = match seq.checked_sub(1).filter(|_| seq > expected) {
                     Some(last) => {
                         format!("; records {expected} to {last} are lost, and the log continues at byte {at}")

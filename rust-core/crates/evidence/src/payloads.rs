@@ -114,7 +114,7 @@ impl PayloadHeader {
             _ => return Err("a frame is for an unknown kind of body"),
         };
         if u32_at(24) != 0 {
-            return Err("a frame has a later format");
+            return Err("a frame has a newer format than this version can read");
         }
         let sealed = u32_at(20);
         if !(SEAL_OVERHEAD..=MAX_PAYLOAD_BYTES + SEAL_OVERHEAD).contains(&(sealed as usize)) {
@@ -232,7 +232,7 @@ impl PayloadFiles {
             return Err(EvidenceError::Corruption {
                 path: self.path.clone(),
                 offset: placed.offset,
-                reason: "a frame is cut short".to_owned(),
+                reason: "a frame is truncated".to_owned(),
             });
         }
         Ok(sealed)

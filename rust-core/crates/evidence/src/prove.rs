@@ -186,7 +186,7 @@ pub fn inclusion_paths(
         path: incarnation_dir.join(CHECKPOINT_FILE),
         offset: 0,
         reason: format!(
-            "the records do not hash to the root that it signs at size {}",
+            "the records do not hash to the root that the checkpoint signs at size {}",
             signed.size
         ),
     })

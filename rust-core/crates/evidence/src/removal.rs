@@ -225,7 +225,7 @@ fn read_retained(
     }
     if kept.len() > MAX_RETAINED_RECORDS {
         return Ok(Err(format!(
-            "there are too many records beside it: {}",
+            "too many records are stored with the tombstone: {}",
             kept.len()
         )
         .into()));
@@ -252,7 +252,7 @@ fn read_retained(
         };
         if !known {
             let why = taken.err();
-            let why = why.unwrap_or_else(|| format!("record {seq} is not one of those that are kept"));
+            let why = why.unwrap_or_else(|| format!("record {seq} is not one of the records that are kept"));
             return Ok(Err(why.into()));
         }
     }
@@ -297,7 +297,7 @@ fn check_retained(
     }
     if (&signed.origin, signed.size, signed.root) != (&tombstone.origin, tombstone.size, tombstone.root) {
         return Err(format!(
-            "the tombstone says that {} ended with {} records, but the proof leads to another checkpoint: {} with {}",
+            "the tombstone says that {} ended with {} records, but the proof leads to another checkpoint: {} with {} records",
             tombstone.origin, tombstone.size, signed.origin, signed.size
         )
         .into());

@@ -305,7 +305,7 @@ impl LogTracker {
         let Some(number) = rejection.tenant_seq else {
             return match rejection.request {
                 Some(_) => Err(format!(
-                    "record {seq} commits to a refused request, and has no number of its tenant's requests"
+                    "record {seq} commits to a refused request, but does not state the tenant's request number"
                 )),
                 None => Ok(()),
             };
@@ -316,7 +316,7 @@ impl LogTracker {
         match rejection.tenant.as_ref().filter(|_| whole) {
             Some(tenant) => self.count_request(seq, tenant, number),
             None => Err(format!(
-                "record {seq} is a denied request without its tenant, its key, its model or its salt"
+                "record {seq} is a denied request, but lacks its tenant, key, model or salt"
             )),
         }
     }
@@ -324,7 +324,7 @@ impl LogTracker {
     fn count_request(&mut self, seq: u64, tenant: &str, number: u64) -> Result<(), String> {
         let wrong = |before: u64| {
             Err(format!(
-                "record {seq} is request {number} of {tenant}, but this log has {before} before it"
+                "record {seq} is request {number} of {tenant}, but this log has {before} earlier requests of that tenant"
             ))
         };
         match self.last_request_numbers.get_mut(tenant) {

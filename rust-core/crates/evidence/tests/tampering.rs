@@ -98,7 +98,7 @@ fn a_salt_that_was_changed_is_told_with_its_record_and_one_put_elsewhere_too() {
         expect(
             &check(&disk),
             Verdict::Invalid,
-            "the salts of 1 requests (first: record 1) are not the ones that their records name",
+            "the salts of 1 requests (first: record 1) do not match their records",
         );
         disk.corrupt(&salts, |bytes| bytes.clone_from(&stored));
     }

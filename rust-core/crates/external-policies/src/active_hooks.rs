@@ -95,7 +95,7 @@ impl Collector for ActiveHooks {
         }
         let mut breaker = encoder.encode_descriptor(
             "python_policy_breaker_open",
-            "Whether the breaker of an external policy is open because it failed too often",
+            "Whether the breaker of an external policy is open because the policy failed too often",
             None,
             MetricType::Gauge,
         )?;

@@ -260,7 +260,7 @@ fn next_record(log: &mut LogReader<'_>, signed: &Checkpoint) -> Result<StoredRec
             }
             LogItem::End => {
                 let reason = format!(
-                    "{} records were signed, but not all of them are there",
+                    "{} records were signed, but not all of them are present",
                     signed.size
                 );
                 return Err(inconsistent(signed, reason));

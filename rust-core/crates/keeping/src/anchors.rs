@@ -61,7 +61,8 @@ pub(crate) fn anchored_releases(
 
 /// Returns the reason why what this note states is not carried out yet; `None` when there is no note.
 pub(crate) fn not_anchored_reason(note: Option<&str>) -> RetentionReason {
-    let text = "it is signed but not yet in the auditor's log: run this again";
+    let text =
+        "the statement is signed, but the auditor's log does not contain it yet: run this command again";
     RetentionReason {
         statement: note.map(digest),
         ..reason("not_anchored", text)

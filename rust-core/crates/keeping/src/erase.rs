@@ -365,7 +365,7 @@ fn plan_log(
         unknown_content_reasons: mut why,
     } = standing;
     why.extend(concerned.future.map(|seq| {
-        let text = format!("record {seq} is dated in the future: a clock was or is wrong, and the erasure is dated by a clock too. You can give an earlier --until");
+        let text = format!("record {seq} is dated in the future: a clock was or is wrong, and the date of the erasure also comes from a clock. You can give an earlier --until");
         reason("future", text)
     }));
     if concerned.admissions.is_empty() {
@@ -448,7 +448,7 @@ fn leftover_reasons(retention: &RetentionState, removed: &RemovedLog) -> Option<
     }
     let held = late_hold_reasons(retention, removed);
     let unfinished = || {
-        let text = "it was removed, but its salts are left: run prune again to finish";
+        let text = "the log was removed, but its salts remain: run prune again to finish";
         vec![reason("removal_unfinished", text)]
     };
     Some(if held.is_empty() { unfinished() } else { held })

@@ -10,7 +10,7 @@ use std::io;
 #[non_exhaustive]
 pub enum RetentionError {
     /// A call on the retention job's own state failed.
-    #[error("{call} {name} in the retention job's state: {source}")]
+    #[error("cannot {call} {name} in the retention job's state: {source}")]
     State {
         /// The call: `read` or `write`.
         call: &'static str,
@@ -24,7 +24,7 @@ pub enum RetentionError {
     Locked,
     /// The state does not exist.
     #[error(
-        "the retention job's state is missing: it may have contained holds, so nothing is removed or erased. Restore it; `hold begin` is for the first time only"
+        "the retention job's state is missing: it may have contained holds, so nothing is removed or erased. Restore the state. Use `hold begin` only to create the state for the first time"
     )]
     NoState,
     /// A state was to be created where one exists.

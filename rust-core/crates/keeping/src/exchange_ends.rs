@@ -74,7 +74,7 @@ impl ExchangeEnds {
         };
         let why = holds.filter(is_about).map(|hold| {
             let text = format!(
-                "hold {} may cover an exchange of this log that continued in {doubtful}; it is not known what that log contains: run fsck",
+                "hold {} may cover an exchange of this log that continued in {doubtful}, but the contents of {doubtful} are unknown: run fsck",
                 hold.id
             );
             reason("held_unknown", text)

@@ -272,7 +272,7 @@ pub(crate) fn contradiction(
     };
     let (said, _) = claims.iter().find(differs)?;
     let text = format!(
-        "a later log says that this log had {} records, but it has {size} or different ones: run fsck",
+        "a later log says that this log had {} records, but this log has {size} records, or its records differ: run fsck",
         said.size
     );
     Some(reason("damaged", text))

@@ -261,7 +261,7 @@ impl RetentionState {
             .ok_or(RetentionError::NoSuchHold(id))?;
         if now < hold.added {
             return Err(RetentionError::InvalidRequest(format!(
-                "by this clock, hold {id} was placed in the future: a clock was or is wrong"
+                "hold {id} was placed in the future according to this clock: a clock was or is wrong"
             )));
         }
         hold.released = Some(HoldRelease {
@@ -292,7 +292,7 @@ fn require_independent(ledger: &VerifyingKey, keeping: &VerifyingKey) -> Result<
     match ledger.is_independent_of(keeping) {
         true => Ok(()),
         false => Err(RetentionError::InvalidKey(format!(
-            "the retention key is named {}, and the ledger's {}: create a separate key for the retention job, whose name differs from the ledger's and is neither above nor below it",
+            "the retention key is named {}, and the ledger's key is named {}: create a separate key for the retention job. Its name must differ from the name of the ledger's key, and must be neither above nor below that name",
             keeping.name(),
             ledger.name()
         ))),

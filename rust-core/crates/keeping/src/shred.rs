@@ -214,7 +214,7 @@ pub fn plan_shred(
             reason("young", text)
         }));
         why.extend(concerned.future.map(|id| {
-            let text = format!("exchange {id} is dated in the future: a clock was or is wrong, and the destruction is dated by a clock too");
+            let text = format!("exchange {id} is dated in the future: a clock was or is wrong, and the date of the destruction also comes from a clock");
             reason("future", text)
         }));
         let fate = match (why.is_empty(), stated && !request.existing_keys.contains(&key)) {

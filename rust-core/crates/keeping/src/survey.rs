@@ -137,12 +137,12 @@ pub(crate) fn survey_log(
     if seen.0 > mmr.size() {
         let (before, now) = (seen.0, mmr.size());
         found.damage.get_or_insert(format!(
-            "{before} records were there a moment ago, but only {now} are there now"
+            "the log had {before} records a moment ago, but has only {now} now"
         ));
     }
     if let Some(own) = found.own_checkpoint.as_ref().filter(|own| own.size > mmr.size()) {
         found.damage.get_or_insert(format!(
-            "its checkpoint covers {} records, but only {} are there",
+            "its checkpoint covers {} records, but only {} are present",
             own.size,
             mmr.size()
         ));

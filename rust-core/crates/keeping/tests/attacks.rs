@@ -77,7 +77,7 @@ fn a_deleted_log_under_a_forged_tombstone_is_found_and_is_as_if_it_had_none() {
     assert!(
         found(&report)
             .iter()
-            .any(|(_, message)| message.contains("only 0 are there")),
+            .any(|(_, message)| message.contains("only 0 are present")),
         "{report:#?}"
     );
 }

@@ -24,7 +24,7 @@ pub enum LedgerError {
     #[error("consistency with an empty tree proves nothing")]
     EmptyTree,
     /// The old size of a consistency proof exceeds the new size.
-    #[error("the old tree is larger than the new one: its size is {old}, not at most {new}")]
+    #[error("the old tree has {old} leaves, which is more than the {new} leaves of the new tree")]
     SizesReversed {
         /// Leaves of the tree claimed to be older.
         old: u64,
@@ -44,7 +44,7 @@ pub enum LedgerError {
         position: u64,
     },
     /// A key text is not in the Go note form, or its key id does not match.
-    #[error("key text: {0}")]
+    #[error("invalid key text: {0}")]
     KeyMalformed(&'static str),
     /// A key is not valid for the requested origin, which is neither its name nor below it.
     #[error("the key {key:?} is not valid for the origin {origin:?}")]
@@ -55,7 +55,7 @@ pub enum LedgerError {
         origin: String,
     },
     /// A note is not a C2SP signed note, or exceeds the limits on size or number of signatures.
-    #[error("signed note: {0}")]
+    #[error("invalid signed note: {0}")]
     NoteMalformed(&'static str),
     /// A note carries no signature by the expected key.
     #[error("the note is not signed by {0:?}")]
@@ -67,22 +67,22 @@ pub enum LedgerError {
     #[error("the key {0} was no longer valid: another key has succeeded it")]
     KeySuperseded(String),
     /// A signer in another process returned no signature, or none that verifies. The call can be retried.
-    #[error("the signer: {0}")]
+    #[error("the signer failed: {0}")]
     SignerFailed(String),
     /// Statements of key succession that contradict each other.
     #[error("key successions: {0}")]
     ConflictingSuccessions(&'static str),
     /// A note's text is not a C2SP checkpoint.
-    #[error("checkpoint: {0}")]
+    #[error("invalid checkpoint: {0}")]
     CheckpointMalformed(&'static str),
     /// A tenant's shred key file is malformed.
     #[error("shred keys: {0}")]
     ShredKeysMalformed(&'static str),
     /// A note's text is not a valid tombstone, erasure, hold statement, key destruction or key succession.
-    #[error("statement: {0}")]
+    #[error("invalid statement: {0}")]
     StatementMalformed(&'static str),
     /// A request to a witness is not a C2SP tlog-witness request.
-    #[error("add-checkpoint: {0}")]
+    #[error("invalid add-checkpoint request: {0}")]
     RequestMalformed(&'static str),
     /// A text is not a C2SP trust policy.
     #[error("trust policy, line {line}: {reason}")]
@@ -93,7 +93,7 @@ pub enum LedgerError {
         reason: String,
     },
     /// A proof file is not a C2SP tlog-proof.
-    #[error("tlog-proof: {0}")]
+    #[error("invalid tlog-proof: {0}")]
     ProofMalformed(&'static str),
     /// A proof contains no salt, so it does not suffice to open the commitment in its record.
     #[error("the proof contains no salt: the salt was erased or omitted")]

@@ -81,13 +81,13 @@ pub(crate) fn split_key_text<const BYTES: usize>(
     let key = match body.split_first() {
         Some((found, key)) if *found == algorithm => <[u8; BYTES]>::try_from(key).map_err(|_| form()),
         Some((&LOG_ALGORITHM, _)) => Err(LedgerError::KeyMalformed(
-            "the Ed25519 key of a log, not of a witness (type 0x04)",
+            "this is the Ed25519 key of a log; a witness key (type 0x04) is required",
         )),
         Some((&WITNESS_ALGORITHM, _)) => Err(LedgerError::KeyMalformed(
-            "the key of a witness (type 0x04), not of a log",
+            "this is the key of a witness (type 0x04); the key of a log is required",
         )),
         Some((&WITNESS_ML_DSA_ALGORITHM, _)) => Err(LedgerError::KeyMalformed(
-            "the ML-DSA-44 key of a witness (type 0x06), not an Ed25519 key",
+            "this is the ML-DSA-44 key of a witness (type 0x06); an Ed25519 key is required",
         )),
         _ => Err(LedgerError::KeyMalformed("not an Ed25519 key")),
     };

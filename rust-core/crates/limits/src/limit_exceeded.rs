@@ -87,7 +87,7 @@ impl fmt::Display for LimitExceeded {
         match self.retry_after_seconds() {
             None => write!(
                 out,
-                "the request alone needs more than this {owner} {kind} of {value} {noun}: make it smaller"
+                "the request alone exceeds this {owner} {kind} of {value} {noun}: send a smaller request"
             ),
             Some(seconds) if self.reserved > 0 => {
                 let reserved = match self.limit.is_money() {

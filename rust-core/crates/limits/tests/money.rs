@@ -133,7 +133,7 @@ fn a_budget_says_what_it_is_in_dollars() {
     assert!(refused.is_permanent());
     assert_eq!(
         refused.to_string(),
-        "the request alone needs more than this tenant's budget of 12.5 dollars per day: make it smaller"
+        "the request alone exceeds this tenant's budget of 12.5 dollars per day: send a smaller request"
     );
     spend(&mut limiter, acme, KEY, "large", 1, START);
     let refused = limiter.admit(acme, KEY, costs("large", 1), START).unwrap_err();

@@ -115,14 +115,14 @@ fn report_start(begun: &StartedLog) {
     }
     if let Some(name) = begun.skipped {
         proofgate_log::warning!(
-            "{name} on the ledger's volume has a time in the future in its name, and no signed checkpoint: \
-             it is not a log, and is ignored"
+            "{name} on the ledger's volume has a name with a time in the future and has no signed checkpoint: \
+             it is not a log and is ignored"
         );
     }
     let Some(found) = &begun.recovery else { return };
     if let Some(missing) = found.missing {
         proofgate_log::warning!(
-            "the log of {} continues that of {}, which is missing: it was moved or removed",
+            "the log of {} continues the log of {}, which is missing: it was moved or removed",
             missing.named_by,
             missing.incarnation
         );

@@ -210,7 +210,9 @@ impl LedgerThread {
 
     /// Keeps the current log, and requests another one again.
     fn creation_failed(&self, error: &dyn std::fmt::Display) -> State {
-        proofgate_log::warning!("cannot create the next log, continuing with this one: {error}");
+        proofgate_log::warning!(
+            "cannot create the next log, so the worker continues with the current one: {error}"
+        );
         self.rotation.handoff.request_rotation();
         State::Idle(Instant::now() + ROTATION_RETRY_DELAY)
     }

@@ -255,7 +255,7 @@ impl Metrics {
         );
         registry.register(
             "tenant_shards_refused",
-            "Tenant shards whose newest files are refused: their previous content stays in force",
+            "Tenant shards with a refused newest file: the previous content of these shards stays in force",
             m.shards_refused.clone(),
         );
         registry.register("connections", "Open client connections", m.connections.clone());
@@ -286,7 +286,7 @@ impl Metrics {
         );
         registry.register(
             "descriptors",
-            "File descriptors of the process: its limit, the reserve, and what connections may use",
+            "File descriptors of the process: the limit, the reserve, and the number that connections may use",
             m.descriptors.clone(),
         );
         registry.register(
@@ -311,7 +311,7 @@ impl Metrics {
         );
         registry.register(
             "clock_lead_seconds",
-            "How far the time of records and limits is ahead of the system's clock after it was set back",
+            "How far the time of records and limits is ahead of the system's clock after that clock was set back",
             m.clock_lead.clone(),
         );
         registry.register(
@@ -331,12 +331,12 @@ impl Metrics {
         );
         registry.register(
             "policy_flags",
-            "Requests and responses with messages that the policy flags by their score, once for each kind of message",
+            "Requests and responses with messages that the policy flags because of their score, counted once for each kind of message",
             flags_family,
         );
         registry.register(
             "guarded_tool_calls",
-            "Answers that call a guarded tool after a flagged text of a tool, by verdict",
+            "Answers that call a guarded tool after a flagged tool text, by verdict",
             guarded_family,
         );
         registry.register(
@@ -383,7 +383,7 @@ impl Metrics {
         );
         registry.register(
             "ledger_predecessor_missing",
-            "Whether the log before the predecessor of this worker's first log was missing when the worker started",
+            "Whether the predecessor of the log that this worker continued was missing when the worker started",
             m.predecessor_missing.clone(),
         );
         registry.register(
@@ -403,8 +403,8 @@ impl Metrics {
         );
         registry.register(
             "provider_paused",
-            "Whether a provider, or one of its models, is skipped while a model has another target, because it failed \
-             or asked for a pause",
+            "Whether the gateway skips a provider, or one of its models, because the provider failed or asked for a \
+             pause; models without another target still use the provider",
             m.providers_paused.clone(),
         );
         registry.register(
@@ -414,7 +414,7 @@ impl Metrics {
         );
         registry.register(
             "telemetry_dropped",
-            "Lost lines of the access log, traces of exchanges, and exports of metrics",
+            "Access-log lines, traces of exchanges, and exports of metrics that were lost",
             dropped_family,
         );
         registry.register(

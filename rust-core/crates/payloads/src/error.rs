@@ -37,7 +37,7 @@ pub enum PayloadError {
     #[error("the stored body cannot be opened: it was changed, moved, or sealed with another key")]
     Refused,
     /// The stored body opens, but the record commits to another one.
-    #[error("the stored body is not the one that the record commits to")]
+    #[error("the stored body does not match the commitment in the record")]
     Mismatch,
     /// The body exceeds the size limit for stored bodies.
     #[error("a body of {bytes} bytes is too long to be stored")]

@@ -98,7 +98,7 @@ pub struct TenantPolicy {
 fn microseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let milliseconds = f64::deserialize(deserializer)?;
     if !(0.0..=LONGEST_MILLISECONDS).contains(&milliseconds) {
-        let reason = format!("a budget is 0 to {LONGEST_MILLISECONDS} milliseconds");
+        let reason = format!("a budget must be from 0 to {LONGEST_MILLISECONDS} milliseconds");
         return Err(D::Error::custom(reason));
     }
     Ok((milliseconds * 1000.0).round() as u64)

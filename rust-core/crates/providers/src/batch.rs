@@ -23,7 +23,7 @@ pub enum InvalidBatch {
     /// A carriage return within a line. Some readers end the line there (Python's text files, for one), so that it
     /// could be followed by a request that no rule has checked.
     #[error(
-        "It contains a carriage return, which some readers treat as the end of a line. End lines with a line feed only."
+        "The line contains a carriage return, which some readers treat as the end of a line. End lines with a line feed only."
     )]
     CarriageReturn,
 }
@@ -55,7 +55,7 @@ impl From<proofgate_json::JsonError> for InvalidBatch {
     }
 }
 
-const ENDPOINT_DESCRIPTION: &str = "the path of an OpenAI endpoint that accepts JSON and is served here, such as \
+const ENDPOINT_DESCRIPTION: &str = "the path of an OpenAI endpoint that accepts JSON and that this gateway serves, such as \
                         /v1/chat/completions";
 
 /// The endpoint of a batch: one of OpenAI's endpoints that take JSON.

@@ -169,7 +169,7 @@ fn fsck(
         .is_some_and(|(key, keeping)| !key.is_independent_of(keeping))
     {
         return Err(invalid_error(
-            "the retention key could speak for the ledger, or the ledger's key for the retention job",
+            "the retention key could sign for the ledger, or the ledger's key could sign for the retention job",
         ));
     }
     let report = python.detach(|| {

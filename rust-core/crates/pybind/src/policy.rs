@@ -219,7 +219,7 @@ fn judge(
 fn check(policy: &str, tenant: Option<&str>, endpoint: &str, body: &[u8]) -> Result<String, String> {
     let (engine, profile) = compile(policy, tenant)?;
     let dialect = Dialect::from_path(endpoint).filter(|dialect| !dialect.has_form());
-    let dialect = dialect.ok_or_else(|| format!("{endpoint:?} does not take JSON requests"))?;
+    let dialect = dialect.ok_or_else(|| format!("{endpoint:?} does not accept JSON requests"))?;
     let (mut text, mut workspace) = (BodyText::new(), Workspace::new());
     ParsedRequest::read(dialect, body, &mut workspace, &mut text).map_err(|bad| bad.to_string())?;
     let (verdict, messages) = explain_request(&engine, &profile, &text, &mut Scratch::default())

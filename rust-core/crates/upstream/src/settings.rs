@@ -277,7 +277,7 @@ fn max_payload_bytes(
         return refuse("ledger.payloads is not configured");
     };
     if config.ledger.shred_keys_directory.is_none() {
-        return refuse("this needs shred keys, but no folder of shred keys is configured");
+        return refuse("stored payloads need shred keys, but no folder of shred keys is configured");
     }
     let bytes = payloads.max_bytes;
     if bytes > MAX_PAYLOAD_BYTES || bytes.saturating_mul(2) > payloads.budget_bytes {

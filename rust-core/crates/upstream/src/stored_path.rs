@@ -187,7 +187,7 @@ impl From<&StoredPathError> for Rejection {
             ),
             StoredPathError::UnknownParameter(name) => (
                 "unserved_query",
-                format!("The parameter {name:?} is not served at this path. Leave it out."),
+                format!("The parameter {name:?} is not served at this path. Remove it."),
             ),
             StoredPathError::InvalidValue(name, must) => (
                 "unserved_query",

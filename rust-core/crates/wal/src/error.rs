@@ -45,7 +45,7 @@ pub enum WalError {
     /// The volume holds less than a checkpoint stored elsewhere covers, or different records. Nothing may be signed
     /// over it. Restore the newer volume, or accept the loss and remove the stored checkpoint.
     #[error(
-        "the ledger is behind the checkpoint held outside: {size} records of {origin} were signed, but {found}"
+        "the ledger is behind the checkpoint held outside the ledger: {size} records of {origin} were signed, but {found}"
     )]
     LedgerBehind {
         /// The log.

@@ -392,8 +392,9 @@ impl Follower {
             Ok(Slot::Record(stored)) if stored.seq == seq && stored.prev_crc == self.prev_crc => {
                 let (frame, tag) = self.reader.tagged_bytes(&stored);
                 if !self.tags.verify(seq, frame, tag) {
-                    let reason =
-                        format!("record {seq} is not the one that was written: its tag does not match");
+                    let reason = format!(
+                        "record {seq} differs from the record that was written: its tag does not match"
+                    );
                     return Err(WalError::Evidence(EvidenceError::Corruption {
                         path: self.path(),
                         offset,
@@ -410,7 +411,7 @@ impl Follower {
             }
             Ok(Slot::Record(stored)) => {
                 format!(
-                    "found record {} instead, or it does not chain to the one before",
+                    "found record {} instead, or that record does not chain to the previous one",
                     stored.seq
                 )
             }

@@ -171,17 +171,17 @@ fn check_contains(
                 own = log;
                 &own
             }
-            None => return Err(behind("the volume has no records of it".to_owned())),
+            None => return Err(behind("the volume has no records of this log".to_owned())),
         },
     };
     let PreviousLog { size, root, dir, .. } = &log.previous;
     if *size < held.size {
-        return Err(behind(format!("the volume has only {size} records of it")));
+        return Err(behind(format!("the volume has only {size} records of this log")));
     }
     let proved = TreeFile::open(storage, dir)
         .and_then(|tree| consistency_proof(&tree, held.size, *size))
         .is_ok_and(|proof| verify_consistency(held.size, &held.root, *size, root, &proof).is_ok());
-    let other = || behind("the volume has other records instead".to_owned());
+    let other = || behind("the volume has different records".to_owned());
     if proved || root_at(storage, dir, *incarnation, held.size)? == held.root {
         Ok(())
     } else {

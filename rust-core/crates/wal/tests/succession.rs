@@ -245,7 +245,7 @@ fn a_held_checkpoint_of_a_log_with_other_records_is_refused() {
         root: [9; 32],
         ..signed(&promised)
     };
-    refused(&disk, Some(&held), "other records instead");
+    refused(&disk, Some(&held), "different records");
     let held = signed(&promised);
     assert!(begin_behind(&disk, Some(&held)).is_ok());
 }

@@ -8,7 +8,7 @@ use std::io;
 #[non_exhaustive]
 pub enum WitnessError {
     /// A call on the witness's state failed.
-    #[error("{call} {name} in the witness's state: {source}")]
+    #[error("cannot {call} {name} in the witness's state: {source}")]
     State {
         /// The failed call: `read`, `write`, `open`.
         call: &'static str,

@@ -160,7 +160,7 @@ fn thinking_config(
     let has_measure = own.thinking_budget.is_some() || own.thinking_level.is_some();
     match effort(chat, model, losses)? {
         Some(_) if has_measure => {
-            let why = "it and `extra_body.google.thinking_config` both set the amount of thinking";
+            let why = "this field and `extra_body.google.thinking_config` both set the amount of thinking";
             return Err(UntranslatableRequest::new(EFFORT, why));
         }
         Some((name, value)) => config.add(name, Some(value)),

@@ -14,7 +14,7 @@ use proofgate_dialect::field::{DroppedFields, Field};
 
 const STORED_REFERENCE_ERROR: &str =
     "The provider of this model does not store items: send the item itself, as clients do with store: false.";
-const COMPACTION_ERROR: &str = "Only OpenAI can read what OpenAI has compacted: send the conversation itself, or a summary \
+const COMPACTION_ERROR: &str = "Only OpenAI can read a conversation that OpenAI compacted: send the conversation itself, or a summary \
                           of it as a message.";
 const COMPUTER_TOOL_ERROR: &str = "The provider of this model has no computer use tool.";
 

@@ -244,7 +244,7 @@ fn find_successors(
                 .map(|by| logs[*by].incarnation.to_string())
                 .collect();
             let message = format!(
-                "{} name it as their predecessor: the chain forks",
+                "{} name this log as their predecessor: the chain forks",
                 names.join(" and ")
             );
             logs[at].add_finding(Verdict::Diverged, message);
@@ -257,7 +257,7 @@ fn find_successors(
             // A log that cannot be read may name it.
             && unreadable.iter().all(|report| report.incarnation < logs[at].report.incarnation)
         {
-            let message = "no later incarnation names it as its predecessor".to_owned();
+            let message = "no later incarnation names this one as its predecessor".to_owned();
             logs[at].add_finding(Verdict::Incomplete, message);
         }
         next.push(goes_on);
@@ -289,7 +289,7 @@ fn compare_ends(logs: &mut [ScannedLog], claims: &[Vec<Claim>]) -> BTreeMap<Ulid
                 && claims.iter().any(|claim| claim.source == by)
             {
                 let message = format!(
-                    "its successor recorded sealed: {}, which does not match this log",
+                    "its successor recorded this log with sealed={}, which does not match the log",
                     ended.sealed
                 );
                 logs[at].add_finding(Verdict::Diverged, message);
@@ -332,13 +332,15 @@ fn find_missing_logs(
                 .get(&successor)
                 .is_some_and(|before| *before != Some(log.incarnation))
         {
-            let message = format!("its seal names {successor}, but that log names another predecessor");
+            let message = format!(
+                "its seal names {successor} as its successor, but that log names another predecessor"
+            );
             log.add_finding(Verdict::Diverged, message);
         }
         let ran = log.tracker.opening().and_then(|opened| opened.predecessor);
         let untold = ran.filter(|before| before.running && !told.contains(&before.incarnation));
         if untold.is_some() && newest.is_some_and(|newest| log.incarnation < newest) {
-            let message = "no record states the end of the log that it took over from".to_owned();
+            let message = "no record states the end of the log that this log took over from".to_owned();
             log.add_finding(Verdict::Incomplete, message);
         }
         let named = log.tracker.opening().and_then(|opened| opened.predecessor);

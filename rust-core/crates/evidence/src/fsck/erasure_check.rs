@@ -121,7 +121,7 @@ impl ErasureCheck {
             left.extend(undone.iter().map(|one| one.seq));
             if there != erasure.exchanges {
                 refuse(format!(
-                    "it says that it covers {} admissions, but there are {there}",
+                    "an erasure says that it covers {} admissions, but it covers {there}",
                     erasure.exchanges
                 ));
             }
@@ -149,7 +149,7 @@ impl ErasureCheck {
         }
         if !left.is_empty() {
             let message = format!(
-                "{} salts that should have been erased are still there: run erase again to finish",
+                "{} salts that should have been erased still exist: run erase again to finish",
                 left.len()
             );
             found.push((ERASURE_UNFINISHED, Verdict::Incomplete, message));

@@ -33,7 +33,7 @@ pub(super) fn check(
             Ok(_) => continue,
             Err(why) => (
                 HOLD_STATEMENT_REFUSED,
-                format!("not a hold statement signed by the retention job: {why}"),
+                format!("it is not a hold statement signed by the retention job: {why}"),
             ),
         };
         findings.push(Finding {

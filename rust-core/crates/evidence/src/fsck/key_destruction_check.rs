@@ -34,7 +34,7 @@ pub(super) fn read(
         .refused
         .iter()
         .map(|(file, why)| {
-            let message = format!("not a key destruction signed by the retention job: {why}");
+            let message = format!("it is not a key destruction signed by the retention job: {why}");
             found(file, Verdict::Invalid, KEY_DESTRUCTION_REFUSED, message)
         })
         .collect();
@@ -43,9 +43,8 @@ pub(super) fn read(
         .keys()
         .filter(|(tenant, key)| keys.shred.is_some_and(|keys| keys.find(tenant, *key).is_some()));
     findings.extend(there.map(|(tenant, key)| {
-        let message = format!(
-            "the key {key} of {tenant} should have been destroyed but is still there: run shred again"
-        );
+        let message =
+            format!("the key {key} of {tenant} should have been destroyed but still exists: run shred again");
         found(&dir, Verdict::Incomplete, KEY_DESTRUCTION_UNFINISHED, message)
     }));
     Ok((destroyed, findings))

@@ -46,7 +46,7 @@ pub(super) fn follow_successions(
         findings.push(found(
             file,
             KEY_SUCCESSION_REFUSED,
-            format!("not a valid statement of key succession: {why}"),
+            format!("it is not a valid statement of key succession: {why}"),
         ));
     }
     let Some(key) = key else {
@@ -88,7 +88,8 @@ pub(super) fn check_key_order(logs: &mut [ScannedLog], key: Option<&VerifyingKey
             continue;
         };
         if place < newest {
-            let message = "it is signed by an older key than an earlier log".to_owned();
+            let message =
+                "it is signed by an older key, although an earlier log is signed by a newer one".to_owned();
             log.add_finding_with_code(KEY_OUT_OF_ORDER, Verdict::Invalid, message);
         }
         newest = newest.max(place);

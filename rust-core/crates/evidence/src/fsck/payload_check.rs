@@ -115,7 +115,11 @@ impl<'s> PayloadCheck<'s> {
                 self.missing,
                 "that completions list as stored are missing",
             ),
-            (PAYLOAD_DAMAGED, self.damaged, "are not where the index says"),
+            (
+                PAYLOAD_DAMAGED,
+                self.damaged,
+                "are not at the positions that the index states",
+            ),
         ];
         let told = said.into_iter().filter_map(|(code, wrong, what)| {
             let (file, first) = wrong.first?;

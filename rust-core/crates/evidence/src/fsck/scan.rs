@@ -200,7 +200,8 @@ impl<'k> Scan<'k> {
         // The checkpoint may cover more than was read.
         self.report.checkpoint_size = self.report.checkpoint_size.min(self.mmr.size());
         if found.is_none() && self.report.checkpoint == CheckpointState::Missing {
-            let message = "it served requests without a checkpoint, or its checkpoint was removed".to_owned();
+            let message =
+                "the log served requests without a checkpoint, or its checkpoint was removed".to_owned();
             self.add_finding(&dir.join(CHECKPOINT_FILE), 0, Verdict::Invalid, message);
         }
         Ok(())
@@ -266,7 +267,7 @@ impl<'k> Scan<'k> {
             if stored.seq < covered {
                 self.add_finding(&path, offset, Verdict::Invalid, what);
             } else if !wrong_before {
-                let message = format!("{what}; no checkpoint covers it, so it can be rebuilt");
+                let message = format!("{what}; no checkpoint covers this node, so it can be rebuilt");
                 self.add_finding(&path, offset, Verdict::Incomplete, message);
             }
         }
@@ -307,7 +308,7 @@ impl<'k> Scan<'k> {
                 self.report.checkpoint = CheckpointState::Bad;
             }
             let message = format!(
-                "{} states {} records, but only {size} are there",
+                "{} states {} records, but only {size} are present",
                 head.source, head.size
             );
             self.add_finding(&head.file, 0, Verdict::Diverged, message);
@@ -352,7 +353,7 @@ impl<'k> Scan<'k> {
             whole &= !proven || continued;
             self.report.torn |= torn;
             let (verdict, what) = match torn {
-                true => (Verdict::Incomplete, "torn tail, cut off"),
+                true => (Verdict::Incomplete, "the log ends in a torn tail"),
                 false => (Verdict::Invalid, "damage"),
             };
             let message = format!("{what} at record {}: {}", flaw.seq, flaw.reason);
@@ -376,7 +377,7 @@ impl<'k> Scan<'k> {
                 false => Verdict::Incomplete,
             };
             let message =
-                format!("it has nodes for more than the {size} records that are there: the log was longer");
+                format!("it has nodes for more records than the {size} that are present: the log was longer");
             self.add_finding(&path, node_count(size) * NODE_LEN as u64, verdict, message);
         }
     }
@@ -417,13 +418,13 @@ impl<'k> Scan<'k> {
                 false => Verdict::Incomplete,
             };
             let message = format!(
-                "the salts of {missing} requests (first: record {first}) are missing: their commitments cannot be opened"
+                "the salts of {missing} requests (first: record {first}) are missing: the commitments of these requests cannot be opened"
             );
             self.add_finding(&self.dir.join(SALTS_FILE), 0, verdict, message);
         }
         if let Some(first) = first_changed {
             let message = format!(
-                "the salts of {changed} requests (first: record {first}) are not the ones that their records name: their commitments cannot be opened"
+                "the salts of {changed} requests (first: record {first}) do not match their records: the commitments of these requests cannot be opened"
             );
             let offset = first.saturating_mul(SALT_LEN as u64);
             self.add_finding(&self.dir.join(SALTS_FILE), offset, Verdict::Invalid, message);

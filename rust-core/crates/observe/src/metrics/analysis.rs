@@ -104,13 +104,13 @@ impl AnalysisMetrics {
         );
         registry.register(
             "analysis_answers_unreadable",
-            "Answers that could not be read, or were not streamed and larger than analysis.maxAnswerBytes",
+            "Answers that could not be read, or that were not streamed and exceeded analysis.maxAnswerBytes",
             m.unreadable.clone(),
         );
         registry.register(
             "analysis_lost",
-            "Answers that were not analysed for lack of memory or time or because of a panic, and findings that the \
-             ledger had no space for",
+            "Answers that were not analysed because memory was short, the queue was full or the analysis panicked, and \
+             findings that the ledger had no space for",
             lost_family,
         );
         registry.register(
@@ -125,12 +125,12 @@ impl AnalysisMetrics {
         );
         registry.register(
             "analysis_pairs_forgotten",
-            "Pairs of tenant and model that were dropped to track others",
+            "Pairs of tenant and model that were dropped so that other pairs could be tracked",
             m.evicted.clone(),
         );
         registry.register(
             "analysis_findings",
-            "Findings of the analysis of answers: a feature of a window that differs, or an answer that repeats itself",
+            "Findings of the analysis of answers: a window with a feature that differs from the reference, or an answer that repeats itself",
             m.findings.clone(),
         );
         registry.register(

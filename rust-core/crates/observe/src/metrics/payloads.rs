@@ -53,7 +53,7 @@ impl PayloadMetrics {
         );
         registry.register(
             "payload_queued_bytes",
-            "Bytes of memory that copies of bodies to be stored use",
+            "Bytes of memory used by copies of bodies that are to be stored",
             m.queued_bytes.clone(),
         );
         registry.register(
@@ -68,7 +68,7 @@ impl PayloadMetrics {
         );
         registry.register(
             "payloads_not_stored",
-            "Bodies that should have been stored and were not, by the reason",
+            "Bodies that should have been stored but were not, by reason",
             family,
         );
         metrics

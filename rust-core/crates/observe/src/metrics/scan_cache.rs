@@ -37,12 +37,12 @@ impl ScanCacheMetrics {
         let [runs, text_bytes] = families;
         registry.register(
             "prefix_verdicts",
-            "Lookups of messages, or runs of messages, among those already scanned, by result",
+            "Lookups of messages, or of runs of messages, among the messages already scanned, by result",
             runs,
         );
         registry.register(
             "prefix_verdict_text_bytes",
-            "Bytes of text in these lookups, by result; the text of a hit is not scanned again",
+            "Bytes of text in lookups of scanned messages, by result; the text of a hit is not scanned again",
             text_bytes,
         );
         registry.register(

@@ -50,7 +50,7 @@ impl Proxy {
         let Some(base) = base.filter(|_| authorization.iter().all(is_value)) else {
             return Err(
                 "egress: the URL of the proxy is not http://HOST:PORT, or its credentials contain a character \
-                        that a header cannot have"
+                        that is not allowed in a header"
                     .into(),
             );
         };
@@ -138,7 +138,7 @@ impl ProxyFailure {
     /// Returns the meaning of a status. The proxy's own message may quote what it was sent, so it is not repeated.
     fn description(self) -> &'static str {
         match self {
-            ProxyFailure::BadCredentials => "it rejects the credentials, or requires some",
+            ProxyFailure::BadCredentials => "it rejects the credentials, or requires credentials",
             ProxyFailure::Forbidden => "it does not allow this provider",
             ProxyFailure::ProviderUnreachable => "it cannot reach the provider",
             _ => "it does not open a tunnel",

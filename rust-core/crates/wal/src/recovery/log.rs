@@ -81,7 +81,7 @@ pub(super) fn read(
         && resume.size > covered
     {
         let reason = format!(
-            "{} records were once covered, but now only {covered} are: the checkpoint was removed or replaced by an older one",
+            "an earlier checkpoint covered {} records, but now only {covered} are covered: the checkpoint was removed or replaced by an older one",
             resume.size
         );
         return Err(corruption(&signed_at, 0, reason));
@@ -132,8 +132,10 @@ pub(super) fn read(
                 }
                 if let Some(flaw) = &cut {
                     if stored.durable > flaw.seq {
-                        let reason =
-                            format!("{}, but record {} proves it was durable", flaw.reason, stored.seq);
+                        let reason = format!(
+                            "{}, but record {} proves that the affected record was durable",
+                            flaw.reason, stored.seq
+                        );
                         return Err(corruption(&flaw.path, flaw.offset, reason));
                     }
                     if !flaw.is_trailing_data || stored.seq != flaw.seq {

@@ -16,7 +16,7 @@ impl Collector for PublishedSeries {
         let SeriesSnapshot { series, latencies } = self.snapshot();
         let mut requests = encoder.encode_descriptor(
             "requests",
-            "Requests of known tenants, by outcome; without a model if it was not known",
+            "Requests of known tenants, by outcome; without a model if the model was not known",
             None,
             MetricType::Counter,
         )?;
