@@ -40,6 +40,6 @@ class ExchangePage:
         with tempfile.TemporaryDirectory(prefix="proofgate-demo-") as scratch, browser(Path(scratch)) as window:
             window.see(1100, 900)
             sign_in(window, self.url, f"#/exchange/{self.request_id}", self.reader_key)
-            window.wait_for("Verified: the ledger's key signed for these records")
+            window.wait_for("Verified: checkpoints signed by the ledger's key cover these records")
             (folder / PICTURE).write_bytes(window.screenshot())
         return f"the browser has verified the exchange's records on the auditor's page: {folder / PICTURE}"

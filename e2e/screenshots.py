@@ -54,7 +54,7 @@ def _readers(folder: Path) -> None:
     with indexed(folder / "ledger") as ledger, browser(folder / "window") as window:
         window.see(1100, 960)
         sign_in(window, ledger.url, f"#/exchange/{ledger.ids['second attempt']}", READERS["officer"])
-        window.wait_for("Verified: the ledger's key signed")
+        window.wait_for("Verified: checkpoints signed by the ledger's key")
         _write("explorer-exchange.png", window.screenshot())
         window.see(1100, 760, dark=True)
         window.open(f"{ledger.url}/#/exchanges")

@@ -78,14 +78,14 @@ def test_a_worker_that_may_not_write_its_volume_says_what_to_do_and_starts_once_
     found: set[str] = set()
 
     def has_told() -> bool:
-        found.update(line for line in not_owned.said(POD).splitlines() if "cannot be written" in line)
+        found.update(line for line in not_owned.said(POD).splitlines() if "cannot write to" in line)
         return bool(found)
 
     wait_until(has_told, PATIENCE, "the worker says why it does not start")
     [told] = found
-    assert f"/var/lib/proofgate cannot be written by user {WORKERS} and group {WORKERS}" in told
+    assert f"runs as user {WORKERS} and group {WORKERS}, and cannot write to /var/lib/proofgate" in told
     assert "does not apply the pod's fsGroup" in told
-    assert "give the directory to that user or group (chown, chmod g+rwx), or mount it with those ids" in told
+    assert "access to the directory (chown, chmod g+rwx), or mount the volume with these ids" in told
     assert told.endswith("[ledger_not_writable]")
 
     def status() -> str:

@@ -201,7 +201,7 @@ def test_an_entry_is_not_verified_under_another_key_and_a_key_that_is_exchanged_
     window.wait_for("You entered this key")
     window.press_button("Use what the server offers")
     # Both do then; the ledger's key stands there before.
-    window.wait(lambda: window.text().count("This server offers it") == 2, "the key that the server offers")
+    window.wait(lambda: window.text().count("This server offers this key") == 2, "the key that the server offers")
     between.changes["/explorer/keys"] = json_with(lambda keys: keys.update(aggregate=other))
     window.open(f"{between.url}/#/keys")
     window.wait_for("offers another key than on your first visit")

@@ -51,7 +51,7 @@ def test_a_swap_is_an_alarm_in_the_chart_and_in_the_tables(url: str, page: Brows
     marks = "return document.querySelectorAll('.chart .alarm-mark').length"
     assert page.run(marks) == 1
     page.click("section[aria-labelledby=alarms-found] a")
-    page.wait_for("Verified: the ledger's key signed")
+    page.wait_for("Verified: checkpoints signed by the ledger's key")
     for width, dark in ((1200, True), (320, False)):
         page.see(width, dark=dark)
         page.open(f"{url}/#/analysis")

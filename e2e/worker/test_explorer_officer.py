@@ -88,7 +88,7 @@ def test_filters_offer_what_the_index_has_and_a_phone_shows_rows_first(ledger: I
 
 def test_a_request_that_was_denied_says_who_asked_and_which_rule_denied_it(ledger: Indexed, page: Browser) -> None:
     page.open(f"{ledger.url}/#/exchange/{ledger.ids['refused']}")
-    told = page.wait_for("Verified: the ledger's key signed")
+    told = page.wait_for("Verified: checkpoints signed by the ledger's key")
     assert "denied by policy: status 403, policy_blocked" in told
     assert "codename" in told
 
@@ -131,7 +131,7 @@ def test_no_view_violates_a_rule_of_axe_in_either_scheme_or_on_a_phone(ledger: I
         "#/": "Top rules",
         "#/overview/by=verdict": "Divided by",
         "#/exchanges": "Following",
-        f"#/exchange/{ledger.ids['second attempt']}": "Verified: the ledger's key signed",
+        f"#/exchange/{ledger.ids['second attempt']}": "Verified: checkpoints signed by the ledger's key",
         f"#/session/{SAID['session']}": "oldest first",
         "#/tenants": "lists the shards that served",
         "#/budgets": "Placement",

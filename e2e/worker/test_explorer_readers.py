@@ -121,7 +121,7 @@ def test_exchanges_are_listed_the_newest_first_and_found_by_filters(ledger: Inde
     page.key(ENTER)
     page.wait(lambda: len(cells(page, "table.wide")) == 1, "the one of that session")
     page.open(f"{ledger.url}/#/exchange/{ledger.ids['plain']}")
-    page.wait_for("Verified: the ledger's key signed")
+    page.wait_for("Verified: checkpoints signed by the ledger's key")
     assert SAID["session"] in page.text() and SAID["agent"] in page.text()
     page.open(f"{ledger.url}/#/exchanges")
     page.wait(lambda: len(cells(page, "table.wide")) >= 7, "all of them")
@@ -145,7 +145,7 @@ def test_a_tenants_reader_sees_its_own_alone(ledger: Indexed, page: Browser) -> 
 
 def test_one_exchange_is_drawn_from_records_that_this_browser_verified(ledger: Indexed, page: Browser) -> None:
     sign_in(page, ledger.url, "officer", f"#/exchange/{ledger.ids['second attempt']}")
-    told = page.wait_for("Verified: the ledger's key signed")
+    told = page.wait_for("Verified: checkpoints signed by the ledger's key")
     records = [record for record in ledger.gateway.records() if record.get("id") == ledger.ids["second attempt"]]
     stages = cells(page, ".waterfall")
     assert [stage[0] for stage in stages] == ["Admitted", "Attempt 1", "Attempt 2", "Completed"]
@@ -171,7 +171,7 @@ def test_one_exchange_is_drawn_from_records_that_this_browser_verified(ledger: I
 
 def test_what_rules_said_is_in_its_stage(ledger: Indexed, page: Browser) -> None:
     sign_in(page, ledger.url, "officer", f"#/exchange/{ledger.ids['refused']}")
-    page.wait_for("Verified: the ledger's key signed")
+    page.wait_for("Verified: checkpoints signed by the ledger's key")
     [[name, _, _, _, what, rules]] = cells(page, ".waterfall")
     assert (name, rules) == ("Refused", "denied: codename") and "nothing was sent" in what
     page.open(f"{ledger.url}/#/exchange/{ledger.ids['redacted']}")
@@ -428,7 +428,7 @@ def test_every_view_of_a_reader_is_readable_in_both_schemes_and_sizes(ledger: In
     sign_in(page, ledger.url, "officer")
     views = {
         "#/exchanges": "Following",
-        f"#/exchange/{ledger.ids['second attempt']}": "Verified: the ledger's key signed",
+        f"#/exchange/{ledger.ids['second attempt']}": "Verified: checkpoints signed by the ledger's key",
         "#/tenants": "lists the shards that served",
         "#/budgets": "Placement",
         "#/analysis": "spec.analysis: {}",

@@ -175,7 +175,7 @@ def test_an_officer_signs_in_finds_verifies_exports_and_verifies_the_export(
         window.wait_for(f"shown: {len(bank.ledger.rows())} exchanges,")
 
         window.click(f"a[href='#/exchange/{bank.ledger.ids['refused']}']")
-        told = officer.sees("Verified: the ledger's key signed for these records")
+        told = officer.sees("Verified: checkpoints signed by the ledger's key cover these records")
         assert officer.sees("Verified with the key that you entered")
         assert "acme" in told and "codename" in told and "denied by policy" in told
 

@@ -204,7 +204,7 @@ def test_a_provider_of_ones_own_gets_its_key_from_a_file_and_no_child_from_the_e
             places += [(process / name).read_text() for name in ("cmdline", "environ")]
         assert all(PROVIDER_KEY not in place for place in places)
         refused = proofgate("demo-traffic", "--directory", folder)
-        assert refused.returncode == 2 and "--real-provider allows that" in refused.stderr
+        assert refused.returncode == 2 and "--real-provider allows this" in refused.stderr
 
 
 def test_what_a_child_warns_of_is_shown_and_what_it_says_otherwise_is_in_its_log(tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ def check_export(path: Path, options: argparse.Namespace) -> list[str]:  # docs/
             require(one["seq"] == record["index"], "a record names another index in the log")
             require(one["id"] == entry["id"], f"a record of {one['id']} is among those of {entry['id']}")
         places = [(record["origin"], record["index"]) for record in entry["records"]]
-        require(places == sorted(set(places)), f"{entry['id']} has a record twice, or records in another order")
+        require(places == sorted(set(places)), f"{entry['id']} has a record twice, or has records in the wrong order")
         first = told[0]["kind"] if told else ""
         require(first in ("admission", "rejection"), f"{entry['id']} lacks the record that began it")
         require(places[0] not in begins, f"{entry['id']} appears twice")

@@ -226,8 +226,8 @@ def test_by_hand_the_port_does_as_well_as_the_state(place: Place, auditor: Audit
     assert main(by_hand(place, "--auditor", auditor.url, "--auditor-key", KEY)) == 0
     assert RetentionState.anchored == {TOMBSTONE}
     for refused, why in (
-        (["--auditor", auditor.url], "go together"),
-        (["--auditor-key", KEY], "go together"),
+        (["--auditor", auditor.url], "give --auditor-key together"),
+        (["--auditor-key", KEY], "give --auditor-key together"),
         (["--auditor", "ftp://a", "--auditor-key", KEY], "is not an http(s) URL"),
         (["--auditor", "http://me:pass@a", "--auditor-key", KEY], "must not contain a password"),
         (["--auditor", "http://a:99999", "--auditor-key", KEY], "ort"),
@@ -240,7 +240,7 @@ def test_by_hand_the_port_does_as_well_as_the_state(place: Place, auditor: Audit
         assert RetentionState.pruned == ()
     auditor.leave()
     assert main(by_hand(place, "--auditor", auditor.url, "--auditor-key", KEY)) == 2
-    assert "not_cosigned): nothing is done" in capsys.readouterr().err
+    assert "not_cosigned): nothing was done" in capsys.readouterr().err
 
 
 def _no_http(handler: Handler) -> None:

@@ -394,7 +394,7 @@ def test_certificates_of_witnesses_that_cannot_be_read_are_told(
         (["--worker", "0=http://w", "--readers", "f"], "--readers needs --index"),
         (["--worker", "http://w"], "is not a shard number"),
         (["--worker", "0=w"], "is not an http(s) URL"),
-        (["--worker", "0=http://w", "--worker", "0=http://x"], "given twice"),
+        (["--worker", "0=http://w", "--worker", "0=http://x"], "two workers are given for one shard"),
         (["--workers", "no-such-file"], "no-such-file cannot be read: No such file"),
     ],
 )

@@ -538,11 +538,11 @@ def test_credentials_of_which_a_part_is_missing_are_none_at_all(
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ((), "add it, type APIKey, AWSStaticKeys, AWSWebIdentity or AWSPodIdentity"),
+        ((), "add it with type APIKey, AWSStaticKeys, AWSWebIdentity or AWSPodIdentity"),
         (SIGNED[1:], "set region"),
         (("auth: {type: AWSPodIdentity}",), "set region"),
         (("auth: {type: GCPMetadataServer}",), "GCPMetadataServer does not fit a provider of type Bedrock"),
-        (("auth: {type: APIKey}",), "auth.apiKeyFile: set it"),
+        (("auth: {type: APIKey}",), "auth.apiKeyFile: type APIKey needs this field"),
         (
             (SIGNED[0], "auth: {type: AWSPodIdentity, roleARN: 'arn:aws:iam::123456789012:role/a'}"),
             "no such field",
@@ -641,7 +641,7 @@ def test_what_is_no_key_of_a_service_account_costs_its_provider_alone(
             ("project: p", "location: global", KEYED),
             "APIKey does not fit a provider of type VertexAI",
         ),
-        ("VertexAI", ("project: p", "location: global"), "add it, type GCPServiceAccountKey,"),
+        ("VertexAI", ("project: p", "location: global"), "add it with type GCPServiceAccountKey,"),
     ],
 )
 def test_a_project_and_a_location_belong_together_and_to_vertex_ai(
@@ -700,7 +700,7 @@ def test_the_objects_of_a_tenant_are_at_one_provider(config_directory: ConfigDir
     config_directory.replace("providers:", f"providers:{second}")
     config_directory.replace("type: OpenAI\n", "type: OpenAI\n    objectsOf: acme\n")
     assert config_directory.codes() == ["config_provider_objects"]
-    assert "second already keeps the objects of acme" in str(config_directory.problems())
+    assert "the provider second already keeps the objects of acme" in str(config_directory.problems())
 
 
 def test_no_other_provider_has_credentials_of_aws_or_a_region(config_directory: ConfigDirectory) -> None:

@@ -211,8 +211,8 @@ def test_a_learned_score_cannot_be_made_to_do_more_than_flag(
         load_settings(config_directory.file)
     (problem,) = caught.value.problems
     assert (problem.code, problem.path) == ("config_flags_only", ("policy", "actions", 0, place, 0))
-    assert "can only flag: set action to Flag or Ignore" in problem.message
-    assert f"whose action is {action}" in problem.message
+    assert "can only flag: set the action of this entry to Flag or Ignore" in problem.message
+    assert f"instead of {action}, or remove" in problem.message
 
 
 def test_a_tenant_cannot_make_it_do_more_either(config_directory: ConfigDirectory) -> None:

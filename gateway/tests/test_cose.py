@@ -100,7 +100,7 @@ def test_the_command_says_whose_signature_it_is(receipt: Path, capsys: Capture) 
     assert "), a key of the ledger\n" in said
     assert to_cose(receipt, AUDITOR) == 0
     said = capsys.readouterr().out
-    assert f"verified before: the receipt, under the key of {LEDGER.name}\n" in said
+    assert f"verified: the receipt, under the key of {LEDGER.name}\n" in said
     assert "), not a key of the ledger\n" in said
     assert f"The ledger's signature is in {receipt}." in said
 
@@ -119,7 +119,7 @@ def test_a_foreign_key_that_could_be_taken_for_the_ledger_signs_nothing(
     receipt: Path, name: str, capsys: Capture
 ) -> None:
     assert to_cose(receipt, Key(name, bytes([8]) * 32)) == 2
-    assert "could be taken for" in capsys.readouterr().err
+    assert "could be mistaken for" in capsys.readouterr().err
     assert not list(receipt.parent.glob("*.cose"))
 
 

@@ -104,7 +104,7 @@ def test_a_real_provider_is_asked_only_when_that_is_allowed(tmp_path: Path, caps
         folder = a_folder(tmp_path, url.removeprefix("http://"), simulated=False)
         command = ["demo-traffic", "--directory", str(folder), "--requests", "3"]
         assert main(command) == 2
-        assert "--real-provider allows that" in capsys.readouterr().err
+        assert "--real-provider allows this" in capsys.readouterr().err
         assert seen == []
         assert main([*command, "--real-provider"]) == 0
         assert len(seen) == 3

@@ -539,7 +539,10 @@ def test_the_end_of_an_exchange_is_missing_also_where_the_maker_says_that_it_had
     bring_up(tmp_path / "index", tmp_path / "ledger", 100)
     assert export(tmp_path) == 0
     code, told = check(tmp_path, capsys)
-    assert (code, "1 had not ended when the export was created, says the manifest" in told) == (10, True)
+    assert (code, "according to the manifest, 1 had not ended when the export was created" in told) == (
+        10,
+        True,
+    )
 
 
 Manifest = dict[str, Any]

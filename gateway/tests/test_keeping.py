@@ -77,7 +77,7 @@ def test_a_hold_and_its_release_are_stated_at_once_where_the_ledger_is_given(
     add = ["ledger", "hold", "add", "--state", state, "--all", "--reason", "a case", "--ticket", "2026-17"]
     RetentionState.stated = ()
     assert main([*add, *where]) == 2
-    assert "go together" in capsys.readouterr().err
+    assert "give --ledger, --ledger-key and --signing-key together" in capsys.readouterr().err
     assert main([*add, *where, "--signing-key", str(tmp_path / "key"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["ticket"] == "2026-17"
     assert tuple(RetentionState.stated) == (str(tmp_path / "ledger"), VKEY)
@@ -295,11 +295,11 @@ def test_what_is_in_the_auditors_log_is_read_before_anything_goes(
     assert RetentionState.anchored == {digest, hashlib.sha256(b"a note\n").hexdigest()}
     RetentionState.pruned = ()
     assert main([*prune, *auditor[:2]]) == 2
-    assert "go together" in capsys.readouterr().err
+    assert "give --auditor-key together" in capsys.readouterr().err
     bundle = tmp_path / "audit" / "tile" / "entries" / "000.p" / "3"
     bundle.write_bytes(bundle.read_bytes().replace(b"0a0a", b"0b0b", 1))
     assert main([*prune, *auditor, "--yes"]) == 2
-    assert "do not match its signed root: nothing is done" in capsys.readouterr().err
+    assert "do not match its signed root: nothing was done" in capsys.readouterr().err
     (tmp_path / "audit" / "checkpoint").unlink()
     assert main([*prune, *auditor, "--yes"]) == 2
     assert RetentionState.pruned == ()

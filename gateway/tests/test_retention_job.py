@@ -244,12 +244,15 @@ def test_a_dry_run_changes_nothing(place: Place, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("plan", "said"),
     [
-        ({}, "a plan has either begin or known"),
-        ({"begin": True, "known": 1}, "a plan has either begin or known"),
+        ({}, "a plan needs exactly one of begin and known"),
+        ({"begin": True, "known": 1}, "a plan needs exactly one of begin and known"),
         ({"begin": True, "more": 1}, "more"),
         ({"known": -1}, "known"),
-        ({"begin": True, "holds": [{"name": "a", "reason": "r"}]}, "a hold has all, or any of"),
-        ({"begin": True, "holds": [CASE | {"all": True}]}, "a hold has all, or any of"),
+        (
+            {"begin": True, "holds": [{"name": "a", "reason": "r"}]},
+            "a hold needs either all, or at least one of",
+        ),
+        ({"begin": True, "holds": [CASE | {"all": True}]}, "a hold needs either all, or at least one of"),
         ({"begin": True, "holds": [CASE, CASE]}, "a hold is named twice"),
         ({"begin": True, "holds": [CASE | {"until": "2025-01-01"}]}, "since is later than until"),
         ({"begin": True, "holds": [CASE | {"since": "yesterday"}]}, "expected a day or a time"),

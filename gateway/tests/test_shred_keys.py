@@ -123,7 +123,7 @@ def test_a_new_key_comes_first_and_no_more_than_64_may_be() -> None:
     assert text.endswith(f"\n{line(1)}")
     assert with_new_key(line(1)) != text
     assert len(shred_key_ids(with_new_key(""))) == 1
-    with pytest.raises(ShredKeysError, match="shred old ones first"):
+    with pytest.raises(ShredKeysError, match="shred old keys first"):
         with_new_key("".join(line(byte) for byte in range(1, 65)))
     assert without_keys(line(2) + line(1), [key_id(2)]) == line(1)
     with pytest.raises(ShredKeysError, match="strict base64"):

@@ -84,7 +84,8 @@ def test_a_directory_that_nobody_gave_to_the_worker_is_named_with_who_needs_it_a
         claim(tmp_path, OURS)
     assert caught.value.code == "ledger_not_writable"
     told = str(caught.value)
-    assert told.startswith(f"{tmp_path} cannot be written by user {os.geteuid()} and group {os.getegid()}")
+    who = f"this worker runs as user {os.geteuid()} and group {os.getegid()}"
+    assert told.startswith(f"{who}, and cannot write to {tmp_path} (Permission denied)")
     assert "fsGroup" in told
     assert "chown" in told
 

@@ -159,7 +159,7 @@ def create_app(
     async def end_retirement(request: Request) -> dict[str, bool]:
         _authorize(request, controls.token, "retirement")
         if controls.set_retiring(False):
-            message = "the worker is already draining, and that cannot be undone"
+            message = "the worker is already draining, and draining cannot be cancelled"
             raise ApiError(HTTPStatus.CONFLICT, "draining", message)
         return {"retiring": False}
 
@@ -236,7 +236,7 @@ def _authorize(request: Request, token: str | None, what: str, name: str = "the 
         raise ApiError(HTTPStatus.FORBIDDEN, f"{what}_disabled", message)
     scheme, _, given = authorization[0].partition(" ") if len(authorization) == 1 else ("", "", "")
     if scheme.lower() != "bearer" or not given:
-        message = f"send {name} once, as Authorization: Bearer"
+        message = f"send {name} in exactly one Authorization: Bearer header"
         challenge = {"WWW-Authenticate": "Bearer"}
         raise ApiError(HTTPStatus.UNAUTHORIZED, "missing_token", message, challenge)
     # Bytes, because compare_digest refuses text outside ASCII with an exception.

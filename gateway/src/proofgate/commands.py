@@ -146,7 +146,7 @@ def prove(options: argparse.Namespace) -> int:
     for proof, record in written:
         print(f"wrote {record}\nwrote {proof}")
     for key in sorted({proven.shred_key_missing for proven in records if proven.shred_key_missing}):
-        print(f"they cannot prove a body: {evidence.missing_shred_key_message(key)}")
+        print(f"the proofs cannot prove a body: {evidence.missing_shred_key_message(key)}")
     print("To verify them with the ledger's verifying key in the file verifying-key:")
     for proof, record in written:
         print(f"  proofgate verify {proof} --record {record} --key verifying-key")
@@ -285,7 +285,7 @@ def hash_key(_: argparse.Namespace) -> int:
     except KeyFileError as error:
         return fail(str(error), EXIT_USAGE)
     if is_well_known(digest):
-        return fail(f"its digest would be {WELL_KNOWN_MESSAGE}", EXIT_USAGE)
+        return fail(f"the hash of this API key would be {WELL_KNOWN_MESSAGE}", EXIT_USAGE)
     print(digest)
     return EXIT_OK
 

@@ -284,7 +284,7 @@ def _is_only_unreadable(report: dict[str, Any]) -> bool:
 
 
 def read_verifying_key(text: str) -> str:
-    """A verifying key, given as text (`name+hash+base64`) or as a file with it.
+    """A verifying key, given as text (`name+hash+base64`) or as a file that contains it.
 
     Behind the key may stand statements by which keys follow each other; they are part of the answer.
 

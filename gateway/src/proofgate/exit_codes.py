@@ -22,13 +22,19 @@ class ExitCode(IntEnum):
         return made
 
     OK = 0, "done"
-    FAILED = 1, "failed, not ready, or something that was to be removed remains"
+    FAILED = 1, "failed, not ready, or data that is due for removal remains"
     USAGE = 2, "wrong usage: arguments, configuration, a file that cannot be read, a folder without a log"
     NOTHING_REPLAYED = 3, "no verdict could be replayed"
     INCOMPLETE = 10, "incomplete: all present evidence verifies, but some is missing or cannot be read"
     DIVERGED = 30, "diverged: a log contradicts a checkpoint that was signed before"
     INVALID = 40, "invalid: evidence does not verify, or was changed after it was written"
-    ANOTHER_KEY = 41, "another key: the given key made none of the signatures, so changes are unknown"
+    ANOTHER_KEY = (
+        41,
+        (
+            "another key: the given key made none of the signatures, so it is unknown whether anything "
+            "was changed"
+        ),
+    )
     INTERRUPTED = 130, "interrupted"
 
 

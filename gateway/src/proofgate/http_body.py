@@ -22,10 +22,10 @@ async def read_body(request: Request, most: int, seconds: float) -> bytes:
                     message = f"the body is larger than {most} bytes"
                     raise _closing_error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too_large", message)
     except TimeoutError:
-        message = f"the body did not come within {seconds:g} s"
+        message = f"the body was not received within {seconds:g} s"
         raise _closing_error(HTTPStatus.REQUEST_TIMEOUT, "timeout", message) from None
     except ClientDisconnect:
-        raise ApiError(HTTPStatus.BAD_REQUEST, "cut_off", "the body was cut off") from None
+        raise ApiError(HTTPStatus.BAD_REQUEST, "cut_off", "the body is incomplete") from None
     return bytes(body)
 
 

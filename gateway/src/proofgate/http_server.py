@@ -132,7 +132,7 @@ class _Connection(HttpToolsProtocol):
             if self._untold > MAX_HEAD_BYTES and not self._refused:
                 self._refuse(
                     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-                    "The request's head, chunk or trailer does not end.",
+                    "The request's head, chunk or trailer is too long.",
                 )
         if self._is_idle() and self._head_due is None:
             self._start_head_timer()

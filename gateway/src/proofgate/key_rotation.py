@@ -32,7 +32,8 @@ def add_rotate(command: Callable[..., argparse.ArgumentParser]) -> None:
         type=_days,
         default=7,
         metavar="DAYS",
-        help="how long the old key may still start logs, remove and erase (default: 7; 0: no longer)",
+        help="for how many days the old key may still start logs, remove logs and erase salts "
+        "(default: 7; 0: not at all)",
     )
     rotate.add_argument("--out", type=Path, required=True, metavar="DIR", help="the output directory")
 

@@ -85,7 +85,7 @@ def _families(prefix: str, whose: str, subjects: list[_Subject]) -> Iterator[str
     in_use = [(labels, found) for labels, found in limits if any(used for _, used, _ in found)]
     for suffix, text, part in (("used", "Used part", 0), ("maximum", "Maximum", 1)):
         name = f"{prefix}_{suffix}"
-        yield f"# HELP {name} {text} of {whose}, in the unit of the limit's name."
+        yield f"# HELP {name} {text} of {whose}, in the unit that the limit's name states."
         yield f"# TYPE {name} gauge"
         for labels, found in in_use:
             for limit, *values in found:

@@ -12,22 +12,23 @@ from proofgate.mock_logprobs import LogprobProfile, token_logprobs
 
 DIRECTIVES = """\
 per request, through the model name:
-  mock-fast               no latency, no interval between tokens, whatever the options say
+  mock-fast               no latency, no interval between tokens, regardless of the options
   mock-overloaded         503, always
 per request, as words in the last user message:
   mock:status=500         answer with this error status (400-599)
   mock:latency=2000       wait this many milliseconds before the first byte
   mock:tokens=100         answer with this many tokens
-  mock:calls=2            call the tools of the request, one after the other, this many times in all
+  mock:calls=2            call the tools of the request in turn, this many times in total
   mock:interval=20        milliseconds between the tokens of a stream
   mock:cut=5              close the connection after 5 chunks of a stream, or half-way through a plain answer
-  mock:stall=5            send nothing more after 5 chunks of a stream, without closing
+  mock:stall=5            stop sending after 5 chunks of a stream, and keep the connection open
   mock:hang               never answer
   mock:id=abc             count this request under the id abc in /mock/stats
 
-GET /mock/stats reports how many requests were started, completed, failed on purpose and given up by the
-client, and how often each of the last 10000 ids was seen. Usage: a prompt has one token per word, an answer
-as many as content chunks; max_tokens and max_completion_tokens shorten it (finish_reason "length").
+GET /mock/stats reports how many requests were started, completed, failed on purpose and aborted by the
+client, and how often each of the last 10000 ids was seen. Usage: a prompt has one token per word, and an
+answer has one token per content chunk. max_tokens and max_completion_tokens shorten the answer
+(finish_reason "length").
 A request with "logprobs": true gets the distribution of each token, which depends on the prompt and the
 simulated model. The answer to a request with a JSON schema is a sample that conforms to it. The answer to
 a request with pictures describes them.
@@ -274,7 +275,7 @@ def parse_directives(text: str, default: MockBehaviour, model: str) -> MockBehav
 
 def _number(name: str, text: str, minimum: int, maximum: int) -> int:
     if not text.isascii() or not text.isdigit() or not minimum <= int(text[:12]) <= maximum:
-        message = f"mock:{name} takes a number from {minimum} to {maximum}"
+        message = f"mock:{name} needs a number from {minimum} to {maximum}"
         raise ClientError(400, "invalid_directive", message)
     return int(text)
 

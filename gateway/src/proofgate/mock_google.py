@@ -33,7 +33,9 @@ class GeneratedContent(MockExchange):
         name, _, method = path.rpartition(":")
         stream = method == "streamGenerateContent"
         if stream != (query == "alt=sse"):
-            raise ClientError(400, "unknown_query", "a stream is asked for with alt=sse")
+            raise ClientError(
+                400, "unknown_query", "use the query alt=sse for a stream, and only for a stream"
+            )
         return unquote(name.partition("/models/")[2]), stream
 
     def texts(self, request: dict[str, Any]) -> list[tuple[object, str]]:

@@ -22,7 +22,11 @@ class RawPrediction(MessagesExchange):
 
     def model_and_stream(self, request: dict[str, Any], target: str) -> tuple[str, bool]:
         if "model" in request or request.get("anthropic_version") not in _VERSIONS:
-            raise ClientError(400, "invalid_request_error", "the path names the model, the body the version")
+            raise ClientError(
+                400,
+                "invalid_request_error",
+                "the path must contain the model, and the body must contain the version",
+            )
         model, _, method = target.rpartition("/models/")[2].partition(":")
         stream = method == "streamRawPredict"
         if stream != request.get("stream", False):

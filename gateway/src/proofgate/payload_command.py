@@ -25,7 +25,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument("request_id", metavar="ID", help="the exchange: the x-request-id of its response")
     parser.add_argument("--ledger", type=Path, required=True, metavar="DIR", help="the ledger's directory")
     parser.add_argument(
-        "--key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file with it"
+        "--key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file that contains it"
     )
     parser.add_argument(
         "--shred-keys", type=Path, required=True, metavar="DIR", help="the folder of tenants' shred keys"

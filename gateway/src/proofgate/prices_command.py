@@ -35,7 +35,7 @@ def show(options: argparse.Namespace) -> int:
     except InvalidConfigError as error:
         return fail(f"the configuration is not valid\n{error}", EXIT_USAGE)
     except ValueError:
-        return fail("--at takes a day such as 2026-01-31", EXIT_USAGE)
+        return fail("--at needs a day, such as 2026-01-31", EXIT_USAGE)
     listed = prices_of(settings, at)
     if output.is_data(options):
         output.show(options, listed)

@@ -255,7 +255,7 @@ tenants:
 # placeholders for personal data in a chat, and the response gets the data back.
 policy:
   packs: [prompt-injection, jailbreak, exfiltration, obfuscation, secrets, pii]
-  # Refuse a message whose attack score reaches this.
+  # Refuse a message if its attack score reaches this value.
   #threshold: 100
   # Record decisions without enforcing them.
   #mode: DryRun
@@ -328,7 +328,9 @@ def _api_key_reference(file: str) -> str:
 def _existing_folder_message(folder: Path) -> str:
     found = folder / CONFIGURATION_FILE
     start = (
-        f", or start that one: proofgate serve --config {shlex.quote(str(found))}" if found.exists() else ""
+        f", or start the worker of this folder: proofgate serve --config {shlex.quote(str(found))}"
+        if found.exists()
+        else ""
     )
     return f"{folder} exists, and nothing in it is overwritten: choose another --directory{start}"
 

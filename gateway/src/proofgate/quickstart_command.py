@@ -28,9 +28,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "The folder contains a commented configuration, a ledger, its signing key, a tenant's "
         "API key, and the provider's API key, which is read from the environment. Prints the "
         "commands that start the worker, send a request, and verify its records. With --start it "
-        "runs the worker, and an auditor with the explorer, until Ctrl-C. Then each process logs to "
-        "logs/NAME.log in the folder. When a log has more than 8 MiB, it becomes NAME.log.1, in place of the "
-        "former one.",
+        "runs the worker, and an auditor with the explorer, until Ctrl-C. Then each process logs "
+        "to logs/NAME.log in the folder. When a log has more than 8 MiB, it is renamed to "
+        "NAME.log.1 and replaces the earlier file of that name.",
     )
     parser.add_argument(
         "--directory",
@@ -42,8 +42,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--start",
         action="store_true",
-        help="run the worker, the auditor, its index and the explorer in the foreground; a folder that "
-        "quickstart made is started as it is",
+        help="run the worker, the auditor, its index and the explorer in the foreground; a folder "
+        "that `quickstart` created earlier is started without changes",
     )
     parser.add_argument(
         "--demo",
@@ -137,11 +137,14 @@ def _argument_error(options: argparse.Namespace) -> str | None:
     if options.demo and not options.start:
         return "--demo needs --start"
     if options.traffic and not options.demo:
-        return "--traffic needs --demo: it would ask a real provider, which costs money"
+        return (
+            "--traffic needs --demo: without --demo, a real provider would serve the requests, which "
+            "costs money"
+        )
     given = {"--base-url": options.base_url, "--key-env": options.key_env, "--model": options.model}
     clash = next((name for name, value in given.items() if value is not None), None)
     if options.demo and clash:
-        return f"--demo cannot be combined with {clash}: the simulated provider has its own"
+        return f"--demo cannot be combined with {clash}: the simulated provider has its own settings"
     return None
 
 
@@ -176,8 +179,8 @@ def _setup(options: argparse.Namespace) -> QuickstartSetup:
     key = os.environ.get(variable) if variable else None
     if variable and not key:
         raise QuickstartError(
-            f"the provider's API key is missing: export it as {variable}, or run `proofgate quickstart "
-            "--start --demo`, whose simulated provider needs no key"
+            f"the provider's API key is missing: export it as {variable}, or run `proofgate "
+            "quickstart --start --demo`: its simulated provider needs no key"
         )
     return QuickstartSetup(
         base_url=base_url,

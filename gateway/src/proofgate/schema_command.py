@@ -17,8 +17,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command."""
     command(
         show,
-        "Editors with a YAML language server complete and check the file\nwith it. `validate` checks more: "
-        "files, references and what needs two fields.",
+        "Editors with a YAML language server complete and check the file\nwith this schema. `validate` also "
+        "checks files, references, and conditions on several fields.",
     )
 
 

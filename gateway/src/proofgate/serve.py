@@ -207,7 +207,9 @@ class WorkerProcess:
         if retiring != self._retiring:
             self._retiring = retiring
             log.info(
-                "retiring: not ready, but still serving requests" if retiring else "staying: ready again"
+                "retiring: not ready, but still serving requests"
+                if retiring
+                else "retirement cancelled: ready again"
             )
         return retiring
 
@@ -215,7 +217,7 @@ class WorkerProcess:
         """Begins to drain. The process stays until a signal: a sealed worker still proves what it did."""
         if not self._draining:
             self._draining = True
-            log.info("draining: new connections are refused, exchanges in flight have time to finish")
+            log.info("draining: new connections are refused, and exchanges in flight have time to finish")
             self._worker.drain()
 
     def _on_signal(self) -> None:

@@ -20,10 +20,11 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
         run,
-        "Queries one worker with --admin, or the worker of ./proofgate/gateway.yaml (the folder of "
-        "`proofgate quickstart`) or ./gateway.yaml if there is one, or else the cluster of kubectl's "
-        "current context. With --token-file it also shows how much of its limits each tenant has "
-        "used. Exit code 0: everything is ready, 1: something is not ready, 2: nothing could be queried.",
+        "With --admin, queries one worker. Otherwise queries the worker of "
+        "./proofgate/gateway.yaml (the folder of `proofgate quickstart`) or ./gateway.yaml, or, "
+        "if neither file exists, the cluster of kubectl's current context. With --token-file, "
+        "also shows how much of its limits each tenant has used. Exit code 0: everything is "
+        "ready, 1: something is not ready, 2: nothing could be queried.",
     )
     parser.add_argument(
         "name", metavar="GATEWAY", nargs="?", help="only this gateway (default: all in the namespace)"
@@ -73,7 +74,8 @@ def run(options: argparse.Namespace) -> int:
             return fail(str(error), EXIT_USAGE)
         looked = ", ".join(map(str, _CONFIG_PATHS))
         return fail(
-            f"{error}\nThere is no {looked} here either. Name a worker with --admin http://127.0.0.1:9090",
+            f"{error}\nThe current directory has no {looked} either. Name a worker with --admin "
+            "http://127.0.0.1:9090",
             EXIT_USAGE,
         )
 
@@ -95,7 +97,7 @@ def _local_worker(options: argparse.Namespace, path: Path) -> int:
         return _worker(options)
     except AdminError as error:
         start = f"start it with proofgate serve --config {shlex.quote(str(path))}"
-        return fail(f"{path}: {error}\nIf it does not run, {start}", EXIT_USAGE)
+        return fail(f"{path}: {error}\nIf the worker does not run, {start}", EXIT_USAGE)
 
 
 def _cluster(options: argparse.Namespace) -> int:

@@ -41,9 +41,10 @@ def claim(directory: Path, name: str) -> None:
         owner = _owner(directory) or _mark(directory, name)
     except PermissionError as error:
         raise VolumeError(
-            f"{directory} cannot be written by user {os.geteuid()} and group {os.getegid()}, which this"
-            f" worker runs as ({error.strerror}): the storage does not apply the pod's fsGroup, as NFS does"
-            " not; give the directory to that user or group (chown, chmod g+rwx), or mount it with those ids",
+            f"this worker runs as user {os.geteuid()} and group {os.getegid()}, and cannot write "
+            f"to {directory} ({error.strerror}). The storage does not apply the pod's fsGroup; "
+            "NFS, for example, does not apply it. Give this user or group access to the "
+            "directory (chown, chmod g+rwx), or mount the volume with these ids",
             "ledger_not_writable",
         ) from error
     except OSError as error:

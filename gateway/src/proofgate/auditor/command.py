@@ -44,8 +44,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
         run,
-        "Verifies each checkpoint when a worker signs it, verifies older records again and "
-        "again, and reports contradictions as findings. With --once it checks once and returns "
+        "Verifies each checkpoint when a worker signs it, verifies older records repeatedly, and "
+        "reports contradictions as findings. With --once, it checks the ledger once and returns "
         "the exit code of fsck: 0, 10, 30 or 40.",
     )
     source = parser.add_mutually_exclusive_group(required=True)
@@ -68,27 +68,31 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         help="the auditor's signing key, created by `keys generate`",
     )
     parser.add_argument(
-        "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file with it"
+        "--ledger-key",
+        required=True,
+        metavar="VKEY",
+        help="the ledger's verifying key, or a file that contains it",
     )
     parser.add_argument(
         "--keeping-key",
         metavar="VKEY",
-        help="the verifying key of the retention job, or a file with it; a log with a tombstone that "
-        "this key signed is reported as removed and is not a finding",
+        help="the verifying key of the retention job, or a file that contains it; a log with a "
+        "tombstone that this key signed is reported as removed and is not a finding",
     )
     start = parser.add_mutually_exclusive_group()
     start.add_argument(
         "--new-aggregate",
         action="store_true",
-        help="start a new log of tree heads in an empty --state: on the first start, or after the "
-        "state was lost",
+        help="start a new log of tree heads in an empty --state; use this on the first start, or "
+        "after the state was lost",
     )
     start.add_argument(
         "--held",
         type=Path,
         metavar="FILE",
-        help="an older checkpoint of the log of tree heads, kept apart from the state; the state must "
-        "contain it. If the file does not exist, start a new log in an empty --state",
+        help="a file with an older checkpoint of the log of tree heads, stored outside the state; the "
+        "state must contain this checkpoint. If the file does not exist, the auditor starts a "
+        "new log in an empty --state",
     )
     parser.add_argument(
         "--witness-policy",
@@ -100,7 +104,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--allow-http-witnesses",
         action="store_true",
-        help="allow http URLs for witnesses on other machines, in a network that you trust",
+        help="allow http URLs for witnesses on other machines; use this only in a network that you trust",
     )
     parser.add_argument(
         "--witness-ca",
@@ -142,7 +146,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         type=int,
         default=_SCRUB_MIB,
         metavar="MIB",
-        help="how much to verify again each second (default: %(default)s)",
+        help="how many MiB to verify again each second (default: %(default)s)",
     )
     index_services.add_arguments(parser)
     mirrored.add_arguments(parser)
@@ -341,8 +345,8 @@ def _check_once(watch: LedgerWatcher, witnesses: Witnesses, options: argparse.Na
         print(f"{finding['code']}: {one_line(finding['origin'])}\n  {one_line(finding['message'])}")
     for witness in watch.witnesses():
         print(
-            f"witness {witness['name']}: {witness['last'] or 'not asked yet'}, {witness['size']} tree "
-            "heads cosigned"
+            f"witness {witness['name']}: {witness['last'] or 'not contacted yet'}, "
+            f"{witness['size']} tree heads cosigned"
         )
     print(
         f"{format_count(watch.totals.records, 'record')}, {format_count(watch.totals.entries, 'tree head')} "

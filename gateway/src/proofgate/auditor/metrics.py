@@ -151,7 +151,7 @@ def _witness_lines(standing: list[dict[str, Any]]) -> Iterator[str]:
         (
             "cosignature_timestamp_seconds",
             "time",
-            "Unix time of the witness's newest cosignature, by its clock; 0 before the first",
+            "Unix time of the witness's newest cosignature, by the witness's clock; 0 if there is none yet",
         ),
     ):
         yield from _family(f"witness_{name}", "gauge", text)
@@ -192,7 +192,12 @@ def _stream_lines(streams: list[EventStream]) -> Iterator[str]:
             lambda one: f"{one.lag_seconds():.3f}",
             "Seconds for which the oldest unsent exchange has waited",
         ),
-        ("records_behind", "gauge", lambda one: one.lag_records, "Records whose exchanges are not sent yet"),
+        (
+            "records_behind",
+            "gauge",
+            lambda one: one.lag_records,
+            "Records of exchanges that are not sent yet",
+        ),
         ("events_total", "counter", lambda one: one.totals.events, "Exchanges that were sent"),
     ]
     yield from _destination_lines(("siem", "sink"), streams, families, "Failed batches, by reason")

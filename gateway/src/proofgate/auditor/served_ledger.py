@@ -182,7 +182,7 @@ class ServedLedger:
                 continue
             if not worker.asked.done():
                 if worker in due:
-                    worker.record_failure("it does not list its contents")
+                    worker.record_failure("it did not list its contents in time")
                 continue
             done, worker.asked = worker.asked, None
             try:

@@ -60,7 +60,7 @@ def create_app(watch: LedgerWatcher, kept: IndexServices | None = None) -> FastA
     @app.get("/healthz")
     async def healthz() -> PlainTextResponse:
         if (watch.poll_age() or 0.0) > MAX_POLL_AGE_SECONDS:
-            return PlainTextResponse("the last poll is too long ago\n", HTTPStatus.SERVICE_UNAVAILABLE)
+            return PlainTextResponse("the last poll was too long ago\n", HTTPStatus.SERVICE_UNAVAILABLE)
         return PlainTextResponse("ok\n")
 
     @app.get("/readyz")
@@ -111,7 +111,9 @@ def create_app(watch: LedgerWatcher, kept: IndexServices | None = None) -> FastA
     def tile(rest: str) -> Response:
         found = auditor.read(f"tile/{rest}")
         if found is None:
-            raise ApiError(HTTPStatus.NOT_FOUND, "no_such_tile", "the newest checkpoint covers no such tile")
+            raise ApiError(
+                HTTPStatus.NOT_FOUND, "no_such_tile", "the newest checkpoint does not cover this tile"
+            )
         # What a path holds once it holds for ever.
         forever = {"Cache-Control": "public, max-age=31536000, immutable"}
         return Response(found, media_type="application/octet-stream", headers=forever)

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser, source: argparse._MutuallyExc
         "--replica",
         type=Path,
         metavar="DIR",
-        help="with --worker or --workers: copy what was verified to this directory, for --index, --mirror "
+        help="with --worker or --workers: copy verified data to this directory, for --index, --mirror "
         "and --siem",
     )
 
@@ -51,11 +51,11 @@ def argument_error(options: argparse.Namespace) -> str | None:
     """Why the arguments do not go together; None when they do."""
     for name in ("index", "mirror", "siem"):
         if getattr(options, name) and options.replica is None:
-            return f"--{name} needs --ledger, or --replica for copies of what workers serve"
+            return f"--{name} needs --ledger, or --replica with copies of the data that workers serve"
     if options.replica is not None and options.once:
         return "--replica cannot be combined with --once"
     if options.replica is not None and _is_below(options.index, options.replica):
-        return "--index is inside --replica: the auditor removes what does not belong there"
+        return "--index is inside --replica: the auditor removes unknown files from --replica"
     try:
         _read_workers(options)
     except ValueError as error:
@@ -104,5 +104,5 @@ def _read_workers(options: argparse.Namespace) -> dict[str, str]:
         return read_worker_list(options.workers)
     pairs = [text.partition("=") for text in options.worker]
     if len({shard for shard, _, _ in pairs}) != len(pairs):
-        raise ValueError("the worker of a shard is given twice")
+        raise ValueError("two workers are given for one shard")
     return check_worker_urls({shard: url for shard, _, url in pairs})

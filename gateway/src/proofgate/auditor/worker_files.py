@@ -63,7 +63,7 @@ class WorkerFiles:
         except (OSError, UnicodeDecodeError):
             raise WorkerError(f"{self._token_file} cannot be read") from None
         if not token.isprintable() or " " in token or not token:
-            raise WorkerError(f"{self._token_file} is not one token on one line")
+            raise WorkerError(f"{self._token_file} does not contain exactly one token on one line")
         self._headers = {"Authorization": f"Bearer {token}"}
 
     def list_folder(self, folder: str) -> list[str]:
@@ -103,7 +103,7 @@ class WorkerFiles:
     def _get(self, target: str, most: int) -> tuple[bytes, str | None]:
         began = time.monotonic()
         if self._closed or self._spent > self._look_seconds:
-            raise WorkerError(f"reading it took more than {self._look_seconds:g} s of one poll")
+            raise WorkerError(f"reading its files took more than {self._look_seconds:g} s of one poll")
         try:
             return self._exchange(target, most)
         except (OSError, UnicodeError, http.client.HTTPException) as error:

@@ -35,7 +35,7 @@ GROUPS = {
     "ledger": "prove, check and retain what a ledger contains",
     "policy": "test, list and try the rules of a configuration",
     "keys": "create, rotate and hash keys",
-    "gateway": "what belongs to a gateway: prices, schema, HAProxy, a simulated provider",
+    "gateway": "tools for a gateway: prices, schema, HAProxy sidecar, simulated provider",
     "audit": "audit a ledger from outside, and query, export and restore it",
 }
 
@@ -131,7 +131,7 @@ COMMANDS = (
     Command(
         "ledger prune",
         "proofgate.keeping.pruning:add",
-        "remove logs whose retention has ended, and leave tombstones",
+        "remove logs after the end of their retention, and leave tombstones",
         "prune",
     ),
     Command(
@@ -179,7 +179,7 @@ COMMANDS = (
     Command(
         "keys show",
         "proofgate.key_rotation:add_show",
-        "list the keys of a succession, oldest first, and until when each may start logs",
+        "list the keys of a succession, oldest first, and the time until which each key may start logs",
     ),
     Command(
         "keys hash",
@@ -190,7 +190,7 @@ COMMANDS = (
     Command(
         "keys auditor-token",
         "proofgate.reading.command:add",
-        "print the token with which an auditor reads workers' folders",
+        "print the token that an auditor uses to read workers' folders",
         "auditor-token",
     ),
     Command(

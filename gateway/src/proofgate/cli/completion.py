@@ -11,7 +11,7 @@ from importlib import resources
 
 _SHELLS = ("bash", "zsh", "fish")
 _USAGE = """\
-to use it:
+to install the script:
   bash  proofgate completion bash > ~/.local/share/bash-completion/completions/proofgate
   zsh   proofgate completion zsh > ~/.zfunc/_proofgate      (a folder in $fpath, before compinit)
   fish  proofgate completion fish > ~/.config/fish/completions/proofgate.fish

@@ -46,12 +46,13 @@ def prove(command: _Describe) -> None:
     parser.add_argument(
         "--key",
         metavar="VKEY",
-        help="with --ledger: check signatures with this verifying key, or a file with it",
+        help="with --ledger: check signatures with this verifying key, or a file that contains it",
     )
     parser.add_argument(
         "--scan",
         action="store_true",
-        help="with --ledger: search the whole ledger, if the records are not near the time in the id",
+        help="with --ledger: search the whole ledger; use this if the records are not near the time "
+        "in the id",
     )
     _add_shred_keys(parser, "with --ledger: ")
     parser.add_argument(
@@ -63,16 +64,17 @@ def configuration(command: _Describe) -> None:
     """Describes `configuration`."""
     parser = command(
         handlers.configuration,
-        "Records name the configuration in force by its digest. The worker archives it beside "
-        "the ledger, without secrets. Exit code 40 if the archived file does not match its "
-        "digest.",
+        "Records name the configuration in force by its digest. The worker archives each "
+        "configuration beside the ledger, without secrets. Exit code 40 if the archived file "
+        "does not match its digest.",
     )
     parser.add_argument("ledger", type=Path, metavar="LEDGER", help="the ledger's directory")
     parser.add_argument(
         "digest",
         metavar="DIGEST",
-        help="the `settings` of the last `open` or `config` record before yours, or its `config` if "
-        "it has no `settings`; the first 16 digits are enough",
+        help="the digest: the field `settings` of the last `open` or `config` record before your "
+        "record, or the field `config` if that record has no `settings`; the first 16 digits are "
+        "enough",
     )
 
 
@@ -89,7 +91,9 @@ def verify(command: _Describe) -> None:
     parser.add_argument("--record", type=Path, metavar="FILE", help="the record's stored bytes")
     parser.add_argument("--request", type=Path, metavar="FILE", help="with a receipt: the request's body")
     parser.add_argument("--response", type=Path, metavar="FILE", help="with a receipt: the response's body")
-    parser.add_argument("--key", required=True, metavar="VKEY", help="the verifying key, or a file with it")
+    parser.add_argument(
+        "--key", required=True, metavar="VKEY", help="the verifying key, or a file that contains it"
+    )
     output.add_argument(parser)
 
 
@@ -116,7 +120,9 @@ def reveal(command: _Describe) -> None:
         metavar="FILE",
         help="the body of the request or the response, byte for byte",
     )
-    parser.add_argument("--key", required=True, metavar="VKEY", help="the verifying key, or a file with it")
+    parser.add_argument(
+        "--key", required=True, metavar="VKEY", help="the verifying key, or a file that contains it"
+    )
     output.add_argument(parser)
 
 
@@ -124,7 +130,8 @@ def consistency(command: _Describe) -> None:
     """Describes `consistency`."""
     parser = command(
         handlers.consistency,
-        "Uses the ledger's tree, or a proof to check offline. Exit code 40 if they are not consistent.",
+        "Uses the ledger's tree, or a proof to check offline. Exit code 40 if the checkpoints "
+        "are not consistent.",
     )
     parser.add_argument(
         "old", type=Path, metavar="OLD", help="the file with the older checkpoint (a signed note)"
@@ -132,10 +139,14 @@ def consistency(command: _Describe) -> None:
     parser.add_argument(
         "new", type=Path, metavar="NEW", help="the file with the newer checkpoint (a signed note)"
     )
-    parser.add_argument("--key", required=True, metavar="VKEY", help="the verifying key, or a file with it")
+    parser.add_argument(
+        "--key", required=True, metavar="VKEY", help="the verifying key, or a file that contains it"
+    )
     shown = parser.add_mutually_exclusive_group(required=True)
     shown.add_argument("--ledger", type=Path, metavar="DIR", help="the ledger's directory")
-    shown.add_argument("--proof", type=Path, metavar="FILE", help="a proof that --out wrote")
+    shown.add_argument(
+        "--proof", type=Path, metavar="FILE", help="the file of a proof that an earlier run wrote with --out"
+    )
     parser.add_argument(
         "--out",
         type=Path,
@@ -157,7 +168,7 @@ def fsck(command: _Describe) -> None:
     parser.add_argument(
         "--key",
         metavar="VKEY",
-        help="the verifying key, or a file with it; without it signatures are not checked",
+        help="the verifying key, or a file that contains it; without a key, signatures are not checked",
     )
     parser.add_argument(
         "--against",
@@ -166,13 +177,14 @@ def fsck(command: _Describe) -> None:
         default=[],
         metavar="FILE",
         help="a file with checkpoints (signed notes) from outside the ledger; can be repeated. Each "
-        "log that they name must exist, have at least as many records, and have the same root",
+        "log that a checkpoint names must exist, contain all records that the checkpoint covers, "
+        "and have the checkpoint's root at that size",
     )
     parser.add_argument(
         "--keeping-key",
         metavar="VKEY",
-        help="the verifying key of the retention job, or a file with it; without it a removed log is "
-        "incomplete",
+        help="the verifying key of the retention job, or a file that contains it; without this key, a "
+        "removed log is reported as incomplete",
     )
     parser.add_argument(
         "--mirror",

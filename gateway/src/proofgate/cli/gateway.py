@@ -42,8 +42,8 @@ def haproxy_sidecar(command: _Describe) -> None:
         "--kept-maps",
         type=Path,
         metavar="DIRECTORY",
-        help="write complete tenants.map and owners.map there, with all shards; HAProxy's "
-        "configuration names these files, so it starts with them",
+        help="write the complete tenants.map and owners.map, with all shards, to this directory; "
+        "HAProxy's configuration names these files, so HAProxy loads them when it starts",
     )
     parser.add_argument(
         "--weights",
@@ -61,8 +61,8 @@ def haproxy_sidecar(command: _Describe) -> None:
         "--server-state",
         type=Path,
         metavar="FILE",
-        help="with --workers: write the state of servers to this file; HAProxy starts with it (its "
-        "server-state-file)",
+        help="with --workers: write the state of servers to this file; HAProxy loads the file when it "
+        "starts (as its server-state-file)",
     )
     parser.add_argument(
         "--certificate",
@@ -74,19 +74,20 @@ def haproxy_sidecar(command: _Describe) -> None:
         "--client-certificate",
         type=Path,
         metavar="FILE",
-        help="the client certificate that HAProxy presents to workers, likewise",
+        help="the client certificate that HAProxy presents to workers, at the path in HAProxy's "
+        "configuration; its key is FILE.key",
     )
     parser.add_argument(
         "--ask",
         type=parse_address,
         metavar="ADDRESS",
-        help="the address of HAProxy's traffic port, with TLS if there is a certificate; probe it "
-        "with GET / every few seconds, and report the results at GET /answers",
+        help="the address of HAProxy's traffic port; send GET / to it every few seconds, with TLS if "
+        "--certificate is given, and report the results at GET /answers",
     )
     parser.add_argument(
         "--ask-proxied",
         action="store_true",
-        help="start each probe with a PROXY header, if HAProxy expects one",
+        help="start each probe with a PROXY header; use this if HAProxy expects one",
     )
     parser.add_argument(
         "--listen",
@@ -104,7 +105,9 @@ def prices(command: _Describe) -> None:
         "Prices are in US dollars per million tokens. Files that the configuration names are not read.",
     )
     parser.add_argument("config", type=Path, metavar="CONFIG", help="the worker's YAML file")
-    parser.add_argument("--at", metavar="DATE", help="the prices of this day, at midnight UTC (default: now)")
+    parser.add_argument(
+        "--at", metavar="DATE", help="list the prices in force at midnight UTC of this day (default: now)"
+    )
     output.add_argument(parser)
 
 

@@ -27,7 +27,7 @@ def test(command: _Describe) -> None:
     """Describes `test`."""
     parser = command(
         handlers.policy_test,
-        "Evaluates as if the policy were enforced. Prints each failure and what matched. Exit "
+        "Evaluates the policy as if it were enforced. Prints each failure and what matched. Exit "
         "code 1 if an example or a sample fails.",
         _SAMPLES,
     )

@@ -18,8 +18,9 @@ def serve(command: _Describe) -> None:
     """Describes `serve`."""
     parser = command(
         handlers.serve,
-        "SIGTERM or SIGINT drains and seals it. A second signal stops it at once. SIGHUP reloads "
-        "the configuration. So does a change to the file, or to a file that it names.",
+        "SIGTERM or SIGINT drains the worker and seals its log. A second signal stops the worker "
+        "at once. SIGHUP reloads the configuration. A change to the file, or to a file that it "
+        "names, also reloads the configuration.",
     )
     parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the worker's YAML file")
     parser.add_argument(
@@ -48,7 +49,12 @@ def validate(command: _Describe) -> None:
     )
     given = parser.add_mutually_exclusive_group(required=True)
     given.add_argument("path", type=Path, nargs="?", metavar="CONFIG", help="the worker's YAML file")
-    given.add_argument("--config", type=Path, metavar="FILE", help="the same, as an option")
+    given.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="the worker's YAML file, as an option instead of an argument",
+    )
     output.add_argument(parser, "--format")
 
 

@@ -53,7 +53,7 @@ def is_confidential(url: str, also: frozenset[str] = frozenset()) -> bool:
 def _token_url(text: str, also: frozenset[str] = frozenset()) -> str:
     url = split_url(text, "https://sts.eu-west-1.amazonaws.com")
     if url.query or url.fragment:
-        raise ValueError("remove '?' or '#' and everything after it: it is never sent")
+        raise ValueError("remove '?' or '#' and everything after it: this part is never sent")
     if not is_confidential(text, also):
         raise ValueError("use https: anyone on the network could read the credentials")
     return text.rstrip("/")
@@ -174,7 +174,8 @@ def check_auth(auth: Auth | None, provider_type: str, path: FieldPath, findings:
         if provider_type in _AUTH_REQUIRED_PROVIDERS:
             report(
                 None,
-                f"add it, type {_auth_types_for(provider_type)}: {provider_type} refuses requests without it",
+                f"add it with type {_auth_types_for(provider_type)}: {provider_type} refuses "
+                "requests without it",
             )
         return
     kind = _KINDS[auth.type]
@@ -187,7 +188,7 @@ def check_auth(auth: Auth | None, provider_type: str, path: FieldPath, findings:
             continue
         is_set = getattr(auth, field) is not None
         if field in kind.required_fields and not is_set:
-            report(field, f"set it: type {auth.type} needs it")
+            report(field, f"type {auth.type} needs this field")
         elif is_set and field not in (*kind.required_fields, *kind.optional_fields):
             report(field, f"type {auth.type} has no such field: remove it, or change the type")
 

@@ -29,9 +29,10 @@ def check_budgets(settings: Settings, findings: Findings) -> None:
         for name in sorted(_budgeted_models(settings, plan) & unpriced.keys()):
             provider, upstream_model = unpriced[name]
             message = (
-                f"{plan.name} has a budget in money, and {name} has no price at provider {provider}, where it"
-                f" is {upstream_model}: its requests are refused (price_unknown). Add it to prices, set"
-                " defaultPrices, or leave the model out of models"
+                f"{plan.name} has a budget in money, but the model {name} has no price at "
+                f"provider {provider}, where its name is {upstream_model}: requests for this "
+                "model are refused (price_unknown). Add the model to prices, set defaultPrices, "
+                "or remove the model from models"
             )
             findings.warnings.append(
                 with_line(findings.document, Problem(BUDGET_WITHOUT_PRICE, path, message))

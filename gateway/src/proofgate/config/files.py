@@ -106,7 +106,7 @@ class ReferencedFiles:
             self._findings.report("config_empty_secret", path, f"{name} is empty")
         elif not re.fullmatch(r"[!-~]+", secret):
             # A key goes into an HTTP header: a second line in it would be a second header.
-            message = f"{name} must hold one line of printable ASCII without spaces"
+            message = f"{name} must contain one line of printable ASCII without spaces"
             self._findings.report("config_bad_secret", path, message)
             return ""
         return secret

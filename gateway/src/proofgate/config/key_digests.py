@@ -46,7 +46,10 @@ def tenant_keys(
         for path, key in _keys_of(("tenants", position), tenant, files, findings):
             owner = owners.setdefault(key.hash, tenant.name)
             if owner != tenant.name:
-                message = f"an API key of {tenant.name} also belongs to {owner}: a key has one tenant"
+                message = (
+                    f"an API key of {tenant.name} also belongs to {owner}: a key can belong to only "
+                    "one tenant"
+                )
                 findings.report("config_shared_key", path, message)
                 continue
             first = own.setdefault(key.hash, key)
@@ -60,7 +63,9 @@ def tenant_keys(
                 own[key.hash] = key
         keys[tenant.name] = tuple(sorted(own.values(), key=lambda key: key.hash))
         if not (tenant.key_hashes or tenant.keys or tenant.key_hashes_file is not None or settings.jwt):
-            message = "the tenant has no API key: set keys, keyHashes or keyHashesFile (or jwt, at the top)"
+            message = (
+                "the tenant has no API key: set keys, keyHashes or keyHashesFile (or jwt at the top level)"
+            )
             findings.report("config_no_keys", ("tenants", position), message)
     return keys
 
@@ -84,7 +89,7 @@ def _keys_of(
         path = (*where, "keyHashesFile")
         known = len(findings.problems)
         text = files.read_text(path, tenant.key_hashes_file)
-        findings.downgrade_to_warnings(known, f"tenant {tenant.name} accepts no key from it")
+        findings.downgrade_to_warnings(known, f"tenant {tenant.name} accepts no key from this file")
         for number, line in enumerate(text.splitlines(), start=1):
             content, _, comment = line.partition("#")
             entry = content.split()

@@ -82,7 +82,7 @@ def _check_actions(settings: Settings, built_in: Mapping[str, str], findings: Fi
         for number, override in enumerate(overrides):
             path = (*where, "actions", number)
             if not override.packs and not override.rules:
-                findings.report("config_missing_field", path, "it names no rules: set packs or rules")
+                findings.report("config_missing_field", path, "this entry names no rules: set packs or rules")
             for place, name in enumerate(override.packs):
                 if name not in settings.policy.packs:
                     message = unknown_name_message(
@@ -109,8 +109,8 @@ def _check_flag_only_packs(
     for place, name, pack in (*packs, *rules):
         if pack in FLAG_ONLY_PACKS:
             message = (
-                f"{name} is a learned score and can only flag: set action to Flag or Ignore, or take {name}"
-                f" out of this entry, whose action is {override.action}"
+                f"{name} is a learned score and can only flag: set the action of this entry to "
+                f"Flag or Ignore instead of {override.action}, or remove {name} from the entry"
             )
             findings.report("config_flags_only", (*path, *place), message)
 
@@ -124,7 +124,7 @@ def _check_guarded_tools(settings: Settings, findings: Findings) -> None:
         for position, entry in enumerate(entries):
             if entry.guarded_tools is not None:
                 message = (
-                    "guardedTools need a pack that flags attacks: list prompt-injection under policy.packs"
+                    "guardedTools needs a pack that flags attacks: list prompt-injection under policy.packs"
                 )
                 findings.report("config_missing_field", (section, position, "guardedTools"), message)
 

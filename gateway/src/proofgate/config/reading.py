@@ -83,7 +83,7 @@ def _ledger_directory(base: Path, settings: Settings, findings: Findings) -> Pat
     directory = (base / settings.ledger.directory).absolute()
     if not directory.is_dir():
         # Never made here: on a volume that is not mounted, the evidence would vanish with the container.
-        message = f"{directory} is not a directory: create it, or mount the volume that belongs there"
+        message = f"{directory} is not a directory: create it, or mount the ledger's volume at this path"
         findings.report("config_no_directory", ("ledger", "directory"), message)
     return directory
 
@@ -95,10 +95,13 @@ def _held_checkpoints(base: Path, settings: Settings, findings: Findings) -> Pat
     path: FieldPath = ("ledger", "heldCheckpoints", "directory")
     directory, ledger = (base / held.directory).absolute(), (base / settings.ledger.directory).absolute()
     if not directory.is_dir():
-        message = f"{directory} is not a directory: create it, or mount what belongs there"
+        message = f"{directory} is not a directory: create it, or mount its volume at this path"
         findings.report("config_no_directory", path, message)
     elif directory.resolve().is_relative_to(ledger.resolve()):
-        message = f"{directory} is in the ledger's directory: restoring an older ledger would restore it, too"
+        message = (
+            f"{directory} is in the ledger's directory: restoring an older ledger would also restore "
+            "this directory"
+        )
         findings.report("config_held_inside", path, message)
     return directory
 

@@ -34,7 +34,10 @@ def check_references(settings: Settings, findings: Findings) -> None:
     _check_proxy(settings, findings)
     check_telemetry(settings.telemetry, findings)
     if settings.limits.buffered_bytes < 4 * settings.limits.body_bytes:
-        message = "bufferedBytes is less than four times bodyBytes: a body of that size might never fit"
+        message = (
+            "bufferedBytes is less than four times bodyBytes: the buffer might never have space for "
+            "a body of that size"
+        )
         findings.report("config_small_buffer", ("limits", "bufferedBytes"), message)
 
 
@@ -57,7 +60,7 @@ def _check_payloads(settings: Settings, findings: Findings) -> None:
             message = "set ledger.payloads: without that section nothing is stored"
             findings.report("config_payloads", path, message)
     elif (asking or payloads.mode == "Stored") and settings.ledger.shred_keys_directory is None:
-        message = "set ledger.shredKeysDirectory: stored bodies are encrypted with keys from another folder"
+        message = "set ledger.shredKeysDirectory: stored bodies are encrypted with keys from this directory"
         findings.report("config_payloads", ("ledger", "payloads"), message)
 
 
@@ -137,7 +140,10 @@ def _check_objects(settings: Settings, findings: Findings) -> None:
             )
             findings.report("config_provider_objects", path, message)
         if tenant in object_providers:
-            message = f"{object_providers[tenant]} already keeps the objects of {tenant}: remove one"
+            message = (
+                f"the provider {object_providers[tenant]} already keeps the objects of {tenant}: "
+                "remove objectsOf from one of the two"
+            )
             findings.report("config_provider_objects", path, message)
         object_providers.setdefault(tenant, provider.name)
         # One that stands in a shard may come later.
@@ -152,7 +158,7 @@ def _check_models(settings: Settings, findings: Findings) -> None:
     models = {model.name for model in settings.models}
     for position, model in enumerate(settings.models):
         if (model.provider is None) == (not model.routes):
-            message = "name a provider, or routes to several"
+            message = "set provider, or set routes to several providers"
             findings.report("config_no_provider", ("models", position), message)
         if model.routes and model.upstream_model is not None:
             message = "each route has its own upstreamModel: move it there"
@@ -160,7 +166,7 @@ def _check_models(settings: Settings, findings: Findings) -> None:
         if not model.name.endswith("*"):
             for where_named, name in _upstream_models(model):
                 if "*" in name:
-                    message = "the model's own name has no '*' to substitute here"
+                    message = "'*' is allowed here only if the model's name ends with '*'"
                     findings.report("config_no_wildcard", ("models", position, *where_named), message)
         for where_named, name in _providers_of(model):
             if name not in providers:
@@ -209,8 +215,8 @@ def _check_plans(settings: Settings, findings: Findings) -> None:
             findings.report("config_unknown_plan", path, message)
         if tenant.has_own_terms:
             message = (
-                "a tenant with a plan has no terms of its own: remove the terms that a plan can set, or "
-                "the plan"
+                "a tenant with a plan cannot set the fields of a plan itself: remove these "
+                "fields, or the plan"
             )
             findings.report("config_two_plans", path, message)
 
@@ -224,13 +230,13 @@ def _check_policies(settings: Settings, findings: Findings) -> None:
             message = "set exactly one of factory and url"
             findings.report("config_policy_source", ("policies", position), message)
         if policy.url is not None and policy.parameters:
-            message = "a policy with url takes no parameters: remove them"
+            message = "a policy with url does not accept parameters: remove them"
             findings.report("config_policy_source", ("policies", position, "parameters"), message)
         if policy.ca_file is not None and url.scheme != "https":
-            message = "it is for a url with https: remove it, or use https"
+            message = "this field needs a url with https: remove the field, or use https"
             findings.report("config_policy_source", ("policies", position, "caFile"), message)
         if policy.token_file is not None and url.scheme != "https" and not is_loopback(url.hostname or ""):
-            message = "it would be sent unencrypted: use a url with https"
+            message = "the token would be sent unencrypted: use a url with https"
             findings.report("config_policy_source", ("policies", position, "tokenFile"), message)
     terms: dict[str, tuple[Terms, ...]] = {"plans": settings.plans, "tenants": settings.tenants}
     for where, entries in terms.items():
@@ -244,7 +250,7 @@ def _check_policies(settings: Settings, findings: Findings) -> None:
 def _check_ports(settings: Settings, findings: Findings) -> None:
     traffic, admin = split_address(settings.listen), split_address(settings.admin.listen)
     if traffic == admin and traffic[1] != 0:
-        message = "the admin port must not be the traffic port: choose another"
+        message = "the admin port must not be the traffic port: choose another port"
         findings.report("config_same_port", ("admin", "listen"), message)
 
 
@@ -264,7 +270,7 @@ def _check_proxy(settings: Settings, findings: Findings) -> None:
     fields = {"usernameFile": proxy.username_file, "passwordFile": proxy.password_file}
     missing = [name for name, value in fields.items() if value is None]
     if len(missing) == 1:
-        message = f"set {missing[0]}: the name and the password of a user go together"
+        message = f"set {missing[0]}: a user name and its password must be set together"
         findings.report("config_proxy_credentials", ("egress", "proxy"), message)
 
 

@@ -35,8 +35,8 @@ def check_refused_fields(settings: Settings, findings: Findings) -> None:
         for model in sorted(_upstream_models_of(provider.name, settings)):
             for field, known in _refused_fields(provider, model):
                 message = (
-                    f"{model} refuses {field} ({known.name}; source: {known.source}). Leave it out, or give"
-                    " the model a provider of its own"
+                    f"{model} refuses {field} ({known.name}; source: {known.source}). Remove the "
+                    "field, or configure a separate provider for this model"
                 )
                 path: FieldPath = ("providers", position, *field.split("."))
                 findings.warnings.append(with_line(findings.document, Problem(REFUSED_FIELD, path, message)))

@@ -38,11 +38,11 @@ def check_telemetry(telemetry: Telemetry, findings: Findings) -> None:
         message = "set endpoint: traces and metrics go to a collector"
         findings.report("config_telemetry", ("telemetry", "endpoint"), message)
     if telemetry.ca_file is not None and url.scheme != "https":
-        message = "it is for an endpoint with https: remove it, or use https"
+        message = "this field needs an endpoint with https: remove the field, or use https"
         findings.report("config_telemetry", ("telemetry", "caFile"), message)
     headers: FieldPath = ("telemetry", "headers")
     if telemetry.headers and url.scheme != "https" and not is_loopback(url.hostname or ""):
-        message = "they would be sent unencrypted: use an endpoint with https"
+        message = "the headers would be sent unencrypted: use an endpoint with https"
         findings.report("config_telemetry", headers, message)
     report_duplicates((header.name.lower() for header in telemetry.headers), headers, "name", findings)
     attributes = (attribute.name for attribute in telemetry.resource_attributes)

@@ -25,7 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "you sign (default: json)",
     )
     parser.add_argument(
-        "--key", metavar="VKEY", help="with cose: the ledger's verifying key, or its file; verified before"
+        "--key",
+        metavar="VKEY",
+        help="with cose: the ledger's verifying key, or a file that contains it; the receipt is "
+        "verified with this key first",
     )
     parser.add_argument(
         "--signing-key", type=Path, metavar="FILE", help="with cose: the key that signs the COSE receipts"
@@ -36,8 +39,8 @@ def argument_error(options: argparse.Namespace) -> str | None:
     """Why the arguments do not go together; None when they do."""
     if options.format == "cose" and (options.key is None or options.signing_key is None):
         return (
-            "--format cose needs --key and --signing-key: the receipt is verified under one, and the COSE"
-            " receipts have the signature of the other"
+            "--format cose needs --key and --signing-key: --key verifies the receipt, and "
+            "--signing-key signs the COSE receipts"
         )
     if options.format == "json" and (options.key is not None or options.signing_key is not None):
         return "--key and --signing-key need --format cose; to verify a receipt, use proofgate verify"
@@ -56,7 +59,7 @@ def write(receipt: Receipt, path: Path, options: argparse.Namespace) -> list[str
     for made in build_cose_receipts(receipt, vkey, key):
         if not _KIND.fullmatch(made.kind):
             # It becomes part of a file's name.
-            raise EvidenceError("a record of the receipt is of a kind that cannot be one")
+            raise EvidenceError("a record of the receipt has an invalid kind")
         seen[made.kind] += 1
         number = f"-{seen[made.kind]}" if seen[made.kind] > 1 else ""
         name = f"{stem}.{made.kind}{number}"
@@ -68,7 +71,7 @@ def write(receipt: Receipt, path: Path, options: argparse.Namespace) -> list[str
                 raise EvidenceError(f"{out} cannot be written: {error.strerror}") from None
             lines.append(f"wrote {out}")
     ledger = vkey.split("+", 1)[0]
-    lines.append(f"verified before: the receipt, under the key of {ledger}")
+    lines.append(f"verified: the receipt, under the key of {ledger}")
     if is_ledger_key(key, with_successions(receipt, vkey)):
         lines.append(f"signed by: {key.name} (key {key.id}), a key of the ledger")
     else:

@@ -35,8 +35,9 @@ def is_ledger_key(key: NoteKey, vkey: str) -> bool:
     ledger = vkey.split("+", 1)[0]
     if f"{key.name}/".startswith(f"{ledger}/") or f"{ledger}/".startswith(f"{key.name}/"):
         raise EvidenceError(
-            f"{key.name} could be taken for {ledger}, and its key is not one of that ledger:"
-            " sign with the ledger's key, or with a key of another name"
+            f"the key name {key.name} could be mistaken for the ledger {ledger}, but the key does "
+            "not belong to that ledger: sign with the ledger's key, or with a key that has "
+            "another name"
         )
     return False
 

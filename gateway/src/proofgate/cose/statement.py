@@ -23,14 +23,17 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser = command(
         run,
         "Writes a COSE_Sign1 message (RFC 9943) with the checkpoint as its payload, for a "
-        "transparency service or any tool that reads COSE. The checkpoint is verified first. "
-        "The message has your signature; the ledger's own stays in the payload.",
+        "transparency service or any tool that reads COSE. The checkpoint is verified first. You "
+        "sign the message. The ledger's own signature stays in the payload.",
     )
     parser.add_argument(
         "checkpoint", type=Path, metavar="CHECKPOINT", help="the file with the signed checkpoint"
     )
     parser.add_argument(
-        "--key", required=True, metavar="VKEY", help="the verifying key of its ledger or auditor, or its file"
+        "--key",
+        required=True,
+        metavar="VKEY",
+        help="the verifying key of the checkpoint's ledger or auditor, or a file that contains it",
     )
     parser.add_argument(
         "--signing-key", type=Path, required=True, metavar="FILE", help="the key that signs the statement"
@@ -54,8 +57,8 @@ def run(options: argparse.Namespace) -> int:
     print(f"wrote {out}")
     held = vkey.split("+", 1)[0]
     entries = format_count(checkpoint.size, "entry")
-    print(f"verified before: {checkpoint.origin} with {entries}, under the key of {held}")
-    whose = f"a key of {held}" if own else f"not a key of {held}, whose own signature is in the payload"
+    print(f"verified: {checkpoint.origin} with {entries}, under the key of {held}")
+    whose = f"a key of {held}" if own else f"not a key of {held}; the signature of {held} is in the payload"
     print(f"signed by: {key.name} (key {key.id}), {whose}")
     return EXIT_OK
 

@@ -135,7 +135,7 @@ class MapFile:
             found = _SUMMARY_LINE.match(line)
             if found and found["path"] == str(self._known_by):
                 return int(found["version"]), int(found["count"])
-        raise RefusedError("HAProxy does not report it")
+        raise RefusedError("HAProxy does not report this map")
 
     async def _apply_changes(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
         """Changes the entries that differ, one by one: first those that come, then those that go."""
@@ -158,7 +158,7 @@ class MapFile:
         answer = await self._command(f"prepare map {self._known_by}", None, expected=_NEW_VERSION)
         found = _NEW_VERSION.search(answer)
         if found is None:
-            raise RefusedError("HAProxy created no new version of it")
+            raise RefusedError("HAProxy created no new version of the map")
         version = f"@{found[1]}"
         for batch in _batches(f"{key} {value}\n" for key, value in wanted.items()):
             await self._command(f"add map {version} {self._known_by}", "".join(batch))

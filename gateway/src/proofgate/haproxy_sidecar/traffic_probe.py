@@ -78,7 +78,8 @@ class TrafficProbe:
         except OSError as error:
             self._record_failure(
                 ProbeResult(
-                    "NotReached", f"HAProxy accepts no connection: {error.strerror or 'it was closed'}"
+                    "NotReached",
+                    f"HAProxy accepts no connection: {error.strerror or 'the connection was closed'}",
                 )
             )
         else:

@@ -213,27 +213,29 @@ class AccessLog:
         """Closes the file."""
         os.close(self._file)
 
-    def _newest(self, told: AccessLogHead | None) -> tuple[LogFile, _core.Tree] | None:
-        """The last file of the log that was told of, or of the newest one, and the tree over its lines.
+    def _newest(self, reported: AccessLogHead | None) -> tuple[LogFile, _core.Tree] | None:
+        """The last file of the log that was reported, or of the newest one, and the tree over its lines.
 
-        Raises AccessLogError when it is not what was told.
+        Raises AccessLogError when it is not what was reported.
         """
         logs = find_log_files(self._directory)
-        if told is None:
+        if reported is None:
             return replay_log(logs[max(logs)], None) if logs else None
-        if told[0] not in logs:
+        if reported[0] not in logs:
             raise AccessLogError(
-                f"an access log is missing, of which {format_count(told[1], 'line')} had been reported"
+                f"an access log is missing; {format_count(reported[1], 'line')} of it had been reported"
             )
-        begin = max((part.first_line for part in logs[told[0]] if part.first_line <= told[1]), default=None)
+        begin = max(
+            (part.first_line for part in logs[reported[0]] if part.first_line <= reported[1]), default=None
+        )
         if begin is None:
             raise AccessLogError(
-                f"the report was about {format_count(told[1], 'line')}, but the remaining files start later"
+                f"the report covers {format_count(reported[1], 'line')}, but the remaining files start later"
             )
-        found = replay_log([part for part in logs[told[0]] if part.first_line >= begin], told)
-        if found[1].size < told[1]:
+        found = replay_log([part for part in logs[reported[0]] if part.first_line >= begin], reported)
+        if found[1].size < reported[1]:
             raise AccessLogError(
-                f"the report was about {format_count(told[1], 'line')}, but the log has {found[1].size}"
+                f"the report covers {format_count(reported[1], 'line')}, but the log has only {found[1].size}"
             )
         return found
 
@@ -305,18 +307,18 @@ class AccessLog:
 
 
 def replay_log(
-    files: list[LogFile], told: AccessLogHead | None, at: Callable[[_core.Tree], None] | None = None
+    files: list[LogFile], reported: AccessLogHead | None, at: Callable[[_core.Tree], None] | None = None
 ) -> tuple[LogFile, _core.Tree]:
     """Reads files of one log, in their order; the last of them, and the tree over all lines.
 
     `at` is called with the tree before the first line, and after each. Raises AccessLogError when they do not
-    go on from each other, or are not what was told.
+    continue one another, or are not what was reported.
     """
 
     def compare(tree: _core.Tree) -> None:
-        if told is not None and tree.size == told[1] and tree.root != told[2]:
+        if reported is not None and tree.size == reported[1] and tree.root != reported[2]:
             raise AccessLogError(
-                f"the digest of the first {format_count(told[1], 'line')} is not the one that was reported"
+                f"the digest of the first {format_count(reported[1], 'line')} differs from the reported digest"
             )
         if at is not None:
             at(tree)

@@ -39,17 +39,18 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
         run,
-        "Exit code 0: unchanged, 10: it cannot be compared, 30: it was changed.",
+        "Exit code 0: the access log is unchanged, 10: the log cannot be compared, 30: the log was changed.",
     )
     parser.add_argument("state", type=Path, metavar="STATE", help="the auditor's --state, or a copy of it")
     parser.add_argument(
-        "--key", required=True, metavar="VKEY", help="the auditor's verifying key, or a file with it"
+        "--key", required=True, metavar="VKEY", help="the auditor's verifying key, or a file that contains it"
     )
     parser.add_argument(
         "--against",
         type=Path,
         metavar="FILE",
-        help="a checkpoint of the auditor's log that was kept elsewhere; the state must contain it",
+        help="a checkpoint of the auditor's log that was stored outside the state; the state must "
+        "contain this checkpoint",
     )
     parser.add_argument(
         "--files",
@@ -90,38 +91,38 @@ def run(options: argparse.Namespace) -> int:
     return code
 
 
-def _report(begun: int, told: list[SignedHead], logs: dict[int, list[LogFile]], found: list[str]) -> int:
+def _report(started_at: int, told: list[SignedHead], logs: dict[int, list[LogFile]], found: list[str]) -> int:
     """Compares the lines of one log, and adds what it finds to `found`. The exit code."""
-    files = sorted(logs.get(begun, []), key=lambda part: part.first_line)
+    files = sorted(logs.get(started_at, []), key=lambda part: part.first_line)
     last = told[-1].size if told else 0
     if not files:
-        found.append(f"log {begun}: missing, although {format_count(last, 'line')} had been reported")
+        found.append(f"log {started_at}: missing, although {format_count(last, 'line')} had been reported")
         return _DIVERGED
     wanted = {one.size: one.root for one in told}
 
     def compare(tree: _core.Tree) -> None:
         if wanted.get(tree.size, tree.root) != tree.root:
             raise AccessLogError(
-                f"the digest of the first {format_count(tree.size, 'line')} is not the one that was reported"
+                f"the digest of the first {format_count(tree.size, 'line')} differs from the reported digest"
             )
 
     try:
         _, tree = replay_log(files, None, compare)
     except AccessLogError as error:
-        found.append(f"log {begun}: {error}")
+        found.append(f"log {started_at}: {error}")
         return _DIVERGED
     if tree.size < last:
         found.append(
-            f"log {begun}: the report was about {format_count(last, 'line')}, but the log has {tree.size}"
+            f"log {started_at}: the report covers {format_count(last, 'line')}, but the log has only {tree.size}"
         )
         return _DIVERGED
     first = files[0].first_line
     uncovered = tree.size - last
     found.append(
-        f"log {begun}: lines {first} to {tree.size}, {uncovered} of them not covered by a tree head yet"
+        f"log {started_at}: lines {first} to {tree.size}, {uncovered} of them not covered by a tree head yet"
     )
     if first and not any(one.size >= first for one in told):
-        found.append("  no report covers the lines before them")
+        found.append("  no report covers the earlier lines")
         return _INCOMPLETE
     return 0
 
@@ -150,7 +151,7 @@ def _read_signed_heads(state: Path, key: str, held: str | None) -> dict[int, lis
                     SignedHead(head["size"], base64.b64decode(head["root"]))
                 )
     if tree.root != base64.b64decode(signed["root"]):
-        raise _DivergedError("the entries of the auditor's log do not have the root that it signed")
+        raise _DivergedError("the entries of the auditor's log do not match its signed root")
     if not compared:
         raise _DivergedError(
             f"the auditor's log has {format_count(tree.size, 'entry')}, fewer than the given checkpoint"

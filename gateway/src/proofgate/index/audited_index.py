@@ -108,7 +108,7 @@ class AuditedIndex:
             except IndexUnusableError as error:
                 self._report_error(error)
             except Exception:
-                log.exception("the index is behind, and continues in a minute")
+                log.exception("the index is behind, retrying in a minute")
                 self._problem = IndexUnusableError("the index failed: see the log", "index_failed")
             with self._condition:
                 self._condition.wait_for(lambda: self._ending, RETRY_DELAY_SECONDS)
@@ -138,8 +138,8 @@ class AuditedIndex:
         free = shutil.disk_usage(self.directory).free
         if free < self._reserve:
             raise IndexUnusableError(
-                f"the volume of the index has {free >> 20} MiB left, and"
-                f" {self._reserve >> 20} MiB must stay free: enlarge it, or keep fewer days",
+                f"the volume of the index has {free >> 20} MiB left, and {self._reserve >> 20} "
+                "MiB must stay free: enlarge the volume, or keep fewer days",
                 "index_full",
             )
 
@@ -154,7 +154,7 @@ class AuditedIndex:
         today = schema.day_of(time.time_ns() // 1000)
         gone = writer.prune(min(today, newest) + 1 - self._keep_days)
         if gone:
-            log.info("removed %d days from the index, which keeps %d", gone, self._keep_days)
+            log.info("removed %d days from the index, which keeps %d days", gone, self._keep_days)
 
     def _report_error(self, error: IndexUnusableError) -> None:
         if self._problem is None or self._problem.code != error.code:

@@ -111,7 +111,8 @@ def _compare_tenant(
         return
     if (min(exported, default=0), max(exported, default=0)) != (claim["first"], claim["last"]):
         raise ExportContradictedError(
-            f"the manifest claims {named} from {claim['first']} to {claim['last']}, but the export has others"
+            f"the manifest claims {named} from {claim['first']} to {claim['last']}, but the "
+            "export has another first or last request"
         )
 
 
@@ -120,5 +121,5 @@ def require_ledger(manifest: dict[str, Any], key: str) -> None:
     named = manifest["ledger"].partition("+")[0]
     if named != key.partition("+")[0]:
         raise ExportContradictedError(
-            f"the manifest names the ledger {named}, but the key belongs to another"
+            f"the manifest names the ledger {named}, but the key belongs to another ledger"
         )

@@ -48,13 +48,16 @@ def add_index(command: _Command) -> None:
         "--ledger", type=Path, required=True, metavar="DIR", help="the ledger's directory, which is only read"
     )
     index.add_argument(
-        "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file with it"
+        "--ledger-key",
+        required=True,
+        metavar="VKEY",
+        help="the ledger's verifying key, or a file that contains it",
     )
     index.add_argument(
         "--keeping-key",
         metavar="VKEY",
-        help="the verifying key of the retention job, or a file with it; without it a removed log "
-        "that was never indexed is reported as missing",
+        help="the verifying key of the retention job, or a file that contains it; without this key, a "
+        "removed log that was never indexed is reported as missing",
     )
     index.add_argument(
         "--index",
@@ -165,7 +168,7 @@ def location_error(index: Path, ledger: Path, *, same_volume: bool) -> str | Non
         place = place.parent
     volume = ledger.stat().st_dev
     if not same_volume and place.stat().st_dev == volume != Path("/").stat().st_dev:
-        return "--index is on the ledger's volume and could fill it: --same-volume allows it"
+        return "--index is on the ledger's volume and could fill that volume: --same-volume allows this"
     return None
 
 

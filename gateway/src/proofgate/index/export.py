@@ -226,17 +226,17 @@ class _ExportWriter:
 
     def _write(self, row: ExchangeRow, records: list[dict[str, Any]], *, neighbour: bool) -> None:
         parsed = [json.loads(record["record"]) for record in records]
-        told = exchange_facts(parsed)
-        if told["id"] != row.facts["id"]:
+        facts = exchange_facts(parsed)
+        if facts["id"] != row.facts["id"]:
             raise IndexUnusableError(
-                f"the ledger has {told['id']} where the index has {row.facts['id']}:"
-                " `proofgate audit index --rebuild` builds it again",
+                f"the ledger has {facts['id']} where the index has {row.facts['id']}: `proofgate "
+                "audit index --rebuild` rebuilds the index",
                 "index_damaged",
             )
-        if not neighbour and not matches_filter(self._asked, told, row.position[0]):
+        if not neighbour and not matches_filter(self._asked, facts, row.position[0]):
             # It ended after this began: by what is covered here, it is not asked for.
             return
-        line = {"id": told["id"], **({"neighbour": True} if neighbour else {}), "records": records}
+        line = {"id": facts["id"], **({"neighbour": True} if neighbour else {}), "records": records}
         self._exchanges.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
         self.written.records += len(records)
         for record in records:
@@ -245,12 +245,12 @@ class _ExportWriter:
             self.written.neighbours += 1
             return
         self.written.exchanges += 1
-        self._counts.add(parsed, told)
-        self._csv.write(csv_row(told))
-        number = told["tenant_seq"]
+        self._counts.add(parsed, facts)
+        self._csv.write(csv_row(facts))
+        number = facts["tenant_seq"]
         if number is not None:
             of = self._numbered.setdefault(
-                (told["tenant"], records[0]["origin"]), NumberRange(number, number)
+                (facts["tenant"], records[0]["origin"]), NumberRange(number, number)
             )
             if of.exchanges == 0 or number < of.first:
                 of.first, of.boundary_times[0] = number, row.position[0]

@@ -34,7 +34,7 @@ def add_export(command: Callable[..., argparse.ArgumentParser]) -> None:
         run,
         "Anyone with the verifying key can check the export. An export of a tenant, a time range "
         "or both also proves that no exchange is left out between two others. Exit code 10: "
-        "exchanges of unreadable logs are left out, and the manifest reports it.",
+        "exchanges of unreadable logs are left out; the manifest names these logs.",
     )
     export.add_argument("--index", type=Path, required=True, metavar="DIR", help="the index's directory")
     export.add_argument(
@@ -57,16 +57,18 @@ def add_verify(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command `verify-export`; `command` makes one."""
     check = command(
         verify,
-        "Exit code 0: all exchanges are proved, 10: the exchanges in the export are proved, but "
-        "an admission between others, an end, or something that the manifest claims is missing, 40: "
-        "a check fails.",
+        "Exit code 0: all exchanges are proved. Exit code 10: the exchanges in the export are "
+        "proved, but something is missing: an admission between two others, an end, or something "
+        "that the manifest claims. Exit code 40: a check fails.",
     )
     check.add_argument("export", type=Path, metavar="DIR|TAR", help="the export")
     check.add_argument(
-        "--key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file with it"
+        "--key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file that contains it"
     )
     check.add_argument(
-        "--signer", metavar="VKEY", help="require a signature by this verifying key, or a file with it"
+        "--signer",
+        metavar="VKEY",
+        help="require a signature by this verifying key, or a file that contains it",
     )
     output.add_argument(check)
 
@@ -156,7 +158,7 @@ def _render_result(checked: CheckedExport, gaps: dict[tuple[str, str], list[int]
     if checked.signed_by is not None:
         lines.append(f"shown: {checked.signed_by} signed the manifest")
     else:
-        lines.append("not shown: that the manifest is unchanged; --signer requires a signature")
+        lines.append("not shown: that the manifest is unchanged; use --signer to require a signature")
     if manifest.get("left_out"):
         lines.append(f"left out by the filter: exchanges that differ in {', '.join(manifest['left_out'])}")
     lines += [f"missing: {what}, which the manifest claims" for what in checked.missing]
@@ -174,8 +176,8 @@ def _render_result(checked: CheckedExport, gaps: dict[tuple[str, str], list[int]
     verdict = "verified" if checked.is_complete and not gaps else "incomplete"
     if not checked.claims_completeness:
         lines.append(
-            "not shown: that nothing is left out; an export of one tenant shows it, with or without "
-            "a time range"
+            "not shown: that nothing is left out; an export of one tenant shows this, with or "
+            "without a time range"
         )
         return [*map(replace_unprintable, lines), verdict]
     for (tenant, origin), numbers in sorted(checked.numbers.items()):
@@ -192,12 +194,15 @@ def _render_result(checked: CheckedExport, gaps: dict[tuple[str, str], list[int]
         if not after:
             lines.append(f"not shown: that request {last} is the last one")
     lines.append(
-        "not shown: that the export has each refusal for another reason than a policy, and each log without a"
-        " matching exchange; neither is numbered"
+        "not shown: that the export has every request that was refused for another reason than a "
+        "policy, and every log without a matching exchange; these requests and logs are not "
+        "numbered"
     )
     return [*map(replace_unprintable, lines), verdict]
 
 
 def _open_count_text(checked: CheckedExport) -> str:
     claimed = checked.manifest.get("counts", {}).get("open", 0)
-    return f"; {claimed} had not ended when the export was created, says the manifest" if claimed else ""
+    return (
+        f"; according to the manifest, {claimed} had not ended when the export was created" if claimed else ""
+    )

@@ -55,8 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--readers",
         type=Path,
         metavar="FILE",
-        help="a JSON object of readers and the digests of their keys, who may query the index over "
-        "the port (default: none)",
+        help="a JSON file of the readers that may query the index over the port, with the digests of "
+        "their keys (default: none)",
     )
     parser.add_argument(
         "--export-key",
@@ -69,14 +69,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--oidc",
         type=Path,
         metavar="FILE",
-        help="a JSON object with an OpenID provider and its groups that may read (default: only keys)",
+        help="a JSON file with an OpenID provider and those of its groups that may read (default: "
+        "readers sign in only with keys)",
     )
     parser.add_argument(
         "--sign-in-links",
         type=Path,
         metavar="DIR",
-        help="accept the one-time sign-in links in this directory, which `proofgate sign-in-link` makes "
-        "(default: none)",
+        help="accept the one-time sign-in links in this directory, which `proofgate sign-in-link` "
+        "creates (default: none)",
     )
 
 

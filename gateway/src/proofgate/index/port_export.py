@@ -78,7 +78,7 @@ class ExportFile:
         try:
             while chunk := self.file.read(CHUNK):
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"the export was not taken within {DOWNLOAD_TIMEOUT_SECONDS:g} s")
+                    raise TimeoutError(f"the export was not downloaded within {DOWNLOAD_TIMEOUT_SECONDS:g} s")
                 yield chunk
         finally:
             self.close()

@@ -380,7 +380,7 @@ class IndexSnapshot:
 
 def _damaged(directory: Path, error: Exception) -> IndexUnusableError:
     return IndexUnusableError(
-        f"the index in {directory} cannot be read: {error}. `proofgate audit index --rebuild` builds it "
-        "again",
+        f"the index in {directory} cannot be read: {error}. `proofgate audit index --rebuild` "
+        "rebuilds the index",
         "index_damaged",
     )

@@ -188,8 +188,8 @@ def open_catalogue(directory: Path, *, write: bool = False) -> sqlite3.Connectio
     if found != SCHEMA:
         connection.close()
         raise IndexUnusableError(
-            f"the index in {directory} has schema {found}, but this version needs {SCHEMA}:"
-            " `proofgate audit index --rebuild` builds it again",
+            f"the index in {directory} has schema {found}, but this version needs {SCHEMA}: "
+            "`proofgate audit index --rebuild` rebuilds the index",
             "index_schema",
         )
     return connection
@@ -200,8 +200,8 @@ def open_day(directory: Path, day: int, generation: str, *, write: bool = False)
     path = day_path(directory, day)
     if not path.is_file():
         raise IndexUnusableError(
-            f"{path} is missing, but the catalogue names it: `proofgate audit index --rebuild` builds it "
-            "again",
+            f"{path} is missing, but the catalogue names it: `proofgate audit index --rebuild` "
+            "rebuilds the index",
             "index_damaged",
         )
     connection = connect(path, write=write)
@@ -209,7 +209,7 @@ def open_day(directory: Path, day: int, generation: str, *, write: bool = False)
     if (meta.get("schema"), meta.get("generation")) != (SCHEMA, generation):
         connection.close()
         raise IndexUnusableError(
-            f"{path} belongs to another index: `proofgate audit index --rebuild` builds it again",
+            f"{path} belongs to another index: `proofgate audit index --rebuild` rebuilds the index",
             "index_damaged",
         )
     return connection

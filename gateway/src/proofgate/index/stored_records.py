@@ -68,8 +68,9 @@ def rows_with_records(
         records = [found[place] for place in row.records if place in found]
         if not records or (records[0]["origin"], records[0]["index"]) != row.records[0]:
             raise IndexUnusableError(
-                f"the index names record {row.records[0][1]} of {row.records[0][0]}, which no"
-                " checkpoint in it covers: `proofgate audit index --rebuild` builds it again",
+                f"the index names record {row.records[0][1]} of {row.records[0][0]}, but no "
+                "checkpoint in the index covers that record: `proofgate audit index --rebuild` "
+                "rebuilds the index",
                 "index_damaged",
             )
         yield row, records

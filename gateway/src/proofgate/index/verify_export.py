@@ -302,7 +302,9 @@ def _exchange(line: dict[str, Any], asked: Filter, checked: CheckedExport) -> di
     # A record that is there twice could stand in for another attempt.
     places = [(record["origin"], record["index"]) for record in records]
     if any(after <= before for before, after in pairwise(places)):
-        raise ExportContradictedError(f"{line.get('id')!r} has a record twice, or records in another order")
+        raise ExportContradictedError(
+            f"{line.get('id')!r} has a record twice, or has records in the wrong order"
+        )
     for record, content in zip(records, parsed, strict=True):
         if content["id"] != line.get("id"):
             raise ExportContradictedError(f"{line.get('id')!r} has a record of {content['id']!r}")

@@ -55,7 +55,7 @@ class Anchors:
         except AuditorUnavailableError as error:
             raise AnchorsError(str(error), "auditor_unreachable") from None
         except AggregateLogError as error:
-            remembered = "" if before is None else f"; earlier reads of it are in {self._memory}"
+            remembered = "" if before is None else f"; the results of earlier reads are in {self._memory}"
             raise AnchorsError(f"{error}{remembered}", "auditor_log_refused") from None
         except OSError as error:
             message = f"{error.filename or self._source} cannot be read: {error.strerror}"

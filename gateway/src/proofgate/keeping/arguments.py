@@ -104,7 +104,10 @@ def add_ledger(parser: argparse.ArgumentParser) -> None:
     """Adds the ledger, its key, the state and the retention key."""
     parser.add_argument("--ledger", type=Path, required=True, metavar="DIR", help="the ledger's directory")
     parser.add_argument(
-        "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file with it"
+        "--ledger-key",
+        required=True,
+        metavar="VKEY",
+        help="the ledger's verifying key, or a file that contains it",
     )
     add_state(parser)
     parser.add_argument(
@@ -153,7 +156,7 @@ def add_auditor(parser: argparse.ArgumentParser) -> None:
         help="instead of --auditor: the auditor's --state, or a copy",
     )
     parser.add_argument(
-        "--auditor-key", metavar="VKEY", help="the auditor's verifying key, or a file with it"
+        "--auditor-key", metavar="VKEY", help="the auditor's verifying key, or a file that contains it"
     )
 
 
@@ -162,7 +165,7 @@ def anchors(options: argparse.Namespace) -> Anchors | None:
     if options.auditor_state is None and options.auditor is None and options.auditor_key is None:
         return None
     if (options.auditor_state is None and options.auditor is None) or options.auditor_key is None:
-        raise UsageError("--auditor, or --auditor-state, and --auditor-key go together")
+        raise UsageError("give --auditor-key together with --auditor or --auditor-state")
     key = evidence.read_verifying_key(options.auditor_key)
     if options.auditor_state is not None:
         return Anchors(aggregate_log.StateFiles(options.auditor_state), key)
@@ -178,7 +181,7 @@ def anchored_statements(options: argparse.Namespace) -> set[str] | None:
     try:
         return None if found is None else found.read()
     except AnchorsError as error:
-        raise UsageError(f"{error}: nothing is done") from None
+        raise UsageError(f"{error}: nothing was done") from None
 
 
 def author(options: argparse.Namespace, *, signs: bool) -> str:
@@ -186,7 +189,7 @@ def author(options: argparse.Namespace, *, signs: bool) -> str:
     named: str = options.author or os.environ.get(AUTHOR_VARIABLE, "")
     if not named and signs:
         raise UsageError(
-            f"name the person or role responsible with --author or ${AUTHOR_VARIABLE}: it is signed"
+            f"name the person or role responsible with --author or ${AUTHOR_VARIABLE}: the name is signed"
         )
     return named
 
@@ -244,7 +247,9 @@ def open_retention_state(state: Path, ledger: Path | None = None) -> _core.Reten
     """The retention state in that directory; the directory has to be there. Raises UsageError and
     KeepingError."""
     if not state.is_dir():
-        raise UsageError(f"{state} is not a directory: it may contain holds, so nothing is done without it")
+        raise UsageError(
+            f"{state} is not a directory: the state may contain holds, so nothing is done without it"
+        )
     if ledger is not None:
         require_separate(state, ledger)
     return _core.RetentionState(str(state))
@@ -256,7 +261,9 @@ def require_separate(state: Path, ledger: Path) -> None:
         raise UsageError(f"{ledger} is not a directory")
     inside, outside = state.resolve(), ledger.resolve()
     if inside == outside or outside in inside.parents:
-        raise UsageError("--state is inside the ledger: its writers could release every hold")
+        raise UsageError(
+            "--state is inside the ledger: processes that write to the ledger could release every hold"
+        )
 
 
 def read_signing_key(path: Path) -> str:

@@ -17,9 +17,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
         run,
-        "After that, commitments reveal nothing; all records and proofs stay valid. A statement "
-        "of the erasure is signed first. Without --yes nothing is changed. Exit code 1 if a salt "
-        "remains.",
+        "Without the salts, commitments reveal nothing; all records and proofs stay valid. A "
+        "statement of the erasure is signed first. Without --yes nothing is changed. Exit code 1 "
+        "if a salt remains.",
     )
     arguments.add_ledger(parser)
     what = parser.add_mutually_exclusive_group(required=True)
@@ -38,7 +38,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     arguments.add_author(parser)
     arguments.add_ticket(parser)
-    parser.add_argument("--yes", action="store_true", help="carry it out")
+    parser.add_argument("--yes", action="store_true", help="carry out the erasure")
     output.add_argument(parser, "--json")
 
 

@@ -18,14 +18,18 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
         _list,
-        "`prune` does not remove a log with a record under a hold, and `erase` does not destroy its salts.",
+        "`prune` does not remove a log with a record under a hold. `erase` does not destroy the "
+        "salts of a record under a hold.",
     )
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    begin = _add_action(actions, "begin", _create_state, "create the state of a retention job, once")
+    begin = _add_action(actions, "begin", _create_state, "create the state of a retention job; run this once")
     arguments.add_state(begin)
     begin.add_argument(
-        "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file with it"
+        "--ledger-key",
+        required=True,
+        metavar="VKEY",
+        help="the ledger's verifying key, or a file that contains it",
     )
     begin.add_argument(
         "--signing-key",
@@ -65,13 +69,13 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     for action in (added, released):
         arguments.add_author(action)
         stated = action.add_argument_group(
-            "state it on the ledger at once",
+            "write the statement to the ledger at once",
             "write a signed statement to the ledger's volume; otherwise the next command that "
             "changes the ledger writes it",
         )
         stated.add_argument("--ledger", type=Path, metavar="DIR", help="the ledger's directory")
         stated.add_argument(
-            "--ledger-key", metavar="VKEY", help="the ledger's verifying key, or a file with it"
+            "--ledger-key", metavar="VKEY", help="the ledger's verifying key, or a file that contains it"
         )
         stated.add_argument(
             "--signing-key", type=Path, metavar="FILE", help="the retention job's signing key"
@@ -170,7 +174,7 @@ def _statement_ledger(options: argparse.Namespace) -> tuple[str, str, str] | Non
     if given == (None, None, None):
         return None
     if None in given:
-        raise arguments.UsageError("--ledger, --ledger-key and --signing-key go together")
+        raise arguments.UsageError("give --ledger, --ledger-key and --signing-key together")
     key = read_verifying_key(options.ledger_key)
     return str(options.ledger), key, arguments.read_signing_key(options.signing_key)
 

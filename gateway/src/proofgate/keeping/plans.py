@@ -68,7 +68,7 @@ class Hold(_PlanModel):
     @model_validator(mode="after")
     def _has_scope(self) -> Self:
         if bool(self.scope) == self.all:
-            raise ValueError("a hold has all, or any of tenant, id, since and until")
+            raise ValueError("a hold needs either all, or at least one of tenant, id, since and until")
         if self.since is not None and self.until is not None and self.since > self.until:
             raise ValueError("since is later than until")
         return self
@@ -122,7 +122,7 @@ class RetentionPlan(_PlanModel):
     @model_validator(mode="after")
     def _has_begin_or_known(self) -> Self:
         if self.begin == (self.known is not None):
-            raise ValueError("a plan has either begin or known")
+            raise ValueError("a plan needs exactly one of begin and known")
         if len({hold.name for hold in self.holds}) < len(self.holds):
             raise ValueError("a hold is named twice")
         return self

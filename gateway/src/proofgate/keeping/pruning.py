@@ -22,10 +22,10 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
         run,
-        "Verifies and removes whole logs. Each leaves a signed tombstone, so the ledger can "
-        "still be verified. Without --yes nothing is changed: it prints what would be removed, "
-        "and why the rest stays. Exit code 10: something in a log that stays cannot be read or "
-        "trusted.",
+        "Verifies and removes whole logs. Each removed log leaves a signed tombstone, so the "
+        "ledger can still be verified. Without --yes, the command changes nothing. It prints "
+        "which logs would be removed, and why other logs stay. Exit code 10: something in a log "
+        "that stays cannot be read or trusted.",
     )
     arguments.add_ledger(parser)
     parser.add_argument(
@@ -52,7 +52,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     arguments.add_author(parser)
     arguments.add_ticket(parser)
-    parser.add_argument("--yes", action="store_true", help="carry it out")
+    parser.add_argument("--yes", action="store_true", help="carry out the removal")
     output.add_argument(parser, "--json")
 
 

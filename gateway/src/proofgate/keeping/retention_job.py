@@ -122,10 +122,10 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
         run,
-        "Adds the plan's holds to the state. Then removes logs and erases salts whose retention "
-        "has ended, as `prune` and `erase` do. Run it regularly. A hold that is dropped from the "
-        "plan stays active until the plan or a person releases it. Exit code 10 if something "
-        "that was due remains, 1 if nothing can be removed.",
+        "Adds the plan's holds to the state. Then removes logs and erases salts after the end of "
+        "their retention, as `prune` and `erase` do. Run it regularly. A hold that is dropped "
+        "from the plan stays active until the plan or a person releases it. Exit code 10 if data "
+        "that is due for removal remains, 1 if nothing can be removed.",
     )
     arguments.add_ledger(parser)
     arguments.add_author(parser)
@@ -134,8 +134,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         type=_seconds,
         default=AUDITOR_TIMEOUT_SECONDS,
         metavar="SECONDS",
-        help="with --auditor or --auditor-state: how long to wait for the auditor's log; what it does "
-        f"not contain by then waits for the next run (default: {AUDITOR_TIMEOUT_SECONDS:g})",
+        help="with --auditor or --auditor-state: how long to wait for the auditor's log; statements "
+        "that it does not contain by then are left for the next run (default: "
+        f"{AUDITOR_TIMEOUT_SECONDS:g})",
     )
     parser.add_argument("--plan", type=Path, required=True, metavar="FILE", help="the plan in JSON")
     parser.add_argument(
@@ -264,7 +265,7 @@ def _require_key(plan: RetentionPlan, own: str) -> None:
     if plan.retention_key not in (None, own):
         raise RetentionError(
             f"the plan names another retention key: {plan.retention_key or 'none yet'}, and this "
-            f"job has {own}. Nothing is held, removed or erased until they are equal",
+            f"job has {own}. Nothing is held, removed or erased until the keys are equal",
             "retention_key_differs",
         )
 
@@ -285,8 +286,8 @@ def _open_state(
         lost = f"{trace} shows that it existed"
     if lost:
         raise RetentionError(
-            f"the retention job's state is missing, and {lost}: it may have contained "
-            "holds, so nothing is removed or erased. Restore it",
+            f"the retention job's state is missing, and {lost}: it may have contained holds, so "
+            "nothing is removed or erased. Restore the state",
             "keeping_state_missing",
         )
     if options.dry_run:

@@ -29,7 +29,9 @@ class ShredKeysError(Exception):
 def with_new_key(text: str) -> str:
     """A tenant's file, empty when it is new, with another key as its first line. Raises ShredKeysError."""
     if text and len(_ids(text)) >= MAX_KEYS:
-        raise ShredKeysError(f"it already has {MAX_KEYS} keys, which is the maximum: shred old ones first")
+        raise ShredKeysError(
+            f"the tenant already has {MAX_KEYS} keys, which is the maximum: shred old keys first"
+        )
     return base64.b64encode(secrets.token_bytes(32)).decode() + "\n" + text
 
 
@@ -160,7 +162,7 @@ class ShredKeySecret:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             known = False
         if not known:
-            raise ShredKeysError("this is not a Secret as `kubectl get secret -o json` prints it")
+            raise ShredKeysError("the input is not a Secret in the format of `kubectl get secret -o json`")
         self._data: dict[str, str] = data
 
     def text(self) -> str:

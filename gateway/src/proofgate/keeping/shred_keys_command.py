@@ -24,8 +24,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
         _list,
-        "The keys are in a folder, or in a Secret. Never prints a key. `proofgate ledger shred` destroys "
-        "keys.",
+        "The keys are in a folder, or in a Secret. The command never prints a key. `proofgate "
+        "ledger shred` destroys keys.",
         _EXAMPLE,
     )
     actions = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -44,7 +44,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
             "output",
         )
     rotated.add_argument(
-        "tenants", nargs="+", metavar="TENANT", help="the tenant; one without a key gets its first key"
+        "tenants", nargs="+", metavar="TENANT", help="the tenant; a tenant without a key gets its first key"
     )
     dropped.add_argument("tenant", metavar="TENANT", help="the tenant")
     dropped.add_argument(

@@ -23,9 +23,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
         run,
-        "This includes backups and snapshots; all records and proofs stay valid. A statement of "
-        "the destruction is signed first. Without --yes nothing is changed. Exit code 1 if a key "
-        "remains, or if you have to remove it yourself.",
+        "Backups and snapshots reveal no bodies either; all records and proofs stay valid. A "
+        "statement of the destruction is signed first. Without --yes nothing is changed. Exit "
+        "code 1 if a key remains, or if you have to remove it yourself.",
     )
     parser.add_argument(
         "--ledger",
@@ -36,7 +36,10 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         help="the ledger's directory; repeat for each volume if each worker has its own",
     )
     parser.add_argument(
-        "--ledger-key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file with it"
+        "--ledger-key",
+        required=True,
+        metavar="VKEY",
+        help="the ledger's verifying key, or a file that contains it",
     )
     arguments.add_state(parser)
     parser.add_argument(
@@ -70,7 +73,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     arguments.add_author(parser)
     arguments.add_ticket(parser)
-    parser.add_argument("--yes", action="store_true", help="carry it out")
+    parser.add_argument("--yes", action="store_true", help="carry out the destruction")
     output.add_argument(parser, "--json")
 
 
@@ -152,8 +155,8 @@ def _shred(options: argparse.Namespace) -> list[_Key]:
         # What is signed of a key that nobody knows would tell of a slip of the pen for ever.
         if key["action"] == "destroy" and key["key"] not in there and not key["exchanges"]:
             raise arguments.UsageError(
-                f"{key['key']} is not a shred key of {options.tenant}: the folder does not have it, and "
-                "no admission names it"
+                f"{key['key']} is not a shred key of {options.tenant}: the folder does not "
+                "contain this key, and no admission names it"
             )
     if options.yes:
         planned = {key["key"]: key for key in keys}

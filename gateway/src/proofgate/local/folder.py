@@ -127,15 +127,15 @@ class QuickstartFolder:
         """Where everything listens now. Raises QuickstartError when nothing runs on this folder."""
         if not is_quickstart(self.path):
             raise QuickstartError(
-                f"{self.path} is not the folder of a quickstart: give one with --directory, or create one "
-                "with `proofgate quickstart --start`"
+                f"{self.path} is not the folder of a quickstart: give the folder with "
+                "--directory, or create one with `proofgate quickstart --start`"
             )
         try:
             return RunningGateway(**json.loads((self.path / _RUNNING_FILE).read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             raise QuickstartError(
-                f"nothing runs on {self.path}: start it with "
-                f"`proofgate quickstart --start --directory {self.path}`"
+                f"no quickstart runs in {self.path}: start it with `proofgate quickstart --start "
+                f"--directory {self.path}`"
             ) from None
 
 

@@ -49,7 +49,7 @@ def argument_error(options: argparse.Namespace) -> str | None:
     except TargetAddressError as error:
         return f"--mirror: {error}"
     if len(set(names)) != len(names):
-        return "--mirror: one is given twice"
+        return "--mirror: a target is given twice"
     for text in options.mirror:
         if "://" in text:
             continue
@@ -57,7 +57,7 @@ def argument_error(options: argparse.Namespace) -> str | None:
         if options.ledger is not None and _is_below(place, options.ledger):
             return "--mirror is inside the ledger: a process that can write there could change the mirror"
         if options.replica is not None and _is_below(place, options.replica):
-            return "--mirror is inside --replica: the auditor removes what does not belong there"
+            return "--mirror is inside --replica: the auditor removes unknown files from --replica"
     return None
 
 

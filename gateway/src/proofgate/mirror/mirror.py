@@ -203,7 +203,7 @@ class Mirror:
             self._failure = str(error)
             raise
         if self._failure is not None:
-            log.info("%s: accepts objects again", self.name)
+            log.info("%s: it accepts objects again", self.name)
         self._failure = None
         is_waiting = self._suspected or self._memory.waiting or self._memory.next_entry < published[0]
         if self._lock_problem is None and not is_waiting:
@@ -327,7 +327,10 @@ class Mirror:
             return False
         del self._unreadable[ended.index]
         self._completed_ahead.add(ended.index)
-        told = f"it could not be read for {int(self.give_up_seconds)} seconds, although others could: {why}"
+        told = (
+            f"it could not be read for {int(self.give_up_seconds)} seconds, although other logs could "
+            f"be read: {why}"
+        )
         self._add_finding("mirror_unverified", f"{ended.log_path} is not mirrored: {told}")
         return True
 
@@ -436,7 +439,8 @@ class Mirror:
                 self.totals.bytes += piece.length
         except ConflictError:
             self._add_finding(
-                "mirror_conflict", f"{piece.key} already exists there, and differs from what was verified"
+                "mirror_conflict",
+                f"{piece.key} already exists in the mirror, and differs from the verified data",
             )
 
     def _add_finding(self, code: str, message: str) -> None:

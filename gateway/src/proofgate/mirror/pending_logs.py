@@ -69,7 +69,7 @@ class PendingLogs:
         standing = self._copies.status(_required_log(one))
         if one.index in self._doubted and standing.rebuild_count <= self._doubted[one.index]:
             standing = replace(
-                standing, is_complete=False, reason="its copy does not verify, and is made again"
+                standing, is_complete=False, reason="its copy does not verify, and the log is copied again"
             )
         if not standing.is_complete and self._reason is None:
             self._reason = f"{one.log_path} is not copied yet: {standing.reason}"
@@ -88,7 +88,11 @@ class PendingLogs:
             try:
                 self._memory.mark_mirrored(one)
             except OSError as error:
-                log.warning("%s stays among the copies: %s", one.log_path, error.strerror)
+                log.warning(
+                    "%s: its copy stays, because the auditor cannot record that the log was mirrored: %s",
+                    one.log_path,
+                    error.strerror,
+                )
         self._doubted.pop(one.index, None)
         self._memory.waiting = [other for other in self._memory.waiting if other.index != one.index]
 

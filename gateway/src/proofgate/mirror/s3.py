@@ -105,7 +105,7 @@ class BucketTarget:
         # The newest comes first: the last is what was put first, whatever somebody has put over it.
         own = [version for found, version in self._versions(key) if found == key]
         if not own:
-            raise MirrorError("mirror_bad_answer", f"{key} is not there")
+            raise MirrorError("mirror_bad_answer", f"the bucket has no object {key}")
         with self._client.request("GET", self._prefix + key, {"versionId": own[-1]}) as answer:
             self._require_ok(answer, f"{key} cannot be read")
             for chunk in self._client.stream(answer):

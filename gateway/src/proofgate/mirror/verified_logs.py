@@ -42,7 +42,7 @@ def verified_files(
     removed = told["incarnations"][0].get("removed")
     if removed is not None and not removed["verified"]:
         # Anybody can put one there: without the retention key nobody knows whose it is.
-        raise UnverifiedError("it has a tombstone, and there is no --keeping-key")
+        raise UnverifiedError("it has a tombstone, but no --keeping-key is given")
     top, wanted = ("removed", _REMOVED_LOG_FILE) if removed else ("ledger", _LOG_FILE)
     found = []
     for name, length, digest in sorted(

@@ -47,7 +47,7 @@ class PolicyRunners:
                 self._prepared[key] = PolicyRunner(entry.name, entry.batch, load)
         for runner in self._prepared.values():
             if not runner.wait_for_first_load(max(deadline - time.monotonic(), 0)):
-                log.warning("policy %s: still loading, its requests wait for it", runner.name)
+                log.warning("policy %s: still loading; its requests wait until it is loaded", runner.name)
 
     def apply_config(self, config: Config) -> None:
         """Serves the queues of the configuration that the worker has in service now."""
@@ -78,7 +78,7 @@ class PolicyRunners:
         deadline = time.monotonic() + seconds
         for runner in runners:
             if not runner.join(max(deadline - time.monotonic(), 0)):
-                log.warning("policy %s: does not stop; it is abandoned", runner.name)
+                log.warning("policy %s: did not stop in time, and is abandoned", runner.name)
 
     def status(self) -> list[dict[str, Any]]:
         """What the admin port shows of each."""

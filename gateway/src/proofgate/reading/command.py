@@ -34,6 +34,6 @@ def run(options: argparse.Namespace) -> int:
     except UnicodeDecodeError:
         return fail(f"{options.token_file} is not a token: it is not text", EXIT_USAGE)
     if len(admin_token.split()) != 1:
-        return fail(f"{options.token_file} is not one token on one line", EXIT_USAGE)
+        return fail(f"{options.token_file} does not contain exactly one token on one line", EXIT_USAGE)
     print(auditor_token(admin_token))
     return EXIT_OK

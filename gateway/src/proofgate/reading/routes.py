@@ -124,7 +124,7 @@ class LedgerReadRoutes:
                 f"# HELP {name} Responses to readers of the worker's ledger folder, by result.",
                 f"# TYPE {name} counter",
                 *(f'{name}_total{{result="{of}"}} {count}' for of, count in sorted(self._results.items())),
-                f"# HELP {name}_bytes Bytes of files in those responses.",
+                f"# HELP {name}_bytes Bytes of files in responses to readers of the worker's ledger folder.",
                 f"# TYPE {name}_bytes counter",
                 f"{name}_bytes_total {self._bytes}",
             ]

@@ -100,11 +100,11 @@ class Witness:
             now = verified.newest_checkpoints[behind].size
             raise ContradictedError(
                 f"{behind} was rolled back: its checkpoint covered "
-                f"{format_count(held[behind].size, 'record')} before, and the gateway shows "
-                f"{now} without a proof that they are consistent"
+                f"{format_count(held[behind].size, 'record')} before, but the gateway shows a "
+                f"checkpoint of {now} without a proof that both are consistent"
             )
         raise EvidenceError(
-            f"the gateway does not prove that {unshown[0]} is consistent with what was signed before"
+            f"the gateway does not prove that {unshown[0]} is consistent with the earlier signed checkpoint"
         )
 
     def _merge(self, held: dict[str, Checkpoint], verified: VerifiedReceipt) -> list[str]:

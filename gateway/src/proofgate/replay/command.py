@@ -26,7 +26,7 @@ from proofgate.replay.sources import BodyFolder, BodySource, FallbackSource, Sto
 _PROGRESS = 5
 
 _DETAILS = """\
-Uses only records that a checkpoint of the ledger's key covers. Evaluates the stored bodies with the
+Uses only records that a checkpoint signed by the ledger's key covers. Evaluates the stored bodies with the
 archived configuration that the record names, as the worker did. With --policy it evaluates them with
 another configuration and reports what would change. Prints no text of a body without --show-text."""
 
@@ -48,13 +48,13 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("ledger", type=Path, metavar="LEDGER", help="the ledger's directory")
     parser.add_argument(
-        "--key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file with it"
+        "--key", required=True, metavar="VKEY", help="the ledger's verifying key, or a file that contains it"
     )
     parser.add_argument(
         "--keeping-key",
         metavar="VKEY",
-        help="the verifying key of the retention job, or a file with it; without it a removed log is "
-        "a problem",
+        help="the verifying key of the retention job, or a file that contains it; without this key, a "
+        "removed log is reported as a problem",
     )
     parser.add_argument(
         "--shred-keys",
@@ -66,7 +66,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "--bodies",
         type=Path,
         metavar="DIR",
-        help="a folder with bodies that were kept elsewhere: ID.request and ID.response",
+        help="a folder with bodies that were stored outside the ledger: ID.request and ID.response",
     )
     parser.add_argument(
         "--policy",

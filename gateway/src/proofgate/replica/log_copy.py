@@ -123,7 +123,7 @@ class LogCopy:
         names = source.list_folder(self.place)
         if TOMBSTONE_FILE in names:
             # It may have been removed since: its records are not there any more.
-            raise CopyError("the worker has removed it")
+            raise CopyError("the worker has removed the log")
         segments = sorted(filter(_SEGMENT.fullmatch, names), key=_sort_key)
         if self.cursor.records == 0 or self.cursor.segment not in segments:
             # A segment that was prepared is renamed once it is used: then the copy begins again.
@@ -151,7 +151,7 @@ class LogCopy:
                 return
         elif not of.is_file() or of.stat().st_size < offset:
             self.discard()
-            raise CopyError("its copy was truncated, and is copied again")
+            raise CopyError("its copy was truncated, and the log is copied again")
         before = self.cursor
         with of.open("r+b" if continued else "w+b", buffering=0) as file:
             file.truncate(offset)

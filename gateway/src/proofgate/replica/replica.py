@@ -251,7 +251,7 @@ class Replica:
 
     def status(self, wanted: RequiredLog) -> CopyStatus:
         """How the copy of a log stands that a mirror waits for, as the last round saw it."""
-        return self._standing.get(wanted, CopyStatus(reason="it is not looked at yet"))
+        return self._standing.get(wanted, CopyStatus(reason="it has not been checked yet"))
 
     def _update_statuses(self) -> None:
         """Completes the copies that mirrors wait for, and notes how each stands."""
@@ -290,7 +290,7 @@ class Replica:
         waits for otherwise. Raises OSError and CopyError."""
         place, size, removed = wanted
         if removed:
-            why = "what stays of it is not copied"
+            why = "the files that remain after its removal are not copied"
         elif copy.cursor.records >= size:
             why = "its checkpoints are not copied"
         else:
@@ -345,7 +345,7 @@ class Replica:
             due = now - self._made_again.get(place, float("-inf")) >= _REBUILD_INTERVAL_SECONDS
             due = due and self._workers.has_worker(place)
             if place in self._notes and due and now - since >= _REBUILD_DELAY_SECONDS:
-                log.warning("%s: its copy does not verify, and is copied again", place)
+                log.warning("%s: its copy does not verify, and the log is copied again", place)
                 self._made_again[place] = now
                 self._times_made_again[place] += 1
                 LogCopy(self._root, place).discard()
@@ -355,8 +355,8 @@ class Replica:
         free = shutil.disk_usage(self._root).free
         if free - length < self._reserve:
             raise VolumeFullError(
-                f"the auditor's volume has {free >> 20} MiB left, and {self._reserve >> 20} MiB must stay "
-                "free: enlarge it, or keep fewer days"
+                f"the auditor's volume has {free >> 20} MiB left, and {self._reserve >> 20} MiB "
+                "must stay free: enlarge the volume, or keep fewer days"
             )
         self.bytes_copied += length
 

@@ -40,7 +40,7 @@ class EventCursor:
             self._file.executescript(_TABLES)
             self._file.execute("INSERT OR IGNORE INTO meta VALUES ('sink', ?)", (name,))
         except (sqlite3.Error, OSError) as error:
-            message = f"{path} cannot be used: {error}. If you remove it, everything is sent again"
+            message = f"{path} cannot be used: {error}. If you remove this file, all exchanges are sent again"
             raise CursorError(message) from None
 
     def update_notes(self, notes: list[tuple[str, str]]) -> None:

@@ -46,5 +46,5 @@ def read_secret(path: Path) -> str:
     except OSError as error:
         raise SinkError("siem_credentials", f"{path} cannot be read: {error.strerror}") from None
     if not re.fullmatch(rf"[ -~]{{1,{_MAX_SECRET_BYTES}}}", value):
-        raise SinkError("siem_credentials", f"{path} must hold one line of printable ASCII")
+        raise SinkError("siem_credentials", f"{path} must contain one line of printable ASCII")
     return value

@@ -102,6 +102,6 @@ class Collector:
         value = content.decode("ascii", errors="replace").strip()
         if len(content) > MAX_HEADER_BYTES or not re.fullmatch(r"[ -~]+", value):
             raise HeaderFileError(
-                f"{path} must hold one line of printable ASCII, at most {MAX_HEADER_BYTES} characters"
+                f"{path} must contain one line of printable ASCII, at most {MAX_HEADER_BYTES} characters"
             )
         return value

@@ -23,8 +23,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Adds the command; `command` makes one."""
     parser = command(
         run,
-        "Chats, streams, embeddings and a coding agent's session, as each tenant; and requests with personal "
-        "data, a secret, an attack, a wrong key and an unknown model. So each chart has data.",
+        "Sends chats, streams, embeddings and a coding agent's session as each tenant. Also "
+        "sends requests with personal data, a secret, an attack, a wrong key and an unknown "
+        "model, so that each chart has data.",
     )
     parser.add_argument(
         "--directory",
@@ -38,7 +39,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         type=_count,
         default=_DEFAULT_REQUESTS,
         metavar="N",
-        help="how many (default: %(default)s)",
+        help="the number of requests (default: %(default)s)",
     )
     parser.add_argument(
         "--seed",
@@ -49,7 +50,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--real-provider",
         action="store_true",
-        help="also send to a gateway whose provider is not simulated; that costs money",
+        help="also send to a gateway with a real provider; this costs money",
     )
 
 
@@ -78,8 +79,8 @@ def run(options: argparse.Namespace) -> int:
         running = QuickstartFolder(folder).read_running()
         if not running.simulated and not options.real_provider:
             return fail(
-                f"{folder} has a real provider, which would be asked {format_count(options.requests, 'time')}: "
-                "--real-provider allows that",
+                f"{folder} has a real provider, which would receive "
+                f"{format_count(options.requests, 'request')}: --real-provider allows this",
                 EXIT_USAGE,
             )
         settings = load(folder / CONFIGURATION_FILE).settings

@@ -38,7 +38,9 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "an older copy",
     )
     parser.add_argument(
-        "--new-state", action="store_true", help="start with an empty --state: on the first start with a key"
+        "--new-state",
+        action="store_true",
+        help="start with an empty --state; use this on the first start with a key",
     )
     parser.add_argument(
         "--listen",

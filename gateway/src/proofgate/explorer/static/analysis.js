@@ -8,7 +8,7 @@ import { forReader, missing } from "./sign-in.js";
 import { count, plural } from "./words.js";
 
 const NAMES = ["tenant", "model", "since", "until"];
-const INTRO = "The statistics of responses that workers recorded in each window, and unusual responses or changes. An alarm reports that responses changed, but not why.";
+const INTRO = "Workers record statistics of the responses in each window. Alarms list unusual responses and changes. An alarm reports that responses changed, but not why.";
 /** Of one window, or answer: feature, name, unit, and the value of a record. */
 const MEASURES = [
   ["entropy", "Entropy", "bits per token", (of) => part(of.entropy_millibits, 1000)],

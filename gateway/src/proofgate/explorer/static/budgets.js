@@ -59,7 +59,7 @@ function source({ digest, since, others, beside, code }) {
     "Limits are those of the configuration ",
     el("code", { title: String(digest) }, String(digest).slice(0, 16)),
     `, named by the records since ${time(since)}.`,
-    others.length > 0 ? [" Shards that still use another one: ", others.map((other) => [el("code", {}, other.slice(0, 16)), " "])] : null,
+    others.length > 0 ? [" Shards that still use another configuration: ", others.map((other) => [el("code", {}, other.slice(0, 16)), " "])] : null,
     beside ? " Tenants that are not in it come from separate objects, and their limits are not archived." : null,
   );
 }

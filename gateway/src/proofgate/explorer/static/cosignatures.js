@@ -32,7 +32,7 @@ export async function view() {
   const [status, witnesses] = await Promise.all([auditor.status(), auditor.witnesses()]);
   const head = [
     el("h1", { tabindex: "-1" }, "Witnesses"),
-    el("p", {}, "Witnesses remember the newest checkpoint of the auditor's log, and cosign a new one only if it is consistent with it. If you trust them, you need not trust the auditor for consistency."),
+    el("p", {}, "Witnesses remember the newest checkpoint of the auditor's log, and cosign a newer checkpoint only if both are consistent. If you trust the witnesses, you need not trust the auditor for consistency."),
   ];
   if (witnesses.length === 0) {
     return [...head, el("p", { class: "empty" }, "No witness is configured. A policy (--witness-policy, or spec.auditor.witnesses) names the witnesses that must cosign a checkpoint before it is published.")];
@@ -72,7 +72,7 @@ function onTheCheckpoint(note) {
   const found = cosignaturesOf(note);
   const heading = el("h2", {}, "On the published checkpoint");
   if (found.length === 0) {
-    return el("section", {}, heading, el("p", { class: "empty" }, "It has no cosignature. Cosignatures are listed here as soon as a checkpoint with cosignatures is published."));
+    return el("section", {}, heading, el("p", { class: "empty" }, "The published checkpoint has no cosignature. Cosignatures are listed here as soon as a checkpoint with cosignatures is published."));
   }
   const columns = [{ name: "Key's name" }, { name: "Cosigned, by the witness's clock" }];
   const rows = found.map(({ name, time }) => [name, moment(time * 1_000_000)]);
@@ -81,6 +81,6 @@ function onTheCheckpoint(note) {
     {},
     heading,
     table(`Cosignatures of the checkpoint over ${plural(auditor.sizeOf(note), "head")}`, columns, rows),
-    el("p", { class: "hint" }, "These are read from the note but not verified, because this page has no witness keys. Verify them with a c2sp.org/tlog-policy client and a policy that you trust."),
+    el("p", { class: "hint" }, "These cosignatures are read from the note but not verified, because this page has no witness keys. Verify them with a c2sp.org/tlog-policy client and a policy that you trust."),
   );
 }

@@ -52,9 +52,9 @@ async function content(id) {
       "section",
       { "aria-labelledby": "proofs" },
       el("h2", { id: "proofs" }, "Proofs"),
-      verdict(answer, "Verified: the ledger's key signed for these records", "Not verified"),
+      verdict(answer, "Verified: checkpoints signed by the ledger's key cover these records", "Not verified"),
       caveat(ledger),
-      el("p", { class: "hint" }, "It has no salts, so you cannot compare a request or a response with it. A tenant's own ", el("a", { href: "#/receipt" }, "receipt"), " has them."),
+      el("p", { class: "hint" }, "The download has no salts, so you cannot compare a request or a response with it. A tenant's own ", el("a", { href: "#/receipt" }, "receipt"), " has the salts."),
       records.map((record) =>
         el(
           "details",
@@ -81,7 +81,7 @@ export function recordsOf(answer) {
 
 function told(error) {
   if (error.code === "no_such_exchange") return el("p", { class: "empty" }, "The index has no exchange with this id that you may see. A new exchange appears some seconds later, when the auditor has accepted a checkpoint that covers it.");
-  if (error.code === "log_removed") return el("p", { class: "empty" }, "The log with its records was removed after its retention. The index still lists the exchange, but the records are gone.");
+  if (error.code === "log_removed") return el("p", { class: "empty" }, "The log with its records was removed after its retention. The index still lists the exchange, but its records no longer exist.");
   return failure(error);
 }
 

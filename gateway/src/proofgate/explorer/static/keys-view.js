@@ -19,13 +19,13 @@ export async function view() {
         { class: key.changed ? "caveat" : "hint" },
         keys.isGiven(key)
           ? key.changed
-            ? "You entered this key; this server offers another one."
+            ? "You entered this key; this server offers another key."
             : "You entered this key, and this server offers the same."
           : key.changed
             ? "This server offers another key than on your first visit. The first key is still used. One of the two is not the auditor's."
-            : "This server offers it. A key from the same server proves nothing by itself.",
+            : "This server offers this key. A key from the same server proves nothing by itself.",
       ),
-      key.changed ? el("p", {}, "It offers: ", el("code", {}, key.changed)) : null,
+      key.changed ? el("p", {}, "The server offers: ", el("code", {}, key.changed)) : null,
       el(
         "p",
         { class: "actions" },

@@ -112,7 +112,7 @@ async function ledgerSections() {
       {},
       el("h2", {}, "Shards"),
       chains(heads, entries),
-      size > NEWEST ? el("p", { class: "hint" }, `Of the newest ${count(NEWEST)} entries of the auditor's log.`) : null,
+      size > NEWEST ? el("p", { class: "hint" }, `The list covers only the newest ${count(NEWEST)} entries of the auditor's log.`) : null,
     ),
     el("section", {}, el("h2", {}, "Witnesses"), witnessTable(witnesses)),
   ];

@@ -58,7 +58,7 @@ export function ring(tenants, shards) {
   return el(
     "div",
     { class: "living" },
-    names.length > 0 ? drawing(drawn, names, shards) : el("p", { class: "empty" }, "No shard is running, and no shard has records in these windows. The ring has the shards whose newest log is open."),
+    names.length > 0 ? drawing(drawn, names, shards) : el("p", { class: "empty" }, "No shard is running, and no shard has records in these windows. The ring has only shards with an open newest log."),
     el(
       "div",
       {},
@@ -67,7 +67,7 @@ export function ring(tenants, shards) {
       el(
         "p",
         { class: "hint" },
-        "HAProxy hashes the name of each tenant, and 1600 points of each shard, onto a ring. The shard of the nearest point serves the tenant. This page computes the same ring for the shards whose newest log is open. A placement, an affinity “Required”, or a failed shard overrides the ring; then another shard has the records.",
+        "HAProxy hashes the name of each tenant, and 1600 points of each shard, onto a ring. The shard of the nearest point serves the tenant. This page computes the same ring for the shards with an open newest log. A placement, an affinity “Required”, or a failed shard overrides the ring. Another shard has the records in this case.",
       ),
     ),
   );

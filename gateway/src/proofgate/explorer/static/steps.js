@@ -43,7 +43,7 @@ export function caveat(key) {
     : el(
         "p",
         { class: "caveat" },
-        "Verified with the key that this server offers. This shows that the server does not contradict itself, but not whose key it is. ",
+        "Verified with the key that this server offers. This shows that the server does not contradict itself, but not that the key is genuine. ",
         el("a", { href: "#/keys" }, "Enter the key"),
         " that you have from a source that you trust.",
       );

@@ -211,14 +211,14 @@ function compareSection(key, note) {
     count(one.size),
     moment(one.seen * 1000),
     el("code", {}, shortHash(one.note.split("\n")[2] ?? "")),
-    button("Compare", () => compare(one.note), { "aria-label": `Compare with the one of ${plural(one.size, "entry", "entries")}` }),
+    button("Compare", () => compare(one.note), { "aria-label": `Compare with the checkpoint of ${plural(one.size, "entry", "entries")}` }),
   ]);
   const columns = [{ name: "Entries", numeric: true }, { name: "Seen here" }, { name: "Root" }, { name: "" }];
   return el(
     "section",
     { "aria-labelledby": "compare" },
     el("h2", { id: "compare" }, "Compare with an older checkpoint"),
-    field("older", "An older checkpoint of this log, the whole note", input, "From your own file, a witness, or another reader. Only its size is sent."),
+    field("older", "An older checkpoint of this log (the whole signed note)", input, "From your own file, a witness, or another reader. Only its size is sent."),
     // What is pasted often comes without the last line end, which belongs to a note.
     button("Compare", () => compare(`${input.value.trimEnd()}\n`)),
     result,
