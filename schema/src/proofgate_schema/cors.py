@@ -14,7 +14,7 @@ from proofgate_schema.urls import WebOrigin
 
 def _require_exclusive_wildcard(origins: tuple[str, ...]) -> tuple[str, ...]:
     if "*" in origins and len(origins) > 1:
-        raise ValueError("'*' allows every origin: remove the others, or '*'")
+        raise ValueError("'*' allows every origin: remove '*', or remove all other origins")
     return origins
 
 

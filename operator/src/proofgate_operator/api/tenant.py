@@ -32,7 +32,7 @@ class GatewayTenantSpec(Section):
     plan: ResourceName
     """Name of the tenant's plan, from the gateway's spec.plans."""
     api_keys: ApiKeys = ()
-    """API keys of the tenant. Absent: it uses tokens only, with the claim `<namespace>/<name>`."""
+    """API keys of the tenant. Absent: the tenant uses tokens only, with the claim `<namespace>/<name>`."""
 
 
 class GatewayTenant(Section):
