@@ -82,7 +82,7 @@ async def steer(
     secret = seen.child("Secret", names(gateway).admin)
     token = entry(secret, ADMIN_TOKEN) if secret and (plan.cancel_retirements or plan.retire) else None
     for pods, tell, told in (
-        (plan.cancel_retirements, admin_port.cancel_retirement, "asked %s to stay"),
+        (plan.cancel_retirements, admin_port.cancel_retirement, "cancelled the retirement of %s"),
         (plan.retire, admin_port.retire, "asked %s to retire"),
     ):
         for pod in pods:
@@ -96,7 +96,7 @@ async def steer(
         metadata = pod["metadata"]
         gone = await _newly_unready(client, gateway, seen, pod)
         if gone:
-            log("Pod %s is not deleted now: %s is not ready any more", metadata["name"], gone)
+            log("Pod %s is not deleted now: %s is no longer ready", metadata["name"], gone)
             continue
         try:
             await client.delete("Pod", gateway.namespace, metadata["name"], metadata["uid"])

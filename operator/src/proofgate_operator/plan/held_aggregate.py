@@ -54,10 +54,11 @@ def held_aggregate(gateway: Gateway, seen: ObservedState, key: LedgerKey | None)
     fork = setback = None
     if held and told and told.size == held.size and told.root != held.root:
         heads = format_count(told.size, "tree head")
-        fork = f"the auditor signed {heads} of {key.name} with another root than before"
+        fork = f"the auditor signed {heads} of {key.name} with a different root than before"
     if held and told and told.size < held.size:
         setback = (
-            f"the auditor reports {format_count(told.size, 'tree head')} of {key.name}, but the held checkpoint "
+            f"the auditor reports {format_count(told.size, 'tree head')} of {key.name}, but the held "
+            "checkpoint "
             f"has {held.size}"
         )
     first = name not in data

@@ -20,5 +20,5 @@ def left_out_faults(seen: ObservedState) -> Iterator[Fault]:
         return
     first = " and ".join(f"{key} of {tenant}" for tenant, key in seen.worker_reports[number].left_out.first)
     keys = "key is" if count == 1 else "keys are"
-    message = f"worker {number}: {count} {keys} ignored, such as {first}: it is {WELL_KNOWN_MESSAGE}"
+    message = f"worker {number}: {count} {keys} ignored, such as {first}: the key is {WELL_KNOWN_MESSAGE}"
     yield Fault("spec.allowedTenants", "KeyWellKnown", message)
