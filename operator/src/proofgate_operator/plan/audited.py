@@ -121,8 +121,8 @@ def _reported_problem(situation: Situation) -> Condition | None:
 
 
 def _condition_from_report(situation: Situation, report: AuditReport) -> Condition:
-    told = situation.held_aggregate.reported
-    if told is None and not _awaits_first_publication(situation, report):
+    reported = situation.held_aggregate.reported
+    if reported is None and not _awaits_first_publication(situation, report):
         key = situation.configuration.auditor_key
         return _condition(
             None,
@@ -138,13 +138,13 @@ def _condition_from_report(situation: Situation, report: AuditReport) -> Conditi
         return _condition(None, "AuditorStalled", "the auditor's last poll is more than a minute old")
     if report.lag >= _MAX_LAG_SECONDS:
         return _condition(None, "AuditorBehind", f"a checkpoint has waited for {report.lag} s to be verified")
-    if told is None or report.cosignature_wait_seconds >= _quorum_deadline_seconds(situation):
+    if reported is None or report.cosignature_wait_seconds >= _quorum_deadline_seconds(situation):
         return _missing_cosignatures(situation, report)
     return _condition(
         True,
         "NothingFound",
         "the ledger is verified up to the newest of "
-        f"{format_count(told.size, 'tree head')}{_index_problem(report)}",
+        f"{format_count(reported.size, 'tree head')}{_index_problem(report)}",
     )
 
 

@@ -54,12 +54,12 @@ def kept_condition(situation: Situation) -> tuple[Condition, ...]:
     for fault in situation.configuration.faults:
         if fault.field == RETENTION_FIELD:
             return (_condition(False, fault.reason, fault.message),)
-    told = keeping_status(situation)
-    result = told.get("result")
+    reported = keeping_status(situation)
+    result = reported.get("result")
     if result not in (None, _OK):
-        message = f"{told.get('message') or 'the run failed'}{_outdated_note(situation, told)}"
+        message = f"{reported.get('message') or 'the run failed'}{_outdated_note(situation, reported)}"
         return (_condition(False, FAILURE_REASONS.get(result, "Failed"), message),)
-    missing = _overdue_run(situation, told)
+    missing = _overdue_run(situation, reported)
     if missing:
         return (_condition(False, "NotReported", missing),)
     if wanted.suspend:
@@ -76,17 +76,17 @@ def kept_condition(situation: Situation) -> tuple[Condition, ...]:
                 f"the retention job has not run yet; its schedule is {wanted.schedule}, in UTC",
             ),
         )
-    outside = told.get("holdsNotInManifest") or []
+    outside = reported.get("holdsNotInManifest") or []
     if outside:
-        count = told.get("holdsNotInManifestCount", len(outside))
-        since = _outdated_note(situation, told)
+        count = reported.get("holdsNotInManifestCount", len(outside))
+        since = _outdated_note(situation, reported)
         message = (
             f"active holds that are not in the manifest: {count} ({', '.join(outside)}). Release them with "
             f"`released` in the manifest, or by hand{since}"
         )
         return (_condition(True, "HeldOutsideManifest", message),)
-    done = f"all expired data is removed; active holds: {told['holds']}{_anchor(told)}"
-    return (_condition(True, "Kept", f"{done}{_outdated_note(situation, told)}"),)
+    done = f"all expired data is removed; active holds: {reported['holds']}{_anchor(reported)}"
+    return (_condition(True, "Kept", f"{done}{_outdated_note(situation, reported)}"),)
 
 
 def _anchor(told: Manifest) -> str:
