@@ -125,8 +125,8 @@ CA = {"name": "authorities", "key": "ca.crt"}
         (
             # 142Mi, 128Mi for 4096 connections, and nine times 64Mi.
             {"limits": {"bodyBytes": 64 << 20}, "worker": {"memory": "845Mi"}},
-            "spec.worker.memory must be at least 142Mi, plus 16Ki and limits.headBytes "
-            "for each of limits.connections, plus 9 times limits.bodyBytes",
+            "spec.worker.memory must be at least 142Mi, plus 16Ki and limits.headBytes for each connection "
+            "in limits.connections, plus 9 times limits.bodyBytes",
         ),
         (
             {"limits": {"connections": 16_384}},
@@ -163,13 +163,13 @@ CA = {"name": "authorities", "key": "ca.crt"}
             {"providers": [{**OPENAI, "type": "Anthropic", "objectsOf": "acme"}]},
             "objectsOf is only for type OpenAI, and AzureOpenAI with api V1",
         ),
-        ({"providers": [{**OPENAI, "objectsOf": "nobody"}]}, "every objectsOf must be in spec.tenants"),
-        ({"providers": [{**OPENAI, "objectsOf": "team/acme"}]}, "every objectsOf must be in spec.tenants"),
+        ({"providers": [{**OPENAI, "objectsOf": "nobody"}]}, "every objectsOf must be a name in spec.tenants"),
+        ({"providers": [{**OPENAI, "objectsOf": "team/acme"}]}, "every objectsOf must be a name in spec.tenants"),
         (
             {"providers": [{**OPENAI, "objectsOf": "acme"}, {**OPENAI, "name": "b", "objectsOf": "acme"}]},
             "only one provider may store the objects of a tenant",
         ),
-        ({"providers": [{**OPENAI, "type": "Bedrock"}]}, "providers of type Bedrock or VertexAI need auth"),
+        ({"providers": [{**OPENAI, "type": "Bedrock"}]}, "type Bedrock or VertexAI needs auth"),
         (
             {"providers": [{**OPENAI, **AWS_SIGNED, "auth": {**AWS, **KEYED}}]},
             "auth.accessKeyIdSecretRef is only for type AWSStaticKeys",
@@ -416,7 +416,7 @@ def test_a_refusal_names_the_field(plane: ControlPlane, changes: dict[str, Any],
 def test_a_name_that_is_too_long_for_its_pods_is_refused(plane: ControlPlane) -> None:
     manifest = gateway_manifest()
     manifest["metadata"]["name"] = "a" * 41
-    assert "metadata.name must be at most 40 characters" in plane.refusal(manifest)
+    assert "metadata.name must be at most 40 lower-case letters" in plane.refusal(manifest)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_a_tenant_that_is_refused_is_told_the_field(
 def test_a_tenant_is_named_so_that_records_can_name_it(plane: ControlPlane) -> None:
     manifest = tenant()
     manifest["metadata"]["name"] = "with.dots"
-    assert "metadata.name must be at most 63 characters" in plane.refusal(manifest)
+    assert "metadata.name must be at most 63 lower-case letters" in plane.refusal(manifest)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ class Cors(Section):
         UNIQUE_ITEMS,
         Kubernetes("an API server checks only lengths", {"minItems": 1}),
     ]
-    """Origins that may call the gateway, as browsers send them, such as https://app.example.com: lower case,
-    no path, no default port. `*` alone allows every origin."""
+    """Origins that may call the gateway. Write an origin as browsers send it, for example
+    https://app.example.com: lower case, no path, no default port. `*` alone allows every origin."""
     max_age_seconds: Annotated[int, Field(ge=0, le=86_400)] = 600
     """Seconds for which a browser may cache the response to a preflight request."""

@@ -59,8 +59,8 @@ class ExternalPolicy(Section):
         | None
     ) = None
     """Python function that creates the policy from `parameters` in every worker, as `package.module:factory`.
-    The package is in the workers' image, or mounted and on PYTHONPATH (spec.worker.podTemplate). It runs with
-    all permissions of a worker."""
+    The package is in the workers' image, or mounted and on PYTHONPATH (spec.worker.podTemplate). The function
+    runs with all permissions of a worker."""
     url: HookURL | None = None
     """http or https URL of a service that evaluates batches of requests. Set it instead of `factory`."""
     ca_file: MountedFile | None = None

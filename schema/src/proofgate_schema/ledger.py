@@ -16,8 +16,8 @@ class Rotation(Section):
     """When a worker closes its log and starts the next one. Requests are not affected."""
 
     bytes: Annotated[int, Field(ge=1 << 20, le=1 << 40)] = 1 << 30
-    """Maximum bytes of records in a log. A restart reads at most this much, and evidence can be moved away
-    one log at a time."""
+    """Maximum bytes of records in a log. A restart reads at most this many bytes, and evidence can be moved
+    away one log at a time."""
     seconds: Annotated[
         float,
         Field(ge=1, le=31_622_400, allow_inf_nan=False),

@@ -68,7 +68,8 @@ class Model(Section):
     """Name in the client's request. A `*` at its end matches the rest of a name. An exact name takes
     precedence, then the longest prefix."""
     provider: ProviderName | None = None
-    """Name of the provider that serves the model, from `providers`. To use several, set routes instead."""
+    """Name of the provider that serves the model, from `providers`. To use several providers, set `routes`
+    instead."""
     upstream_model: UpstreamModelName | None = None
     """The provider's name for the model. A `*` is replaced by the text that the `*` in `name` matched.
     Absent: the name in the client's request."""
@@ -90,5 +91,5 @@ class Model(Section):
     time) and ServerError (500, 502, 504, or a connection that ends without a response) can cause a request to
     be answered, and paid for, twice."""
     max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
-    """Output tokens to reserve for a request that sets no maximum. Set it to the provider's own maximum if
-    limits and budgets must hold in advance."""
+    """Output tokens to reserve for a request that sets no maximum. Set this field to the provider's own
+    maximum if limits and budgets must hold in advance."""

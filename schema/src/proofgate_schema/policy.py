@@ -128,8 +128,8 @@ class Rule(Section):
     """Points that the rule adds to a message's score if the rule matches. Several matches count once."""
     action: Action = "Block"
     """What a match does. Block: the exchange is denied. Redact: the matched text is replaced. Mask: in a
-    request, the matched text is replaced by a placeholder, and restored in the response; a response is not
-    changed. Flag: the match is recorded."""
+    request, the matched text is replaced by a placeholder, and the response gets the original text back; a
+    match in a response changes nothing. Flag: the match is recorded."""
     examples: Annotated[Examples, WorkerOnly("`proofgate policy test` reads files")] = Examples()
     """Texts on which `proofgate policy test` tests the rule."""
 
@@ -153,8 +153,8 @@ class ActionOverride(Section):
     """
 
     packs: Annotated[TupleOf[Pack], UNIQUE_ITEMS, _max_items(len(PACKS), "each once")] = ()
-    """Packs whose rules are overridden. Rules of these packs that only detect signs of an attack do no more
-    than flag, regardless of the action. The pack instruction-likeness supports only Flag and Ignore."""
+    """Packs with rules that are overridden. Rules of these packs that only detect signs of an attack do no
+    more than flag, regardless of the action. The pack instruction-likeness supports only Flag and Ignore."""
     rules: Annotated[TupleOf[RuleId], UNIQUE_ITEMS, _max_items(128)] = ()
     """Ids of rules that are overridden. The rules are from the packs in use or from `policy.rules`."""
     scopes: Annotated[TupleOf[Scope], UNIQUE_ITEMS, _max_items(8, "each once")] = ()
@@ -169,14 +169,14 @@ NonEmptyOverride = Annotated[
     _validations(
         {
             "rule": "(has(self.packs) && size(self.packs) > 0) || (has(self.rules) && size(self.rules) > 0)",
-            "message": "an entry of actions names packs, rules, or both",
+            "message": "an entry of actions must name packs, rules, or both",
         },
         {
             "rule": "self.action in ['Flag', 'Ignore']"
             " || !((has(self.packs) && 'instruction-likeness' in self.packs)"
             " || (has(self.rules) && 'instruction-likeness' in self.rules))",
-            "message": "instruction-likeness is a learned score and can only flag: set action to Flag or"
-            " Ignore, or take instruction-likeness out of this entry",
+            "message": "instruction-likeness is a learned score and can only flag: set action to Flag or "
+            "Ignore, or remove instruction-likeness from this entry",
         },
     ),
 ]
@@ -188,11 +188,10 @@ class Allow(Section):
     values: Annotated[TupleOf[AllowedText], UNIQUE_ITEMS, _max_items(128)] = ()
     """Exact values that rules do not match, such as a key of a test system."""
     domains: Annotated[TupleOf[AllowedText], UNIQUE_ITEMS, _max_items(128)] = ()
-    """Domains. Only the pack `secrets` matches mail addresses and URLs of these domains and of their
-    subdomains."""
+    """Domains of mail addresses and URLs that only the pack `secrets` matches. Subdomains are included."""
     patterns: Annotated[TupleOf[AllowedText], UNIQUE_ITEMS, _max_items(128)] = ()
-    """Patterns of mail addresses and URLs. Only the pack `secrets` matches the addresses and URLs of these
-    patterns. A * stands for any characters."""
+    """Patterns of mail addresses and URLs that only the pack `secrets` matches. A * matches any
+    characters."""
 
 
 class Policy(Section):
@@ -228,8 +227,8 @@ class Policy(Section):
     budget_microseconds_per_kibibyte: Annotated[int, Field(ge=1, le=100_000)] = 200
     """Additional microseconds of processor time that the rules may take for each KiB of the text."""
     attachments: Attachments = "ScanText"
-    """Whether images, recordings and files in prompts are inspected. ScanText: images, recordings and files
-    that contain text are scanned. Skip: none are scanned."""
+    """Whether images, recordings and files in prompts are inspected. ScanText: those that contain text are
+    scanned. Skip: nothing is scanned."""
     rules: Annotated[TupleOf[NonEmptyRule], unique_by("id"), _max_items(32)] = ()
     """Custom rules."""
 

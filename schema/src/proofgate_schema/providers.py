@@ -51,18 +51,18 @@ class Provider(Section):
     """Base URL of the API, for example https://api.openai.com/v1, https://RESOURCE.openai.azure.com/openai/v1
     (without v1 if api is Deployments), https://api.anthropic.com/v1,
     https://generativelanguage.googleapis.com/v1beta or https://bedrock-runtime.REGION.amazonaws.com (or the
-    URL of a VPC endpoint). The URL must not have a user name, query or fragment. Required, except for
-    VertexAI, whose default is https://LOCATION-aiplatform.googleapis.com/v1
+    URL of a VPC endpoint). The URL must not have a user name, query or fragment. Required for all types
+    except VertexAI. The default for VertexAI is https://LOCATION-aiplatform.googleapis.com/v1
     (https://aiplatform.googleapis.com/v1 for location global)."""
     region: Annotated[str, Field(max_length=32, pattern=r"^[a-z]{2,}(-[a-z0-9]+)+$")] | None = None
     """AWS region for which requests are signed, for example us-east-1. Required with AWS credentials."""
     project: Annotated[str, Field(max_length=64, pattern=r"^[a-z0-9][-a-z0-9.:]*$")] | None = None
-    """Id of the Google Cloud project whose models are used, for type VertexAI."""
+    """Id of the Google Cloud project that has the models, for type VertexAI."""
     location: Annotated[str, Field(max_length=32, pattern=LOCATION_PATTERN)] | None = None
     """Google Cloud location of the models: a region, for example europe-west1, or global."""
     api: Literal["V1", "Deployments"] = "V1"
     """Form of Azure's API, for type AzureOpenAI. V1: the body names the deployment. Deployments: the path
-    names it, as /deployments/NAME/chat/completions?api-version=VERSION."""
+    names the deployment, as /deployments/NAME/chat/completions?api-version=VERSION."""
     api_version: (
         Annotated[str, Field(max_length=32, pattern=r"^20[0-9]{2}-[0-9]{2}-[0-9]{2}(-preview)?$")] | None
     ) = None
@@ -73,7 +73,7 @@ class Provider(Section):
     application inference profiles reportedly need."""
     stream_usage: Literal["Ask", "Leave"] = "Ask"
     """Whether the gateway requests the usage of a stream when the client does not. Ask: the gateway requests
-    it. Leave: the gateway does not request it, for providers that refuse stream_options."""
+    the usage. Leave: the gateway does not request the usage, for providers that refuse stream_options."""
     responses: Literal["Auto", "Native", "Translated"] = "Auto"
     """How Responses requests are sent to a provider of type OpenAI or AzureOpenAI. Native: to its own
     /responses. Translated: as chat completions, for a provider without /responses. Auto: Translated for hosts
@@ -87,10 +87,10 @@ class Provider(Section):
     VertexAI. Other values are left out together with their body fields, and the response names them. Absent:
     all values pass."""
     objects_of: TenantName | None = None
-    """Tenant whose files and batches (/v1/files, /v1/batches) this provider stores: a name from `tenants`,
-    or NAMESPACE/NAME of a GatewayTenant. For type OpenAI, and AzureOpenAI with api V1. The provider's key
-    gives access to all of them, so other tenants cannot use files or batches of this provider, and the key
-    should belong to a separate project. A tenant can have one such provider. Absent: the provider stores
+    """Tenant whose files and batches (/v1/files, /v1/batches) this provider stores: a name from `tenants`, or
+    NAMESPACE/NAME of a GatewayTenant. For type OpenAI, and AzureOpenAI with api V1. The provider's key gives
+    access to all files and batches, so other tenants cannot use files or batches of this provider, and the
+    key should belong to a separate project. A tenant can have one such provider. Absent: the provider stores
     no objects."""
     max_concurrent_requests: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Maximum requests that each worker may have in flight at the provider. Further requests go to another
@@ -101,13 +101,13 @@ class Provider(Section):
     opened only when needed. The provider also sees idle connections."""
     http: Literal["Auto", "Http1", "Http2"] = "Http1"
     """HTTP version for the provider. Auto: HTTP/2 if the provider chooses it in TLS (ALPN), otherwise
-    HTTP/1.1. Http1: HTTP/1.1 only. Http2: HTTP/2 only; requests to a provider without it fail. With an
+    HTTP/1.1. Http1: HTTP/1.1 only. Http2: HTTP/2 only; requests to a provider without HTTP/2 fail. With an
     http:// URL, HTTP/2 is used without negotiation (prior knowledge)."""
     body_fields: BodyFields | None = None
     """Top-level fields to set in every JSON body that is sent to the provider, by name, for example provider
-    for OpenRouter. At most 16, and none that the workers read themselves (such as model, max_tokens and
-    tools). They replace a client's fields of the same name, and the response names the replaced fields. Do
-    not put secrets here: the fields are stored in a ConfigMap."""
+    for OpenRouter. At most 16 fields are allowed, and no fields that the workers read themselves (such as
+    model, max_tokens and tools). They replace a client's fields of the same name, and the response names the
+    replaced fields. Do not put secrets here: the fields are stored in a ConfigMap."""
     limits: ProviderLimits | None = None
     """The provider's own limits per minute. Each worker enforces them independently, so divide the key's
     limits by the number of workers. Further requests go to another provider of the model, or are refused with

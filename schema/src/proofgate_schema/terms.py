@@ -80,19 +80,19 @@ class Quota(Section):
     requests_per_day: Count | None = None
     """Maximum requests that are admitted on a UTC day."""
     tokens_per_minute: Count | None = None
-    """Tokens of prompts and responses in a minute. They are reserved before a request and settled after
-    it."""
+    """Maximum tokens of prompts and responses in a minute. Tokens are reserved before a request and settled
+    after it."""
     tokens_per_day: Count | None = None
-    """Tokens of prompts and responses on a UTC day. They are reserved before a request and settled after
-    it."""
+    """Maximum tokens of prompts and responses on a UTC day. Tokens are reserved before a request and settled
+    after it."""
     concurrency: Count | None = None
     """Maximum exchanges in flight at the same time."""
     dollars_per_day: Dollars | None = None
-    """Cost of exchanges on a UTC day at the prices of their models, in US dollars as text such as '25.50'.
-    The cost is reserved before a request and settled after it. With this limit, requests for a model without
-    a price are refused."""
+    """Maximum cost of exchanges on a UTC day at the prices of their models, in US dollars as text such as
+    '25.50'. The cost is reserved before a request and settled after it. With this limit, requests for a model
+    without a price are refused."""
     dollars_per_month: Dollars | None = None
-    """Cost of exchanges in a UTC month, with the same rules as dollarsPerDay."""
+    """Maximum cost of exchanges in a UTC month. Otherwise the same as dollarsPerDay."""
 
     @property
     def has_budget(self) -> bool:

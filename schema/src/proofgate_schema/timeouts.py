@@ -27,8 +27,8 @@ class Timeouts(Section):
     """Maximum seconds until a provider starts its response: to connect, send the whole request, and receive
     the response's head. If absent, the same as upstreamResponseSeconds."""
     upstream_response_seconds: Seconds = 600.0
-    """Maximum seconds between bytes of a provider's response. The default is the default of the official
-    clients: reasoning models can send nothing for minutes."""
+    """Maximum seconds between bytes of a provider's response. The default is that of the official clients,
+    because reasoning models can be silent for minutes."""
     answer_seconds: Seconds = 3600.0
     """Maximum seconds from a request's head to the end of its response, even if data keeps arriving."""
     heartbeat_seconds: SecondsOrNone = 15.0
@@ -57,4 +57,4 @@ class ProviderTimeouts(Section):
     """Maximum seconds between bytes of a response, instead of upstreamResponseSeconds."""
     keep_alive_seconds: Seconds | None = None
     """Seconds for which an idle connection is kept for the next request. Set it below the provider's own
-    keep-alive time, or a request can use a connection that the provider is closing. Absent: 30."""
+    keep-alive time; otherwise a request can use a connection that the provider is closing. Absent: 30."""

@@ -224,4 +224,4 @@ class Jwt(Section):
     issuers: Annotated[
         tuple[Issuer, ...], Field(min_length=1, max_length=8, json_schema_extra=list_map_key("issuer"))
     ]
-    """Issuers whose tokens are accepted."""
+    """Issuers. Tokens of these issuers are accepted."""

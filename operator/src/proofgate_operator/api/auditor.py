@@ -114,7 +114,7 @@ class Auditor(Section):
             )
         ),
     ] = "500m"
-    """CPU cores of the auditor, for both request and limit. It can use at most one core."""
+    """CPU cores of the auditor, for both request and limit. The auditor can use at most one core."""
     memory: Annotated[
         Quantity,
         Field(
@@ -215,7 +215,8 @@ AUDITOR_RULES = (
         "rule": "!has(self.auditor) ||"
         " self.auditor.stallSeconds >= 2 * self.ledger.checkpointIntervalSeconds",
         "fieldPath": ".auditor.stallSeconds",
-        "message": "spec.auditor.stallSeconds must be at least twice spec.ledger.checkpointIntervalSeconds,"
-        " otherwise every normal wait for a checkpoint becomes a finding",
+        "message": "spec.auditor.stallSeconds must be at least twice "
+        "spec.ledger.checkpointIntervalSeconds; otherwise every normal wait for a checkpoint becomes a "
+        "finding",
     },
 )

@@ -80,8 +80,9 @@ class Auth(Section):
     http://169.254.170.23/v1/credentials."""
     client_id: Annotated[ClientID | None, Field(alias="clientID")] = None
     """AzureWorkloadIdentity: client id of the application or managed identity, together with tenantID.
-    Workers mount a token of their ServiceAccount for api://AzureADTokenExchange. Absent: the ServiceAccount's
-    annotation azure.workload.identity/client-id names it, and Azure's webhook mounts the token."""
+    Workers mount a token of their ServiceAccount for api://AzureADTokenExchange. Absent: the
+    ServiceAccount's annotation azure.workload.identity/client-id contains the client id, and Azure's
+    webhook mounts the token."""
     tenant_id: Annotated[TenantID | None, Field(alias="tenantID")] = None
     """AzureWorkloadIdentity: id of the Entra ID tenant."""
     authority_url: Annotated[TokenURL | None, Field(alias="authorityURL")] = None
@@ -91,8 +92,8 @@ class Auth(Section):
     """AzureWorkloadIdentity: scope of the requested tokens. Absent:
     https://cognitiveservices.azure.com/.default."""
     service_account_key_secret_ref: SecretKeyRef | None = None
-    """GCPServiceAccountKey: the JSON key of a Google Cloud service account. It is mounted like an API key,
-    and changes are used within seconds."""
+    """GCPServiceAccountKey: the JSON key of a Google Cloud service account. The key is mounted like an API
+    key, and changes are used within seconds."""
     audience: Audience | None = None
     """GCPWorkloadIdentity: the provider of the pool,
     //iam.googleapis.com/projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/PROVIDER.
@@ -225,5 +226,5 @@ def provider_auth_rules() -> Iterator[dict[str, Any]]:
         }
     yield {
         "rule": "has(self.auth) || !(self.type in ['Bedrock', 'VertexAI'])",
-        "message": "providers: providers of type Bedrock or VertexAI need auth",
+        "message": "providers: type Bedrock or VertexAI needs auth",
     }

@@ -92,11 +92,11 @@ class GatewaySpec(Section):
     ]
     """Models that clients can request."""
     prices: Annotated[tuple[Price, ...], Field(max_length=64)] = ()
-    """Prices of models, for costs in records and metrics, and for budgets. If several match, those that name
-    the provider take precedence, then exact names over prefixes, then later dates."""
+    """Prices of models, for costs in records and metrics, and for budgets. If several prices match, prices
+    that name the provider take precedence, then exact names over prefixes, then later dates."""
     default_prices: bool = False
-    """True: the gateway's built-in prices apply if prices contains no match, for providers at their vendors'
-    own hosts. The built-in prices are dated, and as old as the release."""
+    """True: the gateway's built-in prices apply if `prices` contains no match. They apply only to providers
+    at their vendors' own hosts. The built-in prices have dates, and are as old as the release."""
     plans: Annotated[tuple[Plan, ...], Field(max_length=32, json_schema_extra=list_map_key("name"))] = ()
     """Plans: limits and permissions that tenants share by name."""
     tenants: Annotated[
@@ -138,8 +138,8 @@ class GatewaySpec(Section):
     """How workers are replaced."""
     network_policies: NetworkPolicies = NetworkPolicies.MANAGED
     """Managed: the operator creates network policies, which apply if the cluster's network enforces them:
-    only HAProxy can reach the workers, and only peers in `loadBalancer.allowFrom` can reach HAProxy. None: it
-    creates none."""
+    only HAProxy can reach the workers, and only peers in `loadBalancer.allowFrom` can reach HAProxy. None:
+    the operator creates none."""
     monitoring: Monitoring = Monitoring()
     """Metrics and how Prometheus scrapes them."""
     telemetry: Annotated[Telemetry | None, Field(json_schema_extra=cel_rules(*TELEMETRY_RULES))] = None

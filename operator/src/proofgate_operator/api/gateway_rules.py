@@ -78,8 +78,8 @@ SPEC_RULES: list[dict[str, Any]] = [
         "rule": "[self.tenants.map(t, t.name)].all(names, self.providers.all(p, !has(p.objectsOf) ||"
         " p.objectsOf in names || has(self.allowedTenants) && p.objectsOf.contains('/')))",
         "fieldPath": ".providers",
-        "message": "spec.providers: every objectsOf must be in spec.tenants, or, with spec.allowedTenants,"
-        " NAMESPACE/NAME of a GatewayTenant",
+        "message": "spec.providers: every objectsOf must be a name in spec.tenants or, with "
+        "spec.allowedTenants, NAMESPACE/NAME of a GatewayTenant",
     },
     {
         "rule": "self.prices.all(p, self.prices.exists_one(q, p.model == q.model &&"
@@ -177,8 +177,8 @@ SPEC_RULES: list[dict[str, Any]] = [
         ".isLessThan(quantity('0'))",
         "fieldPath": ".worker.memory",
         "message": f"spec.worker.memory must be at least "
-        f"{BASE_MEMORY >> 20}Mi, plus {CONNECTION_BYTES >> 10}Ki and limits.headBytes for each "
-        "of limits.connections, plus"
+        f"{BASE_MEMORY >> 20}Mi, plus {CONNECTION_BYTES >> 10}Ki and limits.headBytes for each connection in "
+        "limits.connections, plus"
         f" {READ_BUFFER_FACTOR + MIN_BUFFERED_BODIES} times limits.bodyBytes ({MIN_BODY >> 20}Mi if absent)",
     },
     *AUDITOR_RULES,
@@ -190,7 +190,7 @@ ROOT_RULES: list[dict[str, Any]] = [
     {
         "rule": f"self.metadata.name.size() <= {MAX_NAME_LENGTH} &&"
         " self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-        "message": f"metadata.name must be at most {MAX_NAME_LENGTH} characters, lower-case letters, "
-        "digits and dashes, starting with a letter: Services and pods are named after it",
+        "message": f"metadata.name must be at most {MAX_NAME_LENGTH} lower-case letters, digits and dashes, "
+        "starting with a letter, because Services and pods are named after the gateway",
     },
 ]

@@ -27,8 +27,8 @@ class TenantRetention(Section):
     """Retention of one tenant's records."""
 
     name: TenantName
-    """Name of the tenant in records; NAMESPACE/NAME for a GatewayTenant. The tenant no longer needs to
-    exist."""
+    """Name of the tenant in records; NAMESPACE/NAME for a GatewayTenant. The tenant may already be
+    deleted."""
     minimum_days: Days | None = None
     """Minimum days for which the tenant's records are kept. Logs that contain such records are also kept,
     even beyond the general maximumDays."""
@@ -107,8 +107,8 @@ class Hold(Section):
     name: ResourceName
     """Name of the hold. The name of a released hold can be used again."""
     tenant: TenantName | None = None
-    """Tenant whose records are held; NAMESPACE/NAME for a GatewayTenant. The tenant no longer needs to
-    exist."""
+    """Tenant whose records are held; NAMESPACE/NAME for a GatewayTenant. The tenant may already be
+    deleted."""
     id: Annotated[str | None, Field(min_length=1, max_length=128, pattern=_REQUEST_ID)] = None
     """Request id of the exchange that is held."""
     since: Time | None = None
@@ -120,7 +120,7 @@ class Hold(Section):
     reason: SingleLine
     """Reason for the hold."""
     reference: SingleLine | None = None
-    """Case or ticket of the hold; signed with it as `ticket`."""
+    """Case or ticket of the hold. It is signed with the hold, as `ticket`."""
     released: SingleLine | None = None
     """Reason for the release. If this field is set, the hold is released. A hold that is deleted from the
     manifest without this field stays active."""
@@ -141,8 +141,8 @@ _HOLD_RULES = (
             f"has(self.{name}) == has(oldSelf.{name}) && (!has(self.{name}) || self.{name} == oldSelf.{name})"
             for name in ("tenant", "id", "since", "until")
         ),
-        "message": "spec.keeping.holds: the scope of a hold is immutable: release it, and add a "
-        "hold with another name",
+        "message": "spec.keeping.holds: the scope of a hold is immutable: release the hold, and add a hold "
+        "with another name",
     },
 )
 
@@ -151,16 +151,16 @@ class Keeping(Section):
     """How long records are kept, and holds that override the retention periods."""
 
     signing_key_secret_ref: SigningKeyRef
-    """Entry of a Secret with the retention key, as `proofgate keys generate` writes it. It signs removals,
-    erasures, holds and releases. The key's name must not be the name of the ledger or the auditor, nor a path
-    above or below either name. The gateway's auditor trusts this key automatically."""
+    """Entry of a Secret with the retention key, as `proofgate keys generate` writes it. The key signs
+    removals, erasures, holds and releases. The key's name must not be the name of the ledger or the auditor,
+    nor a path above or below either name. The gateway's auditor trusts this key automatically."""
     storage: Annotated[
         AuditorStorage, Field(json_schema_extra=cel_rules(*storage_rules("spec.keeping.storage")))
     ] = AuditorStorage()
-    """Volume for the holds: a separate claim that no worker mounts. Back it up."""
+    """Volume for the holds: a separate claim that no worker mounts. Back up this volume."""
     schedule: Annotated[str, Field(min_length=6, max_length=64, pattern=_SCHEDULE)] = "30 2 * * *"
-    """Cron schedule of the retention job, in UTC. If a run takes longer than the interval, it continues and
-    the next run is skipped."""
+    """Cron schedule of the retention job, in UTC. If a run takes longer than the interval, the run continues
+    and the next run is skipped."""
     suspend: bool = False
     """True: nothing is removed or erased, and new holds are not applied, until this field is false again."""
     retention: Annotated[Retention, Field(json_schema_extra=cel_rules(*_RETENTION_RULES))] = Retention()

@@ -44,8 +44,8 @@ class Ledger(proofgate_schema.ledger.Ledger):
     signing_key_secret_ref: SigningKeyRef | None = None
     """Entry of a Secret with the Ed25519 key that signs checkpoints, as `proofgate keys generate` writes it.
     Immutable once set. Absent: the operator creates a key once, as `<gateway>-ledger`. The key is kept as
-    long as the evidence: with `retainPolicy: Retain`, or your own claim, it outlives the gateway. A lost key
-    is not replaced (SigningKeyLost)."""
+    long as the evidence: with `retainPolicy: Retain`, or with your own claim, the key outlives the gateway. A
+    lost key is not replaced (SigningKeyLost)."""
     shred_keys: ShredKeys | None = None
     """Keys that encrypt salts, one or more for each tenant. Absent: salts are stored unencrypted, and copies
     of the volume keep erased salts. A change rolls the workers."""

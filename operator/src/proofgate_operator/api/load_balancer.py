@@ -138,8 +138,8 @@ class LoadBalancer(Section):
     order. If the tenant's own worker crashes, the tenant's new connections get 503 with Retry-After until
     that worker is back, so that limits stay exact. None: any worker serves any tenant, and one connection can
     serve several tenants, as needed behind an ingress or mesh that pools connections. Usage on other workers
-    then counts with a delay of about two seconds. With `ledger.volume.mode: PerWorker` it does not count at
-    all: each worker grants every limit in full."""
+    then counts with a delay of about two seconds. With `ledger.volume.mode: PerWorker` such usage does not
+    count at all: each worker grants every limit in full."""
     accept_proxy_protocol: bool = False
     """True: a load balancer in front sends a PROXY header (version 1 or 2) with clients' addresses.
     Connections without the header are refused. Set `allowFrom` to the load balancer's addresses, so that
@@ -152,7 +152,7 @@ class LoadBalancer(Section):
     only the peers in `allowFrom`."""
     termination_grace_period_seconds: Annotated[int, Field(ge=60, le=7200)] = 600
     """Seconds in which the connections of a stopping HAProxy pod can finish. A drain of the pod's node takes
-    at most this long. Remaining connections are closed 30 seconds before the end."""
+    at most this long. Remaining connections are closed 30 seconds before the end of this time."""
     access_log: AccessLog = AccessLog.ERRORS
     """Connections that HAProxy logs when they end, as JSON lines on standard output. Errors: connections that
     ended abnormally. All: every connection."""

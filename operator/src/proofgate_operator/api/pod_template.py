@@ -34,9 +34,9 @@ class Toleration(Section):
     """A taint that pods tolerate."""
 
     key: Annotated[str, Field(max_length=316)] | None = None
-    """Key of the taint. Absent, with operator Exists: all taints."""
+    """Key of the taint. If absent, with operator Exists, all taints match."""
     operator: Literal["Exists", "Equal"] = "Equal"
-    """How the value is compared. Equal: it must be equal. Exists: any value matches."""
+    """How the value is compared. Equal: the value must be equal. Exists: any value matches."""
     value: Annotated[str, Field(max_length=63)] | None = None
     """Value of the taint."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
@@ -88,7 +88,7 @@ class PodTemplate(Section):
         tuple[NamedObject, ...], Field(max_length=4, json_schema_extra=list_map_key("name"))
     ] = Field(default_factory=tuple)
     """Additional containers, as in a pod's spec. In a worker's pod they need limits for CPU and memory, and
-    requests that are absent or equal to the limits. Otherwise the pod is not Guaranteed, and its worker loses
+    requests that are absent or equal to the limits. Otherwise the pod is not Guaranteed, and the worker loses
     its exclusive core."""
     init_containers: Annotated[
         tuple[NamedObject, ...], Field(max_length=4, json_schema_extra=list_map_key("name"))

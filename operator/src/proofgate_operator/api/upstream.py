@@ -94,8 +94,8 @@ class ProviderTls(Section):
     ca_secret_ref: SecretKeyRef | None = None
     """Entry of a Secret with CA certificates (PEM) to trust instead of the system's."""
     ca_config_map_ref: ConfigMapKeyRef | None = None
-    """Entry of a ConfigMap with CA certificates (PEM), instead of caSecretRef. The operator does not read it;
-    the workers report problems with it."""
+    """Entry of a ConfigMap with CA certificates (PEM), instead of caSecretRef. The operator does not read the
+    ConfigMap; the workers report problems with the certificates."""
     client_certificate_secret_ref: SecretRef | None = None
     """Secret of type kubernetes.io/tls in the gateway's namespace, for example of a cert-manager Certificate,
     with the workers' client certificate. A renewed certificate is used for new connections within seconds."""

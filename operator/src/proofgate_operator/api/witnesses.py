@@ -40,7 +40,7 @@ class Witnesses(Section):
     """Entry of a Secret with CA certificates (PEM) to trust instead of the system's. A change is used within
     about two minutes."""
     ca_config_map_ref: ConfigMapKeyRef | None = None
-    """Entry of a ConfigMap with CA certificates (PEM), instead of caSecretRef. The operator does not read it;
-    the auditor reports problems with it."""
+    """Entry of a ConfigMap with CA certificates (PEM), instead of caSecretRef. The operator does not read the
+    ConfigMap; the auditor reports problems with the certificates."""
     deadline_seconds: Annotated[int, Field(ge=10, le=86_400)] = 300
     """Seconds that tree heads may wait for a quorum before condition Audited becomes False (NotCosigned)."""

@@ -65,7 +65,7 @@ class Worker(Section):
     ] = "1"
     """CPU cores of a worker, for both request and limit. A worker can use one core; set two on nodes whose
     CPU manager allocates whole physical cores (full-pcpus-only). With a fraction such as 500m, the worker has
-    no exclusive core, which condition CPUPinned reports."""
+    no exclusive core, and the condition CPUPinned reports this."""
     memory: Annotated[
         Quantity,
         Field(
