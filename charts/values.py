@@ -61,9 +61,9 @@ class CRDs(Section):
     enabled: bool = True
     """Install and upgrade the CRDs with this chart."""
     keep: bool = True
-    """Keep the CRDs, and with them every gateway, when the release is uninstalled."""
+    """Keep the CRDs and every gateway when the release is uninstalled."""
     aggregate_roles: bool = True
-    """Extend the cluster's roles `view`, `edit` and `admin` to gateways."""
+    """Add permissions for gateways to the cluster's roles `view`, `edit` and `admin`."""
 
 
 class ServiceMonitor(Section):
@@ -74,7 +74,7 @@ class ServiceMonitor(Section):
     interval: Annotated[str, Field(pattern="^[0-9]+(ms|s|m)$")] = "30s"
     """Time between two scrapes."""
     labels: Texts = Field(default={})
-    """Labels by which your Prometheus selects it."""
+    """Labels by which your Prometheus selects this object."""
 
 
 class PrometheusRule(Section):
@@ -83,11 +83,11 @@ class PrometheusRule(Section):
     enabled: bool = False
     """Create a PrometheusRule with the alerts for the operator and for gateways."""
     labels: Texts = Field(default={})
-    """Labels by which your Prometheus selects it."""
+    """Labels by which your Prometheus selects this object."""
     runbook_base_url: Annotated[str, Field(alias="runbookBaseURL", pattern="^https?://.*[^/]$")] = (
         "https://github.com/proofgate/proofgate/blob/main/docs/runbooks"
     )
-    """Where the runbooks are published; `/<alert>.md` is appended."""
+    """URL of the folder in which the runbooks are published; `/<alert>.md` is appended."""
 
 
 class Dashboards(Section):
@@ -96,7 +96,7 @@ class Dashboards(Section):
     enabled: bool = False
     """Create ConfigMaps with the Grafana dashboards."""
     labels: Texts = Field(default={"grafana_dashboard": "1"})
-    """Labels by which Grafana's sidecar finds them."""
+    """Labels by which Grafana's sidecar finds the ConfigMaps."""
     annotations: Texts = Field(default={})
     """Annotations of the ConfigMaps, such as the sidecar's folder."""
 
@@ -113,9 +113,10 @@ class NetworkPolicy(Section):
     """The operator's NetworkPolicy."""
 
     enabled: bool = True
-    """Allow only monitoring to connect to the operator's port (8081). The kubelet's probes come from the node."""
+    """Allow only monitoring to connect to the operator's port (8081). The kubelet's probes come from the node and are
+    not affected."""
     peers: Annotated[Objects, Field(alias="from")] = ()
-    """More peers to allow, as in a NetworkPolicy's `from`. Pods of the release's namespace with the label
+    """Additional peers to allow, as in a NetworkPolicy's `from`. Pods of the release's namespace with the label
     `proofgate.dev/monitoring: "true"` are always allowed."""
 
 
@@ -123,7 +124,7 @@ class PodDisruptionBudget(Section):
     """The operator's PodDisruptionBudget."""
 
     enabled: bool = True
-    """Create a PodDisruptionBudget, so that a node drain does not evict all replicas at once. Needs more than one
+    """Create a PodDisruptionBudget, so that a node drain does not evict all replicas at once. This needs more than one
     replica."""
 
 
@@ -131,9 +132,9 @@ class ServiceAccount(Section):
     """The operator's ServiceAccount."""
 
     name: str = ""
-    """Name of the operator's account. Empty: named after the release."""
+    """Name of the operator's ServiceAccount. Empty: the account is named after the release."""
     annotations: Texts = Field(default={})
-    """Annotations of the account."""
+    """Annotations of the ServiceAccount."""
 
 
 class EnvironmentVariable(Section):
@@ -158,7 +159,7 @@ def _between_values(schema: dict[str, Any]) -> None:
     ]
     schema["properties"]["global"] = {
         "type": "object",
-        "description": "Values of the chart that this one is a part of. Not used.",
+        "description": "Values of the parent chart. Not used.",
     }
 
 
@@ -169,13 +170,13 @@ class Values(Section):
 
     operator: Operator = Operator()
     replicas: Annotated[int, Field(ge=1, le=5)] = 2
-    """Replicas of the operator. One is the leader, by a Lease in the release's namespace; another takes over when it
-    ends."""
+    """Replicas of the operator. One replica is the leader and holds a Lease in the release's namespace. Another replica
+    takes over when the leader ends."""
     worker_image: ImageOrEmpty = ""
-    """Image of workers (if the GovernanceGateway names none), of the HAProxy sidecar, and of the retention job.
+    """Image of the workers (if the GovernanceGateway names no image), of the HAProxy sidecar, and of the retention job.
     Required. Without a tag, the tag is the chart's `appVersion`."""
     haproxy_image: Image = "docker.io/library/haproxy:3.2"
-    """Image of HAProxy (2.6 or later), if the GovernanceGateway names none."""
+    """Image of HAProxy (2.6 or later), if the GovernanceGateway names no image."""
     image_pull_secrets: TupleOf[PullSecret] = ()
     """Secrets for pulling images: `[{name: registry}]`. Create a Secret of this name in the release's namespace for the
     operator, and in the namespace of each gateway for its pods."""
@@ -183,17 +184,18 @@ class Values(Section):
     """Restricted: every pod, including those of gateways, runs as user and group 65532. Platform: the platform chooses
     user and group, as OpenShift's security context constraints require."""
     watch_namespaces: Namespaces = ()
-    """Namespaces whose gateways and GatewayTenants are served; the operator gets a Role in each and no permission
-    elsewhere. Empty: the release's namespace."""
+    """Namespaces in which the operator serves gateways and GatewayTenants. The operator gets a Role in each of them and
+    no permission in other namespaces. Empty: the release's namespace."""
     tenant_namespaces: Namespaces = ()
-    """More namespaces, in which only GatewayTenants are served and no gateways: in each, the operator may read
-    GatewayTenants and Secrets, and write the status of GatewayTenants."""
+    """Additional namespaces in which the operator serves GatewayTenants but no gateways. In each of them, the operator
+    may read GatewayTenants and Secrets, and write the status of GatewayTenants."""
     list_namespaces: bool = False
-    """Lets gateways select namespaces by their labels (`from: Selector`, `allowedNamespaces.selector`), by a
-    ClusterRole that can only list namespaces."""
+    """Allow gateways to select namespaces by their labels (`from: Selector`, `allowedNamespaces.selector`). This needs
+    a ClusterRole, which can only list namespaces."""
     cluster_wide: bool = False
-    """Serves every namespace instead, by a ClusterRole. The operator can then read every Secret and run pods in every
-    namespace, so its account is as powerful as a cluster administrator. Prefer the lists above."""
+    """Serve every namespace, with a ClusterRole, instead of the namespaces in the lists above. The operator can then read
+    every Secret and run pods in every namespace, so its account is as powerful as a cluster administrator. Prefer the
+    lists."""
     crds: CRDs = CRDs()
     cluster_domain: Text = from_option("CLUSTER_DOMAIN")
     resync_seconds: Annotated[float, WHOLE_NUMBER] = from_option("RESYNC_SECONDS")
@@ -206,15 +208,15 @@ class Values(Section):
     resources: Object = Field(default={"requests": {"cpu": "50m", "memory": "96Mi"}, "limits": {"memory": "256Mi"}})
     """Resources of the operator, which typically uses 90 MiB (docs/how-to/size-the-operator.md)."""
     extra_env: TupleOf[EnvironmentVariable] = ()
-    """More environment variables of the operator."""
+    """Additional environment variables of the operator."""
     extra_volumes: Objects = ()
-    """More volumes of the operator's pod."""
+    """Additional volumes of the operator's pods."""
     extra_volume_mounts: Objects = ()
-    """More mounts of the operator's container."""
+    """Additional volume mounts of the operator's container."""
     pod_annotations: Texts = Field(default={})
-    """More annotations of the operator's pods."""
+    """Additional annotations of the operator's pods."""
     pod_labels: Texts = Field(default={})
-    """More labels of the operator's pods."""
+    """Additional labels of the operator's pods."""
     node_selector: Texts = Field(default={})
     """Node selector of the operator's pods."""
     tolerations: Objects = ()
@@ -222,8 +224,8 @@ class Values(Section):
     affinity: Object = Field(default={})
     """Affinity of the operator's pods."""
     topology_spread_constraints: Objects = ()
-    """Topology spread constraints of the operator's pods. Empty: spread over nodes if possible."""
+    """Topology spread constraints of the operator's pods. Empty: the pods are spread over nodes if possible."""
     priority_class_name: str = ""
     """Priority class of the operator's pods."""
     termination_grace_period_seconds: Annotated[int, Field(ge=1)] = 30
-    """Seconds from SIGTERM to SIGKILL."""
+    """Seconds from SIGTERM to SIGKILL for the operator's pods."""

@@ -188,7 +188,7 @@ def test_a_bad_name_of_a_guarded_tool_is_named_in_plain_words(
         load_settings(config_directory.file)
     (problem,) = caught.value.problems
     assert problem.path == ("tenants", 0, "guardedTools", "names", 1)
-    assert f'"{name}" is not a tool name: write a letter, a digit or _' in problem.message
+    assert f'"{name}" is not a tool name: write at most 128 letters, digits and _' in problem.message
     assert "[A-Za-z" not in problem.message
 
 

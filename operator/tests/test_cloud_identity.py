@@ -154,7 +154,7 @@ def told(*found: tuple[str | None, int | None]) -> dict[int, WorkerReport]:
         (((None, 3000), (None, 3000)), "Resolved", ""),
         ((("refused", None), ("refused", 0)), "CredentialsUnavailable", "2 of 2 workers have no credentials"),
         ((("refused", None), (None, 3000)), "CredentialsNotRenewed", "1 of 2 workers have no credentials"),
-        (((None, 3000), ("refused", 900)), "CredentialsNotRenewed", "the current ones stay in use"),
+        (((None, 3000), ("refused", 900)), "CredentialsNotRenewed", "the current credentials stay in use"),
     ],
 )
 def test_credentials_that_do_not_come_are_a_fault_of_their_provider(

@@ -94,7 +94,7 @@ def test_a_roll_that_waits_too_long_says_for_what_and_goes_on_by_itself() -> Non
     status, reason, message = progressing(world)
     assert (status, reason) == ("False", "RolloutStalled")
     address = world.pods[2].address
-    assert message.startswith(f"demo-haproxy-b reports demo-worker-2 down at {address}")
+    assert message.startswith(f"demo-haproxy-b reports demo-worker-2 as down at {address}")
     assert world.removed == ["2:worker:test"]
     assert world.plan().status.condition(ConditionType.READY).is_true is False
     world.run(600)
@@ -112,7 +112,7 @@ def test_a_scale_down_waits_for_those_that_stay() -> None:
     world.run(5)
     found = world.plan().status.condition(ConditionType.SCALING_SAFE)
     assert found.reason == "ScaleDownBlocked"
-    assert "demo-haproxy-a reports demo-worker-0 down" in found.message
+    assert "demo-haproxy-a reports demo-worker-0 as down" in found.message
     assert world.removed == []
     world.finders["demo-haproxy-a"].finds_after = 0
     world.settle()
@@ -229,15 +229,16 @@ SILENT = BalancerReport(None, UNRESPONSIVE_SECONDS)
         ((UP, UP), None, False),
         ((UP, SILENT), None, False),
         ((SILENT, SILENT), None, False),
-        ((UP, says("10.0.0.1", "down")), "haproxy-1 reports demo-worker-0 down at 10.0.0.1", False),
-        ((UP, says("10.0.0.1", "down", 60)), "haproxy-1 reports demo-worker-0 down at 10.0.0.1", True),
+        ((UP, says("10.0.0.1", "down")), "haproxy-1 reports demo-worker-0 as down at 10.0.0.1", False),
+        ((UP, says("10.0.0.1", "down", 60)), "haproxy-1 reports demo-worker-0 as down at 10.0.0.1", True),
         ((says("10.0.0.9", "up"), UP), "haproxy-0 does not have the address of demo-worker-0 yet", False),
         ((says("10.0.0.9", "up", 60), UP), "haproxy-0 does not have the address of demo-worker-0 yet", True),
         ((says(None, "maintenance", 60),), "haproxy-0 does not have the address of demo-worker-0 yet", True),
-        ((BalancerReport({}), UP), "haproxy-0 has no line for demo-worker-0", True),
+        ((BalancerReport({}), UP), "haproxy-0 does not list demo-worker-0", True),
         (
             (UP, BalancerReport(None, 59.0)),
-            "haproxy-1 does not answer, so it is unknown whether it sends demo-worker-0 connections",
+            "haproxy-1 does not answer, so it is unknown whether haproxy-1 sends connections to "
+            "demo-worker-0",
             False,
         ),
     ],

@@ -208,7 +208,7 @@ def test_a_run_that_did_not_do_all_of_it_is_told_with_its_reason(result: str, re
     ended = said(exit_code=1, result=result, message="this is why")
     status, found, message = kept.condition(ended)
     assert (status, found) == ("False", reason)
-    assert message == "this is why; spec.keeping has changed since then: the next run applies it"
+    assert message == "this is why; spec.keeping has changed since then: the next run applies the change"
 
 
 def test_a_hold_that_left_the_manifest_is_told_and_is_news() -> None:
@@ -368,8 +368,8 @@ def test_without_an_auditor_it_waits_for_none_and_says_that_there_is_no_anchor(
     assert egress(kept) == []
     ended = said(plan=digest(), anchor="none")
     message = (
-        "all expired data is removed; active holds: 1; its signed times have no independent witness, "
-        "because there is no auditor"
+        "all expired data is removed; active holds: 1; no independent witness confirms the times that the "
+        "job signs, because there is no auditor"
     )
     assert kept.condition(ended) == ("True", "Kept", message)
     assert kept.status["anchor"] == "none"

@@ -32,8 +32,8 @@ async def test_the_second_release_writes_nothing_and_says_so_once() -> None:
     events = [found for (kind, _, _), found in cluster.objects.items() if kind == "Event"]
     told = [found["message"] for found in events if found["reason"] == "ServedByAnother"]
     assert told == [
-        "the release platform/gates serves namespace team, so team/gates does nothing there: configure "
-        "only one of them to serve it"
+        "release platform/gates serves namespace team, so release team/gates ignores this namespace: "
+        "configure only one of the two releases to serve it"
     ]
     assert cluster.find("Lease", LEASE)["spec"]["holderIdentity"] == "platform/gates"
 

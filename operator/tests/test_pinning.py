@@ -49,8 +49,8 @@ def test_shared_cores_are_explained() -> None:
     held = WorkerReport(cpus=8, throttled=True)
     message = cpu_pinned_condition("1", [shard(0, held), shard(1, SHARED)]).message
     assert message == (
-        "demo-worker-0 asks for 1 and runs on any of 8 CPUs, and is throttled by its limit; so do 1 more: a"
-        " worker has exclusive cores only with the kubelet's CPU manager policy static"
+        "demo-worker-0 requests 1 core and runs on any of 8 CPUs, and its CPU limit throttles it; the same "
+        "applies to 1 more: a worker has exclusive cores only if the kubelet's CPU manager policy is static"
     )
 
 

@@ -157,7 +157,7 @@ def test_one_tenants_bad_secret_leaves_the_gateway_available_and_ready() -> None
 @pytest.mark.parametrize(
     ("volumes", "replicas", "said"),
     [
-        ("Shared", 2, "counts about two seconds late"),
+        ("Shared", 2, "counts with a delay of about two seconds"),
         ("PerWorker", 2, "each worker grants every limit in full"),
         ("Shared", 1, None),
     ],

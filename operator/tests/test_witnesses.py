@@ -214,7 +214,7 @@ REFUSED = [
     (f"witness a {A} https://u:hunter2@a.example\n", "line 1: remove the user name and password"),
     (f"witness a {A} https://a.example/?x\n", "line 1: remove '?' or '#' and everything after it"),
     (f"witness a {A} http://a.example\n", "line 1: use https"),
-    (f"witness a {A}\nquorum a\n", "the witnesses that have a URL do not make a quorum"),
+    (f"witness a {A}\nquorum a\n", "the witnesses that have a URL cannot form a quorum"),
     (f"log {SigningKey(ORIGIN, bytes(32)).verifying_text}\nquorum none\n", f"add `log {KEY.verifying_text}`"),
 ]
 
@@ -344,7 +344,7 @@ def told(size: int | None = 3, uncosigned: int = 0, **more: Any) -> AuditReport:
         (
             told(None, witnesses=standing(b="")),
             ("Unknown", "NotCosigned"),
-            "no quorum of witnesses has cosigned the log of tree heads yet: b (not asked yet)",
+            "no quorum of witnesses has cosigned the log of tree heads yet: b (no request yet)",
         ),
         (told(None, 300), ("False", "NotCosigned"), "heads have waited for 300 s"),
         (told(None, stale=True), ("Unknown", "AuditorStalled"), "more than a minute"),

@@ -27,7 +27,7 @@ nothing is rendered: an upgrade that forgot it would roll every gateway that nam
 {{- define "proofgate-operator.image" -}}
 {{- $image := ternary .root.Values.operator.image .root.Values.workerImage (eq .value "operator.image") -}}
 {{- if not $image -}}
-{{- fail (printf "%s is not set: give the image that `make release-images` pushed, and keep it at an upgrade with --reset-then-reuse-values." .value) -}}
+{{- fail (printf "%s is not set: set it to the image that `make release-images` pushed, and keep it during upgrades with --reset-then-reuse-values." .value) -}}
 {{- end -}}
 {{- if contains ":" (last (splitList "/" $image)) -}}{{- $image -}}{{- else -}}{{- printf "%s:%s" $image .root.Chart.AppVersion -}}{{- end -}}
 {{- end -}}
@@ -48,7 +48,7 @@ nothing is rendered: an upgrade that forgot it would roll every gateway that nam
 {{- define "proofgate-operator.joined" -}}
 {{- $joined := join "," .names -}}
 {{- if gt (len $joined) 130000 -}}
-{{- fail (printf "%d namespaces are too many for one release: give them to several, or use clusterWide." (len .names)) -}}
+{{- fail (printf "%d namespaces are too many for one release: divide them among several releases, or set clusterWide." (len .names)) -}}
 {{- end -}}
 {{- $joined -}}
 {{- end -}}

@@ -169,7 +169,7 @@ def _describe_namespaces(settings: Settings) -> str:
     if not served:
         return "all namespaces"
     names = ", ".join(served) if len(served) <= _MAX_LOGGED_NAMESPACES else f"{len(served)} namespaces"
-    return f"{names}, and the tenants of {len(tenants)} more" if tenants else names
+    return f"{names}, and the tenants of {len(tenants)} more namespaces" if tenants else names
 
 
 async def _follow_gateways(operator: Operator, followed: FollowedNamespaces, stop: asyncio.Event) -> None:

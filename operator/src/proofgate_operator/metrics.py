@@ -74,19 +74,20 @@ FAILED_READS = Counter(
 )
 FAILING_READS = Gauge(
     "proofgate_operator_held_reads",
-    "Number of a gateway's objects that the operator currently cannot read. It uses cached data until that expires.",
+    "Number of a gateway's objects that the operator currently cannot read. The operator uses cached data "
+    "until the data expires.",
     ["namespace", "gateway"],
     registry=REGISTRY,
 )
 EXPIRED_READS = Gauge(
     "proofgate_operator_holds_ended",
-    "Reads of a gateway that have failed for so long that cached data is no longer used.",
+    "Reads of a gateway that have failed for so long that their cached data is no longer used.",
     ["namespace", "gateway"],
     registry=REGISTRY,
 )
 WATCHES_STARTED = Counter(
     "proofgate_operator_watches_total",
-    "Watches started, by kind and reason: list (all objects were read first), resume (nothing was missed).",
+    "Started watches, by kind and reason: list (all objects were read first), resume (no change was missed).",
     ["kind", "start"],
     registry=REGISTRY,
 )
@@ -103,12 +104,13 @@ OBJECTS = Gauge(
 )
 BLOCKED_NAMESPACES = Gauge(
     "proofgate_operator_namespaces_barred",
-    "Configured namespaces that are gone or cannot be listed. Gateways in them stay unchanged.",
+    "Configured namespaces that no longer exist or cannot be listed. Gateways in these namespaces stay "
+    "unchanged.",
     registry=REGISTRY,
 )
 FOREIGN_NAMESPACES = Gauge(
     "proofgate_operator_namespaces_foreign",
-    "Namespaces with gateways that another release serves. Nothing is done there.",
+    "Namespaces with gateways that another release serves. This release ignores them.",
     registry=REGISTRY,
 )
 LEADER = Gauge(

@@ -110,7 +110,7 @@ _OPTIONS = (
     Option(
         "TENANT_NAMESPACES",
         "",
-        "more namespaces, in which only tenants are served, separated by commas; needs WATCH_NAMESPACES",
+        "additional namespaces in which only tenants are served, separated by commas; needs WATCH_NAMESPACES",
     ),
     Option("WORKER_IMAGE", None, "image of workers, unless the gateway names one"),
     Option("HAPROXY_IMAGE", None, "image of HAProxy, unless the gateway names one"),
@@ -119,7 +119,7 @@ _OPTIONS = (
     Option(
         "POD_IPS",
         "",
-        ("addresses of the operator's pod, separated by commas: they show the IP families of the cluster"),
+        ("addresses of the operator's pod, separated by commas: they show which IP families the cluster has"),
     ),
     Option(
         "POD_SECURITY",
@@ -146,7 +146,7 @@ _OPTIONS = (
     Option(
         "LEADER_ELECTION",
         "false",
-        "whether to act only while holding a Lease, so that several replicas can run",
+        "whether a replica acts only while it holds a Lease, so that several replicas can run",
         choices=("true", "false"),
     ),
     Option("LEASE_NAME", "proofgate-operator", "name of the Lease"),
@@ -154,7 +154,11 @@ _OPTIONS = (
     Option("POD_NAME", "", "name of the Lease's holder; empty: the host name"),
     Option("LOG_FORMAT", "json", "format of the log", choices=get_args(LogFormat)),
     Option("LOG_LEVEL", "info", "lowest level that is logged", choices=get_args(LogLevel)),
-    Option("KUBECONFIG", "", "kubeconfig to log in with; empty: the service account, else ~/.kube/config"),
+    Option(
+        "KUBECONFIG",
+        "",
+        "kubeconfig for access to the cluster; empty: the service account, otherwise ~/.kube/config",
+    ),
 )
 #: By variable.
 OPTIONS = {option.variable: option for option in _OPTIONS}

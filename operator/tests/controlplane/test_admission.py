@@ -59,7 +59,7 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ({"tenants": [TENANT, TENANT]}, "spec.tenants[1]: Duplicate value"),
         ({"providers": [{**OPENAI, "type": "other"}]}, "spec.providers[0].type: Unsupported value"),
         ({"providers": [{**OPENAI, "baseURL": "ftp://x"}]}, "spec.providers[0].baseURL"),
-        ({"models": [{"name": "gpt"}]}, "spec.models: a model has a provider, or routes"),
+        ({"models": [{"name": "gpt"}]}, "spec.models: a model must have either provider or routes"),
         (
             {"models": [{"name": "gpt", "routes": [{"provider": "azure"}]}]},
             "every provider of a model must be in",
@@ -79,31 +79,34 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ({"tenants": []}, "spec.tenants"),
         (
             {"tenants": [{**TENANT, "policies": ["names"]}]},
-            "spec.policies: every policy of a tenant or plan must be in spec.policies",
+            "spec.policies: every policy of a tenant or a plan must be in spec.policies",
         ),
         (
             {"plans": [{"name": "gold", "policies": ["name"]}], "policies": [NAMES]},
-            "spec.policies: every policy of a tenant or plan must be in spec.policies",
+            "spec.policies: every policy of a tenant or a plan must be in spec.policies",
         ),
-        ({"policies": [{"name": "a"}]}, "spec.policies: a policy has either factory or url"),
-        ({"policies": [{**NAMES, "url": "https://h/"}]}, "spec.policies: a policy has either factory or url"),
-        ({"policies": [{**NAMES, "caFile": "/ca"}]}, "spec.policies: caFile is for a url with https"),
+        ({"policies": [{"name": "a"}]}, "spec.policies: a policy must have either factory or url"),
+        (
+            {"policies": [{**NAMES, "url": "https://h/"}]},
+            "spec.policies: a policy must have either factory or url",
+        ),
+        ({"policies": [{**NAMES, "caFile": "/ca"}]}, "spec.policies: caFile needs a url with https"),
         (
             {"policies": [{"name": "a", "url": "http://h/", "tokenFile": "/t"}]},
-            "spec.policies: tokenFile is for a url with https, or on loopback",
+            "spec.policies: tokenFile needs a url with https, or a url on loopback",
         ),
         (
             {"policies": [{"name": "a", "url": "http://h/", "parameters": {}}]},
-            "spec.policies: a policy with url takes no parameters",
+            "spec.policies: a policy with a url must not have parameters",
         ),
         ({"policies": [NAMES, NAMES]}, "spec.policies[1]: Duplicate value"),
         (
             {"loadBalancer": {"resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1500m"}}}},
-            "spec.loadBalancer.resources: requests.cpu is more than limits.cpu",
+            "spec.loadBalancer.resources: requests.cpu must not be more than limits.cpu",
         ),
         (
             {"loadBalancer": {"resources": {"requests": {"memory": "1Gi"}, "limits": {"memory": "512Mi"}}}},
-            "spec.loadBalancer.resources: requests.memory is more than limits.memory",
+            "spec.loadBalancer.resources: requests.memory must not be more than limits.memory",
         ),
         (
             {"loadBalancer": {"resources": {"requests": {"cpu": "much"}}}},
@@ -111,19 +114,19 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ),
         (
             {"timeouts": {"drainSeconds": 60}},
-            "spec.timeouts: drainSeconds and lameDuckSeconds together must be at least 10 below"
+            "spec.timeouts: drainSeconds and lameDuckSeconds together must be at least 10 less than"
             " spec.worker.terminationGracePeriodSeconds",
         ),
         (
             {"timeouts": {"lameDuckSeconds": 21}},
-            "spec.timeouts: drainSeconds and lameDuckSeconds together must be at least 10 below"
+            "spec.timeouts: drainSeconds and lameDuckSeconds together must be at least 10 less than"
             " spec.worker.terminationGracePeriodSeconds",
         ),
         (
             # 142Mi, 128Mi for 4096 connections, and nine times 64Mi.
             {"limits": {"bodyBytes": 64 << 20}, "worker": {"memory": "845Mi"}},
-            "spec.worker.memory must be at least 142Mi, plus 16Ki and limits.headBytes "
-            "for each of limits.connections, plus 9 times limits.bodyBytes",
+            "spec.worker.memory must be at least 142Mi, plus 16Ki and limits.headBytes for each connection "
+            "in limits.connections, plus 9 times limits.bodyBytes",
         ),
         (
             {"limits": {"connections": 16_384}},
@@ -145,35 +148,35 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ({"providers": [{**OPENAI, "region": "eu-west-1"}]}, "region is only for type Bedrock"),
         (
             {"providers": [{**OPENAI, "auth": AWS}]},
-            "auth of type AWSStaticKeys or AWSWebIdentity or AWSPodIdentity is for type Bedrock",
+            "auth of type AWSStaticKeys or AWSWebIdentity or AWSPodIdentity is only for type Bedrock",
         ),
         ({"providers": [{**OPENAI, **DEPLOYMENTS}]}, "api Deployments is only for type AzureOpenAI"),
         (
             {"providers": [{**OPENAI, "type": "AzureOpenAI", "api": "Deployments"}]},
-            "api Deployments needs apiVersion, and no other api has one",
+            "apiVersion is required with api Deployments, and not allowed with any other api",
         ),
         (
             {"providers": [{**OPENAI, "type": "AzureOpenAI", "apiVersion": "2024-10-21"}]},
-            "api Deployments needs apiVersion, and no other api has one",
+            "apiVersion is required with api Deployments, and not allowed with any other api",
         ),
         (
             {"providers": [{**OPENAI, "type": "Anthropic", "objectsOf": "acme"}]},
             "objectsOf is only for type OpenAI, and AzureOpenAI with api V1",
         ),
-        ({"providers": [{**OPENAI, "objectsOf": "nobody"}]}, "every objectsOf must be in spec.tenants"),
-        ({"providers": [{**OPENAI, "objectsOf": "team/acme"}]}, "every objectsOf must be in spec.tenants"),
+        ({"providers": [{**OPENAI, "objectsOf": "nobody"}]}, "every objectsOf must be a name in spec.tenants"),
+        ({"providers": [{**OPENAI, "objectsOf": "team/acme"}]}, "every objectsOf must be a name in spec.tenants"),
         (
             {"providers": [{**OPENAI, "objectsOf": "acme"}, {**OPENAI, "name": "b", "objectsOf": "acme"}]},
             "only one provider may store the objects of a tenant",
         ),
-        ({"providers": [{**OPENAI, "type": "Bedrock"}]}, "those of type Bedrock and VertexAI need auth"),
+        ({"providers": [{**OPENAI, "type": "Bedrock"}]}, "type Bedrock or VertexAI needs auth"),
         (
             {"providers": [{**OPENAI, **AWS_SIGNED, "auth": {**AWS, **KEYED}}]},
             "auth.accessKeyIdSecretRef is only for type AWSStaticKeys",
         ),
         (
             {"providers": [{**OPENAI, "type": "Bedrock", "auth": AWS}]},
-            "auth of AWS needs a region",
+            "AWS credentials need a region",
         ),
         (
             {"providers": [{**OPENAI, "auth": {"type": "APIKey"}}]},
@@ -189,7 +192,7 @@ CA = {"name": "authorities", "key": "ca.crt"}
                     }
                 ]
             },
-            "set both of auth.clientID and auth.tenantID, or neither",
+            "set both auth.clientID and auth.tenantID, or neither",
         ),
         *(
             ({"providers": [{**OPENAI, field: value}]}, "are only for type VertexAI")
@@ -204,7 +207,7 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ),
         (
             {"providers": [{**VERTEX, "auth": KEYED}]},
-            "auth of type APIKey is for type OpenAI or AzureOpenAI or Anthropic or Gemini or Bedrock",
+            "auth of type APIKey is only for type OpenAI or AzureOpenAI or Anthropic or Gemini or Bedrock",
         ),
         ({"providers": [{**VERTEX, "location": "a/b"}]}, "spec.providers[0].location"),
         ({"providers": [{"name": "openai", "type": "OpenAI"}]}, "every type except VertexAI needs a baseURL"),
@@ -214,7 +217,7 @@ CA = {"name": "authorities", "key": "ca.crt"}
                     {**OPENAI, "baseURL": "http://a", "tls": {"caSecretRef": {"name": "a", "key": "b"}}}
                 ]
             },
-            "providers: tls is for a baseURL with https",
+            "providers: tls needs a baseURL with https",
         ),
         (
             {"providers": [{**OPENAI, "tls": {ref: {"name": "a", "key": "b"} for ref in CA_REFS}}]},
@@ -228,7 +231,7 @@ CA = {"name": "authorities", "key": "ca.crt"}
         *(
             (
                 {"tenants": [{"name": "acme", "apiKeys": [key]}]},
-                "apiKeys: a key has either secretRef or sha256",
+                "apiKeys: a key must have either secretRef or sha256",
             )
             for key in ({"name": "ci"}, {**KEY, "sha256": "a" * 64})
         ),
@@ -263,7 +266,7 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ),
         (
             {"prices": [PRICE, {**PRICE, "input": "3"}]},
-            "spec.prices: a model has one price for each provider and day",
+            "spec.prices: a model can have only one price for each provider and day",
         ),
         (
             {"tenants": [{**TENANT, "policy": {"mode": "off"}}]},
@@ -288,7 +291,7 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ),
         (
             {"tenants": [{**TENANT, "guardedTools": {"names": ["Bash", "*Bash"]}}]},
-            "guardedTools.names: a name is a letter, a digit or _",
+            "guardedTools.names: write letters, digits and _",
         ),
         (
             {"policy": {"rules": [{"id": "empty", "reason": "Nothing."}]}},
@@ -303,7 +306,7 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ),
         (
             {"cors": {"allowedOrigins": ["https://app.example.com:443"]}},
-            "spec.cors.allowedOrigins: browsers leave a default port out",
+            "spec.cors.allowedOrigins: remove the default port",
         ),
         ({"cors": {"allowedOrigins": ["https://app.example.com/"]}}, "spec.cors.allowedOrigins[0]"),
         ({"jwt": {"issuers": []}}, "spec.jwt.issuers"),
@@ -320,15 +323,16 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ),
         (
             {"auditor": {**AUDITOR, "memory": "512Mi", "index": {"exportKey": {}}}},
-            "spec.auditor.index.exportKey signs what readers download: set readersSecretRef or oidc",
+            "spec.auditor.index.exportKey signs what readers download: set readersSecretRef or oidc, so "
+            "that there are readers",
         ),
         (
             {"auditor": signed_in(groups=[{"name": "a", "tenant": "acme", "all": True}])},
-            "spec.auditor.index.oidc.groups: set tenant, or all: true, and not both",
+            "spec.auditor.index.oidc.groups: set either tenant or all: true",
         ),
         (
             {"auditor": signed_in(groups=[{"name": "a"}])},
-            "spec.auditor.index.oidc.groups: set tenant, or all: true, and not both",
+            "spec.auditor.index.oidc.groups: set either tenant or all: true",
         ),
         (
             {"auditor": signed_in(redirectUri="https://auditor.example.com/callback")},
@@ -353,7 +357,7 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ),
         (
             {"auditor": {**AUDITOR, "allowFrom": [{}]}},
-            "spec.auditor.allowFrom: an item has either an ipBlock or selectors of pods or namespaces",
+            "spec.auditor.allowFrom: an item must have either an ipBlock or selectors of pods or namespaces",
         ),
         (
             {"auditor": {**AUDITOR, "allowFrom": [{"podSelector": {}}]}, "networkPolicies": "None"},
@@ -362,11 +366,11 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ({"worker": {"image": f"worker@sha256:{'1' * 30}"}}, "spec.worker.image"),
         (
             {"internalTLS": {"mode": "Secret", "workerSecretRef": {"name": "worker-tls"}}},
-            "spec.internalTLS: mode Secret needs workerSecretRef and haproxySecretRef",
+            "spec.internalTLS: workerSecretRef and haproxySecretRef are required with mode Secret",
         ),
         (
             {"internalTLS": {"mode": "Operator", "workerSecretRef": {"name": "worker-tls"}}},
-            "spec.internalTLS: mode Secret needs workerSecretRef and haproxySecretRef",
+            "spec.internalTLS: workerSecretRef and haproxySecretRef are required with mode Secret",
         ),
         (
             {"loadBalancer": {"insideFrom": [{"podSelector": {}}], "acceptProxyProtocol": True}},
@@ -374,7 +378,8 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ),
         (
             {"loadBalancer": {"insideFrom": [{}]}},
-            "spec.loadBalancer.insideFrom: an item has either an ipBlock or selectors of pods or namespaces",
+            "spec.loadBalancer.insideFrom: an item must have either an ipBlock or selectors of pods or "
+            "namespaces",
         ),
         (
             {"auditor": {**AUDITOR, "witnesses": {}}},
@@ -393,11 +398,13 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ),
         (
             {"ledger": {"payloads": {"mode": "Stored"}}},
-            "spec.ledger.shredKeys: set it, because stored payloads are encrypted with their tenants' keys",
+            "spec.ledger.shredKeys must be set, because stored payloads are encrypted with the keys of "
+            "their tenants",
         ),
         (
             {"tenants": [{**TENANT, "payloads": "Stored"}]},
-            "spec.ledger.shredKeys: set it, because stored payloads are encrypted with their tenants' keys",
+            "spec.ledger.shredKeys must be set, because stored payloads are encrypted with the keys of "
+            "their tenants",
         ),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
@@ -409,7 +416,7 @@ def test_a_refusal_names_the_field(plane: ControlPlane, changes: dict[str, Any],
 def test_a_name_that_is_too_long_for_its_pods_is_refused(plane: ControlPlane) -> None:
     manifest = gateway_manifest()
     manifest["metadata"]["name"] = "a" * 41
-    assert "metadata.name must be at most 40 characters" in plane.refusal(manifest)
+    assert "metadata.name must be at most 40 lower-case letters" in plane.refusal(manifest)
 
 
 @pytest.mark.parametrize(
@@ -447,8 +454,8 @@ def holds(*wanted: dict[str, Any]) -> dict[str, Any]:
         ({"keeping": {}}, "spec.keeping.signingKeySecretRef: Required value"),
         (
             {"keeping": KEEPING, "ledger": {"volume": {"mode": "PerWorker"}}},
-            "spec.keeping needs spec.ledger.volume.mode Shared: with a volume for each worker no other pod"
-            " can mount them all",
+            "spec.keeping needs spec.ledger.volume.mode Shared, because no pod can mount the separate "
+            "volumes of all workers",
         ),
         ({"keeping": {**KEEPING, "schedule": "at midnight"}}, "spec.keeping.schedule"),
         ({"keeping": {**KEEPING, "schedule": "TZ=UTC 0 0 * * *"}}, "spec.keeping.schedule"),
@@ -457,14 +464,14 @@ def holds(*wanted: dict[str, Any]) -> dict[str, Any]:
                 "keeping": {**KEEPING, "storage": {"existingClaim": "mine"}},
                 "ledger": {"volume": {"existingClaim": "mine"}},
             },
-            "spec.keeping.storage.existingClaim is the ledger's volume",
+            "spec.keeping.storage.existingClaim must not be the ledger's claim",
         ),
         (retention(maximumDays=0), "spec.keeping.retention.maximumDays"),
         (
             retention(minimumDays=30, maximumDays=29),
             "spec.keeping.retention.maximumDays must be at least minimumDays",
         ),
-        (retention(tenants=[{"name": "a"}]), "a tenant has minimumDays, or maximumDays, or both"),
+        (retention(tenants=[{"name": "a"}]), "a tenant must have minimumDays, maximumDays, or both"),
         (
             retention(tenants=[{"name": "a", "minimumDays": 9, "maximumDays": 8}]),
             "a tenant's maximumDays must be at least its minimumDays",
@@ -487,14 +494,17 @@ def holds(*wanted: dict[str, Any]) -> dict[str, Any]:
         ),
         (
             holds({"name": "case", "reason": "r"}),
-            "a hold has all: true, or any of tenant, id, since and until",
+            "a hold must have either all: true, or at least one of tenant, id, since and until",
         ),
-        (holds({**HOLD, "all": True}), "a hold has all: true, or any of tenant, id, since and until"),
+        (
+            holds({**HOLD, "all": True}),
+            "a hold must have either all: true, or at least one of tenant, id, since and until",
+        ),
         (holds({**HOLD, "reason": "two\nlines"}), "spec.keeping.holds[0].reason"),
         (holds(HOLD, {**HOLD, "tenant": "globex"}), "spec.keeping.holds[1]: Duplicate value"),
         (
             holds({**HOLD, "since": "2026-01-01T01:00:00+01:00", "until": "2025-12-31T23:59:59Z"}),
-            "spec.keeping.holds: since is later than until",
+            "spec.keeping.holds: since must not be later than until",
         ),
         (
             {**holds(HOLD), "ledger": {"volume": {"retainPolicy": "Delete"}}},

@@ -28,8 +28,8 @@ def tenant(**spec: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"apiKeys": [{"name": "ci"}]}, "apiKeys: a key has either secretRef or sha256"),
-        ({"apiKeys": [{**KEY, "sha256": "a" * 64}]}, "apiKeys: a key has either secretRef or sha256"),
+        ({"apiKeys": [{"name": "ci"}]}, "apiKeys: a key must have either secretRef or sha256"),
+        ({"apiKeys": [{**KEY, "sha256": "a" * 64}]}, "apiKeys: a key must have either secretRef or sha256"),
         ({"apiKeys": [KEY, KEY]}, "spec.apiKeys[1]: Duplicate value"),
         ({"apiKeys": [{**KEY, "notAfter": "soon"}]}, "spec.apiKeys[0].notAfter"),
         (
@@ -51,7 +51,7 @@ def test_a_tenant_that_is_refused_is_told_the_field(
 def test_a_tenant_is_named_so_that_records_can_name_it(plane: ControlPlane) -> None:
     manifest = tenant()
     manifest["metadata"]["name"] = "with.dots"
-    assert "metadata.name must be at most 63 characters" in plane.refusal(manifest)
+    assert "metadata.name must be at most 63 lower-case letters" in plane.refusal(manifest)
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ def test_a_tenant_is_named_so_that_records_can_name_it(plane: ControlPlane) -> N
         ({"plans": [GOLD, GOLD]}, "spec.plans[1]: Duplicate value"),
         (
             {"plans": [{**GOLD, "allowedNamespaces": {}}]},
-            "spec.plans: allowedNamespaces has names, a selector, or both",
+            "spec.plans: allowedNamespaces must have names, a selector, or both",
         ),
         ({"plans": [{**GOLD, "allowedNamespaces": {"names": []}}]}, "spec.plans[0].allowedNamespaces.names"),
-        ({"plans": [{**GOLD, "perNamespace": {}}]}, "spec.plans: perNamespace has tenants"),
-        ({"plans": [{**GOLD, "perNamespace": {"limits": {}}}]}, "spec.plans: perNamespace has tenants"),
+        ({"plans": [{**GOLD, "perNamespace": {}}]}, "spec.plans: perNamespace must have tenants"),
+        ({"plans": [{**GOLD, "perNamespace": {"limits": {}}}]}, "spec.plans: perNamespace must have tenants"),
         (
             {"plans": [{**GOLD, "perNamespace": {"tenants": 0}}]},
             "spec.plans[0].perNamespace.tenants",
@@ -83,15 +83,17 @@ def test_a_tenant_is_named_so_that_records_can_name_it(plane: ControlPlane) -> N
                 "plans": [GOLD],
                 "tenants": [{"name": "acme", "plan": "gold", "models": ["gpt-4o-mini"], "apiKeys": [KEY]}],
             },
-            "spec.tenants: a tenant has a plan, or models",
+            "spec.tenants: a tenant with a plan must not have models",
         ),
         (
             {"allowedTenants": {"namespaces": {"from": "Selector"}}},
-            "spec.allowedTenants.namespaces: set selector if, and only if, from is Selector",
+            "spec.allowedTenants.namespaces: selector is required if from is Selector, and not allowed "
+            "otherwise",
         ),
         (
             {"allowedTenants": {"namespaces": {"from": "Same", "selector": {"matchLabels": {"a": "b"}}}}},
-            "spec.allowedTenants.namespaces: set selector if, and only if, from is Selector",
+            "spec.allowedTenants.namespaces: selector is required if from is Selector, and not allowed "
+            "otherwise",
         ),
         ({"allowedTenants": {"namespaces": {"from": "Some"}}}, "spec.allowedTenants.namespaces.from"),
     ],

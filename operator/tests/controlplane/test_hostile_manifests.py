@@ -141,7 +141,7 @@ HOSTILE: dict[str, tuple[Changes, str]] = {
     ),
     "share-of-nothing": (
         {"plans": [{"name": "gold", "perNamespace": {"limits": {}}}], "allowedTenants": {}},
-        "perNamespace has tenants",
+        "perNamespace must have tenants",
     ),
     "shared-budget-below-nothing": (
         {

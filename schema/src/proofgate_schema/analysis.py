@@ -18,7 +18,7 @@ class Analysis(Section):
     numbers: no text of a response is kept, recorded or exported. Fixed for the life of a worker."""
 
     sample: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """Fraction of responses that are analysed, chosen at random."""
+    """Fraction of responses to analyse. These responses are chosen at random."""
     tenants: Annotated[TupleOf[TenantName], Field(max_length=256), UNIQUE_ITEMS, _MANIFEST_LIST_LIMIT] = ()
     """Tenants whose responses are analysed. Empty: all tenants."""
     models: Annotated[TupleOf[ModelName], Field(max_length=256), UNIQUE_ITEMS, _MANIFEST_LIST_LIMIT] = ()
@@ -28,10 +28,10 @@ class Analysis(Section):
     """Number of responses in a window. For each tenant and model, each worker compares its windows with the
     first one, the reference."""
     false_alarms: Annotated[float, Field(ge=0.0001, le=0.1)] = 0.001
-    """Highest rate of false drift findings per compared window, while nothing has changed."""
+    """Maximum rate of false drift findings per compared window while nothing has changed."""
     top_logprobs: Annotated[int, Field(ge=1, le=8)] = 5
-    """Alternatives of a token from which entropies are computed for comparison. Responses with fewer
-    alternatives (`top_logprobs` of the request) are measured, but their entropies are not compared."""
+    """Number of alternatives for each token from which entropies are computed for comparison. Responses with
+    fewer alternatives (`top_logprobs` of the request) are measured, but their entropies are not compared."""
     vocabulary: Annotated[int, Field(ge=2, le=10_000_000)] | None = None
     """Number of tokens in the models' vocabulary, for an upper bound of entropies. Absent: no upper bound."""
     repetition: Annotated[float, Field(ge=0, le=1)] = 0.5
@@ -40,18 +40,18 @@ class Analysis(Section):
     """Maximum bytes that are copied from a response. The beginning of a longer stream is analysed; a longer
     response that is not a stream is skipped."""
     max_copy_bytes: Annotated[int, Field(ge=64 << 10, le=1 << 30)] = 16 << 20
-    """Maximum bytes of a worker's memory for copies, both in progress and waiting for analysis. One tenant
-    can use half of it. It is not part of `limits.bufferedBytes`. Responses that do not fit are counted and
-    not analysed."""
+    """Maximum bytes of a worker's memory for copies of responses, both copies in progress and copies that
+    wait for analysis. One tenant can use half of this memory. The memory is not part of
+    `limits.bufferedBytes`. Responses that do not fit are counted and not analysed."""
     max_pairs: Annotated[int, Field(ge=1, le=4096)] = 128
-    """Maximum pairs of tenant and model that a worker tracks. Beyond it, the least recently seen pair is
-    dropped. Each pair takes about 60 KiB with the default window, and has at most 13 metric series. `window`
-    times `maxPairs` is at most 400,000."""
+    """Maximum pairs of tenant and model that a worker tracks. If there are more pairs, the least recently
+    seen pair is dropped. Each pair takes about 60 KiB with the default window, and has at most 13 metric
+    series. `window` times `maxPairs` is at most 400,000."""
 
     @model_validator(mode="after")
     def _is_bounded(self) -> Analysis:
         if self.window * self.max_pairs > 400_000:
-            raise ValueError("window times maxPairs is at most 400000: make one of them smaller")
+            raise ValueError("window times maxPairs must be at most 400000: make one of them smaller")
         return self
 
     @property

@@ -14,7 +14,7 @@ from proofgate_schema.urls import WebOrigin
 
 def _require_exclusive_wildcard(origins: tuple[str, ...]) -> tuple[str, ...]:
     if "*" in origins and len(origins) > 1:
-        raise ValueError("'*' allows every origin: remove the others, or '*'")
+        raise ValueError("'*' allows every origin: remove '*', or remove all other origins")
     return origins
 
 
@@ -28,7 +28,7 @@ class Cors(Section):
         UNIQUE_ITEMS,
         KubernetesOverride("an API server checks only lengths", {"minItems": 1}),
     ]
-    """Origins that may call the gateway, as browsers send them, such as https://app.example.com: lower case,
-    no path, no default port. `*` alone allows every origin."""
+    """Origins that may call the gateway. Write an origin as browsers send it, for example
+    https://app.example.com: lower case, no path, no default port. `*` alone allows every origin."""
     max_age_seconds: Annotated[int, Field(ge=0, le=86_400)] = 600
     """Seconds for which a browser may cache the response to a preflight request."""

@@ -19,7 +19,8 @@ def _proxy_url(text: str) -> str:
     url = split_url(text, "http://proxy.example.com:3128")
     if url.scheme != "http":
         raise ValueError(
-            "use http: TLS to providers is inside the tunnel, and the connection to the proxy has none"
+            "use http: the connection to the proxy has no TLS, and connections to providers use TLS inside "
+            "the tunnel"
         )
     if url.path not in ("", "/") or url.query or url.fragment:
         raise ValueError("remove everything after host and port: a tunnel has no path")
@@ -67,4 +68,4 @@ class Egress(Section):
     ) = None
     """Allowed address ranges, for example 10.0.0.0/8. A provider's name must resolve to an address in one of
     them. With a proxy, all addresses of the provider must be allowed. Absent: all addresses except link-local
-    ones, other metadata addresses of clouds, and multicast."""
+    addresses, other metadata addresses of clouds, and multicast addresses."""

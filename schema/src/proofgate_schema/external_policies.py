@@ -23,7 +23,9 @@ POLICY_NAME = KubernetesOverride(_PATTERN_REASON, {"minLength": 1, "maxLength": 
 
 def _policy_name(text: str) -> str:
     if not re.fullmatch(_NAME, text) or len(text) > 31:
-        raise ValueError("a name is kebab-case: lower-case letters, digits and single '-', at most 31")
+        raise ValueError(
+            "write the name in kebab-case: lower-case letters, digits and single '-', at most 31 characters"
+        )
     return text
 
 
@@ -37,7 +39,7 @@ def _json(parameters: dict[str, Any]) -> dict[str, Any]:
     try:
         text = json.dumps(parameters, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        raise ValueError("write values that JSON supports: texts, numbers, lists and mappings") from None
+        raise ValueError("write values that JSON supports: strings, numbers, lists and mappings") from None
     if len(text) > 65_536:
         raise ValueError("the parameters are longer than 65536 characters: put them into a file")
     return parameters
@@ -59,25 +61,26 @@ class ExternalPolicy(Section):
         | None
     ) = None
     """Python function that creates the policy from `parameters` in every worker, as `package.module:factory`.
-    The package is in the workers' image, or mounted and on PYTHONPATH (spec.worker.podTemplate). It runs with
-    all permissions of a worker."""
+    The package is in the workers' image, or mounted and on PYTHONPATH (spec.worker.podTemplate). The function
+    runs with all permissions of a worker."""
     url: HookURL | None = None
-    """http or https URL of a service that evaluates batches of requests, instead of factory."""
+    """http or https URL of a service that evaluates batches of requests. Set it instead of `factory`."""
     ca_file: MountedFile | None = None
-    """CA certificates (PEM) to trust instead of the system's roots; https only. On Kubernetes: their path in
-    the workers."""
+    """File with CA certificates (PEM) to trust instead of the system's roots; https only. On Kubernetes: the
+    path of the file in the workers."""
     token_file: MountedFile | None = None
-    """File with a bearer token for the service; https only, or http on loopback. On Kubernetes: its path in
-    the workers. Read for each batch."""
+    """File with a bearer token for the service; only for https, or for http on loopback. On Kubernetes: the
+    path of the file in the workers. The file is read for each batch."""
     deadline_milliseconds: Annotated[int, Field(ge=1, le=60_000)] = 100
     """Maximum milliseconds that a request waits for a verdict."""
     on_failure: Literal["Deny", "Allow"] = "Deny"
-    """What happens to a request without a verdict. Deny: it is refused. Allow: it continues without the
-    policy."""
+    """What happens to a request without a verdict. Deny: the request is refused. Allow: the request continues
+    without the policy."""
     batch: Annotated[int, Field(ge=1, le=256)] = 32
     """Maximum number of requests that are evaluated together."""
     parameters: Annotated[dict[str, Any], file_validator(_json), PRESERVE_UNKNOWN_FIELDS, NO_DEFAULT] = {}  # noqa: RUF012 - pydantic copies it
-    """Keyword arguments of the factory. Not for secrets: on Kubernetes they are stored in a ConfigMap."""
+    """Keyword arguments of the factory. Do not put secrets here: on Kubernetes the arguments are stored in a
+    ConfigMap."""
 
     def revision(self) -> str:
         """Changes with everything that the policy is made of."""

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, Va
 
 from proofgate_schema.annotations import KubernetesOverride
 
-_NAME_RULE = "letters, digits, '.', '_' and '-', at most 63, beginning with a letter or digit"
+_NAME_RULE = "at most 63 letters, digits, '.', '_' and '-', and begins with a letter or digit"
 
 
 def _name(text: str) -> str:

@@ -46,8 +46,8 @@ class Issuer(Section):
     ]
     """Accepted audiences. The token's `aud` claim must contain one of them."""
     jwks_url: Annotated[KeySetURL | None, Field(alias="jwksURL")] = None
-    """https URL at which the issuer publishes its keys (RFC 7517). The workers fetch it themselves. The
-    gateway's file also accepts http on loopback, or jwksFile instead."""
+    """https URL at which the issuer publishes its keys (RFC 7517). The workers fetch it themselves. In the
+    gateway's file, an http URL on loopback is also accepted, and jwksFile can be set instead."""
     algorithms: Annotated[NonEmptyTupleOf[Algorithm], UNIQUE_ITEMS, _max_items(3, "each once")] = (
         "RS256",
         "ES256",
@@ -63,4 +63,5 @@ class Issuer(Section):
     leeway_seconds: Annotated[int, Field(ge=0, le=600)] = 60
     """Clock difference in seconds that is tolerated when a token's times are checked."""
     refresh_seconds: Annotated[int, Field(ge=10, le=86_400)] = 300
-    """Seconds between two fetches of jwksURL. It is fetched sooner when a token names an unknown key."""
+    """Seconds between two fetches of jwksURL. The keys are fetched sooner when a token names an unknown
+    key."""

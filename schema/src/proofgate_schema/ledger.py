@@ -16,8 +16,8 @@ class Rotation(Section):
     """When a worker closes its log and starts the next one. Requests are not affected."""
 
     bytes: Annotated[int, Field(ge=1 << 20, le=1 << 40)] = 1 << 30
-    """Maximum bytes of records in a log. A restart reads at most this much, and evidence can be moved away
-    one log at a time."""
+    """Maximum bytes of records in a log. A restart reads at most this many bytes, and evidence can be moved
+    away one log at a time."""
     seconds: Annotated[
         float,
         Field(ge=1, le=31_622_400, allow_inf_nan=False),
@@ -33,8 +33,8 @@ class Ledger(Section):
     """The record of every exchange. Each side has its own fields for the location and the keys."""
 
     durability: Literal["Written", "Synced"] = "Written"
-    """When records count as written. Written: in the page cache before a byte leaves; survives kill -9.
-    Synced: on disk; survives power loss."""
+    """When a record counts as written. Written: when it is in the page cache, before any byte is sent; the
+    record survives kill -9. Synced: when it is on disk; the record survives a power loss."""
     checkpoint_interval_seconds: Annotated[
         float,
         Field(ge=0.01, le=3600, allow_inf_nan=False),
@@ -45,14 +45,15 @@ class Ledger(Section):
     rotation: Rotation = Rotation()
     """When a worker closes its log and starts the next one. A change replaces the workers."""
     payloads: Payloads | None = None
-    """Whether and how requests and responses are stored. Absent: only where a plan or a tenant sets
-    `payloads`. A change replaces the workers only if payloads start to be stored at all, or stop."""
+    """Whether and how requests and responses are stored. Absent: they are stored only for plans and tenants
+    that set `payloads`. A change replaces the workers only if it starts or ends the storage of payloads for
+    the whole gateway."""
     record_client_address: bool = False
-    """Whether records contain the IP address of the client, of refused requests too. That is personal data
-    in evidence: nothing erases it from a record, and it stays until the whole log is removed. Off: no record
-    has an address. A change replaces no worker."""
+    """Whether records contain the IP address of the client. This includes records of refused requests. The
+    address is personal data in evidence: nothing erases it from a record, and it stays until the whole log is
+    removed. False: no record has an address. A change does not replace workers."""
     record_end_user: bool = False
     """Whether records contain the end user as the request names it (`safety_identifier`, `user` or
-    `metadata.user_id`), cut to 128 bytes. That is personal data in evidence: nothing erases it from a record,
-    and it stays until the whole log is removed. Off: records have only the pseudonym, which is enough to find
-    an end user's requests. A change replaces no worker."""
+    `metadata.user_id`), cut to 128 bytes. The name is personal data in evidence: nothing erases it from a
+    record, and it stays until the whole log is removed. False: records have only the pseudonym, which is
+    enough to find an end user's requests. A change does not replace workers."""

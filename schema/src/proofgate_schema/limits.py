@@ -15,8 +15,8 @@ CONNECTION_BYTES = 16 << 10
 
 
 class Limits(Section):
-    """How much a client may send, in bytes, how many clients a worker accepts, and how much memory it may use
-    for their exchanges."""
+    """How many bytes a client may send, how many clients a worker accepts, and how much memory a worker may
+    use for their exchanges."""
 
     head_bytes: Annotated[
         int,
@@ -24,17 +24,17 @@ class Limits(Section):
         KubernetesOverride("HAProxy keeps the whole head in view, twice", {"maximum": 64 << 10}),
     ] = 16 << 10
     """Maximum bytes of a request's head. A worker reserves this much memory for each of its connections, and
-    HAProxy four times as much. A change rolls HAProxy."""
+    HAProxy reserves four times as much. A change rolls HAProxy."""
     body_bytes: Annotated[
         int,
         Field(ge=1024, le=1 << 30),
         KubernetesOverride("the default follows spec.worker.memory", {"default": None}),
     ] = 32 << 20
-    """Maximum bytes of a request's body, and of a response that must be buffered. On Kubernetes
-    spec.worker.memory must include nine times this for bodies and responses. Absent there: a ninth of the
-    memory for them, at most 32 MiB."""
+    """Maximum bytes of a request's body, and of a response that must be buffered. On Kubernetes,
+    spec.worker.memory must include nine times this value for bodies and responses. Absent on Kubernetes: a
+    ninth of the memory for bodies and responses, at most 32 MiB."""
     upload_bytes: Annotated[int, Field(ge=1024, le=1 << 40)] = 512 << 20
-    """Maximum bytes of a form with files, which is streamed and not buffered."""
+    """Maximum bytes of a form with files. Such a form is streamed and not buffered."""
     connections: Annotated[
         int,
         Field(ge=1, le=1 << 20),
@@ -42,13 +42,15 @@ class Limits(Section):
             "HAProxy's pods share them, and each takes memory of the pod", {"minimum": 256, "maximum": 65_536}
         ),
     ] = 4096
-    """Maximum number of client connections to one worker at a time. Each takes 16 KiB of its memory, plus
-    headBytes. HAProxy accepts as many connections as all workers together. Fixed for the life of a worker."""
+    """Maximum number of client connections to one worker at a time. Each connection takes 16 KiB of the
+    worker's memory, plus headBytes. HAProxy accepts as many connections as all workers together. Fixed for
+    the life of a worker."""
     buffered_bytes: Annotated[
         int, Field(ge=4096, le=1 << 40), WorkerOnlyField("it follows spec.worker.memory")
     ] = 192 << 20
-    """Maximum bytes that all exchanges in memory take together, from four times `bodyBytes` to 1 TiB: bodies,
-    their texts and redacted copies, responses that rules hold, and 32 KiB for each exchange."""
+    """Maximum bytes that all exchanges in memory take together: bodies, their texts and redacted copies,
+    responses that rules hold, and 32 KiB for each exchange. The value is from four times `bodyBytes` to 1
+    TiB."""
 
     @property
     def connection_memory(self) -> int:

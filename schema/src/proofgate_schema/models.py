@@ -68,15 +68,16 @@ class Model(Section):
     """Name in the client's request. A `*` at its end matches the rest of a name. An exact name takes
     precedence, then the longest prefix."""
     provider: ProviderName | None = None
-    """Name of the provider that serves the model, from `providers`. To use several, set routes instead."""
+    """Name of the provider that serves the model, from `providers`. To use several providers, set `routes`
+    instead."""
     upstream_model: UpstreamModelName | None = None
     """The provider's name for the model. A `*` is replaced by the text that the `*` in `name` matched.
     Absent: the name in the client's request."""
     routes: Annotated[TupleOf[Route], Field(max_length=8)] = ()
-    """Providers that share the model's requests, instead of provider. A request that fails at one of them
-    goes to another."""
+    """Providers that share the model's requests. Set them instead of `provider`. A request that fails at one
+    provider goes to another."""
     fallbacks: Annotated[TupleOf[Fallback], Field(max_length=8)] = ()
-    """Providers for requests that failed at all others, tried in this order."""
+    """Providers for requests that failed at all other providers. They are tried in this order."""
     fallback_on: Annotated[
         TupleOf[FallbackReason], UNIQUE_ITEMS, KubernetesOverride("each once", {"maxItems": 7})
     ] = (
@@ -85,10 +86,10 @@ class Model(Section):
         "Overloaded",
     )
     """Failures after which a request goes to the next provider. Unreachable: the request could not be sent
-    completely. RateLimited: 429. Overloaded: 408, 503 or 529. Unauthorized: 401 or 403, the provider rejects
-    the gateway's key. ContextLength: the prompt is too long for the model. Timeout (no response in time) and
-    ServerError (500, 502, 504, or a connection that ends without a response) can cause a request to be
-    answered, and paid for, twice."""
+    completely. RateLimited: 429. Overloaded: 408, 503 or 529. Unauthorized: 401 or 403, because the provider
+    rejects the gateway's key. ContextLength: the prompt is too long for the model. Timeout (no response in
+    time) and ServerError (500, 502, 504, or a connection that ends without a response) can cause a request to
+    be answered, and paid for, twice."""
     max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
-    """Output tokens to reserve for a request that sets no maximum. Set it to the provider's own maximum if
-    limits and budgets must hold in advance."""
+    """Output tokens to reserve for a request that sets no maximum. Set this field to the provider's own
+    maximum if limits and budgets must hold in advance."""

@@ -35,7 +35,9 @@ def _issuer(text: str) -> str:
 
 def _redirect_url(text: str) -> str:
     if not _https_url(text, f"https://auditor.example.com{CALLBACK_PATH}").endswith(CALLBACK_PATH):
-        raise ValueError(f"end it with {CALLBACK_PATH}: the auditor takes the provider's answer there")
+        raise ValueError(
+            f"end it with {CALLBACK_PATH}, because the auditor receives the provider's response at this path"
+        )
     return text
 
 
@@ -57,12 +59,12 @@ _MAX_SCOPE_LENGTH = 512
 
 
 class GroupReadAccess(Section):
-    """What the people of a group may read. Each side names the group in its own way."""
+    """What the members of a group may read. Each side names the group in its own way."""
 
     tenant: TenantName | None = None
-    """The only tenant whose exchanges the group may read, as it is named in records."""
+    """Name of a tenant, as in records. The group may read only the exchanges of this tenant."""
     all: bool = False
-    """True, instead of tenant: the group may read the exchanges of all tenants."""
+    """True: the group may read the exchanges of all tenants. Set it instead of `tenant`."""
 
 
 class Oidc(Section):
@@ -106,10 +108,11 @@ class Oidc(Section):
             {"minLength": 1, "maxLength": _MAX_SCOPE_LENGTH, "pattern": r"^[!-~]+( [!-~]+)*$"},
         ),
     ] = "openid profile email"
-    """Scopes that are requested from the provider."""
+    """Scopes that the auditor requests from the provider."""
     groups_claim: Claim = "groups"
-    """Claim of the ID token with the person's groups."""
+    """Claim of the ID token that contains the person's groups."""
     name_claim: Claim = "preferred_username"
-    """Claim of the ID token with the name for the access log. Without the claim, `sub` is the name."""
+    """Claim of the ID token that contains the name for the access log. If the token has no such claim, `sub`
+    is the name."""
     session_seconds: Annotated[int, Field(ge=60, le=86_400)] = 28_800
     """Seconds that a session lasts. A person who leaves a group can read until the session ends."""

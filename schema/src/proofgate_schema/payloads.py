@@ -13,25 +13,26 @@ PayloadMode = Literal["Committed", "Stored"]
 
 
 class Payloads(Section):
-    """Whether requests and responses are stored beside the log, encrypted with keys of their tenants. `mode`
+    """Whether requests and responses are stored next to the log, encrypted with keys of their tenants. `mode`
     and `maxBytes` can change while a worker runs; the presence of this section cannot."""
 
     mode: PayloadMode = "Committed"
     """Default for plans and tenants that set no `payloads`. Committed: records contain commitments to
-    requests and responses, which are not stored. Stored: they are also stored, which needs shred keys."""
+    requests and responses, but the requests and responses are not stored. Stored: the requests and responses
+    are also stored. This needs shred keys."""
     max_bytes: Annotated[
         int,
         Field(ge=1024, le=16 << 20),
         KubernetesOverride("half of the budgetBytes that the operator sets", {"maximum": 8 << 20}),
     ] = 1 << 20
-    """Maximum bytes of a request or response that is stored. A longer one is not stored, and its record says
-    so."""
+    """Maximum bytes of a request or response that is stored. A longer request or response is not stored, and
+    its record says so."""
     budget_bytes: Annotated[
         int, Field(ge=1 << 20, le=1 << 40), WorkerOnlyField("the operator takes it from spec.worker.memory")
     ] = 64 << 20
-    """Bytes of memory for bodies that wait to be written to the volume, at least twice `maxBytes`, in
-    addition to `limits.bufferedBytes`. While it is full, tenants whose bodies are stored are refused. The
-    volume must have the same amount free. Fixed for the life of a worker."""
+    """Bytes of memory for bodies that wait to be written to the volume, at least twice `maxBytes`. They are
+    in addition to `limits.bufferedBytes`. While this memory is full, requests of tenants with stored bodies
+    are refused. The volume must have the same amount of free space. Fixed for the life of a worker."""
 
     @model_validator(mode="after")
     def _check_body_fits_budget(self) -> Payloads:

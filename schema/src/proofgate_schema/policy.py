@@ -53,7 +53,9 @@ def _validations(*rules: dict[str, Any]) -> KubernetesOverride:
 
 def _rule_id(text: str) -> str:
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", text) or len(text) > 64:
-        raise ValueError("an id is kebab-case: lower-case letters, digits and single '-', at most 64")
+        raise ValueError(
+            "write the id in kebab-case: lower-case letters, digits and single '-', at most 64 characters"
+        )
     return text
 
 
@@ -116,20 +118,20 @@ class Rule(Section):
             "a rule checks whether any exist", {"default": None, "minItems": 1, "maxItems": 32}
         ),
     ] = ()
-    """Texts in lower case to search for in the folded text. With a regex as well, a match must contain one of
-    them."""
+    """Texts in lower case to search for in the folded text. If the rule also has a regex, a match must
+    contain one of these texts."""
     regex: Annotated[str, KubernetesOverride(_SIZE_REASON, {"minLength": 1, "maxLength": 1024})] | None = None
     """A regular expression that both Rust's `regex` and Python's `re` accept, without flags, anchors and
-    look-around. Its longest match is bounded, at most 1024 bytes: use {0,80} instead of *. If it has a group
+    look-around. A match can have at most 1024 bytes: write {0,80} instead of *. If the expression has a group
     `(?<value>...)`, only the group is redacted."""
     check: Check | None = None
     """An additional check that the matched text must pass. Absent: none."""
     score: Annotated[int, Field(ge=0, le=1000)] = 100
-    """Points that the rule adds to a message's score if it matches. Several matches count once."""
+    """Points that the rule adds to a message's score if the rule matches. Several matches count once."""
     action: Action = "Block"
     """What a match does. Block: the exchange is denied. Redact: the matched text is replaced. Mask: in a
-    request, the matched text is replaced by a placeholder, and restored in the response; a response is not
-    changed. Flag: the match is recorded."""
+    request, the matched text is replaced by a placeholder, and the response gets the original text back; a
+    match in a response changes nothing. Flag: the match is recorded."""
     examples: Annotated[Examples, WorkerOnlyField("`proofgate policy test` reads files")] = Examples()
     """Texts on which `proofgate policy test` tests the rule."""
 
@@ -153,15 +155,15 @@ class ActionOverride(Section):
     """
 
     packs: Annotated[TupleOf[Pack], UNIQUE_ITEMS, _max_items(len(PACKS), "each once")] = ()
-    """Packs whose rules are overridden. Their rules that are only signs of an attack flag at most, whatever
-    the action is. The pack instruction-likeness supports only Flag and Ignore."""
+    """Packs with rules that are overridden. Rules of these packs that only detect signs of an attack do no
+    more than flag, regardless of the action. The pack instruction-likeness supports only Flag and Ignore."""
     rules: Annotated[TupleOf[RuleId], UNIQUE_ITEMS, _max_items(128)] = ()
-    """Ids of rules that are overridden, from the packs in use or `policy.rules`."""
+    """Ids of rules that are overridden. The rules are from the packs in use or from `policy.rules`."""
     scopes: Annotated[TupleOf[Scope], UNIQUE_ITEMS, _max_items(8, "each once")] = ()
-    """Scopes in which the action applies, including those that the rule does not inspect otherwise. Empty:
-    all scopes that the rule inspects."""
+    """Scopes in which the action applies. A rule also inspects a scope of this list that it would not inspect
+    otherwise. Empty: all scopes that the rule inspects."""
     action: OverrideAction
-    """The action instead of the rule's own. Ignore: the rule does not inspect these scopes."""
+    """The action that replaces the rule's own action. Ignore: the rule does not inspect these scopes."""
 
 
 NonEmptyOverride = Annotated[
@@ -169,14 +171,14 @@ NonEmptyOverride = Annotated[
     _validations(
         {
             "rule": "(has(self.packs) && size(self.packs) > 0) || (has(self.rules) && size(self.rules) > 0)",
-            "message": "an entry of actions names packs, rules, or both",
+            "message": "an entry of actions must name packs, rules, or both",
         },
         {
             "rule": "self.action in ['Flag', 'Ignore']"
             " || !((has(self.packs) && 'instruction-likeness' in self.packs)"
             " || (has(self.rules) && 'instruction-likeness' in self.rules))",
-            "message": "instruction-likeness is a learned score and can only flag: set action to Flag or"
-            " Ignore, or take instruction-likeness out of this entry",
+            "message": "instruction-likeness is a learned score and can only flag: set action to Flag or "
+            "Ignore, or remove instruction-likeness from this entry",
         },
     ),
 ]
@@ -186,12 +188,11 @@ class AllowedTexts(Section):
     """Texts that rules do not match."""
 
     values: Annotated[TupleOf[AllowedText], UNIQUE_ITEMS, _max_items(128)] = ()
-    """Exact values, such as a key of a test system."""
+    """Exact values that rules do not match, such as a key of a test system."""
     domains: Annotated[TupleOf[AllowedText], UNIQUE_ITEMS, _max_items(128)] = ()
-    """Domains whose mail addresses and URLs are matched only by the pack `secrets`. Subdomains are
-    included."""
+    """Domains of mail addresses and URLs that only the pack `secrets` matches. Subdomains are included."""
     patterns: Annotated[TupleOf[AllowedText], UNIQUE_ITEMS, _max_items(128)] = ()
-    """Patterns of mail addresses and URLs that are matched only by the pack `secrets`. * matches any
+    """Patterns of mail addresses and URLs that only the pack `secrets` matches. A * matches any
     characters."""
 
 
@@ -201,19 +202,20 @@ class Policy(Section):
     packs: Annotated[TupleOf[Pack], UNIQUE_ITEMS, _max_items(len(PACKS), "each once")] = ()
     """Built-in sets of rules. prompt-injection, jailbreak, exfiltration and obfuscation flag. secrets
     redacts, and blocks live keys in user messages. pii masks texts of users and assistants, and ignores
-    tools. instruction-likeness flags by a learned score."""
+    tools. instruction-likeness flags texts by a learned score."""
     mode: Mode = "Enforce"
-    """Enforce: rules act. DryRun: everything is evaluated and recorded, and nothing is blocked or
-    redacted."""
+    """Enforce: the actions of rules apply. DryRun: everything is evaluated and recorded, but nothing is
+    blocked or redacted."""
     action: Action | None = None
-    """An action instead of every rule's own. Rules of packs that are only signs of an attack flag at most.
-    Absent: each rule has its own action."""
+    """An action that replaces the action of every rule. Rules of packs that only detect signs of an attack do
+    no more than flag. Absent: each rule has its own action."""
     actions: Annotated[TupleOf[NonEmptyOverride], _max_items(32)] = ()
     """Overrides for the actions of some rules, in some scopes."""
     allow: AllowedTexts | None = None
     """Texts that rules do not match. Absent: none."""
     threshold: Threshold | None = None
-    """Score at which a message is denied: the sum over its flagged rules. Absent: no score denies."""
+    """Score at which a message is denied. A message's score is the sum of the points of its flagged rules.
+    Absent: no message is denied because of its score."""
     flag_threshold: Threshold = 50
     """Score at which a message is recorded as flagged."""
     budget_milliseconds: Annotated[
@@ -222,28 +224,29 @@ class Policy(Section):
         WHOLE_NUMBER,
         KubernetesOverride("whole milliseconds", {"type": "integer", "minimum": 1}),
     ] = 10.0
-    """Milliseconds of processor time that the rules may take for a text of any length. Beyond it, the
-    exchange is denied."""
+    """Milliseconds of processor time that the rules may take for a text of any length. If they take longer,
+    the exchange is denied."""
     budget_microseconds_per_kibibyte: Annotated[int, Field(ge=1, le=100_000)] = 200
-    """Microseconds of processor time that the rules may take in addition for each KiB of the text."""
+    """Additional microseconds of processor time that the rules may take for each KiB of the text."""
     attachments: Attachments = "ScanText"
     """Whether images, recordings and files in prompts are inspected. ScanText: those that contain text are
-    scanned. Skip: none."""
+    scanned. Skip: nothing is scanned."""
     rules: Annotated[TupleOf[NonEmptyRule], unique_by("id"), _max_items(32)] = ()
     """Custom rules."""
 
 
 class TenantPolicy(Section):
-    """The policy of one tenant, where it differs. A field that is absent is as in the gateway's policy."""
+    """The policy of one tenant, where it differs from the gateway's policy. If a field is absent, the
+    gateway's policy applies."""
 
     mode: Mode | None = None
-    """As `policy.mode`."""
+    """Replaces `policy.mode` for this tenant."""
     action: Action | None = None
-    """As `policy.action`."""
+    """Replaces `policy.action` for this tenant."""
     actions: Annotated[TupleOf[NonEmptyOverride], _max_items(8)] = ()
-    """As `policy.actions`, applied after those. A rule that the gateway's policy ignores in every scope stays
-    ignored."""
+    """Overrides as in `policy.actions`. They are applied after those of `policy.actions`. A rule that the
+    gateway's policy ignores in every scope stays ignored."""
     threshold: Threshold | None = None
-    """As `policy.threshold`."""
+    """Replaces `policy.threshold` for this tenant."""
     flag_threshold: Threshold | None = None
-    """As `policy.flagThreshold`."""
+    """Replaces `policy.flagThreshold` for this tenant."""

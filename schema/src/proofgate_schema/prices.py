@@ -87,15 +87,17 @@ def _tier_name(name: str) -> str:
     # Not a pattern: a structural schema knows no names of members.
     if not re.fullmatch(r"[a-z0-9][a-z0-9_+-]{0,30}", name):
         raise ValueError(
-            "the name of a tier has 1 to 31 of a to z, 0 to 9, _, + and -, not starting with a special "
-            "character"
+            "the name of a tier has 1 to 31 characters of a to z, 0 to 9, _, + and -, and begins with a "
+            "letter or digit"
         )
     return name
 
 
 def _tool_kind(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{0,63}", name):
-        raise ValueError("the kind of a tool has 1 to 64 letters, digits and _ . -, starting with a letter")
+        raise ValueError(
+            "the kind of a tool has 1 to 64 characters (letters, digits and _ . -), and begins with a letter"
+        )
     return name
 
 
@@ -153,25 +155,25 @@ class LongPromptPrice(Section):
     """Prices of all tokens of a request with a long prompt."""
 
     prompt_tokens: Tokens
-    """Prompt tokens above which these prices apply, cached tokens included."""
+    """Number of prompt tokens, including cached tokens, above which these prices apply."""
     input: DollarsPerMillion
     """Dollars per million prompt tokens."""
     cached_input: DollarsPerMillion | None = None
-    """Dollars per million prompt tokens read from a cache. Absent: as input."""
+    """Dollars per million prompt tokens read from a cache. If absent, the same as `input`."""
     cache_write: DollarsPerMillion | None = None
-    """Dollars per million prompt tokens written to a cache. Absent: as input, but at least the price for
-    shorter prompts."""
+    """Dollars per million prompt tokens written to a cache. If absent, the same as `input`, but at least the
+    price for shorter prompts."""
     cache_write_1h: DollarsPerMillion | None = Field(None, alias="cacheWrite1h")
-    """Dollars per million prompt tokens written to a cache that keeps them for longer than five minutes.
-    Absent: twice input or cacheWrite, whichever is more, but at least the price for shorter prompts."""
+    """Dollars per million prompt tokens written to a cache that keeps them for longer than five minutes. If
+    absent, the higher of `cacheWrite` and twice `input`, but at least the price for shorter prompts."""
     audio_input: DollarsPerMillion | None = None
-    """Dollars per million audio tokens in prompts. Absent: as input, but at least the price for shorter
-    prompts."""
+    """Dollars per million audio tokens in prompts. If absent, the same as `input`, but at least the price for
+    shorter prompts."""
     output: DollarsPerMillion
     """Dollars per million response tokens, reasoning included."""
     audio_output: DollarsPerMillion | None = None
-    """Dollars per million audio tokens in responses. Absent: as output, but at least the price for shorter
-    prompts."""
+    """Dollars per million audio tokens in responses. If absent, the same as `output`, but at least the price
+    for shorter prompts."""
 
 
 class TierPrice(Section):
@@ -180,24 +182,24 @@ class TierPrice(Section):
     input: DollarsPerMillion
     """Dollars per million prompt tokens."""
     cached_input: DollarsPerMillion | None = None
-    """Dollars per million prompt tokens read from a cache. Absent: as input."""
+    """Dollars per million prompt tokens read from a cache. If absent, the same as `input`."""
     cache_write: DollarsPerMillion | None = None
-    """Dollars per million prompt tokens written to a cache. Absent: as input, but at least the price in the
-    standard tier."""
+    """Dollars per million prompt tokens written to a cache. If absent, the same as `input`, but at least the
+    price in the standard tier."""
     cache_write_1h: DollarsPerMillion | None = Field(None, alias="cacheWrite1h")
-    """Dollars per million prompt tokens written to a cache that keeps them for longer than five minutes.
-    Absent: twice input or cacheWrite, whichever is more, but at least the price in the standard tier."""
+    """Dollars per million prompt tokens written to a cache that keeps them for longer than five minutes. If
+    absent, the higher of `cacheWrite` and twice `input`, but at least the price in the standard tier."""
     audio_input: DollarsPerMillion | None = None
-    """Dollars per million audio tokens in prompts. Absent: as input, but at least the price in the standard
-    tier."""
+    """Dollars per million audio tokens in prompts. If absent, the same as `input`, but at least the price in
+    the standard tier."""
     output: DollarsPerMillion
     """Dollars per million response tokens, reasoning included."""
     audio_output: DollarsPerMillion | None = None
-    """Dollars per million audio tokens in responses. Absent: as output, but at least the price in the
-    standard tier."""
+    """Dollars per million audio tokens in responses. If absent, the same as `output`, but at least the price
+    in the standard tier."""
     above: Annotated[TupleOf[LongPromptPrice], Field(max_length=4), _MANIFEST_LIST_LIMIT] = ()
-    """Prices for long prompts, by ascending promptTokens. Absent: at least the prices in the standard
-    tier."""
+    """Prices for long prompts, in ascending order of promptTokens. Absent: at least the prices in the
+    standard tier."""
 
 
 class Price(Section):
@@ -208,48 +210,50 @@ class Price(Section):
     model: ModelPattern
     """The provider's name for the model. A `*` at its end matches the rest of a name."""
     effective_from: Date
-    """Day from which the price applies, from midnight UTC, such as 2026-01-31."""
+    """First day on which the price applies, from midnight UTC, for example 2026-01-31."""
     currency: Literal["USD"] = "USD"
     """Currency of the price. Only USD is supported."""
     input: DollarsPerMillion
     """Dollars per million prompt tokens."""
     cached_input: DollarsPerMillion | None = None
-    """Dollars per million prompt tokens read from a cache. Absent: as input."""
+    """Dollars per million prompt tokens read from a cache. If absent, the same as `input`."""
     cache_write: DollarsPerMillion | None = None
-    """Dollars per million prompt tokens written to a cache. Absent: as input."""
+    """Dollars per million prompt tokens written to a cache. If absent, the same as `input`."""
     cache_write_1h: DollarsPerMillion | None = Field(None, alias="cacheWrite1h")
-    """Dollars per million prompt tokens written to a cache that keeps them for longer than five minutes.
-    Absent: twice input or cacheWrite, whichever is more."""
+    """Dollars per million prompt tokens written to a cache that keeps them for longer than five minutes. If
+    absent, the higher of `cacheWrite` and twice `input`."""
     audio_input: DollarsPerMillion | None = None
-    """Dollars per million audio tokens in prompts. Absent: as input."""
+    """Dollars per million audio tokens in prompts. If absent, the same as `input`."""
     output: DollarsPerMillion
     """Dollars per million response tokens, reasoning included."""
     audio_output: DollarsPerMillion | None = None
-    """Dollars per million audio tokens in responses. Absent: as output."""
+    """Dollars per million audio tokens in responses. If absent, the same as `output`."""
     per_request: DollarsPerRequest | None = None
-    """Dollars for each answered request, in addition to its tokens. Absent: nothing."""
+    """Dollars for each answered request, in addition to the price of its tokens. Absent: none."""
     tools: Annotated[
         dict[ToolKind, DollarsPerRequest],
         Field(max_length=16),
         KubernetesOverride("the object has to fit into etcd", {"maxProperties": 8}),
     ] = Field(default_factory=dict)
     """Dollars per call of a tool that the provider runs itself, by the tool's type without its date
-    (web_search) or Gemini's field (googleSearch). '0': a call costs nothing besides its tokens. When a budget
-    in dollars applies, a request that offers a tool without a price is refused."""
+    (web_search) or Gemini's field (googleSearch). '0': a call has no price in addition to its tokens. When a
+    budget in dollars applies, a request that offers a tool without a price is refused."""
     above: Annotated[TupleOf[LongPromptPrice], Field(max_length=4), _MANIFEST_LIST_LIMIT] = ()
-    """Prices for long prompts, by ascending promptTokens. Absent: all prompts have the same price."""
+    """Prices for long prompts, in ascending order of promptTokens. Absent: all prompts have the same
+    price."""
     tiers: Annotated[
         dict[TierName, TierPrice],
         Field(max_length=8),
         KubernetesOverride("the object has to fit into etcd", {"maxProperties": 4}),
     ] = Field(default_factory=dict)
-    """Prices of service tiers other than the standard one, by the name in requests: service_tier, and
-    Anthropic's speed and inference_geo. When a budget in dollars applies, a request for a tier without a
-    price is refused."""
+    """Prices of service tiers other than the standard tier, by the name of the tier in requests: the value of
+    service_tier, or of Anthropic's speed or inference_geo. When a budget in dollars applies, a request for a
+    tier without a price is refused."""
     max_input_tokens: Tokens | None = None
-    """Maximum prompt tokens that the model accepts. A budget reserves no more. Absent: not known."""
+    """Maximum prompt tokens that the model accepts. A budget reserves no more than this. Absent: the maximum
+    is not known."""
     max_output_tokens: Tokens | None = None
-    """Maximum tokens of a response to a request that sets no maximum. A budget reserves them. Absent:
+    """Maximum tokens of a response to a request that sets no maximum. A budget reserves these tokens. Absent:
     maxOutputTokens of the model."""
 
     @model_validator(mode="after")
@@ -258,6 +262,6 @@ class Price(Section):
             lengths = [level.prompt_tokens for level in levels]
             if lengths != sorted(set(lengths)):
                 raise ValueError(
-                    "list the prices of long prompts by promptTokens, smallest first, without repetition"
+                    "list the prices of long prompts in ascending order of promptTokens, without duplicates"
                 )
         return self

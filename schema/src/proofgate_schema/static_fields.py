@@ -30,7 +30,7 @@ def _header_name(text: str) -> str:
             "write the name of a header field, such as OpenAI-Organization, of at most 64 characters"
         )
     if text.lower() in RESERVED_HEADERS or text.lower().startswith(RESERVED_PREFIXES):
-        raise ValueError("the gateway writes this header itself, or it belongs to auth or to the connection")
+        raise ValueError("this header is written by the gateway, or it belongs to auth or to the connection")
     return text
 
 
@@ -42,12 +42,12 @@ def _header_value(text: str) -> str:
 
 def _body_fields(fields: dict[str, Any]) -> dict[str, Any]:
     if len(fields) > MAX_BODY_FIELDS:
-        raise ValueError(f"there are at most {MAX_BODY_FIELDS} fields")
+        raise ValueError(f"write at most {MAX_BODY_FIELDS} fields")
     for name in fields:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", name):
-            raise ValueError("a name has letters, digits, '_' and '-', at most 64, beginning with a letter")
+            raise ValueError("a name has at most 64 letters, digits, '_' and '-', and begins with a letter")
         if is_read_by_gateway(name):
-            raise ValueError(f"{name} is a field that the gateway reads itself: clients set it")
+            raise ValueError(f"{name} is a field that the gateway reads itself: only clients can set it")
     try:
         text = json.dumps(fields, allow_nan=False)
     except (TypeError, ValueError, RecursionError):

@@ -53,8 +53,8 @@ class Traces(Section):
     """Traces of exchanges: one span for the exchange, and one for each request to a provider."""
 
     ratio: Annotated[float, Field(ge=0, le=1)] = 0.01
-    """Fraction of traces started by the gateway that are sampled. A trace started by a client is sampled if
-    the client sampled it."""
+    """Fraction of the traces started by the gateway that are sampled. A trace that a client started is
+    sampled if the client sampled it."""
     propagate: bool = True
     """Whether requests to providers carry the trace context (traceparent and tracestate)."""
 
@@ -64,20 +64,20 @@ class Telemetry(Section):
     `headers`, whose values are secrets."""
 
     access_log: Literal["None", "Errors", "All"] = "None"
-    """Which exchanges a worker logs as JSON lines on standard output. Errors: exchanges that failed, and
-    responses with a status of 400 or above."""
+    """Which exchanges a worker logs as JSON lines on standard output. Errors: failed exchanges, and responses
+    with a status of 400 or above."""
     endpoint: BaseURL | None = None
     """Base URL of a collector that accepts OTLP over HTTP, for example https://collector.example.com:4318.
     /v1/traces and /v1/metrics are appended. Absent: nothing is exported."""
     ca_file: MountedFile | None = None
-    """CA certificates (PEM) to trust instead of the workers' built-in ones. Only for an endpoint with https.
-    On Kubernetes: their path in the workers (spec.worker.podTemplate)."""
+    """File with CA certificates (PEM) to trust instead of the workers' built-in CA certificates. Only for an
+    endpoint with https. On Kubernetes: the path of the file in the workers (spec.worker.podTemplate)."""
     traces: Traces | None = None
     """Export of traces. Absent: none are exported."""
     metrics: bool = False
     """Whether metrics are exported to the collector, every 15 seconds."""
     semantic_conventions: Literal["Latest", "V1_41"] = "Latest"
-    """Version of OpenTelemetry's conventions for generative AI that names follow. Latest: the current
-    version. V1_41: version 1.41, which more dashboards support."""
+    """Version of OpenTelemetry's conventions for generative AI that exported names follow. Latest: the
+    current version. V1_41: version 1.41, which more dashboards support."""
     resource_attributes: Annotated[TupleOf[ResourceAttribute], Field(max_length=32), unique_by("name")] = ()
     """Resource attributes of all exported telemetry, for example deployment.environment.name."""

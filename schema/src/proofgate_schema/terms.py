@@ -25,8 +25,8 @@ def _guarded_tool(name: str) -> str:
     """`*` stands at the end alone, for the rest of a name."""
     if len(name) > 128 or not re.fullmatch(r"\*|[A-Za-z0-9_][A-Za-z0-9_.:/-]*\*?", name):
         raise ValueError(
-            f"{json.dumps(name)} is not a tool name: write a letter, a digit or _, then more of these and"
-            " . : / -, at most 128 characters. A * at the end stands for the rest of a name"
+            f"{json.dumps(name)} is not a tool name: write at most 128 letters, digits and _ . : / -, "
+            "beginning with a letter, a digit or _. A * at the end matches the rest of a name"
         )
     return name
 
@@ -42,8 +42,8 @@ GuardedTool = Annotated[
             "x-kubernetes-validations": [
                 {
                     "rule": "self.matches('^([*]|[A-Za-z0-9_][A-Za-z0-9_.:/-]*[*]?)$')",
-                    "message": "guardedTools.names: a name is a letter, a digit or _, then more of these and"
-                    " . : / -; a * at the end stands for the rest of a name",
+                    "message": "guardedTools.names: write letters, digits and _ . : / -, beginning with a "
+                    "letter, a digit or _; a * at the end matches the rest of a name",
                 }
             ],
         },
@@ -73,23 +73,26 @@ Endpoint = Literal[
 
 
 class Quota(Section):
-    """How much may be used; what is absent is not limited."""
+    """Limits on usage. A limit that is absent does not apply."""
 
     requests_per_minute: Count | None = None
-    """Requests that are admitted in a minute."""
+    """Maximum requests that are admitted in a minute."""
     requests_per_day: Count | None = None
-    """Requests that are admitted on a UTC day."""
+    """Maximum requests that are admitted on a UTC day."""
     tokens_per_minute: Count | None = None
-    """Tokens of prompts and answers in a minute; reserved before a request, settled after it."""
+    """Maximum tokens of prompts and responses in a minute. Tokens are reserved before a request and settled
+    after it."""
     tokens_per_day: Count | None = None
-    """The same, in a day."""
+    """Maximum tokens of prompts and responses on a UTC day. Tokens are reserved before a request and settled
+    after it."""
     concurrency: Count | None = None
-    """Exchanges in flight at the same time."""
+    """Maximum exchanges in flight at the same time."""
     dollars_per_day: Dollars | None = None
-    """What exchanges cost on a UTC day, in US dollars as text such as '25.50', by the prices of their models;
-    reserved before a request, settled after it. A model without a price is refused then."""
+    """Maximum cost of exchanges on a UTC day at the prices of their models, in US dollars as text such as
+    '25.50'. The cost is reserved before a request and settled after it. With this limit, requests for a model
+    without a price are refused."""
     dollars_per_month: Dollars | None = None
-    """The same, in a UTC month."""
+    """Maximum cost of exchanges in a UTC month. Otherwise the same as dollarsPerDay."""
 
     @property
     def has_budget(self) -> bool:
@@ -103,9 +106,9 @@ class ModelBudget(Section):
     model: Annotated[str, MODEL_NAME]
     """Name of the model, from `models`."""
     dollars_per_day: Dollars | None = None
-    """As limits.dollarsPerDay, for this model."""
+    """The same limit as limits.dollarsPerDay, but only for this model."""
     dollars_per_month: Dollars | None = None
-    """As limits.dollarsPerMonth, for this model."""
+    """The same limit as limits.dollarsPerMonth, but only for this model."""
 
 
 class HostedTools(Section):
@@ -114,15 +117,15 @@ class HostedTools(Section):
 
     allow: Annotated[TupleOf[HostedTool], Field(max_length=32), UNIQUE_ITEMS] = ()
     """Allowed tools, by their type (Responses, Messages) or their field (Gemini), with or without the date:
-    web_search, code_execution_20250825, googleSearch. Other tools are removed from the request and named in
-    the response. A request that offers no other tool is refused."""
+    web_search, code_execution_20250825, googleSearch. Other tools are removed from the request, and the
+    response names them. A request that offers no other tool is refused."""
     max_calls: Annotated[int, Field(ge=1, le=1000)] = 10
-    """Maximum tool calls of a request that sets no maximum, when a budget in dollars applies. It is written
-    into the request, as max_uses of each tool (Messages) or max_tool_calls (Responses)."""
+    """Maximum tool calls of a request that sets no maximum, when a budget in dollars applies. The maximum is
+    written into the request, as max_uses of each tool (Messages) or max_tool_calls (Responses)."""
     tokens_per_call: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Prompt tokens to reserve for the result of each tool call when a budget in dollars applies. If the
-    results of a request have more, the request can exceed the budget. Absent: the model's maximum input, so
-    that no request exceeds the budget."""
+    results of a request have more tokens, the request can exceed the budget. Absent: the model's maximum
+    input, so that no request exceeds the budget."""
 
 
 class GuardedTools(Section):
@@ -138,14 +141,14 @@ class GuardedTools(Section):
     """Names of the tools as requests declare them, case-insensitive: Bash, mcp__github__*. A `*` at the end
     matches the rest of a name."""
     on_flag: Literal["Refuse", "RequireApproval"] = "Refuse"
-    """What happens to a response that calls a guarded tool. Refuse: it is not delivered. RequireApproval: it
-    is not delivered without an approval. The error contains the approval, and later requests send it in
-    x-proofgate-approve."""
+    """What happens to a response that calls a guarded tool. Refuse: the response is not delivered.
+    RequireApproval: the response is not delivered without an approval. The error contains the approval, and
+    later requests send it in x-proofgate-approve."""
 
 
 class Terms(Section):
-    """What a tenant may use, and how much. A field that a tenant leaves out can be set by its plan, so the
-    API server writes no defaults here."""
+    """What a tenant may use, and how much. A plan can set the fields that a tenant leaves out, so the API
+    server writes no defaults here."""
 
     models: (
         Annotated[
@@ -157,25 +160,25 @@ class Terms(Section):
         ]
         | None
     ) = None
-    """Models the tenant may use: names from `models`. Absent: all of them."""
+    """Models that the tenant may use: names from `models`. Absent: all models."""
     endpoints: (
         Annotated[
             TupleOf[Endpoint], UNIQUE_ITEMS, KubernetesOverride("each once", {"minItems": 1, "maxItems": 18})
         ]
         | None
     ) = None
-    """Endpoints the tenant may call. Absent: all of them."""
+    """Endpoints that the tenant may call. Absent: all endpoints."""
     hosted_tools: Annotated[HostedTools, NO_DEFAULT] = HostedTools()
-    """Tools that providers may run for the tenant. Absent: none."""
+    """Tools that providers may run for the tenant. Absent: no tools."""
     guarded_tools: GuardedTools | None = None
-    """Tools that may not be called after flagged tool text. Absent: none."""
+    """Tools that the model may not call after flagged tool text. Absent: no tools."""
     denied_betas: Annotated[TupleOf[Beta], Field(max_length=32), UNIQUE_ITEMS, NO_DEFAULT, NOT_EMPTY] = ()
     """Features of Anthropic's API that the tenant may not use, by the names of their betas, with or without
     the date: context-management, effort-2025-11-24. The value of anthropic-beta and its body fields are left
-    out together, and named in the response. Absent: all features are allowed."""
+    out together, and the response names them. Absent: all features are allowed."""
     limits: Annotated[Quota, NO_DEFAULT] = Quota()
-    """Limits for the tenant as a whole. On Kubernetes they are exact while all of its connections reach one
-    worker: see spec.loadBalancer.affinity."""
+    """Limits for the tenant as a whole. On Kubernetes they are exact while all connections of the tenant
+    reach one worker: see spec.loadBalancer.affinity."""
     key_limits: Annotated[Quota, NO_DEFAULT] = Quota()
     """Limits for each of the tenant's API keys separately."""
     model_budgets: Annotated[
@@ -193,20 +196,21 @@ class Terms(Section):
         KubernetesOverride("whole seconds", {"type": "integer"}),
         NO_DEFAULT,
     ] = 5.0
-    """Maximum seconds that a request waits for limits, if it will fit when other requests release unused
-    reservations. At most 32 requests of a tenant wait at a time. 0: it is refused at once. Absent: 5."""
+    """Maximum seconds that a request waits for limits. It waits only if it will fit when other requests
+    release unused reservations. At most 32 requests of a tenant wait at a time. 0: a request that does not
+    fit is refused at once. Absent: 5."""
     policy: TenantPolicy | None = None
-    """Policy for this tenant, where it differs from `policy`. Absent: as `policy`."""
+    """Policy for this tenant, where it differs from `policy`. If absent, the same as `policy`."""
     policies: Annotated[
         TupleOf[Annotated[str, POLICY_NAME]],
         NO_DEFAULT,
         NOT_EMPTY,
         KubernetesOverride("the cost of rules over policies depends on their number", {"maxItems": 8}),
     ] = ()
-    """Names from `policies` that evaluate the tenant's requests, in this order, after the rules have allowed
-    them. Absent: none."""
+    """Names of policies from `policies`. They evaluate the tenant's requests in this order, after the rules
+    have allowed the requests. Absent: none."""
     payloads: PayloadMode | None = None
-    """Whether the tenant's requests and responses are stored. Absent: as `ledger.payloads`."""
+    """Whether the tenant's requests and responses are stored. If absent, the same as `ledger.payloads`."""
 
     def to_document(self) -> dict[str, Any]:
         """Return the section as a file or a manifest spells it, without what is not set, so that a plan may

@@ -38,15 +38,17 @@ class ApiKey(Section):
     """One API key: an entry of a Secret, or only its digest if the key must not be in the cluster."""
 
     name: ResourceName
-    """Name of the key, unique among the tenant's keys. Requests do not contain it, the records of them do."""
+    """Name of the key, unique among the tenant's keys. Requests do not contain the name, but their records
+    do."""
     secret_ref: SecretKeyRef | None = None
     """Entry of a Secret that contains the key in clear text: one line without a line end, at least 20
     characters that a bearer token may contain (RFC 6750). Only its digest is copied from the Secret."""
     sha256: Annotated[str | None, Field(min_length=64, max_length=64, pattern=_SHA256)] = None
-    """SHA-256 of the key in lower-case hexadecimal, instead of secretRef. `proofgate keys hash` prints it."""
+    """SHA-256 of the key in lower-case hexadecimal, instead of secretRef. `proofgate keys hash` prints the
+    digest."""
     not_after: Time | None = None
-    """Time at which the key expires (RFC 3339, for example 2026-12-31T00:00:00Z). From then on workers refuse
-    it with 401. Absent: it never expires."""
+    """Time at which the key expires (RFC 3339, for example 2026-12-31T00:00:00Z). After this time, workers
+    refuse the key with 401. Absent: the key never expires."""
 
 
 ApiKeys = Annotated[
@@ -57,7 +59,7 @@ ApiKeys = Annotated[
                 json_schema_extra=cel_rules(
                     {
                         "rule": "has(self.secretRef) != has(self.sha256)",
-                        "message": "apiKeys: a key has either secretRef or sha256",
+                        "message": "apiKeys: a key must have either secretRef or sha256",
                     }
                 )
             ),
@@ -69,7 +71,8 @@ ApiKeys = Annotated[
 
 
 class PlanNamespaces(Section):
-    """Namespaces whose GatewayTenants may use a plan: those in names, and those that selector matches."""
+    """Namespaces whose GatewayTenants may use a plan: the namespaces in `names`, and the namespaces that
+    `selector` matches."""
 
     names: Annotated[tuple[ResourceName, ...] | None, Field(min_length=1, max_length=16)] = None
     """Names of namespaces, at most 16. For more, use selector."""
@@ -81,13 +84,13 @@ class PlanShare(Section):
     """Part of a plan that is available to all GatewayTenants of one namespace together."""
 
     tenants: Annotated[int | None, Field(ge=1, le=10_000)] = None
-    """Maximum number of GatewayTenants that may use the plan, the oldest first. Each has the plan's limits
-    for itself. Absent: unlimited."""
+    """Maximum number of GatewayTenants that may use the plan. The oldest GatewayTenants take precedence. The
+    plan's limits apply to each of them separately. Absent: unlimited."""
     limits: Quota | None = None
-    """Limits for all GatewayTenants of the namespace together, in addition to the plan's limits for each.
-    They are exact while all of their connections reach one worker; these tenants are assigned to the same
-    one, like a single tenant (see spec.loadBalancer.affinity). Usage of a tenant that was deleted, or that
-    changed its plan, still counts."""
+    """Limits for all GatewayTenants of the namespace together, in addition to the plan's limits for each. The
+    limits are exact while all connections of these tenants reach one worker. These tenants are assigned to
+    the same worker, like a single tenant (see spec.loadBalancer.affinity). Usage of a tenant that was
+    deleted, or that changed its plan, still counts."""
 
 
 class Plan(Terms):
@@ -101,13 +104,14 @@ class Plan(Terms):
             json_schema_extra=cel_rules(
                 {
                     "rule": "has(self.names) || has(self.selector)",
-                    "message": "spec.plans: allowedNamespaces has names, a selector, or both",
+                    "message": "spec.plans: allowedNamespaces must have names, a selector, or both",
                 }
             )
         ),
     ] = None
-    """Namespaces whose GatewayTenants may use the plan, among those that spec.allowedTenants allows to
-    attach. Absent: all of these. It does not apply to spec.tenants."""
+    """Namespaces whose GatewayTenants may use the plan. Only namespaces that spec.allowedTenants allows
+    can use it. Absent: all namespaces that spec.allowedTenants allows. This field does not apply to
+    spec.tenants."""
     per_namespace: Annotated[
         PlanShare | None,
         Field(
@@ -116,13 +120,14 @@ class Plan(Terms):
                     "rule": "has(self.tenants) || (has(self.limits) && ("
                     + " || ".join(f"has(self.limits.{name})" for name in LIMIT_NAMES)
                     + "))",
-                    "message": "spec.plans: perNamespace has tenants, limits that are not empty, or both",
+                    "message": "spec.plans: perNamespace must have tenants, limits that are not empty, or "
+                    "both",
                 }
             )
         ),
     ] = None
-    """Part of the plan that is available to the GatewayTenants of one namespace. Absent: any number of them
-    may use the plan, each with all of its limits."""
+    """Part of the plan that is available to the GatewayTenants of one namespace. Absent: any number of
+    GatewayTenants may use the plan, and all of the plan's limits apply to each of them."""
 
     @property
     def shared_limits(self) -> Quota | None:
@@ -140,15 +145,16 @@ class Tenant(Terms):
     name: ResourceName
     """Name of the tenant in the ledger and in the claim of a token."""
     api_keys: ApiKeys | None = None
-    """API keys of the tenant. Can be absent if spec.jwt is set: the tenant then uses tokens only. An empty
-    list locks out every client without a token."""
+    """API keys of the tenant. The field can be absent if spec.jwt is set: the tenant then uses tokens only.
+    An empty list locks out every client without a token."""
     plan: ResourceName | None = None
     """Name of the tenant's plan, from spec.plans. It replaces the tenant's own models, endpoints,
     hostedTools, guardedTools, deniedBetas, limits, keyLimits, modelBudgets, waitSeconds, policy, policies and
     payloads."""
     placement: Annotated[int | None, Field(ge=0, le=63)] = None
-    """Number of the worker that serves the tenant, for a tenant whose load would unbalance the workers. Used
-    only if it is less than spec.replicas. Absent: a hash of the name decides."""
+    """Number of the worker that serves the tenant, for a tenant with a load that would unbalance the workers.
+    The number is used only if it is less than spec.replicas. Absent: a hash of the tenant's name selects the
+    worker."""
 
 
 GatewayListedTenant = Annotated[
@@ -159,9 +165,9 @@ GatewayListedTenant = Annotated[
                 "rule": "!has(self.plan) || !("
                 + " || ".join(f"has(self.{name})" for name in TERM_FIELDS)
                 + ")",
-                "message": "spec.tenants: a tenant has a plan, or models, endpoints, hostedTools,"
-                " guardedTools, deniedBetas, limits, keyLimits, modelBudgets, waitSeconds, policy, policies"
-                " and payloads of its own",
+                "message": "spec.tenants: a tenant with a plan must not have models, endpoints, "
+                "hostedTools, guardedTools, deniedBetas, limits, keyLimits, modelBudgets, waitSeconds, "
+                "policy, policies or payloads",
             }
         )
     ),
@@ -181,7 +187,7 @@ class AllowedNamespaces(Section):
 
     from_: Annotated[NamespacesFrom, Field(alias="from")] = NamespacesFrom.SAME
     """Same: the gateway's own namespace. All: every namespace that the operator serves. Selector: namespaces
-    with the labels in `selector`, which only an operator that serves the whole cluster can read."""
+    with the labels in `selector`. Only an operator that serves the whole cluster can read these labels."""
     selector: LabelSelector | None = None
     """Labels of namespaces, if from is Selector."""
 
@@ -196,7 +202,8 @@ class AllowedTenants(Section):
                 {
                     "rule": "(self.from == 'Selector') == has(self.selector)",
                     "message": (
-                        "spec.allowedTenants.namespaces: set selector if, and only if, from is Selector"
+                        "spec.allowedTenants.namespaces: selector is required if from is Selector, and not "
+                        "allowed otherwise"
                     ),
                 }
             )
@@ -217,4 +224,4 @@ class Jwt(Section):
     issuers: Annotated[
         tuple[Issuer, ...], Field(min_length=1, max_length=8, json_schema_extra=list_map_key("issuer"))
     ]
-    """Issuers whose tokens are accepted."""
+    """Issuers. Tokens of these issuers are accepted."""

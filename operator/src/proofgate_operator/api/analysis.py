@@ -4,6 +4,6 @@
 ANALYSIS_RULES = (
     {
         "rule": "self.window * self.maxPairs <= 400000",
-        "message": "spec.analysis: window times maxPairs is at most 400000",
+        "message": "spec.analysis: window times maxPairs must be at most 400000",
     },
 )

@@ -74,13 +74,13 @@ class Auditor(Section):
     heads."""
 
     enabled: bool = True
-    """False: the auditor does not run. Its state and its held checkpoints are kept, and it continues from
-    them when it is enabled again."""
+    """False: the auditor does not run. Its state and its held checkpoints are kept, and the auditor continues
+    from them when it is enabled again."""
     signing_key_secret_ref: SigningKeyRef
     """Entry of a Secret with the auditor's signing key, as `proofgate keys generate` writes it. The key's
-    name is the name of the auditor's log, and must not be the ledger's name, or above or below it. A
-    different key with the same name is refused. A key with another name starts another log, which needs a new
-    storage."""
+    name is the name of the auditor's log. It must not be the ledger's name, nor a path above or below that
+    name. A different key with the same name is refused. A key with another name starts another log, which
+    needs new storage."""
     storage: Annotated[
         AuditorStorage, Field(json_schema_extra=cel_rules(*storage_rules("spec.auditor.storage")))
     ] = AuditorStorage()
@@ -88,8 +88,8 @@ class Auditor(Section):
     keeping_key: Annotated[str | None, Field(max_length=512, pattern=_VERIFYING_KEY)] = None
     """Public key that verifies tombstones. A log that was removed under a tombstone signed with this key is
     reported as removed, and is not a finding. The key must differ from those of the ledger and the auditor.
-    Set it before the first removal. With spec.keeping it is optional, and must be that of the retention
-    key."""
+    Set it before the first removal. With spec.keeping this field is optional, and must be the public key of
+    the retention key."""
     beat_seconds: Annotated[int, Field(ge=1, le=3600)] = 10
     """Seconds between two tree heads of the same growing log that the auditor records."""
     second_look_seconds: Annotated[int, Field(ge=1, le=3600)] = 5
@@ -97,10 +97,10 @@ class Auditor(Section):
     higher than the attribute cache of the network file system, for example 60 for NFS with the default
     acregmax and acdirmax."""
     stall_seconds: Annotated[int, Field(ge=1, le=86_400)] = 30
-    """Seconds that records may wait for a checkpoint before this is a finding. At least twice
+    """Seconds that records may wait for a checkpoint before the delay is a finding. At least twice
     `ledger.checkpointIntervalSeconds`."""
     scrub_mebibytes: Annotated[int, Field(ge=0, le=4096)] = 8
-    """Mebibytes of old records that are verified again per second. 0: none."""
+    """Mebibytes of old records that the auditor verifies again per second. 0: none."""
     cpu: Annotated[
         Cores,
         Field(
@@ -114,7 +114,7 @@ class Auditor(Section):
             )
         ),
     ] = "500m"
-    """CPU cores of the auditor, for both request and limit. It can use at most one core."""
+    """CPU cores of the auditor, for both request and limit. The auditor can use at most one core."""
     memory: Annotated[
         Quantity,
         Field(
@@ -126,14 +126,14 @@ class Auditor(Section):
             )
         ),
     ] = "256Mi"
-    """Memory of the auditor, for both request and limit. A log takes about three kilobytes."""
+    """Memory of the auditor, for both request and limit. Each log takes about three kilobytes."""
     allow_from: Annotated[
         tuple[Annotated[Peer, Field(json_schema_extra=cel_rules(peer_rule("spec.auditor.allowFrom")))], ...]
         | None,
         Field(min_length=1, max_length=32),
     ] = None
     """Peers that the network policy allows to reach the auditor's port, in addition to those that may read
-    metrics: for example, clients that store its checkpoints elsewhere. Absent: none."""
+    metrics. An example is clients that store the auditor's checkpoints in another place. Absent: none."""
     witnesses: Annotated[Witnesses | None, Field(json_schema_extra=cel_rules(*WITNESS_RULES))] = None
     """Witnesses that must cosign the auditor's log before it is published. Absent: none, and the auditor
     contacts no witness."""
@@ -144,8 +144,8 @@ class Auditor(Section):
         Field(max_length=4, json_schema_extra=list_map_key("bucket")),
     ] = ()
     """Buckets to which the auditor copies what it has verified, under object lock. With `ledger.volume.mode:
-    PerWorker` it first copies the workers' logs to its own volume, about 1 KiB for each exchange, where they
-    stay until every mirror has them. Absent: none."""
+    PerWorker` the auditor first copies the workers' logs to its own volume, about 1 KiB for each exchange.
+    The copies stay on this volume until every mirror has them. Absent: none."""
     siem: Annotated[
         tuple[Annotated[Sink, Field(json_schema_extra=cel_rules(*SINK_RULES))], ...],
         Field(max_length=4, json_schema_extra=list_map_key("url")),
@@ -191,7 +191,8 @@ AUDITOR_RULES = (
         "rule": "!has(self.auditor) || !has(self.auditor.index) || !has(self.auditor.index.exportKey) ||"
         " has(self.auditor.index.readersSecretRef) || has(self.auditor.index.oidc)",
         "fieldPath": ".auditor.index.exportKey",
-        "message": "spec.auditor.index.exportKey signs what readers download: set readersSecretRef or oidc",
+        "message": "spec.auditor.index.exportKey signs what readers download: set readersSecretRef or "
+        "oidc, so that there are readers",
     },
     {
         "rule": "!has(self.auditor) || self.networkPolicies == 'Managed' || !has(self.auditor.allowFrom)",
@@ -214,7 +215,8 @@ AUDITOR_RULES = (
         "rule": "!has(self.auditor) ||"
         " self.auditor.stallSeconds >= 2 * self.ledger.checkpointIntervalSeconds",
         "fieldPath": ".auditor.stallSeconds",
-        "message": "spec.auditor.stallSeconds must be at least twice spec.ledger.checkpointIntervalSeconds,"
-        " or every normal wait for a checkpoint becomes a finding",
+        "message": "spec.auditor.stallSeconds must be at least twice "
+        "spec.ledger.checkpointIntervalSeconds; otherwise every normal wait for a checkpoint becomes a "
+        "finding",
     },
 )

@@ -59,18 +59,18 @@ class Auth(Section):
     credential for the ServiceAccount. GCPWorkloadIdentity: a principal of a Google Cloud workload identity
     pool. GCPMetadataServer: the identity that GKE's metadata server provides for the ServiceAccount."""
     api_key_secret_ref: SecretKeyRef | None = None
-    """APIKey: the provider's API key, one line of printable ASCII without spaces. Mounted into the workers,
-    never copied. A new key in the entry is used within seconds; a reference to another entry rolls the
-    workers."""
+    """APIKey: the provider's API key, one line of printable ASCII without spaces. The key is mounted into the
+    workers and never copied. A new key in the entry is used within seconds; a reference to another entry
+    rolls the workers."""
     access_key_id_secret_ref: SecretKeyRef | None = None
     """AWSStaticKeys: the access key id, one line. Requests are signed with the key (Signature Version 4).
-    Entries of one Secret change together. They are mounted like an API key, and changes are used within
-    seconds."""
+    Entries of one Secret change together. The entries are mounted like an API key, and changes are used
+    within seconds."""
     secret_access_key_secret_ref: SecretKeyRef | None = None
     """AWSStaticKeys: the secret access key, one line."""
     session_token_secret_ref: SecretKeyRef | None = None
-    """AWSStaticKeys: the session token of temporary credentials, one line. Whatever renews the credentials
-    must update the Secret."""
+    """AWSStaticKeys: the session token of temporary credentials, one line. The system that renews the
+    credentials must also update the Secret."""
     role_arn: Annotated[RoleARN | None, Field(alias="roleARN")] = None
     """AWSWebIdentity: ARN of the role. Workers mount a token of their ServiceAccount for sts.amazonaws.com.
     Absent: the ServiceAccount's annotation eks.amazonaws.com/role-arn names the role, and EKS's webhook
@@ -80,8 +80,9 @@ class Auth(Section):
     http://169.254.170.23/v1/credentials."""
     client_id: Annotated[ClientID | None, Field(alias="clientID")] = None
     """AzureWorkloadIdentity: client id of the application or managed identity, together with tenantID.
-    Workers mount a token of their ServiceAccount for api://AzureADTokenExchange. Absent: the ServiceAccount's
-    annotation azure.workload.identity/client-id names it, and Azure's webhook mounts the token."""
+    Workers mount a token of their ServiceAccount for api://AzureADTokenExchange. Absent: the
+    ServiceAccount's annotation azure.workload.identity/client-id contains the client id, and Azure's
+    webhook mounts the token."""
     tenant_id: Annotated[TenantID | None, Field(alias="tenantID")] = None
     """AzureWorkloadIdentity: id of the Entra ID tenant."""
     authority_url: Annotated[TokenURL | None, Field(alias="authorityURL")] = None
@@ -91,13 +92,13 @@ class Auth(Section):
     """AzureWorkloadIdentity: scope of the requested tokens. Absent:
     https://cognitiveservices.azure.com/.default."""
     service_account_key_secret_ref: SecretKeyRef | None = None
-    """GCPServiceAccountKey: the JSON key of a Google Cloud service account. It is mounted like an API key,
-    and changes are used within seconds."""
+    """GCPServiceAccountKey: the JSON key of a Google Cloud service account. The key is mounted like an API
+    key, and changes are used within seconds."""
     audience: Audience | None = None
     """GCPWorkloadIdentity: the provider of the pool,
     //iam.googleapis.com/projects/NUMBER/locations/global/workloadIdentityPools/POOL/providers/PROVIDER.
-    Workers mount a token of their ServiceAccount whose audience is this with the prefix https:, the default
-    that Google's workload identity providers allow."""
+    Workers mount a token of their ServiceAccount. The token's audience is this value with the prefix https:,
+    which Google's workload identity providers allow by default."""
     service_account: GoogleAccount | None = None
     """GCPWorkloadIdentity: the Google Cloud service account to impersonate. Absent: the pool's principal is
     used directly."""
@@ -203,7 +204,7 @@ def _auth_rules() -> Iterator[dict[str, Any]]:
             }
     yield {
         "rule": "has(self.clientID) == has(self.tenantID)",
-        "message": "providers: set both of auth.clientID and auth.tenantID, or neither",
+        "message": "providers: set both auth.clientID and auth.tenantID, or neither",
     }
 
 
@@ -220,9 +221,10 @@ def provider_auth_rules() -> Iterator[dict[str, Any]]:
         taken, given = ", ".join(f"'{name}'" for name in providers), ", ".join(f"'{name}'" for name in kinds)
         yield {
             "rule": f"!has(self.auth) || !(self.auth.type in [{given}]) || self.type in [{taken}]",
-            "message": f"providers: auth of type {' or '.join(kinds)} is for type {' or '.join(providers)}",
+            "message": f"providers: auth of type {' or '.join(kinds)} is only for type "
+            f"{' or '.join(providers)}",
         }
     yield {
         "rule": "has(self.auth) || !(self.type in ['Bedrock', 'VertexAI'])",
-        "message": "providers: those of type Bedrock and VertexAI need auth",
+        "message": "providers: type Bedrock or VertexAI needs auth",
     }

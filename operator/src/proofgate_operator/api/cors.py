@@ -8,6 +8,7 @@ CORS_RULES = (
     },
     {
         "rule": "!self.allowedOrigins.exists(origin, origin.matches('^(http:.*:80|https:.*:443)$'))",
-        "message": "spec.cors.allowedOrigins: browsers leave a default port out (RFC 6454)",
+        "message": "spec.cors.allowedOrigins: remove the default port, because browsers leave it out (RFC "
+        "6454)",
     },
 )

@@ -158,26 +158,30 @@ def auditor_schema() -> dict[str, Any]:
             "lastResult": {
                 "type": "string",
                 "maxLength": 32,
-                "description": "Result of the last request to the witness: cosigned, or why not.",
+                "description": "Result of the last request to the witness: cosigned, or the reason why the "
+                "witness did not cosign.",
             },
             "size": {
                 **number,
                 "description": "Size of the newest checkpoint that the witness has cosigned, in tree heads.",
             },
-            "cosignedTime": {**time, "description": "Time of that cosignature, by the witness's clock."},
+            "cosignedTime": {
+                **time,
+                "description": "Time of the cosignature of the newest checkpoint, by the witness's clock.",
+            },
         },
     }
     return {
         "type": "object",
-        "description": "The auditor's last report, at most a minute old while anything changes. Condition"
-        " Audited sums it up.",
+        "description": "The auditor's last report, at most a minute old while anything changes. The "
+        "condition Audited summarizes it.",
         "properties": {
             "origin": {**text, "description": "Name of the auditor's log of tree heads."},
             "verifyingKey": {**text, "description": "Public key that verifies the auditor's checkpoints."},
             "exportVerifyingKey": {
                 **text,
-                "description": "Public key that verifies signed exports. After index.exportKey is removed, it"
-                " stays for earlier exports.",
+                "description": "Public key that verifies signed exports. The field stays after "
+                "index.exportKey is removed, for earlier exports.",
             },
             "size": {
                 **number,
@@ -205,8 +209,8 @@ def auditor_schema() -> dict[str, Any]:
             },
             "findingsLeftOut": {
                 **number,
-                "description": "Number of findings that the auditor does not keep, because there are too "
-                "many.",
+                "description": "Number of findings that the auditor does not keep because there are too "
+                "many findings.",
             },
             "witnesses": {
                 "type": "array",
@@ -221,7 +225,7 @@ def auditor_schema() -> dict[str, Any]:
             },
             "index": {
                 "type": "object",
-                "description": "The auditor's index of exchanges; absent if it keeps none.",
+                "description": "The auditor's index of exchanges; absent if the auditor has no index.",
                 "properties": {
                     "recordsBehind": {
                         **number,
@@ -257,7 +261,7 @@ def keeping_schema() -> dict[str, Any]:
     }
     return {
         "type": "object",
-        "description": "What the retention job's last run reported. Condition Kept sums it up.",
+        "description": "What the last run of the retention job reported. The condition Kept summarizes it.",
         "properties": {
             "retentionKeyName": {**text, "description": "Name of the retention key."},
             "verifyingKey": {
@@ -281,13 +285,14 @@ def keeping_schema() -> dict[str, Any]:
                 "maxLength": 16,
                 "description": "Who vouches for the time of the job's signed statements. auditor: the job "
                 "waits until "
-                "they are in the auditor's log. none: there is no auditor, and only the job itself does.",
+                "they are in the auditor's log. none: there is no auditor, and only the job itself vouches "
+                "for the time.",
             },
             "holds": {**number, "description": "Number of active holds."},
             "knownHolds": {
                 **number,
-                "description": "Number of holds that the job's state has ever contained. If it falls, the "
-                "state was rolled back.",
+                "description": "Number of holds that the job's state has ever contained. If this number "
+                "falls, the state was rolled back.",
             },
             "holdsNotInManifest": {
                 "type": "array",
@@ -299,19 +304,18 @@ def keeping_schema() -> dict[str, Any]:
             },
             "holdsNotInManifestCount": {
                 **number,
-                "description": "Number of active holds that are not in the manifest, including those that "
-                "are "
-                "not listed.",
+                "description": "Number of active holds that are not in the manifest, including holds that "
+                "are not listed.",
             },
             "removedLogs": {**number, "description": "Number of logs that were removed so far."},
             "erasedExchanges": {
                 **number,
-                "description": "Number of exchanges whose salts are destroyed, of tenants with "
-                "maximumDays, in logs that still exist.",
+                "description": "Number of exchanges with destroyed salts, of tenants with maximumDays, in "
+                "logs that still exist.",
             },
             "staying": {
                 "type": "array",
-                "description": "Why logs, or salts in them, are kept.",
+                "description": "The reasons why logs, or salts in logs, are kept.",
                 "maxItems": 32,
                 "items": staying,
                 "x-kubernetes-list-type": "map",
@@ -347,7 +351,8 @@ def observed_generation_schema() -> dict[str, Any]:
     return {
         "type": "integer",
         "format": "int64",
-        "description": "Generation of the spec that this status describes; -1: the operator has not seen it.",
+        "description": "Generation of the spec that this status describes; -1: the operator has not seen "
+        "the spec.",
     }
 
 
@@ -385,8 +390,8 @@ def status_schema() -> dict[str, Any]:
                     },
                     "signing": {
                         "type": "array",
-                        "description": "Which shards sign with which key, by the newest "
-                        "checkpoint of each. During a key rotation there are several.",
+                        "description": "The shards that sign with each key, according to the newest "
+                        "checkpoint of each shard. During a key rotation there are several keys.",
                         "maxItems": MAX_FORMER_KEYS + 1,
                         "items": {
                             "type": "object",
@@ -415,8 +420,8 @@ def status_schema() -> dict[str, Any]:
             "keeping": keeping_schema(),
             "faults": {
                 "type": "array",
-                "description": "Problems of objects that the spec names. Each affects "
-                "only one owner. ResolvedRefs sums them up.",
+                "description": "Problems of objects to which the spec refers. Each problem affects only "
+                "one owner. The condition ResolvedRefs summarizes them.",
                 "maxItems": MAX_FAULTS,
                 "items": fault_schema(),
                 "x-kubernetes-list-type": "atomic",

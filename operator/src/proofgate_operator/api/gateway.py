@@ -76,7 +76,7 @@ class GatewaySpec(Section):
     """The desired state of a gateway."""
 
     replicas: Annotated[int, Field(ge=1, le=MAX_REPLICAS)] = 2
-    """Number of workers, one per core: `kubectl scale ggw/<name> --replicas=8`."""
+    """Number of workers. Each worker uses one core. To change it: `kubectl scale ggw/<name> --replicas=8`."""
     worker: Worker = Worker()
     """Size and pods of the workers."""
     providers: Annotated[
@@ -86,17 +86,17 @@ class GatewaySpec(Section):
     """Providers of models."""
     egress: Egress | None = None
     """Addresses to which workers may connect to reach providers. Absent: all addresses except link-local
-    ones, other metadata addresses of clouds, and multicast."""
+    addresses, other metadata addresses of clouds, and multicast addresses."""
     models: Annotated[
         tuple[Model, ...], Field(min_length=1, max_length=64, json_schema_extra=list_map_key("name"))
     ]
     """Models that clients can request."""
     prices: Annotated[tuple[Price, ...], Field(max_length=64)] = ()
-    """Prices of models, for costs in records and metrics, and for budgets. If several match, those that name
-    the provider take precedence, then exact names over prefixes, then later dates."""
+    """Prices of models, for costs in records and metrics, and for budgets. If several prices match, prices
+    that name the provider take precedence, then exact names over prefixes, then later dates."""
     default_prices: bool = False
-    """True: the gateway's built-in prices apply if prices contains no match, for providers at their vendors'
-    own hosts. The built-in prices are dated, and as old as the release."""
+    """True: the gateway's built-in prices apply if `prices` contains no match. They apply only to providers
+    at their vendors' own hosts. The built-in prices have dates, and are as old as the release."""
     plans: Annotated[tuple[Plan, ...], Field(max_length=32, json_schema_extra=list_map_key("name"))] = ()
     """Plans: limits and permissions that tenants share by name."""
     tenants: Annotated[
@@ -104,7 +104,7 @@ class GatewaySpec(Section):
     ] = ()
     """Tenants that may use the gateway."""
     allowed_tenants: AllowedTenants | None = None
-    """GatewayTenants that may use the gateway as well. They are separate objects in their teams' namespaces.
+    """GatewayTenants that may also use the gateway. They are separate objects in the namespaces of teams.
     Absent: none."""
     jwt: Jwt | None = None
     """JSON Web Tokens instead of API keys. HAProxy routes a connection by the tenant in its token, and the
@@ -122,24 +122,24 @@ class GatewaySpec(Section):
     auditor: Auditor | None = None
     """An auditor that follows the ledger. Absent: none. Workers are not affected."""
     keeping: Keeping | None = None
-    """How long records are kept, and holds that override it. Absent: nothing is removed or erased
-    automatically, and existing holds stay active."""
+    """How long records are kept, and holds that override the retention periods. Absent: nothing is removed or
+    erased automatically, and existing holds stay active."""
     load_balancer: LoadBalancer = LoadBalancer()
     """HAProxy in front of the workers."""
     internal_tls: Annotated[
         InternalTls, Field(alias="internalTLS", json_schema_extra=cel_rules(*INTERNAL_TLS_RULES))
     ] = InternalTls(mode=InternalTlsMode.NONE)
-    """TLS between HAProxy and the workers. Absent: as mode None."""
+    """TLS between HAProxy and the workers. If absent, the same as mode None."""
     timeouts: Timeouts = Timeouts()
     """Time limits for clients and providers."""
     limits: Limits = Limits()
-    """How much clients may send, and how many of them a worker accepts."""
+    """How much clients may send, and how many clients a worker accepts."""
     rollout: Rollout = Rollout()
     """How workers are replaced."""
     network_policies: NetworkPolicies = NetworkPolicies.MANAGED
     """Managed: the operator creates network policies, which apply if the cluster's network enforces them:
-    only HAProxy can reach the workers, and only peers in `loadBalancer.allowFrom` can reach HAProxy. None: it
-    creates none."""
+    only HAProxy can reach the workers, and only peers in `loadBalancer.allowFrom` can reach HAProxy. None:
+    the operator creates none."""
     monitoring: Monitoring = Monitoring()
     """Metrics and how Prometheus scrapes them."""
     telemetry: Annotated[Telemetry | None, Field(json_schema_extra=cel_rules(*TELEMETRY_RULES))] = None
@@ -148,8 +148,7 @@ class GatewaySpec(Section):
     """Log format of workers, auditor and HAProxy sidecar: text lines, or JSON lines with `time`, `level`,
     `logger`, `message` and `context`. A change replaces the pods."""
     analysis: Annotated[Analysis | None, Field(json_schema_extra=cel_rules(*ANALYSIS_RULES))] = None
-    """Analysis of responses after they were delivered to clients. Absent: none. A change replaces the
-    workers."""
+    """Analysis of responses after their delivery to clients. Absent: none. A change replaces the workers."""
     paused: bool = False
     """True: the operator reports status and changes nothing."""
 

@@ -26,7 +26,8 @@ SPEC_RULES: list[dict[str, Any]] = [
         "rule": "self.models.all(m, has(m.provider) != (m.routes.size() > 0) &&"
         " (has(m.provider) || !has(m.upstreamModel)))",
         "fieldPath": ".models",
-        "message": "spec.models: a model has a provider, or routes; its upstreamModel goes with its provider",
+        "message": "spec.models: a model must have either provider or routes, and upstreamModel is only "
+        "for a model with provider",
     },
     {
         "rule": "self.models.all(m, m.name.endsWith('*') ||"
@@ -34,7 +35,7 @@ SPEC_RULES: list[dict[str, Any]] = [
         " m.routes.all(r, !has(r.upstreamModel) || !r.upstreamModel.contains('*')) &&"
         " m.fallbacks.all(f, !has(f.upstreamModel) || !f.upstreamModel.contains('*')))",
         "fieldPath": ".models",
-        "message": "spec.models: an upstreamModel may contain '*' only if the model's own name ends with one",
+        "message": "spec.models: an upstreamModel may contain '*' only if the model's own name ends with '*'",
     },
     {
         # A list of one binds the names once; `in` costs a step per name, a comparison of strings many.
@@ -77,22 +78,22 @@ SPEC_RULES: list[dict[str, Any]] = [
         "rule": "[self.tenants.map(t, t.name)].all(names, self.providers.all(p, !has(p.objectsOf) ||"
         " p.objectsOf in names || has(self.allowedTenants) && p.objectsOf.contains('/')))",
         "fieldPath": ".providers",
-        "message": "spec.providers: every objectsOf must be in spec.tenants, or, with spec.allowedTenants,"
-        " NAMESPACE/NAME of a GatewayTenant",
+        "message": "spec.providers: every objectsOf must be a name in spec.tenants or, with "
+        "spec.allowedTenants, NAMESPACE/NAME of a GatewayTenant",
     },
     {
         "rule": "self.prices.all(p, self.prices.exists_one(q, p.model == q.model &&"
         " p.effectiveFrom == q.effectiveFrom && has(p.provider) == has(q.provider) &&"
         " (!has(p.provider) || p.provider == q.provider)))",
         "fieldPath": ".prices",
-        "message": "spec.prices: a model has one price for each provider and day",
+        "message": "spec.prices: a model can have only one price for each provider and day",
     },
     {
         "rule": "[self.policies.map(p, p.name)].all(names,"
         " self.tenants.all(t, !has(t.policies) || t.policies.all(name, name in names)) &&"
         " self.plans.all(p, !has(p.policies) || p.policies.all(name, name in names)))",
         "fieldPath": ".policies",
-        "message": "spec.policies: every policy of a tenant or plan must be in spec.policies",
+        "message": "spec.policies: every policy of a tenant or a plan must be in spec.policies",
     },
     {
         "rule": "!self.plans.exists(p, has(p.guardedTools)) && !self.tenants.exists(t, has(t.guardedTools))"
@@ -100,7 +101,7 @@ SPEC_RULES: list[dict[str, Any]] = [
         " p in ['prompt-injection', 'jailbreak', 'exfiltration', 'obfuscation'])",
         "fieldPath": ".policy",
         "message": "spec.policy.packs: guardedTools need prompt-injection, jailbreak, exfiltration or "
-        "obfuscation, which flag the texts that they guard against",
+        "obfuscation, because these packs flag the texts against which tools are guarded",
     },
     {
         "rule": "[self.plans.map(p, p.name)].all(names,"
@@ -122,9 +123,9 @@ SPEC_RULES: list[dict[str, Any]] = [
         "rule": "self.timeouts.connectionAgeSeconds * 11 <="
         " (self.loadBalancer.terminationGracePeriodSeconds - 30) * 10",
         "fieldPath": ".timeouts.connectionAgeSeconds",
-        "message": "spec.timeouts.connectionAgeSeconds, plus a tenth, must be at least 30 "
-        "below spec.loadBalancer.terminationGracePeriodSeconds, or a replaced HAProxy closes "
-        "connections in use",
+        "message": "spec.timeouts.connectionAgeSeconds, plus a tenth, must be at least 30 less than "
+        "spec.loadBalancer.terminationGracePeriodSeconds; otherwise a replaced HAProxy closes connections "
+        "in use",
     },
     {
         "rule": "has(self.ledger.shredKeys) ||"
@@ -133,7 +134,8 @@ SPEC_RULES: list[dict[str, Any]] = [
         " self.tenants.all(t, !has(t.payloads) || t.payloads == 'Committed')",
         "fieldPath": ".ledger",
         "message": (
-            "spec.ledger.shredKeys: set it, because stored payloads are encrypted with their tenants' keys"
+            "spec.ledger.shredKeys must be set, because stored payloads are encrypted with the keys of "
+            "their tenants"
         ),
     },
     {
@@ -162,8 +164,9 @@ SPEC_RULES: list[dict[str, Any]] = [
         "rule": "self.timeouts.lameDuckSeconds + self.timeouts.drainSeconds + 10 <="
         " self.worker.terminationGracePeriodSeconds",
         "fieldPath": ".timeouts.drainSeconds",
-        "message": "spec.timeouts: drainSeconds and lameDuckSeconds together must be at least 10 below"
-        " spec.worker.terminationGracePeriodSeconds, or a worker is killed before it has sealed its log",
+        "message": "spec.timeouts: drainSeconds and lameDuckSeconds together must be at least 10 less than "
+        "spec.worker.terminationGracePeriodSeconds; otherwise a worker is killed before it has sealed its "
+        "log",
     },
     {
         # No text is made of a number: what reading one costs could not be estimated.
@@ -174,9 +177,9 @@ SPEC_RULES: list[dict[str, Any]] = [
         ".isLessThan(quantity('0'))",
         "fieldPath": ".worker.memory",
         "message": f"spec.worker.memory must be at least "
-        f"{BASE_MEMORY >> 20}Mi, plus {CONNECTION_BYTES >> 10}Ki and limits.headBytes for each "
-        "of limits.connections, plus"
-        f" {READ_BUFFER_FACTOR + MIN_BUFFERED_BODIES} times limits.bodyBytes ({MIN_BODY >> 20}Mi where it is absent)",
+        f"{BASE_MEMORY >> 20}Mi, plus {CONNECTION_BYTES >> 10}Ki and limits.headBytes for each connection in "
+        "limits.connections, plus"
+        f" {READ_BUFFER_FACTOR + MIN_BUFFERED_BODIES} times limits.bodyBytes ({MIN_BODY >> 20}Mi if absent)",
     },
     *AUDITOR_RULES,
     *KEEPING_RULES,
@@ -187,7 +190,7 @@ ROOT_RULES: list[dict[str, Any]] = [
     {
         "rule": f"self.metadata.name.size() <= {MAX_NAME_LENGTH} &&"
         " self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-        "message": f"metadata.name must be at most {MAX_NAME_LENGTH} characters, lower-case letters, "
-        "digits and dashes, starting with a letter: Services and pods are named after it",
+        "message": f"metadata.name must be at most {MAX_NAME_LENGTH} lower-case letters, digits and dashes, "
+        "starting with a letter, because Services and pods are named after the gateway",
     },
 ]

@@ -18,22 +18,23 @@ class Index(Section):
     evidence, and can always be rebuilt."""
 
     enabled: bool = True
-    """False: the index is not updated and not served. Its data stays, and it continues when it is enabled
-    again."""
+    """False: the index is neither updated nor served. Its data stays, and the index continues when it is
+    enabled again."""
     retention_days: Annotated[int | None, Field(ge=1, le=36_500)] = None
-    """Days for which the index keeps exchanges. Older ones are removed from it permanently; the ledger does
-    not change. Absent: no limit. The index takes about 150 bytes of `storage.size` for each exchange, leaves
-    384Mi free, and falls behind when no more space is left. With `ledger.volume.mode: PerWorker` the auditor
-    also copies these days of the workers' logs, about 1 KiB for each exchange, and leaves 512Mi free."""
+    """Days for which the index keeps exchanges. Older exchanges are removed from the index permanently; the
+    ledger does not change. Absent: no limit. The index takes about 150 bytes of `storage.size` for each
+    exchange. It leaves 384Mi free, and falls behind when no more space is left. With `ledger.volume.mode:
+    PerWorker` the auditor also copies the workers' logs of these days, about 1 KiB for each exchange, and
+    leaves 512Mi free."""
     readers_secret_ref: SecretKeyRef | None = None
     """Entry of a Secret that lists the readers who may query the index at the auditor's port: a JSON object
     with the SHA-256 of each reader's key, as for `--readers`. An invalid entry is not rolled out
-    (ReadersInvalid), and the previous readers stay. A change is used within about two minutes. Absent: nobody
-    reads with a key."""
+    (ReadersInvalid), and the previous readers stay. A change is used within about two minutes. Absent: no
+    reader has a key."""
     oidc: Annotated[Oidc | None, Field(json_schema_extra=cel_rules(*OIDC_RULES))] = None
-    """Sign-in of readers with an OpenID provider. Absent: readers have keys."""
+    """Sign-in of readers with an OpenID provider. Absent: readers need keys."""
     export_key: ExportKey | None = None
-    """A key that signs the exports which readers download. Absent: their manifests are not signed."""
+    """A key that signs the exports that readers download. Absent: the manifests of exports are not signed."""
 
     @property
     def has_readers(self) -> bool:

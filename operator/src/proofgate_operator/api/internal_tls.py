@@ -22,7 +22,7 @@ class InternalTls(Section):
     """Source of the certificates. Operator: the operator creates a CA and certificates for this gateway
     alone, and renews them. Secret: certificates from Secrets, for example of cert-manager Certificates. None:
     connections are not encrypted. A change replaces the workers and HAProxy without closing connections.
-    During a change from one kind of certificate to the other, connections are temporarily not encrypted."""
+    During a change between Operator and Secret, connections are temporarily not encrypted."""
     worker_secret_ref: SecretRef | None = None
     """With mode Secret: the workers' server certificate, as `tls.crt` and `tls.key`, for the DNS name
     `<gateway>-workers.<namespace>.svc`. `ca.crt` contains the CAs of HAProxy's certificate."""
@@ -35,8 +35,8 @@ INTERNAL_TLS_RULES: list[dict[str, Any]] = [
     {
         "rule": "self.mode == 'Secret' ? has(self.workerSecretRef) && has(self.haproxySecretRef)"
         " : !has(self.workerSecretRef) && !has(self.haproxySecretRef)",
-        "message": "spec.internalTLS: mode Secret needs workerSecretRef and haproxySecretRef, and no other"
-        " mode has them",
+        "message": "spec.internalTLS: workerSecretRef and haproxySecretRef are required with mode Secret, "
+        "and not allowed with any other mode",
     }
 ]
 

@@ -27,11 +27,11 @@ class TenantRetention(Section):
     """Retention of one tenant's records."""
 
     name: TenantName
-    """Name of the tenant in records; NAMESPACE/NAME for a GatewayTenant. The tenant need not exist any
-    more."""
+    """Name of the tenant in records; NAMESPACE/NAME for a GatewayTenant. The tenant may already be
+    deleted."""
     minimum_days: Days | None = None
-    """Minimum days for which the tenant's records are kept. Logs that contain any of them are also kept, even
-    beyond the general maximumDays."""
+    """Minimum days for which the tenant's records are kept. Logs that contain such records are also kept,
+    even beyond the general maximumDays."""
     maximum_days: Days | None = None
     """Days after which the salts of the tenant's exchanges are destroyed, so that the commitments can no
     longer be opened. The records stay until their log is removed."""
@@ -53,8 +53,8 @@ class Retention(Section):
                     json_schema_extra=cel_rules(
                         {
                             "rule": "has(self.minimumDays) || has(self.maximumDays)",
-                            "message": "spec.keeping.retention.tenants: a tenant has minimumDays, or"
-                            " maximumDays, or both",
+                            "message": "spec.keeping.retention.tenants: a tenant must have minimumDays, "
+                            "maximumDays, or both",
                         },
                         {
                             "rule": "!has(self.minimumDays) || !has(self.maximumDays) ||"
@@ -101,14 +101,14 @@ _RETENTION_RULES = (
 
 
 class Hold(Section):
-    """A hold: records that match all of its fields are kept, with every log that contains one of them, and
-    every salt. Nothing overrides it."""
+    """A hold: records that match all of its fields are kept, together with their salts and with every log
+    that contains such a record. Nothing overrides a hold."""
 
     name: ResourceName
     """Name of the hold. The name of a released hold can be used again."""
     tenant: TenantName | None = None
-    """Tenant whose records are held; NAMESPACE/NAME for a GatewayTenant. The tenant need not exist any
-    more."""
+    """Tenant whose records are held; NAMESPACE/NAME for a GatewayTenant. The tenant may already be
+    deleted."""
     id: Annotated[str | None, Field(min_length=1, max_length=128, pattern=_REQUEST_ID)] = None
     """Request id of the exchange that is held."""
     since: Time | None = None
@@ -120,56 +120,57 @@ class Hold(Section):
     reason: SingleLine
     """Reason for the hold."""
     reference: SingleLine | None = None
-    """Case or ticket of the hold; signed with it as `ticket`."""
+    """Case or ticket of the hold. It is signed with the hold, as `ticket`."""
     released: SingleLine | None = None
-    """Reason for the release. If set, the hold is released. A hold that is deleted from the manifest without
-    it stays active."""
+    """Reason for the release. If this field is set, the hold is released. A hold that is deleted from the
+    manifest without this field stays active."""
 
 
 _HOLD_RULES = (
     {
         "rule": "self.all != (has(self.tenant) || has(self.id) || has(self.since) || has(self.until))",
-        "message": "spec.keeping.holds: a hold has all: true, or any of tenant, id, since and until",
+        "message": "spec.keeping.holds: a hold must have either all: true, or at least one of tenant, id, "
+        "since and until",
     },
     {
         "rule": "!has(self.since) || !has(self.until) || self.since <= self.until",
-        "message": "spec.keeping.holds: since is later than until",
+        "message": "spec.keeping.holds: since must not be later than until",
     },
     {
         "rule": " && ".join(
             f"has(self.{name}) == has(oldSelf.{name}) && (!has(self.{name}) || self.{name} == oldSelf.{name})"
             for name in ("tenant", "id", "since", "until")
         ),
-        "message": "spec.keeping.holds: the scope of a hold is immutable: release it, and add a "
-        "hold with another name",
+        "message": "spec.keeping.holds: the scope of a hold is immutable: release the hold, and add a hold "
+        "with another name",
     },
 )
 
 
 class Keeping(Section):
-    """How long records are kept, and holds that override it."""
+    """How long records are kept, and holds that override the retention periods."""
 
     signing_key_secret_ref: SigningKeyRef
-    """Entry of a Secret with the retention key, as `proofgate keys generate` writes it. It signs removals,
-    erasures, holds and releases. The key's name must not be that of the ledger or the auditor, or above or
-    below either. The gateway's auditor trusts this key automatically."""
+    """Entry of a Secret with the retention key, as `proofgate keys generate` writes it. The key signs
+    removals, erasures, holds and releases. The key's name must not be the name of the ledger or the auditor,
+    nor a path above or below either name. The gateway's auditor trusts this key automatically."""
     storage: Annotated[
         AuditorStorage, Field(json_schema_extra=cel_rules(*storage_rules("spec.keeping.storage")))
     ] = AuditorStorage()
-    """Volume for the holds: a separate claim that no worker mounts. Back it up."""
+    """Volume for the holds: a separate claim that no worker mounts. Back up this volume."""
     schedule: Annotated[str, Field(min_length=6, max_length=64, pattern=_SCHEDULE)] = "30 2 * * *"
-    """Cron schedule of the retention job, in UTC. If a run takes longer than the interval, it continues and
-    the next run is skipped."""
+    """Cron schedule of the retention job, in UTC. If a run takes longer than the interval, the run continues
+    and the next run is skipped."""
     suspend: bool = False
-    """True: nothing is removed or erased, and new holds are not applied, until it is false again."""
+    """True: nothing is removed or erased, and new holds are not applied, until this field is false again."""
     retention: Annotated[Retention, Field(json_schema_extra=cel_rules(*_RETENTION_RULES))] = Retention()
     """Retention periods."""
     holds: Annotated[
         tuple[Annotated[Hold, Field(json_schema_extra=cel_rules(*_HOLD_RULES))], ...],
         Field(max_length=32, json_schema_extra=list_map_key("name")),
     ] = ()
-    """Records that are kept regardless of retention. The retention job's next run applies new holds before it
-    removes anything."""
+    """Records that are kept regardless of retention. The next run of the retention job applies new holds
+    before it removes anything."""
 
 
 #: Rules over the retention job and the rest of the spec.
@@ -177,14 +178,14 @@ KEEPING_RULES: tuple[dict[str, Any], ...] = (
     {
         "rule": "!has(self.keeping) || self.ledger.volume.mode == 'Shared'",
         "fieldPath": ".keeping",
-        "message": "spec.keeping needs spec.ledger.volume.mode Shared: with a volume for each worker no other"
-        " pod can mount them all",
+        "message": "spec.keeping needs spec.ledger.volume.mode Shared, because no pod can mount the "
+        "separate volumes of all workers",
     },
     {
         "rule": "!has(self.keeping) || !self.keeping.holds.exists(h, !has(h.released)) ||"
         " self.ledger.volume.retainPolicy == 'Retain'",
         "fieldPath": ".keeping.holds",
-        "message": "spec.keeping.holds need spec.ledger.volume.retainPolicy Retain, or held records "
+        "message": "spec.keeping.holds need spec.ledger.volume.retainPolicy Retain; otherwise held records "
         "are deleted with the gateway",
     },
     {
@@ -192,7 +193,7 @@ KEEPING_RULES: tuple[dict[str, Any], ...] = (
         " !has(self.ledger.volume.existingClaim) ||"
         " self.keeping.storage.existingClaim != self.ledger.volume.existingClaim",
         "fieldPath": ".keeping.storage.existingClaim",
-        "message": "spec.keeping.storage.existingClaim is the ledger's volume: its writers could"
-        " release every hold",
+        "message": "spec.keeping.storage.existingClaim must not be the ledger's claim, because every "
+        "process that writes to the ledger's volume could release every hold",
     },
 )

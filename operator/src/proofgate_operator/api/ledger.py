@@ -22,13 +22,14 @@ class SigningKeyRef(SecretKeyRef):
 
 
 class ShredKeys(Section):
-    """Keys of tenants that are stored outside the ledger's volume. When a key is destroyed, what was stored
-    under it can no longer be opened, not even in backups and snapshots of the volume."""
+    """Keys of tenants that are stored outside the ledger's volume. When a key is destroyed, the data that was
+    encrypted with it can no longer be opened, not even in backups and snapshots of the volume."""
 
     secret_ref: SecretRef | None = None
-    """Your own Secret with an entry for each tenant, named as the tenant: lines of 32 bytes in base64, the
-    newest first. Absent: the operator creates `<gateway>-shred-keys`, and a key for each tenant without one.
-    It never removes a key, and the Secret outlives the gateway."""
+    """Your own Secret with an entry for each tenant, under the tenant's name. Each line of an entry is a key:
+    32 bytes in base64. The newest key comes first. Absent: the operator creates the Secret
+    `<gateway>-shred-keys`, and a key for each tenant that has none. The operator never removes a key, and the
+    Secret outlives the gateway."""
 
 
 class Ledger(proofgate_schema.ledger.Ledger):
@@ -43,8 +44,8 @@ class Ledger(proofgate_schema.ledger.Ledger):
     signing_key_secret_ref: SigningKeyRef | None = None
     """Entry of a Secret with the Ed25519 key that signs checkpoints, as `proofgate keys generate` writes it.
     Immutable once set. Absent: the operator creates a key once, as `<gateway>-ledger`. The key is kept as
-    long as the evidence: with `retainPolicy: Retain`, or your own claim, it outlives the gateway. A lost key
-    is not replaced (SigningKeyLost)."""
+    long as the evidence: with `retainPolicy: Retain`, or with your own claim, the key outlives the gateway. A
+    lost key is not replaced (SigningKeyLost)."""
     shred_keys: ShredKeys | None = None
-    """Keys with which salts are encrypted, one or more for each tenant. Absent: salts are stored unencrypted,
-    and copies of the volume keep salts that are erased. A change rolls the workers."""
+    """Keys that encrypt salts, one or more for each tenant. Absent: salts are stored unencrypted, and copies
+    of the volume keep erased salts. A change rolls the workers."""

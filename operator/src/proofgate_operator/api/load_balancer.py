@@ -32,8 +32,8 @@ class LoadBalancerService(Section):
     load_balancer_source_ranges: Annotated[tuple[Cidr, ...] | None, Field(min_length=1, max_length=64)] = None
     """Address ranges from which the load balancer accepts clients. Absent: any."""
     external_traffic_policy: Literal["Cluster", "Local"] | None = None
-    """Local: HAProxy sees clients' addresses instead of nodes', for `connectionsPerSource` and the access
-    log; only nodes with an HAProxy pod receive traffic. Absent: Cluster."""
+    """Local: HAProxy sees the addresses of clients instead of nodes, as `connectionsPerSource` and the access
+    log need; only nodes with an HAProxy pod receive traffic. Absent: Cluster."""
     ip_family_policy: Literal["SingleStack", "PreferDualStack", "RequireDualStack"] | None = None
     """Whether the Service has IPv4 addresses, IPv6 addresses or both. Absent: SingleStack."""
     port: Annotated[int | None, Field(ge=1, le=65535)] = None
@@ -68,11 +68,11 @@ class Peer(Section):
     """A peer that may connect, as in a NetworkPolicy: pods, namespaces, pods in namespaces, or addresses."""
 
     namespace_selector: LabelSelector | None = None
-    """Namespaces, by their labels. Absent, with `podSelector`: the gateway's own namespace."""
+    """Namespaces, by their labels. If absent and `podSelector` is set, the gateway's own namespace."""
     pod_selector: LabelSelector | None = None
-    """Pods, by their labels. Absent, with `namespaceSelector`: all pods."""
+    """Pods, by their labels. If absent and `namespaceSelector` is set, all pods."""
     ip_block: IpBlock | None = None
-    """Addresses outside the cluster. It cannot be combined with the selectors."""
+    """Addresses outside the cluster. This field cannot be combined with the selectors."""
 
 
 class LoadBalancerTls(Section):
@@ -89,7 +89,7 @@ def peer_rule(field: str) -> dict[str, Any]:
     return {
         "rule": "has(self.ipBlock) ? !has(self.podSelector) && !has(self.namespaceSelector)"
         " : has(self.podSelector) || has(self.namespaceSelector)",
-        "message": f"{field}: an item has either an ipBlock or selectors of pods or namespaces",
+        "message": f"{field}: an item must have either an ipBlock or selectors of pods or namespaces",
     }
 
 
@@ -117,7 +117,7 @@ class HAProxyResources(Section):
     """Resources that are reserved for HAProxy. Absent: 50m of CPU, 64Mi of memory."""
     limits: ResourceList | None = None
     """Maximum resources that HAProxy may use. Absent: no CPU limit, and 100 KiB of memory for each connection
-    that it accepts."""
+    that HAProxy accepts."""
 
 
 class LoadBalancer(Section):
@@ -132,31 +132,32 @@ class LoadBalancer(Section):
     tls: LoadBalancerTls | None = None
     """TLS from clients ends at HAProxy. Absent: clients use plain HTTP, or TLS ends before HAProxy."""
     affinity: Affinity = Affinity.PREFERRED
-    """Whether a tenant is always served by the same worker. Preferred: another worker serves it while its own
-    is away; usage on the other counts with a delay of about two seconds. Required: another worker serves it
-    only while its own is replaced or shuts down in order. If its own crashes, the tenant's new connections
-    get 503 with Retry-After until it is back, so that limits stay exact. None: any worker serves any tenant,
-    several on one connection too, as needed behind an ingress or mesh that pools connections. Usage on other
-    workers then counts with a delay of about two seconds, and with `ledger.volume.mode: PerWorker` not at
-    all: each worker grants every limit in full."""
+    """Whether a tenant is always served by the same worker. Preferred: another worker serves the tenant while
+    the tenant's own worker is unavailable. Usage on another worker counts with a delay of about two seconds.
+    Required: another worker serves the tenant only while the tenant's own worker is replaced or shuts down in
+    order. If the tenant's own worker crashes, the tenant's new connections get 503 with Retry-After until
+    that worker is back, so that limits stay exact. None: any worker serves any tenant, and one connection can
+    serve several tenants, as needed behind an ingress or mesh that pools connections. Usage on other workers
+    then counts with a delay of about two seconds. With `ledger.volume.mode: PerWorker` such usage does not
+    count at all: each worker grants every limit in full."""
     accept_proxy_protocol: bool = False
     """True: a load balancer in front sends a PROXY header (version 1 or 2) with clients' addresses.
     Connections without the header are refused. Set `allowFrom` to the load balancer's addresses, so that
-    nobody else can connect. Clients inside the cluster, which send none, use a separate Service,
+    nobody else can connect. Clients inside the cluster send no PROXY header. They use a separate Service,
     `<gateway>-inside`, which is in `status.endpoint`."""
     allow_from: Annotated[tuple[AllowedPeer, ...] | None, Field(min_length=1, max_length=32)] = None
     """Peers that the network policy allows to send traffic to HAProxy. Absent: any."""
     inside_from: Annotated[tuple[InternalPeer, ...] | None, Field(min_length=1, max_length=32)] = None
     """Peers that may also connect to `<gateway>-inside`, with `acceptProxyProtocol` and `allowFrom`. Absent:
-    only those in `allowFrom`."""
+    only the peers in `allowFrom`."""
     termination_grace_period_seconds: Annotated[int, Field(ge=60, le=7200)] = 600
-    """Seconds in which the connections of a stopping HAProxy pod can finish; also the longest time that a
-    drain of its node takes. Remaining connections are closed 30 seconds before the end."""
+    """Seconds in which the connections of a stopping HAProxy pod can finish. A drain of the pod's node takes
+    at most this long. Remaining connections are closed 30 seconds before the end of this time."""
     access_log: AccessLog = AccessLog.ERRORS
-    """Connections that HAProxy logs when they end, as JSON lines on standard output. Errors: those that ended
-    abnormally. All: every connection."""
+    """Connections that HAProxy logs when they end, as JSON lines on standard output. Errors: connections that
+    ended abnormally. All: every connection."""
     connections_per_source: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
-    """Maximum connections that a client address may open per second. Further ones are closed without a
+    """Maximum connections that a client address may open per second. Further connections are closed without a
     response. Clients behind a proxy or NAT share an address. Absent: unlimited."""
     pod_template: PodTemplate | None = None
     """Additions to HAProxy's pods."""
@@ -169,7 +170,8 @@ class LoadBalancer(Section):
                         "rule": f"!has(self.requests) || !has(self.requests.{name}) ||"
                         f" !has(self.limits) || !has(self.limits.{name}) ||"
                         f" quantity(self.requests.{name}).compareTo(quantity(self.limits.{name})) <= 0",
-                        "message": f"spec.loadBalancer.resources: requests.{name} is more than limits.{name}",
+                        "message": f"spec.loadBalancer.resources: requests.{name} must not be more than "
+                        f"limits.{name}",
                     }
                     for name in ("cpu", "memory")
                 )

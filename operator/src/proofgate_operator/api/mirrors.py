@@ -25,7 +25,8 @@ MIRROR_RULES: tuple[dict[str, Any], ...] = (
     },
     {
         "rule": "self.allowHttp || self.endpoint.startsWith('https://')",
-        "message": "spec.auditor.mirrors: use an https endpoint, or allowHttp in a network that you trust",
+        "message": "spec.auditor.mirrors: use an https endpoint, or set allowHttp in a network that you "
+        "trust",
     },
 )
 
@@ -42,9 +43,9 @@ class ObjectLock(Section):
 
     mode: LockMode
     """Object lock mode. Compliance: nobody can remove an object before the lock expires. Governance: accounts
-    with permission to bypass the lock can."""
+    with permission to bypass the lock can remove it."""
     days: Annotated[int, Field(ge=1, le=36_500)]
-    """Days for which an object is locked. It is kept at least this long, even if the ledger's copy is
+    """Days for which an object is locked. The object is kept at least this long, even if the ledger's copy is
     removed."""
 
 
@@ -67,7 +68,8 @@ class Mirror(Section):
     """A bucket of an S3-compatible store, with versioning and object lock."""
 
     bucket: Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")]
-    """Name of the bucket. It must have versioning and object lock enabled; otherwise nothing is written."""
+    """Name of the bucket. Versioning and object lock must be enabled for the bucket; otherwise nothing is
+    written to it."""
     prefix: Annotated[
         str,
         Field(max_length=256, pattern=r"^([A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*)?$"),

@@ -20,16 +20,16 @@ class Monitoring(Metrics):
     """Metrics and how Prometheus scrapes them."""
 
     pod_monitors: PodMonitors = PodMonitors.AUTO
-    """Auto: the operator creates a PodMonitor for the workers and one for HAProxy, if the cluster serves that
-    API (prometheus-operator). Never: none."""
+    """Auto: the operator creates a PodMonitor for the workers and another for HAProxy, if the cluster serves
+    that API (prometheus-operator). Never: the operator creates none."""
     interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 30
     """Seconds between two scrapes."""
     labels: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=16)] = Field(
         default_factory=dict
     )
-    """Labels of the PodMonitors, by which Prometheus selects them."""
+    """Labels of the PodMonitors. Prometheus selects the PodMonitors by these labels."""
     from_namespaces: Annotated[
         tuple[ResourceName, ...], Field(max_length=8, json_schema_extra=LIST_TYPE_SET)
     ] = Field(default_factory=tuple)
     """Namespaces whose pods may read metrics. Pods in the gateway's own namespace with the label
-    proofgate.dev/monitoring: "true" always may."""
+    proofgate.dev/monitoring: "true" may always read them."""

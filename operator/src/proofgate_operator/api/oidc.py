@@ -31,7 +31,7 @@ class OidcEgress(Section):
 
 
 class ReaderGroup(GroupReadAccess):
-    """A group of the provider whose people may read."""
+    """A group of the provider with members who may read."""
 
     name: Annotated[str, Field(min_length=1, max_length=256, pattern=_LINE)]
     """Name of the group, as the ID token contains it."""
@@ -40,7 +40,7 @@ class ReaderGroup(GroupReadAccess):
 _GROUP_RULES = (
     {
         "rule": "has(self.tenant) != self.all",
-        "message": f"{_FIELD}.groups: set tenant, or all: true, and not both",
+        "message": f"{_FIELD}.groups: set either tenant or all: true",
     },
 )
 
@@ -50,15 +50,16 @@ class Oidc(proofgate_schema.oidc.Oidc):
     pod, which ends all sessions."""
 
     client_secret_ref: SecretKeyRef | None = None
-    """Entry of a Secret with the client's secret: one line of printable ASCII. Mounted into the auditor,
-    never copied. A new value replaces the auditor's pod. Absent: a public client, which only PKCE
+    """Entry of a Secret with the client's secret: one line of printable ASCII. The secret is mounted into the
+    auditor and never copied. A new value replaces the auditor's pod. Absent: a public client, which only PKCE
     protects."""
     groups: Annotated[
         TupleOf[Annotated[ReaderGroup, Field(json_schema_extra=cel_rules(*_GROUP_RULES))]],
         Field(min_length=1, max_length=16),
         unique_by("name"),
     ]
-    """Groups whose people may read. If somebody is in several of them, the first one in this list counts."""
+    """Groups with members who may read. If a person is a member of several groups, the first of these groups
+    in this list applies."""
     egress: OidcEgress | None = None
     """Addresses of the provider in the auditor's network policy. Absent: any address, at the issuer's
     port."""
@@ -85,7 +86,7 @@ OIDC_RULES: tuple[dict[str, Any], ...] = (
     {
         "rule": f"self.redirectUri.endsWith('{CALLBACK_PATH}')",
         "fieldPath": ".redirectUri",
-        "message": f"{_FIELD}.redirectUri must end with {CALLBACK_PATH}: the auditor takes the provider's answer"
-        " there",
+        "message": f"{_FIELD}.redirectUri must end with {CALLBACK_PATH}, because the auditor receives the "
+        "provider's response at this path",
     },
 )

@@ -11,7 +11,12 @@ _OPEN_SCHEMA: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown
 
 def _object_requiring(key: str) -> dict[str, Any]:
     """Return the schema of an object of which only `key` is looked at."""
-    text = {"type": "string", "minLength": 1, "maxLength": 1024, "description": "As in a pod's spec."}
+    text = {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 1024,
+        "description": "The same as in a pod's spec.",
+    }
     return {**_OPEN_SCHEMA, "required": [key], "properties": {key: text}}
 
 
@@ -29,9 +34,9 @@ class Toleration(Section):
     """A taint that pods tolerate."""
 
     key: Annotated[str, Field(max_length=316)] | None = None
-    """Key of the taint. Absent, with operator Exists: all taints."""
+    """Key of the taint. If absent, with operator Exists, all taints match."""
     operator: Literal["Exists", "Equal"] = "Equal"
-    """How the value is compared. Equal: it must be equal. Exists: any value matches."""
+    """How the value is compared. Equal: the value must be equal. Exists: any value matches."""
     value: Annotated[str, Field(max_length=63)] | None = None
     """Value of the taint."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
@@ -43,7 +48,7 @@ class Toleration(Section):
 class PodTemplate(Section):
     """Additions to pods.
 
-    An addition that would replace what the operator sets makes the configuration invalid.
+    An addition that would replace a value set by the operator makes the configuration invalid.
     """
 
     labels: _Labels = Field(default_factory=dict)
@@ -82,10 +87,11 @@ class PodTemplate(Section):
     sidecars: Annotated[
         tuple[NamedObject, ...], Field(max_length=4, json_schema_extra=list_map_key("name"))
     ] = Field(default_factory=tuple)
-    """Additional containers, as in a pod's spec. In a worker's pod they need limits of CPU and memory, and
-    equal requests or none. Otherwise the pod is not Guaranteed, and its worker loses its exclusive core."""
+    """Additional containers, as in a pod's spec. In a worker's pod they need limits for CPU and memory, and
+    requests that are absent or equal to the limits. Otherwise the pod is not Guaranteed, and the worker loses
+    its exclusive core."""
     init_containers: Annotated[
         tuple[NamedObject, ...], Field(max_length=4, json_schema_extra=list_map_key("name"))
     ] = Field(default_factory=tuple)
-    """Init containers, as in a pod's spec; with restartPolicy Always they run beside the main container. In a
-    worker's pod the same rules as for sidecars apply."""
+    """Init containers, as in a pod's spec. With restartPolicy Always they run alongside the main container.
+    In a worker's pod, the same rules as for sidecars apply."""

@@ -17,7 +17,7 @@ SINK_RULES: tuple[dict[str, Any], ...] = (
     },
     {
         "rule": "self.allowPlain || self.url.startsWith('otlp+https://')",
-        "message": "spec.auditor.siem: use otlp+https, or allowPlain in a trusted network",
+        "message": "spec.auditor.siem: use otlp+https, or set allowPlain in a trusted network",
     },
 )
 
@@ -41,7 +41,7 @@ class Sink(Section):
     """Entry of a Secret with the value of the header field Authorization. A change is used within about two
     minutes. Absent: the header is not sent."""
     allow_plain: bool = False
-    """True: the URL may be without TLS. Only for a trusted network."""
+    """True: the URL may use otlp+http, without TLS. Only for a trusted network."""
     egress: SinkEgress | None = None
     """Addresses of the sink in the auditor's network policy. Absent: any address, at the URL's port."""
     ca_secret_ref: SecretKeyRef | None = None

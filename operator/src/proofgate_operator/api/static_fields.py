@@ -18,9 +18,9 @@ class ProviderHeader(proofgate_schema.static_fields.ProviderHeader):
     """A header field of every request to a provider."""
 
     secret_ref: SecretKeyRef | None = None
-    """Entry of a Secret with the value, if it is a secret: one line of printable ASCII, at most 4096
-    characters. It is mounted like an API key, and changes are used within seconds. While it is missing, no
-    request is sent to the provider."""
+    """Entry of a Secret with the value, if the value is secret: one line of printable ASCII, at most 4096
+    characters. The entry is mounted like an API key, and changes are used within seconds. While the entry is
+    missing, no request is sent to the provider."""
 
     @property
     def file(self) -> str:
@@ -44,7 +44,7 @@ def _quoted_list(names: tuple[str, ...]) -> str:
 STATIC_FIELD_RULES = (
     {
         "rule": "self.headers.all(h, has(h.value) != has(h.secretRef))",
-        "message": "providers: a header has either value or secretRef",
+        "message": "providers: a header must have either value or secretRef",
     },
     {
         "rule": "self.headers.all(h, self.headers.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",
@@ -54,7 +54,7 @@ STATIC_FIELD_RULES = (
         "rule": f"self.headers.all(h, !(h.name.lowerAscii() in [{_quoted_list(RESERVED_HEADERS)}]"
         + "".join(f" || h.name.lowerAscii().startsWith('{prefix}')" for prefix in RESERVED_PREFIXES)
         + "))",
-        "message": "providers: the workers write this header themselves, or it belongs to auth or to the"
-        " connection",
+        "message": "providers: this header is written by the workers, or it belongs to auth or to the "
+        "connection",
     },
 )

@@ -15,9 +15,9 @@ class TelemetryHeader(ExportHeader):
     """A header field that is sent with each export."""
 
     secret_ref: SecretKeyRef
-    """Entry of a Secret with the value: one line of printable ASCII, at most 4096 characters. Mounted into
-    the workers, never copied. A new value in the entry is used within seconds; a reference to another entry
-    rolls the workers."""
+    """Entry of a Secret with the value: one line of printable ASCII, at most 4096 characters. The value is
+    mounted into the workers and never copied. A new value in the entry is used within seconds; a reference to
+    another entry rolls the workers."""
 
 
 class Telemetry(proofgate_schema.telemetry.Telemetry):
@@ -42,12 +42,12 @@ TELEMETRY_RULES = (
     },
     {
         "rule": "!has(self.caFile) || has(self.endpoint) && self.endpoint.startsWith('https://')",
-        "message": "spec.telemetry: caFile is for an endpoint with https",
+        "message": "spec.telemetry: caFile needs an endpoint with https",
     },
     {
         "rule": "self.headers.size() == 0 || has(self.endpoint) &&"
         " self.endpoint.matches('^(https://|http://(127\\\\.0\\\\.0\\\\.1|localhost)([:/]|$))')",
-        "message": "spec.telemetry: headers are for an endpoint with https, or on loopback",
+        "message": "spec.telemetry: headers need an endpoint with https, or an endpoint on loopback",
     },
     {
         "rule": "self.headers.all(h, self.headers.exists_one(o, o.name.lowerAscii() == h.name.lowerAscii()))",

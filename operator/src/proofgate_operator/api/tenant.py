@@ -21,7 +21,7 @@ class GatewayRef(Section):
     name: ResourceName
     """Name of the GovernanceGateway."""
     namespace: ResourceName | None = None
-    """Namespace of the GovernanceGateway. Absent: the tenant's own."""
+    """Namespace of the GovernanceGateway. Absent: the namespace of the tenant."""
 
 
 class GatewayTenantSpec(Section):
@@ -32,7 +32,7 @@ class GatewayTenantSpec(Section):
     plan: ResourceName
     """Name of the tenant's plan, from the gateway's spec.plans."""
     api_keys: ApiKeys = ()
-    """API keys of the tenant. Absent: it uses tokens only, with the claim `<namespace>/<name>`."""
+    """API keys of the tenant. Absent: the tenant uses tokens only, with the claim `<namespace>/<name>`."""
 
 
 class GatewayTenant(Section):
@@ -81,8 +81,8 @@ TENANT_ROOT_RULES: list[dict[str, Any]] = [
     {
         "rule": f"self.metadata.name.size() <= {MAX_TENANT_NAME} &&"
         " self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
-        "message": f"metadata.name must be at most {MAX_TENANT_NAME} characters, lower-case letters, digits"
-        " and dashes: it is a part of the tenant's name",
+        "message": f"metadata.name must be at most {MAX_TENANT_NAME} lower-case letters, digits and dashes, "
+        "because it is a part of the tenant's name",
     },
 ]
 

@@ -59,11 +59,11 @@ def status_schema() -> dict[str, Any]:
             },
             "conditions": {
                 "type": "array",
-                "description": "Ready: all others are True. Accepted: the gateway lets "
-                "the tenant attach, and has its plan. KeysValid: every listed key is accepted. "
+                "description": "Ready: all other conditions are True. Accepted: the gateway allows the "
+                "tenant to attach, and has the tenant's plan. KeysValid: every listed key is accepted. "
                 "Programmed: the keys are written where the workers and HAProxy read them. "
-                "Present only while True, Reconciling: it continues automatically; "
-                "Stalled: it needs attention.",
+                "Reconciling and Stalled are present only while they are True. Reconciling: work continues "
+                "automatically. Stalled: the tenant needs attention.",
                 "items": condition_schema(),
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["type"],
@@ -76,7 +76,7 @@ def tenant_crd() -> dict[str, Any]:
     """Return the whole CustomResourceDefinition."""
     generated = GatewayTenantSpec.model_json_schema(by_alias=True)
     schema = {
-        "description": "A tenant of a GovernanceGateway, in its own team's namespace.",
+        "description": "A tenant of a GovernanceGateway, in the namespace of the tenant's team.",
         "required": ["spec"],
         "properties": {"spec": to_structural(generated, generated["$defs"]), "status": status_schema()},
         "x-kubernetes-validations": TENANT_ROOT_RULES,

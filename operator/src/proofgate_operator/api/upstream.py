@@ -53,11 +53,12 @@ PROVIDER_RULES: tuple[dict[str, Any], ...] = (
     },
     {
         "rule": "(self.api == 'Deployments') == has(self.apiVersion)",
-        "message": "providers: api Deployments needs apiVersion, and no other api has one",
+        "message": "providers: apiVersion is required with api Deployments, and not allowed with any other "
+        "api",
     },
     {
         "rule": "has(self.region) || self.type != 'Bedrock' || !has(self.auth) || self.auth.type == 'APIKey'",
-        "message": "providers: auth of AWS needs a region, because requests are signed for a region",
+        "message": "providers: AWS credentials need a region, because requests are signed for a region",
     },
     {
         "rule": "self.type == 'VertexAI' || !has(self.project) && !has(self.location)",
@@ -78,7 +79,7 @@ PROVIDER_RULES: tuple[dict[str, Any], ...] = (
     },
     {
         "rule": "!has(self.tls) || !has(self.baseURL) || self.baseURL.startsWith('https://')",
-        "message": "providers: tls is for a baseURL with https",
+        "message": "providers: tls needs a baseURL with https",
     },
     {
         "rule": "!has(self.tls) || !has(self.tls.caSecretRef) || !has(self.tls.caConfigMapRef)",
@@ -93,8 +94,8 @@ class ProviderTls(Section):
     ca_secret_ref: SecretKeyRef | None = None
     """Entry of a Secret with CA certificates (PEM) to trust instead of the system's."""
     ca_config_map_ref: ConfigMapKeyRef | None = None
-    """Entry of a ConfigMap with CA certificates (PEM), instead of caSecretRef. The operator does not read it;
-    the workers report what is wrong with it."""
+    """Entry of a ConfigMap with CA certificates (PEM), instead of caSecretRef. The operator does not read the
+    ConfigMap; the workers report problems with the certificates."""
     client_certificate_secret_ref: SecretRef | None = None
     """Secret of type kubernetes.io/tls in the gateway's namespace, for example of a cert-manager Certificate,
     with the workers' client certificate. A renewed certificate is used for new connections within seconds."""
@@ -113,11 +114,11 @@ class Provider(proofgate_schema.providers.Provider):
     """A provider of models."""
 
     auth: Annotated[Auth | None, Field(json_schema_extra=cel_rules(*AUTH_RULES))] = None
-    """How workers authenticate to the provider. Absent: without credentials. Required for types Bedrock and
+    """How workers authenticate to the provider. Absent: no credentials. Required for types Bedrock and
     VertexAI."""
     tls: ProviderTls | None = None
-    """CAs that workers trust for this provider, and their client certificate. They are mounted like an API
-    key, and changes are used within seconds. While a part is missing, no request is sent to the provider.
+    """CAs that workers trust for this provider, and their client certificate. Both are mounted like an API
+    key, and changes are used within seconds. While either is missing, no request is sent to the provider.
     Absent: the system's CAs, and no client certificate."""
     headers: Headers = ()
     """Header fields of every request to the provider."""
@@ -138,14 +139,14 @@ class EgressProxy(proofgate_schema.egress.EgressProxy):
 
     credentials_secret_ref: SecretRef | None = None
     """Secret of type kubernetes.io/basic-auth in the gateway's namespace, with username and password
-    (printable ASCII without spaces, no colon in the name), sent as Proxy-Authorization: Basic. It is mounted
-    like an API key, and changes are used within seconds. While it is missing, nothing is sent through the
-    proxy. Absent: no credentials."""
+    (printable ASCII without spaces, no colon in the name), sent as Proxy-Authorization: Basic. The Secret is
+    mounted like an API key, and changes are used within seconds. While the Secret is missing, nothing is sent
+    through the proxy. Absent: no credentials."""
     no_proxy: Annotated[tuple[NoProxyEntry, ...], Field(max_length=64, json_schema_extra=LIST_TYPE_SET)] = ()
     """Destinations that bypass the proxy, in the NO_PROXY format of curl and Go: a domain with its subdomains
     (example.com), only the subdomains (.svc), an address or range (10.0.0.0/8) for URLs with an IP address,
     each optionally with :PORT, or `*`. Loopback, link-local addresses and metadata services of clouds always
-    bypass it."""
+    bypass the proxy."""
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
         """Return each entry of a Secret that it needs: its field, its file in workers, and where it is."""

@@ -28,9 +28,9 @@ class Volume(Section):
     mode: VolumeMode = VolumeMode.SHARED
     """Whether workers share one volume. Shared: one volume for all workers (ReadWriteMany). PerWorker: a
     claim for each worker (ReadWriteOnce), which is kept when the worker is scaled down and used again when it
-    returns. Each worker then sees only its own ledger and counts limits by itself: a tenant that moves to
-    another worker (after scaling, while its own is away, or with tokens) gets its full limits there again.
-    Immutable."""
+    returns. Each worker then sees only its own ledger and counts limits separately: a tenant that moves to
+    another worker (after scaling, while its own worker is unavailable, or with tokens) gets its full limits
+    again on that worker. Immutable."""
     storage_class_name: Annotated[
         str | None, Field(max_length=253, pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")
     ] = None
@@ -42,8 +42,8 @@ class Volume(Section):
     """Name of an existing claim to use, for mode Shared only. The operator never changes or deletes it.
     Absent: the operator creates one. Immutable."""
     retain_policy: RetainPolicy = RetainPolicy.RETAIN
-    """What happens to the claims when the gateway is deleted. Retain: they are kept. Delete: they are
-    deleted, and the evidence with them. Scaling down never deletes a claim."""
+    """What happens to the claims when the gateway is deleted. Retain: the claims are kept. Delete: the claims
+    are deleted, together with the evidence. Scaling down never deletes a claim."""
 
 
 LedgerVolume = Annotated[

@@ -27,9 +27,10 @@ class Witnesses(Section):
     """Witnesses that cosign the auditor's log of tree heads (c2sp.org/tlog-witness)."""
 
     policy: Annotated[str, Field(min_length=1, max_length=16_384)]
-    """Trust policy in the format of c2sp.org/tlog-policy: witnesses with their keys and URLs, and the quorum
-    that must cosign a checkpoint before it is published. It contains no secrets, and clients verify with it.
-    An invalid policy is not rolled out (WitnessPolicyInvalid). A change replaces the auditor's pod."""
+    """Trust policy in the format of c2sp.org/tlog-policy: witnesses with their keys and URLs, and the
+    quorum that must cosign a checkpoint before it is published. The policy contains no secrets, and
+    clients verify with it. An invalid policy is not rolled out (WitnessPolicyInvalid). A change replaces
+    the auditor's pod."""
     allow_http: bool = False
     """True: witnesses may use http. Only for a trusted network."""
     egress: WitnessEgress | None = None
@@ -39,7 +40,7 @@ class Witnesses(Section):
     """Entry of a Secret with CA certificates (PEM) to trust instead of the system's. A change is used within
     about two minutes."""
     ca_config_map_ref: ConfigMapKeyRef | None = None
-    """Entry of a ConfigMap with CA certificates (PEM), instead of caSecretRef. The operator does not read it;
-    the auditor reports what is wrong with it."""
+    """Entry of a ConfigMap with CA certificates (PEM), instead of caSecretRef. The operator does not read the
+    ConfigMap; the auditor reports problems with the certificates."""
     deadline_seconds: Annotated[int, Field(ge=10, le=86_400)] = 300
     """Seconds that tree heads may wait for a quorum before condition Audited becomes False (NotCosigned)."""

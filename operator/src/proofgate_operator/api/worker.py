@@ -42,7 +42,7 @@ SERVICE_ACCOUNT_RULES = (
     {
         "rule": "!has(self.name) || !has(self.annotations) || self.annotations.size() == 0",
         "message": "spec.worker.serviceAccount: annotations are only for the ServiceAccount that the "
-        "operator creates; annotate your own yourself",
+        "operator creates; annotate your own ServiceAccount yourself",
     },
 )
 
@@ -65,7 +65,7 @@ class Worker(Section):
     ] = "1"
     """CPU cores of a worker, for both request and limit. A worker can use one core; set two on nodes whose
     CPU manager allocates whole physical cores (full-pcpus-only). With a fraction such as 500m, the worker has
-    no exclusive core, which condition CPUPinned reports."""
+    no exclusive core, and the condition CPUPinned reports this."""
     memory: Annotated[
         Quantity,
         Field(
@@ -84,11 +84,11 @@ class Worker(Section):
     image: Image | None = None
     """Image of the worker. Absent: the image with which the operator was installed."""
     termination_grace_period_seconds: Annotated[int, Field(ge=5, le=3600)] = 60
-    """Seconds from SIGTERM to SIGKILL, in which a worker drains and seals its log."""
+    """Seconds from SIGTERM to SIGKILL. In this time a worker drains and seals its log."""
     service_account: Annotated[
         ServiceAccount | None, Field(json_schema_extra=cel_rules(*SERVICE_ACCOUNT_RULES))
     ] = None
     """ServiceAccount of the workers' pods, by which clouds identify them. A change rolls the workers. Absent:
-    one that the operator creates, without annotations."""
+    the operator creates one without annotations."""
     pod_template: PodTemplate | None = None
     """Additions to the workers' pods."""

@@ -24,7 +24,7 @@ UNAVAILABLE = ErrorResponse(
     "unavailable", "no_worker_available", "No gateway worker can be reached. Try again later."
 )
 OVERLOADED = ErrorResponse(
-    "overloaded", "overloaded", "The gateway worker has all the connections it can take. Try again later."
+    "overloaded", "overloaded", "The gateway worker has reached its connection limit. Try again later."
 )
 
 

@@ -92,7 +92,7 @@ def collisions(template: Manifest, wanted: PodTemplate, *, guaranteed: bool) -> 
         own = template["metadata"].get(field, {})
         for key in getattr(wanted, field):
             if key in own or _is_ours(key):
-                yield f"{field}[{key}]: the operator sets it"
+                yield f"{field}[{key}]: the operator sets this entry"
     spec = template["spec"]
     main = spec["containers"][0]
     containers = [*spec["containers"], *spec.get("initContainers", [])]

@@ -151,7 +151,7 @@ def parse_witness_ports(text: str, auditor_key: str | None, allow_http: bool) ->
         raise InvalidWitnessPolicy(f"no log line has the auditor's key: add `log {auditor_key}`")
     if not reader.has_reachable_quorum(reader.quorum[0]):
         raise InvalidWitnessPolicy(
-            "the witnesses that have a URL do not make a quorum, so nothing would ever be published"
+            "the witnesses that have a URL cannot form a quorum, so nothing would ever be published"
         )
     return tuple(sorted({port for _, port in reader.witnesses if port}))
 
@@ -196,7 +196,7 @@ def _parse_port(text: str, allow_http: bool) -> int:
         raise InvalidWitnessPolicy("remove '?' or '#' and everything after it from the URL")
     local = _is_loopback(host)
     if url.scheme != "https" and not allow_http and not local:
-        raise InvalidWitnessPolicy("use https, or allowHttp in a network that you trust")
+        raise InvalidWitnessPolicy("use https, or set allowHttp in a network that you trust")
     return 0 if local else port or _DEFAULT_PORTS[url.scheme]
 
 

@@ -73,5 +73,5 @@ def _find_conflict(
         }
     )
     who = " or ".join(others) or "an admission webhook"
-    text = f"{ref}: {'.'.join(place) or 'it'} is repeatedly overwritten by {who}"
+    text = f"{ref}: {'.'.join(place) or 'the object'} is repeatedly overwritten by {who}"
     return ApplyResult(found.uid, found.manifest_digest, found.fingerprint, found.since, found.attempts, text)

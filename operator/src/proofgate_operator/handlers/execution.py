@@ -138,7 +138,7 @@ async def execute(
             await merge_patch(client, auditor.kind, gateway.namespace, auditor.name, nobody)
             done.changed = True
     for pod, annotations in plan.pod_annotations.items():
-        with one(Ref("Pod", pod), "annotate", "marked with the configuration"):
+        with one(Ref("Pod", pod), "annotate", "updated the annotations of"):
             await annotate(client, "Pod", gateway.namespace, pod, annotations)
             done.changed = True
     return done

@@ -15,4 +15,4 @@ async def poll_forever(whom: str, seconds: float, ask: Callable[[], Awaitable[No
             await ask()
         except Exception as error:
             # Whatever it is, the next time may find the world better.
-            _log.warning("cannot ask %s: %s", whom, type(error).__name__)
+            _log.warning("cannot query %s: %s", whom, type(error).__name__)

@@ -213,8 +213,8 @@ async def report_other_release(client: Client, live: Manifest, own: str, holder:
     """Say in an Event that another release looks after a gateway: its status is that one's."""
     metadata = live["metadata"]
     message = (
-        f"the release {holder} serves namespace {metadata['namespace']}, so {own} does nothing there: "
-        "configure only one of them to serve it"
+        f"release {holder} serves namespace {metadata['namespace']}, so release {own} ignores this "
+        "namespace: configure only one of the two releases to serve it"
     )
     try:
         await create(

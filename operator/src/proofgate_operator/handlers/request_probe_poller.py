@@ -22,7 +22,7 @@ class RequestProbePoller:
 
     async def run(self) -> None:
         """Ask them, for ever."""
-        await poll_forever("the agents next to HAProxy", POLL_SECONDS, self.poll)
+        await poll_forever("the HAProxy sidecars", POLL_SECONDS, self.poll)
 
     async def poll(self) -> None:
         """Ask those that are due, and have a gateway reconciled if its agents tell something else."""

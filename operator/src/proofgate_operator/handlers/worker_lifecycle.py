@@ -84,7 +84,7 @@ async def retire_and_replace_workers(
         entry(secret, ADMIN_TOKEN) if secret and (plan.retirements_to_cancel or plan.pods_to_retire) else None
     )
     for pods, tell, told in (
-        (plan.retirements_to_cancel, admin_port.cancel_retirement, "asked %s to stay"),
+        (plan.retirements_to_cancel, admin_port.cancel_retirement, "cancelled the retirement of %s"),
         (plan.pods_to_retire, admin_port.retire, "asked %s to retire"),
     ):
         for pod in pods:
@@ -98,7 +98,7 @@ async def retire_and_replace_workers(
         metadata = pod["metadata"]
         gone = await _newly_unready(client, gateway, seen, pod)
         if gone:
-            log("Pod %s is not deleted now: %s is not ready any more", metadata["name"], gone)
+            log("Pod %s is not deleted now: %s is no longer ready", metadata["name"], gone)
             continue
         try:
             await client.delete("Pod", gateway.namespace, metadata["name"], metadata["uid"])

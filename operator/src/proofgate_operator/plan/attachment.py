@@ -128,7 +128,7 @@ def named_attachment_refusal(
             if selected is None:
                 message = (
                     f"{named} selects namespaces by their labels, which this operator may not read, "
-                    "because it serves single namespaces: use from: Same or All there"
+                    "because it does not serve the whole cluster: set from to Same or All in the gateway"
                 )
                 return Problem("NotAllowed", message)
             lets_in = namespace in selected
@@ -158,7 +158,8 @@ def _plan_refusal(named: str, plan: Plan, name: NamespacedName, admission: Admis
         if selected is None:
             message = (
                 f"{where}.allowedNamespaces of {named} selects namespaces by their labels, which "
-                "this operator may not read, because it serves single namespaces: list their names there"
+                "this operator may not read, because it does not serve the whole cluster: list the names of "
+                "the namespaces in the gateway"
             )
             return Problem("PlanNotAllowed", message)
         if namespace not in selected:

@@ -51,14 +51,14 @@ def retention_key(
     where = f"Secret {wanted.signing_key_secret_ref.name}, named by {RETENTION_FIELD}.signingKeySecretRef"
     if isinstance(key, ExternalSigningKey):
         message = (
-            f"{where}: it names a process that holds the key, but the retention job has no such process "
-            "beside it"
+            f"{where}: the entry names a process that holds the key, but the retention job cannot use such a "
+            "process"
         )
         return None, [Fault(RETENTION_FIELD, "SecretInvalid", message)]
     if auditor is not None and (key.public == auditor.public or _related(key.name, auditor.name)):
         message = (
-            f"{where}: the key is named {key.name}, and the auditor's {auditor.name}: the names must differ, "
-            "and neither may be a path below the other"
+            f"{where}: the key is named {key.name}, and the auditor's key is named {auditor.name}: the names "
+            "must differ, and neither may be a path below the other"
         )
         return None, [Fault(RETENTION_FIELD, "SecretInvalid", message)]
     told = gateway.spec.auditor.keeping_key if gateway.spec.auditor else None
@@ -98,13 +98,13 @@ def export_key(
         return None, faults
     where = f"Secret {reference.name}, named by {AUDITOR_FIELD}.{field}"
     if isinstance(key, ExternalSigningKey):
-        message = f"{where}: it names a process that holds the key, but exports need the key itself"
+        message = f"{where}: the entry names a process that holds the key, but exports need the key itself"
         return None, [Fault(AUDITOR_FIELD, "SecretInvalid", message)]
     for other in filter(None, others):
         if key.public == other.public or _related(key.name, other.name):
             message = (
-                f"{where}: the key is named {key.name}, and another key of this gateway {other.name}: the "
-                "names must differ, and neither may be a path below the other"
+                f"{where}: the key is named {key.name}, and another key of this gateway is named "
+                f"{other.name}: the names must differ, and neither may be a path below the other"
             )
             return None, [Fault(AUDITOR_FIELD, "SecretInvalid", message)]
     return key, []
@@ -136,9 +136,9 @@ def _key(
         return None, [Fault(owner, "SecretInvalid", message)]
     if _related(key.name, gateway.ledger_name):
         message = (
-            f"{named}: {reference.key} is named {key.name}, and the ledger {gateway.ledger_name}: the "
-            "names must "
-            "differ, and neither may be a path below the other, because a key is valid for all names "
+            f"{named}: {reference.key} is named {key.name}, and the ledger is named {gateway.ledger_name}: "
+            "the names must differ, and neither may be a path below the other, because a key is valid for "
+            "all names "
             "below its own"
         )
         return None, [Fault(owner, "SecretInvalid", message)]

@@ -57,19 +57,25 @@ def audited_condition(situation: StatusInputs) -> tuple[Condition, ...]:
         return ()
     if situation.auditor_conflicts:
         taken = ", ".join(str(ref) for ref in situation.auditor_conflicts)
-        message = f"{taken}: exists and does not belong to this gateway; rename the gateway or delete it"
+        message = (
+            f"{taken}: exists and does not belong to this gateway; rename the gateway or delete the object"
+        )
         return (_condition(False, "NameTaken", message),)
     aggregate = situation.held_aggregate
     if aggregate.fork:
         return (
             _condition(
-                False, "AuditorForked", f"{aggregate.fork}: its state was copied, or its key has leaked"
+                False,
+                "AuditorForked",
+                f"{aggregate.fork}: the auditor's state was copied, or its key has leaked",
             ),
         )
     if aggregate.rollback:
         return (
             _condition(
-                False, "AuditorStateSetBack", f"{aggregate.rollback}: its state was rolled back or lost"
+                False,
+                "AuditorStateSetBack",
+                f"{aggregate.rollback}: the auditor's state was rolled back or lost",
             ),
         )
     faults = [fault for fault in situation.configuration.faults if fault.field == AUDITOR_FIELD]
@@ -115,8 +121,8 @@ def _reported_problem(situation: StatusInputs) -> Condition | None:
 
 
 def _condition_from_report(situation: StatusInputs, report: AuditReport) -> Condition:
-    told = situation.held_aggregate.reported
-    if told is None and not _awaits_first_publication(situation, report):
+    reported = situation.held_aggregate.reported
+    if reported is None and not _awaits_first_publication(situation, report):
         key = situation.configuration.auditor_key
         return _condition(
             None,
@@ -132,19 +138,20 @@ def _condition_from_report(situation: StatusInputs, report: AuditReport) -> Cond
         return _condition(None, "AuditorStalled", "the auditor's last poll is more than a minute old")
     if report.lag >= _MAX_LAG_SECONDS:
         return _condition(None, "AuditorBehind", f"a checkpoint has waited for {report.lag} s to be verified")
-    if told is None or report.cosignature_wait_seconds >= _quorum_deadline_seconds(situation):
+    if reported is None or report.cosignature_wait_seconds >= _quorum_deadline_seconds(situation):
         return _missing_cosignatures(situation, report)
     return _condition(
         True,
         "NothingFound",
-        f"the ledger verifies, up to the newest of {format_count(told.size, 'tree head')}{_index_problem(report)}",
+        "the ledger is verified up to the newest of "
+        f"{format_count(reported.size, 'tree head')}{_index_problem(report)}",
     )
 
 
 def _index_problem(report: AuditReport) -> str:
     """Return what is wrong with the index: it costs the auditor's word nothing."""
     stuck = report.index is not None and report.index.code
-    return f"; its index of exchanges stopped: {stuck}" if stuck else ""
+    return f"; the auditor's index of exchanges stopped: {stuck}" if stuck else ""
 
 
 def _awaits_first_publication(situation: StatusInputs, report: AuditReport) -> bool:
@@ -183,7 +190,7 @@ def _missing_cosignatures(situation: StatusInputs, report: AuditReport) -> Condi
 
 
 def _describe_witness(witness: WitnessStatus) -> str:
-    return f"{witness.name} ({witness.last_outcome or 'not asked yet'})"
+    return f"{witness.name} ({witness.last_outcome or 'no request yet'})"
 
 
 def _worst_reason(findings: Iterable[Finding]) -> str:

@@ -182,13 +182,13 @@ def parse_balancer_report(answer: Any) -> BalancerReport:
 def _server_problem(name: str, report: BalancerReport, line: ServerState | None, pod: Manifest) -> str | None:
     worker = pod["metadata"]["name"]
     if report.workers is None:
-        return f"{name} does not answer, so it is unknown whether it sends {worker} connections"
+        return f"{name} does not answer, so it is unknown whether {name} sends connections to {worker}"
     if line is None:
-        return f"{name} has no line for {worker}"
+        return f"{name} does not list {worker}"
     if not _has_pod_address(line.address, pod):
         return f"{name} does not have the address of {worker} yet"
     if line.state != _UP:
-        return f"{name} reports {worker} {line.state} at {line.address}"
+        return f"{name} reports {worker} as {line.state} at {line.address}"
     return None
 
 

@@ -22,8 +22,8 @@ def budgets_note(gateway: Gateway) -> str | None:
         return None
     unpriced = {route.name: missing for route in spec.models if (missing := _unpriced_provider(spec, route))}
     notes = [
-        f"{whose} has a budget in money, and {model} has no price at provider {unpriced[model]}: its requests"
-        " are refused (price_unknown); add it to spec.prices"
+        f"{whose} has a budget in money, and {model} has no price at provider {unpriced[model]}: requests "
+        "for this model are refused (price_unknown); add its price to spec.prices"
         for whose, terms in _terms(spec)
         for model in sorted(_budgeted_models(spec, terms) & unpriced.keys())
     ]

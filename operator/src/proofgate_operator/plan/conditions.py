@@ -151,19 +151,15 @@ def _workers_available(situation: StatusInputs, live: Manifest | None) -> Condit
     if ready >= desired:
         return _condition(kind, True, "AllReady", summary)
     movement = situation.scaling_step
-    if (
-        movement.removal_reason is RemovalReason.ROLLING
-        and not movement.stalled_reason
-        and 1 < desired == ready + 1
-    ):
-        return _condition(kind, True, "OneIsReplaced", f"all but one of {desired} workers ready")
+    if movement.removal_reason is RemovalReason.ROLLING and not movement.stalled_reason and 1 < desired == ready + 1:
+        return _condition(kind, True, "OneIsReplaced", f"all but one of {desired} workers are ready")
     troubles = [situation.seen.creation_failure, *(pod_trouble(shard.pod) for shard in situation.shards)]
     trouble = _sentences(filter(None, troubles), limit=3)
     return _condition(kind, False, "WorkersMissing", f"{summary}: {trouble}" if trouble else summary)
 
 
 def _strays(pods: tuple[str, ...]) -> str | None:
-    return f"{_sentences(pods)}: ignored: it has the workers' labels but is not a worker" if pods else None
+    return f"ignored pods with the workers' labels that are not workers: {_sentences(pods)}" if pods else None
 
 
 def _balancer_available(situation: StatusInputs, live: Manifest | None) -> Condition:
@@ -213,13 +209,18 @@ def _progressing(situation: StatusInputs, workers: Manifest | None, balancer: Ma
         return _condition(kind, False, "NameTaken", "nothing is changed while ConfigValid is False")
     if situation.leaving:
         left = _sentences(str(ref) for ref in situation.leaving)
-        return _condition(kind, True, "WaitingForDeletion", f"{left}: will be created again once it is gone")
+        return _condition(
+            kind,
+            True,
+            "WaitingForDeletion",
+            f"{left}: is being deleted, and will be created again after that",
+        )
     movement = situation.scaling_step
     if movement.stalled_reason:
         message = f"{movement.stalled_reason}; the other workers continue unchanged"
         return _condition(kind, False, ROLLOUT_STALLED, message)
     if movement.removal_reason is RemovalReason.ROLLING:
-        message = f"workers are replaced one by one, now {movement.waiting_for}"
+        message = f"workers are replaced one by one; current worker: {movement.waiting_for}"
         return _condition(kind, True, "Rolling", _append_note(message, movement.note))
     if situation.contested:
         return _condition(kind, False, "Contested", _sentences(situation.contested))
@@ -258,10 +259,13 @@ def _scaling_safe(situation: StatusInputs, workers: Manifest | None) -> Conditio
         message = f"forced by {FORCE_SCALE_DOWN_ANNOTATION} although {movement.blocked_reason}"
         return _condition(kind, False, "ScaleDownForced", message)
     if movement.blocked_reason:
-        message = f"to {format_count(situation.gateway.spec.replicas, 'worker')}: {movement.blocked_reason}"
+        message = (
+            f"scaling to {format_count(situation.gateway.spec.replicas, 'worker')} is blocked: "
+            f"{movement.blocked_reason}"
+        )
         return _condition(kind, False, "ScaleDownBlocked", message)
     if movement.removal_reason is RemovalReason.SCALING_DOWN:
-        message = f"{movement.waiting_for} is being removed: it retires, drains and seals its log"
+        message = f"{movement.waiting_for} is being removed: this worker retires, drains and seals its log"
         return _condition(kind, True, "OneAtATime", _append_note(message, movement.note))
     return _condition(
         kind, True, "NothingLeaves", "no worker is leaving; each seals its log before it is removed"

@@ -28,9 +28,9 @@ def credential_faults(gateway: Gateway, seen: ObservedState) -> Iterator[Fault]:
         without = sum(not found.valid for _, found in told)
         reason = UNAVAILABLE if without == len(asked) else NOT_RENEWED
         state = (
-            f"{without} of {len(asked)} workers have no credentials for it"
+            f"{without} of {len(asked)} workers have no credentials for the provider"
             if without
-            else "the current ones stay in use"
+            else "the current credentials stay in use"
         )
         message = f"worker {number}: {first.message}; {state}"
         yield Fault(f"spec.providers[{provider.name}]", reason, message)

@@ -54,21 +54,21 @@ def held_aggregate(gateway: Gateway, seen: ObservedState, key: LedgerKey | None)
         return HeldAggregate(_written(gateway, seen, live, data, False))
     name = auditor.held_aggregate_entry(key.name)
     note = seen.audit_report.checkpoint if seen.audit_report else ""
-    held, told = _read(data.get(name), key), _read(note, key)
+    held, reported = _read(data.get(name), key), _read(note, key)
     fork = setback = None
-    if held and told and told.size == held.size and told.root != held.root:
-        heads = format_count(told.size, "tree head")
-        fork = f"the auditor signed {heads} of {key.name} with another root than before"
-    if held and told and told.size < held.size:
+    if held and reported and reported.size == held.size and reported.root != held.root:
+        heads = format_count(reported.size, "tree head")
+        fork = f"the auditor signed {heads} of {key.name} with a different root than before"
+    if held and reported and reported.size < held.size:
         setback = (
-            f"the auditor reports {format_count(told.size, 'tree head')} of {key.name}, but the held checkpoint "
-            f"has {held.size}"
+            f"the auditor reports {format_count(reported.size, 'tree head')} of {key.name}, but the held "
+            f"checkpoint has {held.size}"
         )
     first = name not in data
     # What stands there and is none of this key's is left: the auditor refuses it, and somebody has to look.
-    if told and (first or (held and told.size > held.size)):
+    if reported and (first or (held and reported.size > held.size)):
         data[name] = note
-    return HeldAggregate(_written(gateway, seen, live, data, first), told, fork, setback)
+    return HeldAggregate(_written(gateway, seen, live, data, first), reported, fork, setback)
 
 
 def _written(

@@ -69,8 +69,8 @@ def held_checkpoints(
         kept, new = _read(note, shard, keys), _read(told.get(shard), shard, keys)
         if kept and new and kept.sort_key == new.sort_key and kept.root != new.root:
             forks.append(
-                f"worker {shard} signed {format_count(new.size, 'record')} of {new.incarnation} with another root "
-                "than before"
+                f"worker {shard} signed {format_count(new.size, 'record')} of {new.incarnation} with a "
+                "different root than before"
             )
         if kept and new and kept.sort_key > new.sort_key:
             setbacks.append(

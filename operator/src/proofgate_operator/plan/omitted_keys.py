@@ -23,5 +23,5 @@ def omitted_key_faults(seen: ObservedState) -> Iterator[Fault]:
         f"{key} of {tenant}" for tenant, key in seen.worker_reports[number].omitted_keys.first
     )
     keys = "key is" if count == 1 else "keys are"
-    message = f"worker {number}: {count} {keys} ignored, such as {first}: it is {WELL_KNOWN_MESSAGE}"
+    message = f"worker {number}: {count} {keys} ignored, such as {first}: the key is {WELL_KNOWN_MESSAGE}"
     yield Fault("spec.allowedTenants", "KeyWellKnown", message)

@@ -2,17 +2,19 @@
 
 from collections.abc import Sequence
 
+from proofgate_schema.counts import format_count
+
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
 from proofgate_operator.api.quantity import parse_quantity
 from proofgate_operator.plan.shards import Shard
 
 #: Why a kubelet refuses a pod that asks for exclusive cores, and what helps.
 _REFUSAL_REASONS = {
-    "SMTAlignmentError": "its node allocates only whole physical cores (full-pcpus-only): set "
+    "SMTAlignmentError": "the node allocates only whole physical cores (full-pcpus-only): set "
     "spec.worker.cpu to a multiple of the threads of a core, usually 2",
-    "TopologyAffinityError": "its node has too few free cores in one NUMA node: use another topology "
+    "TopologyAffinityError": "the node has too few free cores in one NUMA node: use another topology "
     "manager policy or a smaller spec.worker.cpu",
-    "UnexpectedAdmissionError": "its node has no exclusive core left",
+    "UnexpectedAdmissionError": "the node has no exclusive core left",
 }
 
 
@@ -29,7 +31,7 @@ def cpu_pinned_condition(cpu: str, shards: Sequence[Shard]) -> Condition:
     for shard in shards:
         status = shard.pod.get("status") or {}
         if status.get("phase") == "Failed" and status.get("reason") in _REFUSAL_REASONS:
-            message = f"{shard.name} was refused: {_REFUSAL_REASONS[status['reason']]}"
+            message = f"the kubelet refused {shard.name}: {_REFUSAL_REASONS[status['reason']]}"
             return _condition(ConditionStatus.FALSE, status["reason"], message)
     cores = parse_quantity(cpu)
     if cores is None or cores % 1:
@@ -41,15 +43,20 @@ def cpu_pinned_condition(cpu: str, shards: Sequence[Shard]) -> Condition:
     if shared:
         first = shared[0].report
         assert first is not None
-        held = ", and is throttled by its limit" if first.throttled else ""
-        others = f"; so do {len(shared) - 1} more" if len(shared) > 1 else ""
+        held = ", and its CPU limit throttles it" if first.throttled else ""
+        others = f"; the same applies to {len(shared) - 1} more" if len(shared) > 1 else ""
         message = (
-            f"{shared[0].name} asks for {cores} and runs on any of {first.cpus} CPUs{held}{others}: a "
-            "worker has exclusive cores only with the kubelet's CPU manager policy static"
+            f"{shared[0].name} requests {format_count(int(cores), 'core')} and runs on any of {first.cpus} "
+            f"CPUs{held}{others}: a worker has exclusive cores only if the kubelet's CPU manager policy is "
+            "static"
         )
         return _condition(ConditionStatus.FALSE, "SharedCores", message)
     if len(asked) < len(ready) or not ready:
         return _condition(
             ConditionStatus.UNKNOWN, "NotMeasured", "not every worker has reported its CPUs yet"
         )
-    return _condition(ConditionStatus.TRUE, "Exclusive", f"every worker has {cores} exclusively")
+    return _condition(
+        ConditionStatus.TRUE,
+        "Exclusive",
+        f"every worker has exclusive use of {format_count(int(cores), 'core')}",
+    )

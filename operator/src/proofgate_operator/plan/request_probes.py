@@ -40,7 +40,7 @@ def request_probe_failure(answers: Mapping[str, RequestProbeReport]) -> Problem 
     if not answers or not all(answer.reason for answer in answers.values()):
         return None
     name, first = min(answers.items())
-    several = f" (so all {len(answers)})" if len(answers) > 1 else ""
+    several = f" (all {len(answers)} HAProxy pods fail)" if len(answers) > 1 else ""
     return Problem(first.reason, f"requests are not answered: {name}: {first.message}{several}")
 
 

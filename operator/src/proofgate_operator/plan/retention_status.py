@@ -47,21 +47,23 @@ def kept_condition(situation: StatusInputs) -> tuple[Condition, ...]:
         return ()
     if situation.retention_conflicts:
         taken = ", ".join(str(ref) for ref in situation.retention_conflicts)
-        message = f"{taken}: exists and does not belong to this gateway; rename the gateway or delete it"
+        message = (
+            f"{taken}: exists and does not belong to this gateway; rename the gateway or delete the object"
+        )
         return (_condition(False, "NameTaken", message),)
     for fault in situation.configuration.faults:
         if fault.field == RETENTION_FIELD:
             return (_condition(False, fault.reason, fault.message),)
-    told = keeping_status(situation)
-    result = told.get("result")
+    reported = keeping_status(situation)
+    result = reported.get("result")
     if result not in (None, _OK):
-        message = f"{told.get('message') or 'it failed'}{_outdated_note(situation, told)}"
+        message = f"{reported.get('message') or 'the run failed'}{_outdated_note(situation, reported)}"
         return (_condition(False, FAILURE_REASONS.get(result, "Failed"), message),)
-    missing = _overdue_run(situation, told)
+    missing = _overdue_run(situation, reported)
     if missing:
         return (_condition(False, "NotReported", missing),)
     if wanted.suspend:
-        message = "spec.keeping.suspend is true: nothing is removed or erased, and new holds wait"
+        message = "spec.keeping.suspend is true: nothing is removed or erased, and new holds are not applied"
         return (_condition(None, "Suspended", message),)
     if waits_for_auditor(gateway, situation.seen, situation.configuration):
         message = "the auditor does not have the retention key yet, and would report removals as losses"
@@ -74,23 +76,23 @@ def kept_condition(situation: StatusInputs) -> tuple[Condition, ...]:
                 f"the retention job has not run yet; its schedule is {wanted.schedule}, in UTC",
             ),
         )
-    outside = told.get("holdsNotInManifest") or []
+    outside = reported.get("holdsNotInManifest") or []
     if outside:
-        count = told.get("holdsNotInManifestCount", len(outside))
-        since = _outdated_note(situation, told)
+        count = reported.get("holdsNotInManifestCount", len(outside))
+        since = _outdated_note(situation, reported)
         message = (
             f"active holds that are not in the manifest: {count} ({', '.join(outside)}). Release them with "
             f"`released` in the manifest, or by hand{since}"
         )
         return (_condition(True, "HeldOutsideManifest", message),)
-    done = f"all expired data is removed; active holds: {told['holds']}{_anchor(told)}"
-    return (_condition(True, "Kept", f"{done}{_outdated_note(situation, told)}"),)
+    done = f"all expired data is removed; active holds: {reported['holds']}{_anchor(reported)}"
+    return (_condition(True, "Kept", f"{done}{_outdated_note(situation, reported)}"),)
 
 
 def _anchor(told: Manifest) -> str:
     """Return that nothing but the retention job's word says when something was signed."""
     return (
-        "; its signed times have no independent witness, because there is no auditor"
+        "; no independent witness confirms the times that the job signs, because there is no auditor"
         if told.get("anchor") == retention_runs.NO_ANCHOR
         else ""
     )
@@ -100,7 +102,7 @@ def _outdated_note(situation: StatusInputs, told: Manifest) -> str:
     """Return that the manifest says something else by now."""
     wanted = situation.gateway.spec.keeping
     same = wanted is None or told.get("plan") in (None, retention.digest(wanted))
-    return "" if same else "; spec.keeping has changed since then: the next run applies it"
+    return "" if same else "; spec.keeping has changed since then: the next run applies the change"
 
 
 def _overdue_run(situation: StatusInputs, told: Manifest) -> str | None:

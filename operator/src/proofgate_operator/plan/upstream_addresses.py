@@ -50,8 +50,8 @@ def upstream_faults(gateway: Gateway) -> Iterator[Fault]:
             yield fault
         elif parts.scheme == "http" and _is_public(host):
             message = (
-                f"{owner}.baseURL uses plain http to {host}: keys, prompts and answers can "
-                "be read on the way. Use https"
+                f"{owner}.baseURL uses plain http to {host}: keys, prompts and responses can be read in "
+                "transit. Use https"
             )
             yield Fault(owner, PLAIN_HTTP, message)
 
@@ -62,23 +62,26 @@ def _unreachable(owner: str, host: str, allow: tuple[str, ...] | None) -> Fault 
     outside = "is not in a range of spec.egress.allow"
     if address is None:
         if allow is None and host.lower() in _METADATA_NAMES:
-            return _forbidden(owner, host, "is a metadata name of the machine")
+            return _forbidden(owner, host, "is a name of the cloud's metadata service")
         return None
     if allow is not None and any(address in ipaddress.ip_network(cidr) for cidr in allow):
         return None
     if _is_node_local(address):
-        why = "is link-local, multicast, or a metadata address of the machine"
+        why = "is a link-local address, a multicast address, or an address of the cloud's metadata service"
         return _forbidden(owner, host, f"{why}, and {outside}" if allow is not None else why)
     if allow is not None:
-        message = f"{owner}.baseURL: {host} {outside}, so workers do not connect there. Add its range"
+        message = (
+            f"{owner}.baseURL: {host} {outside}, so workers do not connect to this address. Add a "
+            "range that contains it"
+        )
         return Fault(owner, "AddressNotAllowed", message)
     return None
 
 
 def _forbidden(owner: str, host: str, why: str) -> Fault:
     message = (
-        f"{owner}.baseURL: {host} {why}: workers do not connect there. Set the provider's own address, or "
-        "list this one in spec.egress.allow if it is correct"
+        f"{owner}.baseURL: {host} {why}: workers do not connect to it. Set the provider's own address, or "
+        "add this address to spec.egress.allow if it is correct"
     )
     return Fault(owner, "AddressForbidden", message)
 

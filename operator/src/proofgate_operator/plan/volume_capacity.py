@@ -34,14 +34,18 @@ def capacity_note(gateway: Gateway, seen: ObservedState) -> str | None:
     if size is None or size >= least or size < _FIRST:
         return None
     return (
-        f"PersistentVolumeClaim {claim} has {size // _MEBIBYTE}Mi, and its workers alone hold"
-        f" {least // _MEBIBYTE}Mi of segments: some will answer ledger_full. {_remedy(gateway, least)}"
+        f"PersistentVolumeClaim {claim} has {size // _MEBIBYTE}Mi, but the segments of its workers alone take"
+        f" {least // _MEBIBYTE}Mi: some workers will refuse requests with ledger_full. "
+        f"{_remedy(gateway, least)}"
     )
 
 
 def _remedy(gateway: Gateway, least: int) -> str:
     brought = gateway.spec.ledger.volume.existing_claim is not None
-    return f"Grow {'it' if brought else 'spec.ledger.volume.size'} to {least // _MEBIBYTE}Mi or more"
+    return (
+        f"Increase {'the size of the claim' if brought else 'spec.ledger.volume.size'} to "
+        f"{least // _MEBIBYTE}Mi or more"
+    )
 
 
 def _writers(gateway: Gateway) -> int:

@@ -6,10 +6,14 @@ from proofgate_operator.build.naming import Manifest
 
 #: Conditions of a claim (Kubernetes 1.29 to 1.36), worst first, with our reason and what it means.
 _STEPS = (
-    ("ControllerResizeError", "ResizeFailed", "its driver cannot expand it"),
-    ("NodeResizeError", "ResizeFailed", "the node cannot expand its file system"),
-    ("FileSystemResizePending", "ResizePending", "its file system is expanded when a pod mounts it again"),
-    ("Resizing", "Resizing", "its driver is expanding it"),
+    ("ControllerResizeError", "ResizeFailed", "the driver cannot expand the volume"),
+    ("NodeResizeError", "ResizeFailed", "the node cannot expand the volume's file system"),
+    (
+        "FileSystemResizePending",
+        "ResizePending",
+        "the volume's file system is expanded when a pod mounts the volume again",
+    ),
+    ("Resizing", "Resizing", "the driver is expanding the volume"),
 )
 
 #: Our reasons, worst first.

@@ -120,10 +120,10 @@ def limits_note(gateway: Gateway) -> str | None:
             return (
                 f"{each}, and with spec.ledger.volume.mode PerWorker each worker grants every limit in full"
             )
-        return f"{each}: usage on another worker counts about two seconds late"
+        return f"{each}: usage on another worker counts with a delay of about two seconds"
     if not alone:
         return None
     return (
-        "with spec.ledger.volume.mode PerWorker each worker counts limits on its own: a tenant "
-        "that moves to another worker has its full limits there again"
+        "with spec.ledger.volume.mode PerWorker each worker counts limits on its own: a tenant that moves "
+        "to another worker has its full limits again on that worker"
     )
