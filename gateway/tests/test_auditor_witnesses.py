@@ -16,7 +16,7 @@ from conftest import PATIENCE_SECONDS, eventually
 from loopback import answer, answering
 
 from proofgate import _core
-from proofgate.auditor.witnesses import WitnessUrlError, Witnesses, check_urls
+from proofgate.auditor.witnesses import Witnesses, WitnessUrlError, check_urls
 from proofgate.timed_request import HttpRequestLimits
 
 pytestmark = pytest.mark.usefixtures("fake_auditor")

@@ -165,7 +165,7 @@ def _positive(text: str) -> float:
 def run(options: argparse.Namespace) -> int:
     """Checks once, or audits until a signal."""
     from proofgate.auditor.watch import LedgerWatcher
-    from proofgate.auditor.witnesses import WitnessUrlError, Witnesses, check_urls
+    from proofgate.auditor.witnesses import Witnesses, WitnessUrlError, check_urls
     from proofgate.key_statements import chain_statements, chain_statements_from_files
 
     logs.configure("auditor")

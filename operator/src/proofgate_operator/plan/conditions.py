@@ -151,7 +151,11 @@ def _workers_available(situation: StatusInputs, live: Manifest | None) -> Condit
     if ready >= desired:
         return _condition(kind, True, "AllReady", summary)
     movement = situation.scaling_step
-    if movement.removal_reason is RemovalReason.ROLLING and not movement.stalled_reason and 1 < desired == ready + 1:
+    if (
+        movement.removal_reason is RemovalReason.ROLLING
+        and not movement.stalled_reason
+        and 1 < desired == ready + 1
+    ):
         return _condition(kind, True, "OneIsReplaced", f"all but one of {desired} workers are ready")
     troubles = [situation.seen.creation_failure, *(pod_trouble(shard.pod) for shard in situation.shards)]
     trouble = _sentences(filter(None, troubles), limit=3)

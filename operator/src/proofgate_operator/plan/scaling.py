@@ -133,7 +133,9 @@ def next_scaling_step(
         target = desired
     if roll and not forced:
         movement = _drain_step(gateway, roll.candidate, shards, asked, now)
-        blocked = f"workers are being replaced; current worker: {roll.waiting_for}" if asked > target else None
+        blocked = (
+            f"workers are being replaced; current worker: {roll.waiting_for}" if asked > target else None
+        )
         return replace(
             movement,
             removal_reason=RemovalReason.ROLLING,
