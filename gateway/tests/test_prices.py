@@ -268,7 +268,7 @@ def test_a_budget_in_money_whose_models_have_no_price_is_told_and_fails_a_valida
     config_directory.append(f"\n{section}\n")
     warnings = config.load(config_directory.file).warnings
     assert {warning.code for warning in warnings} <= {"config_budget_without_price"}
-    assert [warning.message.split(", and ")[1].split()[0] for warning in warnings] == warned
+    assert [warning.message.split(", but the model ")[1].split()[0] for warning in warnings] == warned
     assert all("acme has a budget in money" in warning.message for warning in warnings)
     assert main(["validate", str(config_directory.file)]) == (2 if warned else 0)
     told = capsys.readouterr()

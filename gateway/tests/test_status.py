@@ -539,4 +539,6 @@ def test_without_a_folder_and_a_cluster_it_says_what_it_looked_for(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["status"]) == 2
-    assert "There is no proofgate/gateway.yaml, gateway.yaml here either" in capsys.readouterr().err
+    assert (
+        "The current directory has no proofgate/gateway.yaml, gateway.yaml either" in capsys.readouterr().err
+    )
