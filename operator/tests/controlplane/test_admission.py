@@ -163,8 +163,14 @@ CA = {"name": "authorities", "key": "ca.crt"}
             {"providers": [{**OPENAI, "type": "Anthropic", "objectsOf": "acme"}]},
             "objectsOf is only for type OpenAI, and AzureOpenAI with api V1",
         ),
-        ({"providers": [{**OPENAI, "objectsOf": "nobody"}]}, "every objectsOf must be a name in spec.tenants"),
-        ({"providers": [{**OPENAI, "objectsOf": "team/acme"}]}, "every objectsOf must be a name in spec.tenants"),
+        (
+            {"providers": [{**OPENAI, "objectsOf": "nobody"}]},
+            "every objectsOf must be a name in spec.tenants",
+        ),
+        (
+            {"providers": [{**OPENAI, "objectsOf": "team/acme"}]},
+            "every objectsOf must be a name in spec.tenants",
+        ),
         (
             {"providers": [{**OPENAI, "objectsOf": "acme"}, {**OPENAI, "name": "b", "objectsOf": "acme"}]},
             "only one provider may store the objects of a tenant",
