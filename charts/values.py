@@ -193,9 +193,9 @@ class Values(Section):
     """Allow gateways to select namespaces by their labels (`from: Selector`, `allowedNamespaces.selector`). This needs
     a ClusterRole, which can only list namespaces."""
     cluster_wide: bool = False
-    """Serve every namespace, with a ClusterRole, instead of the namespaces in the lists above. The operator can then read
-    every Secret and run pods in every namespace, so its account is as powerful as a cluster administrator. Prefer the
-    lists."""
+    """Serve every namespace, with a ClusterRole, instead of the namespaces in the lists above. The operator can then
+    read every Secret and run pods in every namespace, so its account is as powerful as a cluster administrator. Prefer
+    the lists."""
     crds: CRDs = CRDs()
     cluster_domain: Text = from_option("CLUSTER_DOMAIN")
     resync_seconds: Annotated[float, WHOLE_NUMBER] = from_option("RESYNC_SECONDS")

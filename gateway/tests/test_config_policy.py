@@ -109,7 +109,7 @@ def test_a_tenants_policy_reaches_the_core(config_directory: ConfigDirectory) ->
         ("regex: TICKET-[0-9]{4}", "regex: ''", 47, "set literals or regex"),
         ("id: ticket", "id: project-aurora", 47, "policy.rules[1].id: project-aurora is already defined"),
         ("id: ticket", "id: pii-email", 47, "the pack pii already has a rule pii-email: rename yours"),
-        ("id: ticket", "id: Ticket", 47, "policy.rules[1].id: an id is kebab-case"),
+        ("id: ticket", "id: Ticket", 47, "policy.rules[1].id: write the id in kebab-case"),
         ("score: 5", "score: 1001", 52, "policy.rules[1].score"),
         ("action: Flag", "action: allow", 53, "policy.rules[1].action"),
         ("[project aurora]", "[Project Aurora]", 45, "in lower case"),

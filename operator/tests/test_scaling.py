@@ -117,7 +117,7 @@ def test_nobody_leaves_while_a_worker_that_stays_is_not_ready() -> None:
     assert world.asked == 3
     safe = world.condition(ConditionType.SCALING_SAFE)
     assert (safe.status, safe.reason) == (ConditionStatus.FALSE, "ScaleDownBlocked")
-    assert safe.message == "to 2 workers: demo-worker-0 waits: CrashLoopBackOff"
+    assert safe.message == "scaling to 2 workers is blocked: demo-worker-0 waits: CrashLoopBackOff"
     assert [
         told.reason for told in reportable_transitions([{"type": "ScalingSafe", "status": "True"}], [safe])
     ] == ["ScaleDownBlocked"]
