@@ -80,7 +80,7 @@ fn a_changed_or_zeroed_salt_of_a_denied_request_is_found() {
     let report = check(&disk);
     assert_eq!(report.verdict, Verdict::Invalid);
     let told = messages(&report);
-    let changed = format!("the salts of 1 requests (first: record {seq}) are not");
+    let changed = format!("the salts of 1 requests (first: record {seq}) do not match");
     assert!(told.iter().any(|text| text.contains(&changed)), "{told:?}");
     disk.corrupt(&salts, |bytes| {
         bytes.clone_from(&stored);

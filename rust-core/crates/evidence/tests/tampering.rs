@@ -111,7 +111,7 @@ fn a_salt_that_was_changed_is_told_with_its_record_and_one_put_elsewhere_too() {
     expect(
         &check(&disk),
         Verdict::Invalid,
-        "the salts of 2 requests (first: record 1) are not",
+        "the salts of 2 requests (first: record 1) do not match",
     );
     disk.corrupt(&salts, |bytes| bytes[32..128].fill(0));
     assert_eq!(
@@ -219,7 +219,7 @@ fn a_tenants_admission_that_is_missing_or_counted_twice_is_told() {
         assert_eq!(worker.admission_count, 40);
         worker.admission_count = newest;
         worker.run_exchange("next");
-        let said = format!("is request {next} of acme, but this log has 40 before it");
+        let said = format!("is request {next} of acme, but this log has 40 earlier requests");
         expect(&check(&disk), Verdict::Invalid, &said);
     }
 }
@@ -392,7 +392,7 @@ fn a_checkpoint_held_outside_tells_a_rollback() {
     expect(
         &against(&before),
         Verdict::Diverged,
-        "states 83 records, but only 81 are there",
+        "states 83 records, but only 81 are present",
     );
 }
 

@@ -247,10 +247,7 @@ impl PolicyParser {
 
     fn define_name(&mut self, name: &[u8], rule: QuorumRule) -> Result<(), LedgerError> {
         if name == b"none" || self.names.contains_key(name) {
-            return Err(self.error(format!(
-                "the name {} is already in use",
-                String::from_utf8_lossy(name)
-            )));
+            return Err(self.error(format!("the name {} is taken", String::from_utf8_lossy(name))));
         }
         self.names.insert(name.to_vec(), Definition { rule, used: false });
         Ok(())

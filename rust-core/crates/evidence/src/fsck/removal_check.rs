@@ -92,20 +92,21 @@ pub(super) fn check(
     }
     let own = own_head(storage, &mut log, keys)?;
     for head in heads.iter().chain(&own) {
-        let (verdict, code, why) = match removal::is_proven_prefix(storage, dir, (head.size, head.root), &last)? {
-            Some(true) => continue,
-            Some(false) if head.size > last.size => (
-                Verdict::Diverged,
-                TOMBSTONE_REFUSED,
-                "more records than were removed",
-            ),
-            Some(false) => (Verdict::Diverged, TOMBSTONE_REFUSED, "the root differs"),
-            None => (
-                Verdict::Incomplete,
-                HEAD_UNPROVEN,
-                "it can no longer be shown that the log began with these records",
-            ),
-        };
+        let (verdict, code, why) =
+            match removal::is_proven_prefix(storage, dir, (head.size, head.root), &last)? {
+                Some(true) => continue,
+                Some(false) if head.size > last.size => (
+                    Verdict::Diverged,
+                    TOMBSTONE_REFUSED,
+                    "more records than were removed",
+                ),
+                Some(false) => (Verdict::Diverged, TOMBSTONE_REFUSED, "the root differs"),
+                None => (
+                    Verdict::Incomplete,
+                    HEAD_UNPROVEN,
+                    "it can no longer be shown that the log began with these records",
+                ),
+            };
         let message = format!(
             "the log was removed with {} records, but {} states {} records: {why}",
             last.size, head.source, head.size
