@@ -523,7 +523,7 @@ def test_fsck_takes_the_retention_key_and_no_other_partys(recorded: Recorded, ca
     fsck = ["ledger", "fsck", str(recorded.ledger), "--key", VKEY, "--keeping-key"]
     assert main([*fsck, RETENTION_KEY.verifying]) == 0
     assert main([*fsck, VKEY]) == 2
-    assert "could speak for the ledger" in capsys.readouterr().err
+    assert "could sign for the ledger" in capsys.readouterr().err
 
 
 def test_fsck_of_nothing_is_wrong_usage(tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ def test_budgets_that_no_price_can_meet_serve_nobody() -> None:
     [
         ("1", None, False, "40Mi"),
         ("39Mi", None, False, "144Mi"),
-        ("100Mi", None, True, "some will answer ledger_full"),
+        ("100Mi", None, True, "some workers will refuse requests with ledger_full"),
         ("144Mi", None, True, "is bound"),
         ("1", "1Gi", True, "is bound"),
         ("1Gi", "1Mi", False, "VolumeTooSmall"),
@@ -245,7 +245,7 @@ def test_the_silent_gateway_is_told_in_all_its_points() -> None:
     found = said(world)
     assert found["Ready"][0] == found["Available"][0] == "False"
     assert "every key in spec.tenants[acme].apiKeys has expired" in found["ResolvedRefs"][2]
-    assert "169.254.169.254 is link-local" in found["ResolvedRefs"][2]
+    assert "169.254.169.254 is a link-local address" in found["ResolvedRefs"][2]
     assert "is not in a range of spec.egress.allow" in found["ResolvedRefs"][2]
     assert "m has no price at provider mock" in found["ConfigValid"][2]
     assert found["StorageBound"][1] == "VolumeTooSmall"

@@ -46,7 +46,7 @@ mod tests {
         set_hook(Box::new(move |info| former(info)));
         let told = String::from_utf8(told.lock().unwrap().clone()).unwrap();
         assert!(sliced.is_err());
-        assert!(told.contains("panics.rs:"), "{told}");
+        assert!(told.contains("panic_hook.rs:"), "{told}");
         assert!(!told.contains("caf") && !told.contains("prompt"), "{told}");
     }
 }
