@@ -198,8 +198,8 @@ class Worker:
         """Replaces the access token that a provider is sent in the place of a key; it is one for so long.
 
         A reload keeps it, unless the provider is elsewhere then. Raises ConfigError, and the old one stays:
-        the provider takes none, or the text is no token. ProofgateError with the code `busy` as `reload`;
-        NotRunningError before the start.
+        the provider takes none, or the text is no token. ProofgateError with the code `busy` as `reload`,
+        and with the code `not_running` before the start.
         """
 
     def set_aws_credentials(
@@ -220,7 +220,7 @@ class Worker:
 
     def exchange_queue(self) -> ExchangeQueue | None:
         """The exchanges whose traces are sampled; None when somebody took the queue before. Raises
-        NotRunningError before the start.
+        ProofgateError with the code `not_running` before the start.
         """
 
     def counted(self) -> str:

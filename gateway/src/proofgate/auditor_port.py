@@ -42,11 +42,11 @@ class AuditorPort:
         return self._url
 
     def checkpoint(self) -> bytes:
-        """The newest checkpoint. Raises AuditorSilentError, also while none is published."""
+        """The newest checkpoint. Raises AuditorUnavailableError, also while none is published."""
         return self._get("/checkpoint", _MAX_CHECKPOINT_BYTES)
 
     def bundle(self, number: int, count: int) -> bytes:
-        """A bundle of so many entries. Raises AuditorSilentError."""
+        """A bundle of so many entries. Raises AuditorUnavailableError."""
         return self._get(f"/{tile_path('entries', number, count)}", _MAX_BUNDLE_BYTES)
 
     def _get(self, target: str, most: int) -> bytes:

@@ -15,7 +15,7 @@ class KeySetFetchError(HttpRequestError):
 
 
 def fetch_key_set(url: str, timeout: float = TIMEOUT_SECONDS) -> str:
-    """The text at an http(s) URL; https with the system's roots. Blocks; raises FetchError.
+    """The text at an http(s) URL; https with the system's roots. Blocks; raises KeySetFetchError.
 
     Connecting may take `timeout` seconds for each address, the exchange as a whole `timeout` seconds more.
     """

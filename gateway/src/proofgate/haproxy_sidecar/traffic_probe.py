@@ -143,7 +143,7 @@ async def _read_response(reader: asyncio.StreamReader) -> bytes:
 
 
 def _check_response(answer: bytes) -> None:
-    """Raises AnswersError unless a worker has answered."""
+    """Raises ProbeError unless a worker has answered."""
     line, end, rest = answer.partition(b"\r\n")
     words = line.split(b" ", 2)
     if not answer:

@@ -190,7 +190,7 @@ class AccessLog:
     def add(self, entry: dict[str, Any], holder: LineOwner = UNKNOWN_OWNER, sharers: int = 1) -> None:
         """Adds a line, durably, in the part of its holder, which as many have equally as share that.
 
-        Raises NoRoomError and OSError, and then whoever asked must get no answer.
+        Raises AccessLogFullError and OSError, and then whoever asked must get no answer.
         """
         line = encode_entry(entry)
         with self._lock, exclusive_writer(self._directory):

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from proofgate.index.export import COMPLETENESS_FILTERS, excluding_filters
-from proofgate.index.export_counts import COUNT_LABELS, ExportCounts, compare_claimed
+from proofgate.index.export_counts import COUNT_LABELS, ExportCounts, find_count_differences
 from proofgate.index.filter import Filter
 
 
@@ -78,7 +78,7 @@ def compare_counts(
 ) -> None:
     """Notes what is missing of what was claimed. Raises ExportContradictedError when more is there, and
     nothing is missing: without its end, an exchange is one more that is open, and has another verdict."""
-    missing, more = compare_claimed(claimed, found, words)
+    missing, more = find_count_differences(claimed, found, words)
     if more and not (missing or checked.missing):
         raise ExportContradictedError(more)
     checked.missing += missing

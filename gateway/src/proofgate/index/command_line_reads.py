@@ -149,7 +149,7 @@ def append_entry(
 
 
 def _require_space(files: list[LogFile], used: int, length: int, most_bytes: int) -> None:
-    """Raises NoRoomError when the part of those who read by hand is full; they share one."""
+    """Raises AccessLogFullError when the part of those who read by hand is full; they share one."""
     pool = pool_bytes(BY_HAND, most_bytes)
     if used + length <= pool:
         return

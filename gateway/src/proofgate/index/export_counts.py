@@ -42,10 +42,10 @@ class ExportCounts:
         return {name: self._counted[name] for name in COUNT_LABELS}
 
 
-def compare_claimed(
+def find_count_differences(
     claimed: dict[str, int], found: dict[str, int], words: dict[str, str]
 ) -> tuple[list[str], str]:
-    """What is missing of what was claimed, and what contradicts it: more is there than was claimed."""
+    """Returns the claimed counts that the export does not reach, and a contradiction if it has more than claimed."""
     missing = [
         f"{number - found.get(name, 0)} of {number} {words.get(name, name)}"
         for name, number in claimed.items()

@@ -103,7 +103,7 @@ class ExportFactory:
     def make(self, asked: Filter, form: str, reader: Reader) -> ExportFile:
         """The newest exchanges that a reader asks for.
 
-        Raises IndexUnusableError, NoPlaceError, and the core's LedgerError.
+        Raises IndexUnusableError, TooManyQueriesError, and the core's LedgerError.
         """
         if form not in MAX_EXCHANGES:
             raise IndexUnusableError(f"format must be one of {', '.join(MAX_EXCHANGES)}", "bad_filter")

@@ -34,7 +34,7 @@ class QueryLimiter:
 
     @contextmanager
     def slot(self, reader: Reader) -> Iterator[None]:
-        """Holds a place for the length of the block. Raises NoPlaceError, and waits for none."""
+        """Holds a place for the length of the block. Raises TooManyQueriesError, and waits for none."""
         release = self.acquire(reader)
         try:
             yield
@@ -42,7 +42,7 @@ class QueryLimiter:
             release()
 
     def acquire(self, reader: Reader) -> Callable[[], None]:
-        """Holds a place until what is returned is called. Raises NoPlaceError, and waits for none."""
+        """Holds a place until what is returned is called. Raises TooManyQueriesError, and waits for none."""
         holder = (
             ("reader", reader.name, reader.subject or "")
             if reader.tenant is None

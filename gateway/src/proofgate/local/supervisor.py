@@ -71,7 +71,7 @@ class Supervisor:
         return child
 
     def wait_ready(self, *children: ChildProcess) -> None:
-        """Waits until all are ready. Raises StoppedError, and ChildEndedError."""
+        """Waits until all are ready. Raises StopRequestedError, and ChildEndedError."""
         deadline = time.monotonic() + _READY_SECONDS
         while not all(child.ready for child in children):
             self.poll()
@@ -82,7 +82,7 @@ class Supervisor:
                 )
 
     def poll(self) -> None:
-        """Waits a moment. Raises StoppedError after a signal, and ChildEndedError when a child has ended."""
+        """Waits a moment. Raises StopRequestedError after a signal, and ChildEndedError when a child has ended."""
         select.select([self._read_end], [], [], _POLL_SECONDS)
         self._drain_pipe()
         if self._signals:

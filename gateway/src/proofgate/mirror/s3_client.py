@@ -89,7 +89,7 @@ class S3Client:
     ) -> Iterator[requests.Response]:
         """An answer of any status but those that say that nothing goes, whose body is not read yet.
 
-        Raises MirrorError; ChangedError of the piece.
+        Raises MirrorError; FileChangedError of the piece.
         """
         path = f"/{self._bucket}" + (f"/{key}" if key else "")
         text = urlencode(sorted((query or {}).items()))

@@ -45,7 +45,7 @@ class MirrorObject:
         return cls(key, len(content), hashlib.sha256(content).digest(), content)
 
     def chunks(self) -> Iterator[bytes]:
-        """Its bytes. Raises ChangedError, before the last of them, when they are others; MirrorError."""
+        """Its bytes. Raises FileChangedError, before the last of them, when they are others; MirrorError."""
         digest, left, held = hashlib.sha256(), self.length, b""
         try:
             with self._open() as file:
@@ -82,7 +82,7 @@ class MirrorTarget(Protocol):
     def put(self, piece: MirrorObject) -> bool:
         """Puts a piece whole or not at all, durably; whether it was not there before.
 
-        Raises ConflictError when something else is there, which stays; ChangedError, MirrorError.
+        Raises ConflictError when something else is there, which stays; FileChangedError, MirrorError.
         """
 
     def keys(self, prefix: str) -> Iterator[str]:

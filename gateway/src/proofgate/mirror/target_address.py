@@ -24,7 +24,7 @@ class TargetAddressError(ValueError):
 
 
 def parse(text: str) -> MirrorTarget:
-    """The mirror that a text names. Raises PlaceError."""
+    """The mirror that a text names. Raises TargetAddressError."""
     if not text.startswith("s3://"):
         from proofgate.mirror.directory import DirectoryTarget
 

@@ -61,7 +61,7 @@ class LedgerFiles:
     def names(self, folder: str) -> list[str]:
         """The names of evidence in a folder, by its path below the ledger's; "" is that itself. Sorted.
 
-        Raises ReadingError.
+        Raises LedgerReadError.
         """
         allowed = next((names for path, names in _FOLDERS if path.fullmatch(folder)), None)
         if allowed is None:
@@ -82,7 +82,7 @@ class LedgerFiles:
 
     def read(self, path: str, offset: int, most: int) -> tuple[int, bytes]:
         """The length of a file, and its bytes from `offset` on: `most` or MOST_BYTES of them, fewer only at
-        its end. Raises ReadingError."""
+        its end. Raises LedgerReadError."""
         if not _FILE.fullmatch(path):
             raise LedgerReadError("not_evidence", "no evidence file has this path")
         *folders, name = path.split("/")

@@ -18,7 +18,7 @@ class SinkAddressError(ValueError):
 
 
 def parse(text: str, ledger: str) -> EventSink:
-    """The sink that a text names; `ledger` is whose exchanges it gets. Raises PlaceError."""
+    """The sink that a text names; `ledger` is whose exchanges it gets. Raises SinkAddressError."""
     url = urlsplit(text)
     options = dict(given := parse_qsl(url.query, keep_blank_values=True))
     try:

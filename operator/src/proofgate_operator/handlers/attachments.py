@@ -31,13 +31,13 @@ from proofgate_operator.handlers.roster import (
     unreadable_resources,
     unwritten_reason,
 )
-from proofgate_operator.handlers.tenant_objects import read_tenant, write_status
-from proofgate_operator.handlers.tenant_reads import (
+from proofgate_operator.handlers.tenant_key_secrets import (
     FIELD,
     is_status_current,
     read_secrets,
     unlistable_resources,
 )
+from proofgate_operator.handlers.tenant_objects import read_tenant, write_status
 from proofgate_operator.kube.apply import apply
 from proofgate_operator.kube.attached_tenants import NamespacedName
 from proofgate_operator.kube.client import Client

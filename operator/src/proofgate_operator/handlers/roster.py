@@ -16,8 +16,8 @@ from proofgate_operator.build.tenant_shards import (
     TENANTS,
     shard_digest,
 )
+from proofgate_operator.handlers.tenant_key_secrets import TenantKeysRead, unlistable_resources, with_faults
 from proofgate_operator.handlers.tenant_objects import read_tenant
-from proofgate_operator.handlers.tenant_reads import TenantKeysRead, unlistable_resources, with_faults
 from proofgate_operator.kube.attached_tenants import NamespacedName
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.failed_reads import FailedReads

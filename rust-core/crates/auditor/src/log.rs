@@ -26,7 +26,7 @@ pub struct AcceptedHead {
 /// What the aggregate log contains about a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AggregatedLog {
-    /// Index of the newest entry.
+    /// Index in the aggregate log of the newest entry about this log.
     pub(crate) index: u64,
     /// The size that it states.
     pub(crate) size: u64,

@@ -82,7 +82,7 @@ impl CachedScan {
     }
 
     /// Returns the memory in use besides the text, in bytes.
-    pub(crate) fn capacity(&self) -> usize {
+    pub(crate) fn capacity_bytes(&self) -> usize {
         self.scan.capacity()
     }
 

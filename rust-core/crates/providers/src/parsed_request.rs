@@ -249,7 +249,7 @@ impl<'b> ParsedRequest<'b> {
             let meaning = key_meaning(decoded);
             walk.text.start_message(Scope::Other, decoded, None);
             if adds_provider_instructions(decoded) {
-                walk.prompt_size.add_tools();
+                walk.prompt_size.mark_provider_additions();
             }
             if meaning == KeyMeaning::Unknown {
                 walk.text.push_key(key);

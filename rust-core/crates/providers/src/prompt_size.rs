@@ -119,8 +119,8 @@ impl PromptSize {
         }
     }
 
-    /// Records that the request has tools or a response schema.
-    pub(crate) fn add_tools(&mut self) {
+    /// Records that the provider adds instructions of its own to the prompt: the request has tools or a response schema.
+    pub(crate) fn mark_provider_additions(&mut self) {
         self.has_additions = true;
     }
 

@@ -331,8 +331,8 @@ pub struct EarlyFailure {
     pub excerpt: Vec<u8>,
 }
 
-/// Reads the beginning of a success response in the dialect `spoken`; the raw bytes stay in `answer`. Returns the failure if
-/// the response starts with one. `framed`: whether it arrives in Amazon's frames.
+/// Reads the beginning of a success response in `dialect`, and appends the raw bytes to `response_bytes`. Returns the
+/// failure if the response starts with one. `framed`: whether the response arrives in AWS event-stream frames.
 pub async fn read_early_failure<H>(
     started: &mut ResponseStarted<H>,
     (framing, framed): (ResponseFraming, bool),

@@ -17,7 +17,7 @@ use rustls::{RootCertStore, ServerConfig};
 use self::client_names::ClientNameVerifier;
 
 /// The name of HTTP/2 in a TLS handshake (RFC 7301).
-pub const HTTP2: &[u8] = b"h2";
+pub const ALPN_HTTP2: &[u8] = b"h2";
 
 /// The TLS settings of client connections.
 #[derive(Clone)]
@@ -52,7 +52,7 @@ pub fn prepare(config: &Tls) -> Result<ClientTls, Error> {
     let mut server = builder
         .with_single_cert(certificates, key)
         .map_err(|error| config_error(&error.to_string()))?;
-    server.alpn_protocols = vec![HTTP2.to_vec(), b"http/1.1".to_vec()];
+    server.alpn_protocols = vec![ALPN_HTTP2.to_vec(), b"http/1.1".to_vec()];
     Ok(ClientTls {
         config: Arc::new(server),
         accept_plain: config.accept_plain,

@@ -48,7 +48,7 @@ pub(super) fn check(storage: &dyn ReadStorage, logs: &mut [ScannedLog]) -> Resul
             let stored: BTreeMap<u64, Vec<u8>> = seqs.into_iter().zip(stored).collect();
             let of_nothing = there.into_iter().filter(|analysed| {
                 let payload = stored.get(&analysed.admission);
-                !payload.is_some_and(|payload| analysed.matches(payload))
+                !payload.is_some_and(|payload| analysed.is_admitted_by(payload))
             });
             let messages: Vec<String> = of_nothing
                 .chain(beyond)

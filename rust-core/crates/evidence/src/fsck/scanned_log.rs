@@ -135,7 +135,8 @@ impl AnalysisRef {
         }
     }
 
-    pub(super) fn matches(&self, payload: &[u8]) -> bool {
+    /// Returns whether `payload` is the admission of the analysed exchange.
+    pub(super) fn is_admitted_by(&self, payload: &[u8]) -> bool {
         matches!(record::parse(payload), Ok(Record::Admission(admission))
             if admission.id == self.exchange && admission.tenant == self.tenant)
     }

@@ -8,7 +8,7 @@ use proofgate_base::lifecycle::{Lifecycle, Phase};
 use proofgate_base::routing::{Peer, RoutingKey, TenantRoute};
 use proofgate_exchange::gateway::Gateway;
 use proofgate_stages::Interval;
-use proofgate_upstream::client_tls::{ClientTls, HTTP2};
+use proofgate_upstream::client_tls::{ClientTls, ALPN_HTTP2};
 use proofgate_wire::{ProxyHeader, parse_proxy_header};
 use rustls::ServerConfig;
 use tokio::io::AsyncReadExt;
@@ -104,7 +104,7 @@ async fn serve_connection(
     let stream = match tls {
         None => ClientStream::Plain(tcp),
         Some(config) => match timeout(within, TlsAcceptor::from(config).accept(tcp).into_fallible()).await {
-            Ok(Ok(tls)) if tls.get_ref().1.alpn_protocol() == Some(HTTP2) => {
+            Ok(Ok(tls)) if tls.get_ref().1.alpn_protocol() == Some(ALPN_HTTP2) => {
                 ready.stop(&gateway.observers.profiler, Interval::Accept);
                 return http2::serve(gateway, tls, lifecycle, peer, streams).await;
             }

@@ -1,4 +1,4 @@
-"""What is read of a tenant's keys, and what counts of those that nobody may look at just now."""
+"""Reads the API keys of a GatewayTenant from its Secrets; keeps the last known keys while a Secret cannot be read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
