@@ -60,6 +60,20 @@ def test_what_bounds_a_container_is_read_of_either_version(
     assert found["threads"].is_short
 
 
+def test_analysis_and_stored_bodies_need_memory_as_well(
+    tmp_path: Path, config_directory: ConfigDirectory
+) -> None:
+    files = SECOND | IN_SECOND | MACHINE
+    before = capacities(tmp_path, config_directory, files)["memory"].needed
+    config_directory.append("analysis: {}\n")
+    analysis = load(config_directory.file).settings.analysis
+    assert analysis is not None
+    with_analysis = capacities(tmp_path, config_directory, files)["memory"].needed
+    assert with_analysis == before + analysis.memory
+    config_directory.replace("ledger:\n", "ledger:\n  payloads: {budgetBytes: 33554432}\n")
+    assert capacities(tmp_path, config_directory, files)["memory"].needed == with_analysis + 33554432
+
+
 def test_without_a_bound_the_machine_is_the_bound_of_memory_alone(
     tmp_path: Path, config_directory: ConfigDirectory
 ) -> None:

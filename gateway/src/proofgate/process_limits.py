@@ -66,8 +66,14 @@ def read_capacities(
 ) -> tuple[Capacity, ...]:
     """What `config` needs and the process may have now. `process` and `root` as for `cgroups.read_cpu_quota`."""
     limits = config.settings.limits
+    analysis, payloads = config.settings.analysis, config.settings.ledger.payloads
     memory = (
-        IDLE_MEMORY_BYTES + limits.connection_memory + limits.buffered_bytes + BODY_COPIES * limits.body_bytes
+        IDLE_MEMORY_BYTES
+        + limits.connection_memory
+        + limits.buffered_bytes
+        + BODY_COPIES * limits.body_bytes
+        + (analysis.memory if analysis else 0)
+        + (payloads.budget_bytes if payloads else 0)
     )
     return (
         Capacity(

@@ -62,7 +62,7 @@ pub struct PolicyNote<'a> {
     /// Whether matches were left in place because the text cannot be changed, as in a form; absent if not.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unchanged: bool,
-    /// Whether the exchange would have been denied if the policy were not in dry-run mode.
+    /// Whether a rule denies the exchange, whether the policy is enforced or in dry-run mode.
     pub would_block: bool,
 }
 

@@ -326,7 +326,7 @@ impl Metrics {
         );
         registry.register(
             "policy_faults",
-            "Requests and responses denied because a rule failed or the budget was exceeded",
+            "Requests and responses that the policy could not evaluate: a rule failed or the budget was exceeded",
             m.policy_faults.clone(),
         );
         registry.register(
