@@ -155,8 +155,8 @@ def _shred(options: argparse.Namespace) -> list[_Key]:
         # What is signed of a key that nobody knows would tell of a slip of the pen for ever.
         if key["action"] == "destroy" and key["key"] not in there and not key["exchanges"]:
             raise arguments.UsageError(
-                f"{key['key']} is not a shred key of {options.tenant}: the folder does not "
-                "contain this key, and no admission names it"
+                f"{key['key']} is not a shred key of {options.tenant}: the folder of shred keys does not "
+                "contain this key, and no admitted request in the ledger used it"
             )
     if options.yes:
         planned = {key["key"]: key for key in keys}

@@ -44,19 +44,19 @@ pub enum AuditorError {
     StateLost(u64),
     /// The state does not contain what is known elsewhere about its aggregate log.
     #[error(
-        "the auditor's state was rolled back, or another auditor continues the log elsewhere: a held checkpoint covers {0}. Restore the newest state, or start another aggregate log under a key with another name"
+        "the auditor's state was rolled back, or another auditor continues the log elsewhere: the checkpoint stored outside the state covers {0}. Restore the newest state, or start another aggregate log under a key with another name"
     )]
     StateRolledBack(String),
     /// The held checkpoint does not belong to this aggregate log.
     #[error(
-        "the held checkpoint does not belong to this aggregate log: {0}. Was the auditor's key replaced by another one with the same name?"
+        "the checkpoint stored outside the state does not belong to this aggregate log: {0}. Was the auditor's key replaced by another one with the same name?"
     )]
     HeldCheckpointRefused(String),
     /// The key is not allowed as an auditor's signing key.
     #[error("{0}")]
     InvalidKey(String),
     /// The trust policy is not valid for this aggregate log.
-    #[error("the trust policy: {0}")]
+    #[error("the trust policy is not valid: {0}")]
     InvalidPolicy(String),
     /// An entry does not fit into a bundle.
     #[error("an entry of {0} bytes is larger than the limit of 65,535")]

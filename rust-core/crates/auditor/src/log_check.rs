@@ -258,7 +258,7 @@ fn read_successor_note(
         }
         Ok(None) => {}
         Err((code, message)) => {
-            let message = format!("a successor's copy of this log's checkpoint: {message}");
+            let message = format!("the copy of this log's checkpoint in a later log is not valid: {message}");
             raised.raise(code, &log.origin, &log.row.shard, message);
         }
     }

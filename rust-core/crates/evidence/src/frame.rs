@@ -226,7 +226,7 @@ impl FrameHeader {
             return Err("the record's checksum does not match");
         }
         if u32_at(frame, footer + 4) as usize != self.len {
-            return Err("the record's two lengths differ");
+            return Err("the record's lengths in its header and its footer differ");
         }
         Ok(crc)
     }

@@ -111,7 +111,7 @@ impl PayloadHeader {
         let field = match u32_at(16) {
             1 => PayloadField::Request,
             2 => PayloadField::Response,
-            _ => return Err("a frame is for an unknown kind of body"),
+            _ => return Err("a frame contains an unknown kind of body"),
         };
         if u32_at(24) != 0 {
             return Err("a frame has a newer format than this version can read");

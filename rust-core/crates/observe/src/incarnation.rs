@@ -139,10 +139,11 @@ fn report_start(begun: &StartedLog) {
         }
         if left.lost_records > 0 {
             proofgate_log::error!(
-                "{} records that were written after record {} of {} are missing: the machine lost them",
-                left.lost_records,
+                "the log of {} ends after {} records, and {} records that followed are missing: \
+                 the machine stopped before they were stored",
+                left.incarnation,
                 left.size,
-                left.incarnation
+                left.lost_records
             );
         }
     }
