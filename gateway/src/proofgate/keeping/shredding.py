@@ -210,7 +210,7 @@ def _kubectl(options: argparse.Namespace, keys: list[str]) -> str:
 
 def _report_lines(keys: list[_Key], *, done: bool) -> Iterator[str]:
     if not keys:
-        yield "no shred key is known: the folder has none, and no admission names one"
+        yield "no shred key is known: the folder of shred keys has none for this tenant, and no request used one"
     for key in keys:
         named = f"key {key['key']}, with the salts of {format_count(key['exchanges'], 'exchange')}"
         match key["action"]:

@@ -214,7 +214,7 @@ impl Rejection {
     pub fn unsupported_by_publisher_api() -> Rejection {
         Rejection::unsupported(
             "The provider of this model is Vertex AI. Use POST /v1/chat/completions or POST /v1/responses. Claude \
-             models also have Anthropic's endpoints; all others also have Google's generateContent and countTokens, \
+             models also have Anthropic's endpoints; all other models also have Google's generateContent and countTokens, \
              and POST /v1/messages.",
         )
     }

@@ -276,7 +276,7 @@ fn check_single_exchange(proved: &[ProvedRecord<'_>]) -> Result<(), Refusal> {
     let begins = |record: &&ProvedRecord<'_>| matches!(record.facts.kind.as_str(), "admission" | "rejection");
     if proved.iter().filter(begins).count() != 1 {
         return Err(other(
-            "there must be exactly one admission or one refusal".to_owned(),
+            "the receipt must contain exactly one record of an admission or a refusal".to_owned(),
         ));
     }
     let place = |record: &ProvedRecord<'_>| (record.checkpoint.origin.clone(), record.proof.index);

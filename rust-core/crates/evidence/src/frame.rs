@@ -195,7 +195,7 @@ impl FrameHeader {
             || bytes[5] != 0
             || bytes[6..8] != VERSION.to_le_bytes()
         {
-            return Err("there is no frame header here");
+            return Err("no frame header begins at this position");
         }
         if key.crc(seq, &bytes[..28]) != u32_at(bytes, 28) {
             return Err("the frame header's checksum does not match");
