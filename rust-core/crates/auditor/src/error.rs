@@ -19,7 +19,7 @@ pub enum AuditorError {
         source: io::Error,
     },
     /// Another auditor uses this state.
-    #[error("another auditor has locked this state: only one may write an aggregate log")]
+    #[error("another auditor has locked this state: only one auditor may write an aggregate log")]
     Locked,
     /// The state does not exist.
     #[error(
@@ -39,7 +39,7 @@ pub enum AuditorError {
     },
     /// The state is empty, but this many entries of its aggregate log are known elsewhere.
     #[error(
-        "the auditor's state is lost: {0} entries of this aggregate log are known elsewhere, but the state is empty. Restore it from a backup, or start another aggregate log under a key with another name"
+        "the auditor's state is lost: {0} entries of this aggregate log are known elsewhere, but the state is empty. Restore the state from a backup, or start another aggregate log under a key with another name"
     )]
     StateLost(u64),
     /// The state does not contain what is known elsewhere about its aggregate log.
@@ -49,7 +49,7 @@ pub enum AuditorError {
     StateRolledBack(String),
     /// The held checkpoint does not belong to this aggregate log.
     #[error(
-        "the checkpoint stored outside the state does not belong to this aggregate log: {0}. Was the auditor's key replaced by another one with the same name?"
+        "the checkpoint stored outside the state does not belong to this aggregate log: {0}. Was the auditor's key replaced by another key with the same name?"
     )]
     HeldCheckpointRefused(String),
     /// The key is not allowed as an auditor's signing key.

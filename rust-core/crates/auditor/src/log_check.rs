@@ -177,7 +177,7 @@ fn compare_checkpoint(
     let size = log.size();
     if signed.size < log.max_signed_size() {
         let message = format!(
-            "the checkpoint covers {} records, but an earlier one covered {}",
+            "the checkpoint covers {} records, but an earlier checkpoint covered {} records",
             signed.size,
             log.max_signed_size()
         );

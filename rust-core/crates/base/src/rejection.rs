@@ -61,7 +61,7 @@ impl Rejection {
     pub const UNEXPECTED_BODY: Rejection = Rejection::new(
         400,
         "unexpected_body",
-        "This request must not have a body. Send it without one.",
+        "This request must not have a body. Send the request without a body.",
     );
     /// The body has a content coding (RFC 9110 section 15.5.16).
     pub const UNSUPPORTED_CONTENT_CODING: Rejection = Rejection {
