@@ -502,7 +502,7 @@ def test_where_no_operator_runs_and_records_are_lost_the_runbooks_say_so(night: 
         file.write(bytes(1024))
     NIGHT.kubectl("scale", f"deployment/{OPERATOR}", "--replicas=2")
     Gateway(NIGHT, FULL).wait_settled(1)
-    names("ProofgateLedgerLostRecords", "records that were written after record", "are missing", of=FULL)
+    names("ProofgateLedgerLostRecords", "records that followed are missing", of=FULL)
     scrapes = scrapes_of(NIGHT, FULL, FULL_WORKER)
     scrapes.add(exposition(NIGHT, FULL_WORKER, 9090))
     [lost] = answers("ProofgateLedgerLostRecords", scrapes)

@@ -237,7 +237,10 @@ def test_the_operator_reads_how_witnesses_stand_and_why_a_policy_is_refused(
     command = [sys.executable, "-m", "proofgate", *audit.arguments, "--once", "--witness-policy", str(policy)]
     refused = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert refused.returncode == 1
-    assert refused.stderr == "proofgate: the trust policy: line 2: no line above defines theirs [auditor_policy]\n"
+    assert (
+        refused.stderr
+        == "proofgate: the trust policy is not valid: line 2: no line above defines theirs [auditor_policy]\n"
+    )
 
 
 def test_our_witness_cosigns_a_stock_log_also_after_it_was_killed(binaries: Path, tmp_path: Path) -> None:

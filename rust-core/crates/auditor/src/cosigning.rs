@@ -357,7 +357,7 @@ impl CosigningCoordinator {
                     &origin,
                     "",
                     format!(
-                        "the witness {name} says that it has cosigned {size} entries, but the auditor's state has only {signed}: the state was rolled back, or the key also signs elsewhere"
+                        "the witness {name} says that it has cosigned {size} entries, but the auditor's state has only {signed}: the state was rolled back, or another auditor signs with the same key"
                     ),
                 ),
                 Some(WitnessClaim::Other(size)) => raised.raise(
@@ -365,7 +365,7 @@ impl CosigningCoordinator {
                     &origin,
                     "",
                     format!(
-                        "the witness {name} says that the {size} entries that it has cosigned differ from those in the auditor's state: the state was rolled back, or the key also signs elsewhere"
+                        "the witness {name} says that the {size} entries that it has cosigned differ from those in the auditor's state: the state was rolled back, or another auditor signs with the same key"
                     ),
                 ),
             }

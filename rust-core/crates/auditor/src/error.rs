@@ -19,7 +19,7 @@ pub enum AuditorError {
         source: io::Error,
     },
     /// Another auditor uses this state.
-    #[error("another auditor has locked this state: only one may write an aggregate log")]
+    #[error("another auditor has locked this state: only one auditor may write an aggregate log")]
     Locked,
     /// The state does not exist.
     #[error(
@@ -39,24 +39,24 @@ pub enum AuditorError {
     },
     /// The state is empty, but this many entries of its aggregate log are known elsewhere.
     #[error(
-        "the auditor's state is lost: {0} entries of this aggregate log are known elsewhere, but the state is empty. Restore it from a backup, or start another aggregate log under a key with another name"
+        "the auditor's state is lost: {0} entries of this aggregate log are known elsewhere, but the state is empty. Restore the state from a backup, or start another aggregate log under a key with another name"
     )]
     StateLost(u64),
     /// The state does not contain what is known elsewhere about its aggregate log.
     #[error(
-        "the auditor's state was rolled back, or another auditor continues the log elsewhere: a held checkpoint covers {0}. Restore the newest state, or start another aggregate log under a key with another name"
+        "the auditor's state was rolled back, or another auditor continues the log elsewhere: the checkpoint stored outside the state covers {0}. Restore the newest state, or start another aggregate log under a key with another name"
     )]
     StateRolledBack(String),
     /// The held checkpoint does not belong to this aggregate log.
     #[error(
-        "the held checkpoint does not belong to this aggregate log: {0}. Was the auditor's key replaced by another one with the same name?"
+        "the checkpoint stored outside the state does not belong to this aggregate log: {0}. Was the auditor's key replaced by another key with the same name?"
     )]
     HeldCheckpointRefused(String),
     /// The key is not allowed as an auditor's signing key.
     #[error("{0}")]
     InvalidKey(String),
     /// The trust policy is not valid for this aggregate log.
-    #[error("the trust policy: {0}")]
+    #[error("the trust policy is not valid: {0}")]
     InvalidPolicy(String),
     /// An entry does not fit into a bundle.
     #[error("an entry of {0} bytes is larger than the limit of 65,535")]

@@ -159,7 +159,11 @@ impl LogFacts {
                     }),
                 };
             }
-            Record::Open(_) => return Err(format!("record {seq} is a second open record")),
+            Record::Open(_) => {
+                return Err(format!(
+                    "record {seq} is an open record, but only the first record of a log may be an open record"
+                ));
+            }
             _ if seq == 0 => return Err("the first record is not an open record".to_owned()),
             Record::Takeover(takeover) => self.takeovers.push(LogReference {
                 incarnation: incarnation(&takeover.incarnation)?,

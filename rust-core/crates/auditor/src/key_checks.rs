@@ -35,7 +35,7 @@ pub(crate) fn build_identity(settings: &Settings, signing: &SigningKey) -> Resul
     let refused = |why: String| Err(AuditorError::InvalidKey(why));
     if own.shares_key_with(ledger) {
         return refused(
-            "the auditor's signing key is the ledger's key: create a separate one that no worker holds"
+            "the auditor's signing key is the ledger's key: create a separate key for the auditor, and give that key to no worker"
                 .to_owned(),
         );
     }
@@ -49,7 +49,7 @@ pub(crate) fn build_identity(settings: &Settings, signing: &SigningKey) -> Resul
     let keeping = settings.retention_key.as_ref();
     if keeping.is_some_and(|keeping| keeping.shares_key_with(&own) || !keeping.is_independent_of(ledger)) {
         return refused(
-            "the retention key is the auditor's key, or could sign for the ledger: create a separate one"
+            "the retention key is the auditor's key, or could sign for the ledger: create a separate retention key"
                 .to_owned(),
         );
     }

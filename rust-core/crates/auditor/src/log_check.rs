@@ -177,7 +177,7 @@ fn compare_checkpoint(
     let size = log.size();
     if signed.size < log.max_signed_size() {
         let message = format!(
-            "the checkpoint covers {} records, but an earlier one covered {}",
+            "the checkpoint covers {} records, but an earlier checkpoint covered {} records",
             signed.size,
             log.max_signed_size()
         );
@@ -258,7 +258,7 @@ fn read_successor_note(
         }
         Ok(None) => {}
         Err((code, message)) => {
-            let message = format!("a successor's copy of this log's checkpoint: {message}");
+            let message = format!("the copy of this log's checkpoint in a later log is not valid: {message}");
             raised.raise(code, &log.origin, &log.row.shard, message);
         }
     }

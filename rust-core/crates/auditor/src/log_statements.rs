@@ -90,7 +90,7 @@ fn read(
             Ok(erasure) => process_notes(view, log, &erasure, note, raised)?,
             Err(why) => {
                 // Later notes are reported only after this one has been resolved.
-                let message = format!("an erasure is refused: {why}");
+                let message = format!("a signed erasure is refused: {why}");
                 log.erasures.flaw = Some((FindingCode::StatementRefused, message));
                 return Ok(());
             }
@@ -104,7 +104,7 @@ fn check_belongs(log: &Log, erasure: Erasure) -> Result<Erasure, String> {
     match (erasure.origin == log.origin, erasure.size == log.size()) {
         (true, true) => Ok(erasure),
         _ => Err(format!(
-            "it is for the log {} with {} records",
+            "it names the log {} with {} records, which is not this log",
             erasure.origin, erasure.size
         )),
     }
@@ -132,7 +132,7 @@ fn process_notes(
             code,
             &log.origin,
             &log.row.shard,
-            format!("an erasure: {message}"),
+            format!("a signed erasure has an impossible time: {message}"),
         );
     }
     log.erasures.pending.push(Statement {

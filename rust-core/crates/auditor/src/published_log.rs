@@ -108,7 +108,9 @@ impl PublishedLog {
         let mut public = None;
         if let Some((note, checkpoint)) = published {
             if checkpoint.size > 0 && tree_root(self, checkpoint.size)? != checkpoint.root {
-                return Err(corrupt("it is for a tree other than the signed one".to_owned()));
+                return Err(corrupt(
+                    "it is a checkpoint of a tree that differs from the signed tree".to_owned(),
+                ));
             }
             let cosigned = SignedCheckpoint::parse(&note)
                 .and_then(|note| self.policy.is_cosigned(&note))

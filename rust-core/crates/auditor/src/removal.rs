@@ -96,7 +96,7 @@ pub(crate) fn check_removal(
             code,
             &log.origin,
             &log.row.shard,
-            format!("its tombstone: {message}"),
+            format!("its tombstone has an impossible time: {message}"),
         );
     }
     log.row.removed = Some(tombstone);

@@ -53,7 +53,7 @@ pub(crate) fn check_time(
 ) -> Option<(FindingCode, String)> {
     if let Some(about) = about.filter(|about| signed < *about) {
         let message = format!(
-            "it states the signing time {signed}, but it refers to something dated {about} (unix microseconds)"
+            "it states the signing time {signed}, but the data that it refers to is dated {about} (unix microseconds)"
         );
         return Some((FindingCode::StatementBackdated, message));
     }

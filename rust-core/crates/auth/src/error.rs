@@ -2,7 +2,7 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// Two tenants own the same key, so a request could not be attributed.
-    #[error("tenants {0:?} and {1:?} share an API key: give each its own")]
+    #[error("tenants {0:?} and {1:?} share an API key: give each tenant a separate API key")]
     DuplicateKeyAcrossTenants(String, String),
     /// A tenant has the same key twice, perhaps with two expiries.
     #[error("tenant {0:?} has the same API key twice: list it once")]

@@ -61,7 +61,7 @@ impl Rejection {
     pub const UNEXPECTED_BODY: Rejection = Rejection::new(
         400,
         "unexpected_body",
-        "This request must not have a body. Send it without one.",
+        "This request must not have a body. Send the request without a body.",
     );
     /// The body has a content coding (RFC 9110 section 15.5.16).
     pub const UNSUPPORTED_CONTENT_CODING: Rejection = Rejection {
@@ -214,7 +214,7 @@ impl Rejection {
     pub fn unsupported_by_publisher_api() -> Rejection {
         Rejection::unsupported(
             "The provider of this model is Vertex AI. Use POST /v1/chat/completions or POST /v1/responses. Claude \
-             models also have Anthropic's endpoints; all others also have Google's generateContent and countTokens, \
+             models also have Anthropic's endpoints; all other models also have Google's generateContent and countTokens, \
              and POST /v1/messages.",
         )
     }

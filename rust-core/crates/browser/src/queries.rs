@@ -69,7 +69,7 @@ pub fn consistency(arguments: &Arguments) -> Result<Value, Refusal> {
         if older.root != Mmr::new().root() || !hashes.is_empty() {
             return Err(Refusal::new(
                 "root_mismatch",
-                "this is not the root of an empty log",
+                "the older checkpoint has 0 entries, but its root or its proof is not that of an empty log",
             ));
         }
     } else {

@@ -120,7 +120,7 @@ impl Receipt {
         } else {
             steps.record_skipped(
                 "exchange",
-                "whether the records belong to one exchange: not all of them are proved",
+                "whether the records belong to one exchange: not all records are proved",
             );
         }
         check_body(&proved, "request", &REQUEST_COMMITMENTS, request, steps);
@@ -267,7 +267,7 @@ fn missing_attempts(proved: &[ProvedRecord<'_>]) -> Option<String> {
         .checked_sub(further as u64)
         .filter(|missing| *missing > 0)?;
     Some(format!(
-        "{missing} of {counted} attempts: the receipt does not contain their records"
+        "the receipt does not contain the records of {missing} of {counted} attempts"
     ))
 }
 
@@ -276,7 +276,7 @@ fn check_single_exchange(proved: &[ProvedRecord<'_>]) -> Result<(), Refusal> {
     let begins = |record: &&ProvedRecord<'_>| matches!(record.facts.kind.as_str(), "admission" | "rejection");
     if proved.iter().filter(begins).count() != 1 {
         return Err(other(
-            "there must be exactly one admission or one refusal".to_owned(),
+            "the receipt must contain exactly one record of an admission or a refusal".to_owned(),
         ));
     }
     let place = |record: &ProvedRecord<'_>| (record.checkpoint.origin.clone(), record.proof.index);
@@ -299,7 +299,7 @@ fn check_single_exchange(proved: &[ProvedRecord<'_>]) -> Result<(), Refusal> {
         };
         if !admission.is_some_and(names) {
             return Err(other(format!(
-                "the {} belongs to another admission",
+                "the {} record belongs to another admission",
                 record.facts.kind
             )));
         }
@@ -317,7 +317,7 @@ fn check_body(
     steps: &mut Steps,
 ) {
     let Some(body) = body else {
-        return steps.record_skipped(name, format!("the {name}: no file was given"));
+        return steps.record_skipped(name, format!("the {name} was not checked: no file was given"));
     };
     let mut shown = Err(Refusal::new(
         "no_record",
@@ -345,6 +345,9 @@ fn check_commitment(proved: &ProvedRecord<'_>, body: &[u8], field: &str) -> Resu
     let found = reveal(&record, &salt, body)?;
     match found == field {
         true => Ok(()),
-        false => Err(Refusal::new("other_body", format!("the file is the {found}"))),
+        false => Err(Refusal::new(
+            "other_body",
+            format!("the file matches another body of the record, the {found}"),
+        )),
     }
 }

@@ -339,7 +339,7 @@ fn an_attempt_that_was_left_out_of_a_receipt_is_reported() {
     assert!(missing(&[1, 2, 3]).is_empty());
     assert_eq!(
         missing(&[1, 3]),
-        ["1 of 2 attempts: the receipt does not contain their records"]
+        ["the receipt does not contain the records of 1 of 2 attempts"]
     );
 }
 

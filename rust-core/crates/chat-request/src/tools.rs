@@ -161,8 +161,8 @@ fn read_tool_reference<'b>(
 }
 
 fn unknown_choice_error(path: &'static str) -> UntranslatableRequest {
-    let message = "a choice must be auto, none, required, a tool given by type and name, or allowed_tools with such \
-                   tools";
+    let message = "a choice must be auto, none, required, one tool with its type and name, or allowed_tools with a list \
+                   of tools, each with its type and name";
     UntranslatableRequest::new(path, message)
 }
 

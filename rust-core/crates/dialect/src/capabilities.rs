@@ -51,10 +51,10 @@ const NO: Option<bool> = Some(false);
 const UNKNOWN: [Option<bool>; 3] = [None; 3];
 
 const OPENAI_SOURCE: &str =
-    "developers.openai.com, Models: modalities and features of each; Structured outputs";
+    "developers.openai.com, Models (modalities and features of each model), Structured outputs";
 const ANTHROPIC_SOURCE: &str =
     "platform.claude.com, Models overview; Vision; Structured outputs: supported models";
-const GOOGLE_SOURCE: &str = "ai.google.dev, Gemini models: capabilities of each";
+const GOOGLE_SOURCE: &str = "ai.google.dev, Gemini models (capabilities of each model)";
 
 /// All known capabilities. If two rows match a model, the first one applies.
 pub const CAPABILITY_ROWS: &[CapabilityRow] = &[

@@ -110,7 +110,7 @@ const DROPPABLE_FIELDS: &[DroppableField] = &[
     ),
     droppable_field(
         "moderation",
-        Impossible("The provider of this model has no such moderation, and the field cannot be omitted."),
+        Impossible("The provider of this model does not support this field, and the gateway cannot omit it."),
         &[],
     ),
     droppable_field("functions", LEGACY_FUNCTIONS, &["[]"]),

@@ -50,7 +50,7 @@ pub enum EvidenceError {
         seq: u64,
     },
     /// The requested log was removed by the retention job; its tombstone states when and why.
-    #[error("{} was removed: see the tombstone in it", .0.display())]
+    #[error("the log in {} was removed: read the tombstone in that directory", .0.display())]
     Removed(PathBuf),
     /// A note in a file of notes is refused.
     #[error("{}: note {number}: {reason}", file.display())]

@@ -195,7 +195,7 @@ impl FrameHeader {
             || bytes[5] != 0
             || bytes[6..8] != VERSION.to_le_bytes()
         {
-            return Err("there is no frame header here");
+            return Err("no frame header begins at this position");
         }
         if key.crc(seq, &bytes[..28]) != u32_at(bytes, 28) {
             return Err("the frame header's checksum does not match");
@@ -226,7 +226,7 @@ impl FrameHeader {
             return Err("the record's checksum does not match");
         }
         if u32_at(frame, footer + 4) as usize != self.len {
-            return Err("the record's two lengths differ");
+            return Err("the record's lengths in its header and its footer differ");
         }
         Ok(crc)
     }

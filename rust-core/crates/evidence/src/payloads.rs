@@ -103,7 +103,7 @@ impl PayloadHeader {
     pub fn decode(bytes: &[u8; HEADER_LEN]) -> Result<Self, &'static str> {
         let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         if bytes[..8] != MAGIC {
-            return Err("there is no frame here");
+            return Err("no frame begins at this position");
         }
         if crc32c::crc32c(&bytes[..28]) != u32_at(28) {
             return Err("the checksum of a frame's header does not match");
@@ -111,7 +111,7 @@ impl PayloadHeader {
         let field = match u32_at(16) {
             1 => PayloadField::Request,
             2 => PayloadField::Response,
-            _ => return Err("a frame is for an unknown kind of body"),
+            _ => return Err("a frame contains an unknown kind of body"),
         };
         if u32_at(24) != 0 {
             return Err("a frame has a newer format than this version can read");

@@ -252,7 +252,9 @@ fn read_retained(
         };
         if !known {
             let why = taken.err();
-            let why = why.unwrap_or_else(|| format!("record {seq} is not one of the records that are kept"));
+            let why = why.unwrap_or_else(|| {
+                format!("record {seq} is of a kind that is not kept when a log is removed")
+            });
             return Ok(Err(why.into()));
         }
     }
@@ -260,7 +262,10 @@ fn read_retained(
         .opening()
         .is_none_or(|opened| opened.origin != tombstone.origin)
     {
-        let why = format!("it is for {}, but the log has another origin", tombstone.origin);
+        let why = format!(
+            "it is for {}, but the open record of this log has another origin",
+            tombstone.origin
+        );
         return Ok(Err(why.into()));
     }
     rules.mark_missing();

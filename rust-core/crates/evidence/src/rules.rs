@@ -216,7 +216,11 @@ impl LogTracker {
         }
         match &record {
             Record::Open(open) if seq == 0 => self.start(open)?,
-            Record::Open(_) => return Err(format!("record {seq} is a second open record")),
+            Record::Open(_) => {
+                return Err(format!(
+                    "record {seq} is an open record, but only the first record of a log may be an open record"
+                ));
+            }
             _ if seq == 0 => return Err("the first record is not an open record".to_owned()),
             Record::Abort(aborted) => {
                 self.end_foreign(seq, &aborted.incarnation, aborted.admission, None)?;

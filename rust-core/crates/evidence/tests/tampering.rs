@@ -404,7 +404,7 @@ fn a_checkpoint_held_outside_tells_that_a_log_was_removed() {
     disk.remove_dir(&second.durability_model.dir);
     assert!(check(&disk).verdict < Verdict::Diverged);
     let report = fsck(&disk, Path::new(SHARD), Some(&vkey()), &kept).unwrap();
-    expect(&report, Verdict::Diverged, "but that log is not under");
+    expect(&report, Verdict::Diverged, "but that log is not in the directory");
 }
 
 /// Two shards of one gateway, 3 and 4, each with a log that served and was sealed; the notes are the last ones of both.

@@ -459,7 +459,7 @@ impl<'p> ShardPlan<'p> {
         if !goes_on {
             why.push(reason(
                 "successor_not_served",
-                "no later log that names this one has served requests",
+                "no later log names this log as its predecessor and has served requests",
             ));
         }
         match &read.final_note {

@@ -95,7 +95,7 @@ impl Cosignature {
         let signed = SignedCheckpoint::parse(&note)?;
         if signed.text() != text {
             return Err(LedgerError::NoteMalformed(
-                "the answer contains more than signature lines",
+                "the answer contains lines that are not signature lines",
             ));
         }
         signed

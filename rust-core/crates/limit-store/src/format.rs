@@ -127,17 +127,20 @@ pub(crate) struct BodyInfo {
     version: u8,
 }
 
+/// The damage of a file in a format that this version cannot read.
+pub(crate) const UNSUPPORTED_VERSION: Damage = "its version is not supported";
+
 /// Decodes a header and returns the description of its body.
 pub(crate) fn decode_header(header: &[u8; HEADER_BYTES]) -> Result<BodyInfo, Damage> {
     let u32_at = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
     if header[..7] != MAGIC {
-        return Err("it is not a limits file");
+        return Err("it does not begin like a state file of limits");
     }
     if crc32c::crc32c(&header[..28]) != u32_at(28) {
         return Err("the header's checksum does not match");
     }
     if !(VERSION_WITHOUT_MONEY..=VERSION_WITH_ALL_COUNTS).contains(&header[7]) {
-        return Err("its version is not supported");
+        return Err(UNSUPPORTED_VERSION);
     }
     let length = u64::from(u32_at(8)) | u64::from(u32_at(12)) << 32;
     let length = usize::try_from(length).unwrap_or(usize::MAX);
@@ -154,7 +157,7 @@ pub(crate) fn decode_header(header: &[u8; HEADER_BYTES]) -> Result<BodyInfo, Dam
 /// Decodes a body and returns its snapshots, the writer's own first.
 pub(crate) fn decode_body(body: &[u8], told: BodyInfo) -> Result<Vec<Snapshot>, Damage> {
     if crc32c::crc32c(body) != told.crc {
-        return Err("the checksum does not match");
+        return Err("the checksum of its content does not match");
     }
     let mut reader = Reader {
         rest: body,
@@ -337,7 +340,7 @@ impl<'b> Reader<'b> {
                 [2] => SubjectKind::Key(CredentialId::Subject(self.array()?)),
                 [3] if self.version > VERSION_WITHOUT_MONEY => SubjectKind::Model(self.name()?),
                 [4] if self.version >= VERSION_WITH_SHARES => SubjectKind::Shared(self.name()?),
-                _ => return Err("a subject has an unknown kind"),
+                _ => return Err("an entry is of an unknown kind"),
             };
             let name = SubjectName {
                 tenant: Arc::clone(&tenant),
@@ -345,7 +348,7 @@ impl<'b> Reader<'b> {
             };
             let usage = self.usage()?;
             if snapshot.subjects.insert(name, usage).is_some() {
-                return Err("a subject is repeated");
+                return Err("a tenant, key or model occurs twice");
             }
         }
         Ok(())
@@ -365,14 +368,14 @@ impl<'b> Reader<'b> {
         let in_flight = self.number()?;
         let count = self.count(3)?;
         if count as u64 > WINDOW_SECONDS {
-            return Err("a minute has too many seconds");
+            return Err("the usage of one minute has too many seconds");
         }
         let mut seconds: Vec<Second> = Vec::with_capacity(count);
         for _ in 0..count {
             let distance = self.number()?;
             let second = match seconds.last() {
                 None => distance,
-                Some(_) if distance == 0 => return Err("a second is repeated"),
+                Some(_) if distance == 0 => return Err("a second occurs twice"),
                 Some(before) => before
                     .second
                     .checked_add(distance)
@@ -400,7 +403,7 @@ impl<'b> Reader<'b> {
     fn clock_history(&mut self) -> Result<Option<Box<ClockStepHistory>>, Damage> {
         let count = self.count(5)?;
         if count > MAX_PAST_PERIODS {
-            return Err("a clock step has too many days");
+            return Err("a change of the clock has too many days");
         }
         if count == 0 {
             return Ok(None);

@@ -312,7 +312,11 @@ impl LimitStore {
             Ok(FileRead::Damaged(damage)) => {
                 seen.header = None;
                 self.damaged.insert(origin);
-                Some(damage.to_owned())
+                Some(match damage {
+                    // A newer version may have written it.
+                    format::UNSUPPORTED_VERSION => format!("the state file cannot be read: {damage}"),
+                    _ => format!("the state file is damaged: {damage}"),
+                })
             }
             Err(error) => Some(error.to_string()),
         };

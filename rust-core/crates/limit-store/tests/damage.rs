@@ -88,7 +88,10 @@ fn nobody_speaks_for_another_shard() {
     let (_, found) = start(&disk, 2, 0, false).unwrap();
     assert_eq!(
         found.problems,
-        [(file(1, 0), "it belongs to another incarnation".to_owned())]
+        [(
+            file(1, 0),
+            "the state file is damaged: it belongs to another incarnation".to_owned()
+        )]
     );
 
     let mut ended = one.store.own_snapshot().clone();

@@ -14,7 +14,7 @@ pub(crate) fn nanodollars<'de, D: Deserializer<'de>>(
         return Ok(None);
     };
     let amount = exact(&text).map_err(D::Error::custom)?;
-    let nothing = || D::Error::custom("a limit of no dollars");
+    let nothing = || D::Error::custom("a limit must be greater than 0 dollars");
     NonZeroU64::new(amount).map(Some).ok_or_else(nothing)
 }
 

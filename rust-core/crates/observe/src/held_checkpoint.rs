@@ -30,8 +30,12 @@ impl HeldCheckpoint {
     /// # Errors
     /// [`Error::Ledger`] if it cannot be read, is not signed by the ledger's key, or belongs to another shard.
     pub fn read(&self, shard: &Shard<'_>, key: &VerifyingKey) -> Result<Option<Checkpoint>, Error> {
-        let failed =
-            |reason: String| Error::Ledger(format!("the held checkpoint {}: {reason}", self.path.display()));
+        let failed = |reason: String| {
+            Error::Ledger(format!(
+                "the checkpoint held outside the ledger, {}: {reason}",
+                self.path.display()
+            ))
+        };
         let note = match std::fs::read_to_string(&self.path) {
             Ok(note) if note.is_empty() => return Ok(None),
             Ok(note) => note,

@@ -115,8 +115,8 @@ fn report_start(begun: &StartedLog) {
     }
     if let Some(name) = begun.skipped {
         proofgate_log::warning!(
-            "{name} on the ledger's volume has a name with a time in the future and has no signed checkpoint: \
-             it is not a log and is ignored"
+            "the folder {name} on the ledger's volume is ignored: the time in its name is in the future, and it has \
+             no signed checkpoint"
         );
     }
     let Some(found) = &begun.recovery else { return };
@@ -139,10 +139,11 @@ fn report_start(begun: &StartedLog) {
         }
         if left.lost_records > 0 {
             proofgate_log::error!(
-                "{} records that were written after record {} of {} are missing: the machine lost them",
-                left.lost_records,
+                "the log of {} ends after {} records, and {} records that followed are missing: \
+                 they were written, but the machine or its storage lost these records",
+                left.incarnation,
                 left.size,
-                left.incarnation
+                left.lost_records
             );
         }
     }

@@ -383,7 +383,7 @@ impl Metrics {
         );
         registry.register(
             "ledger_predecessor_missing",
-            "Whether the predecessor of the log that this worker continued was missing when the worker started",
+            "Whether the log that this worker continued at its start had a missing predecessor",
             m.predecessor_missing.clone(),
         );
         registry.register(

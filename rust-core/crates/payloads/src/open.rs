@@ -60,7 +60,9 @@ impl ExchangePayloads {
         let (seq, request, response) = {
             let begun = record::parse(&admission)?;
             let Some(seq) = begun.committed_request().map(|request| request.seq) else {
-                return Err(PayloadError::NoExchange("it is not an admission".to_owned()));
+                return Err(PayloadError::NoExchange(
+                    "the given record is not an admission".to_owned(),
+                ));
             };
             let completion = match end.as_deref().map(record::parse).transpose()? {
                 Some(Record::Completion(completion)) => Some(completion),

@@ -219,7 +219,7 @@ impl PatternRewriter<'_> {
         let character = literal.c;
         if character.is_ascii_uppercase() && !in_class {
             return Err(format!(
-                "{character:?} never occurs in the folded copy; write it in lower case, or set view = \"text\""
+                "with view = \"folded\", the rule sees the text in lower case, so {character:?} never matches; write it in lower case, or set view = \"text\""
             ));
         }
         if character.is_ascii() {
@@ -235,14 +235,14 @@ impl PatternRewriter<'_> {
                 Ok(())
             }
             FoldResult::Character(folded) => Err(format!(
-                "the folded copy contains {folded:?} instead of {}",
+                "with view = \"folded\", the rule sees {folded:?} instead of {}",
                 self.source_of(&literal.span)
             )),
             FoldResult::Characters(folded) => Err(format!(
-                "the folded copy contains {folded:?} instead of {character:?}; write the folded form"
+                "with view = \"folded\", the rule sees {folded:?} instead of {character:?}; write {folded:?}"
             )),
             FoldResult::Dropped => Err(format!(
-                "the folded copy omits {character:?}; set view = \"text\""
+                "with view = \"folded\", the rule sees the text without {character:?}, so this pattern never matches; set view = \"text\""
             )),
         }
     }
@@ -251,7 +251,7 @@ impl PatternRewriter<'_> {
     fn visit_group(&mut self, group: &ast::Group) -> Result<(), String> {
         match &group.kind {
             ast::GroupKind::NonCapturing(flags) if !flags.items.is_empty() => {
-                Err("flags are not portable; with view = \"folded\" the text is lower case".to_owned())
+                Err("flags are not portable; to ignore case, set view = \"folded\" and write the pattern in lower case".to_owned())
             }
             ast::GroupKind::CaptureName { name, .. } if name.name != VALUE_GROUP => Err(format!(
                 "the group name {:?} is not known; name the part to redact (?<value>…), and write other groups as (?:…)",
@@ -293,7 +293,7 @@ impl ast::Visitor for PatternRewriter<'_> {
     fn visit_pre(&mut self, ast: &Ast) -> Result<(), String> {
         match ast {
             Ast::Flags(_) => {
-                Err("flags are not portable; with view = \"folded\" the text is lower case".to_owned())
+                Err("flags are not portable; to ignore case, set view = \"folded\" and write the pattern in lower case".to_owned())
             }
             Ast::Group(group) => self.visit_group(group),
             Ast::Assertion(assertion) => match assertion.kind {

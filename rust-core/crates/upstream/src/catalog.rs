@@ -184,7 +184,7 @@ impl CompiledConfig {
                 proxy.clone().filter(|_| provider.proxied),
             );
             if places.insert(provider.name.as_str(), upstreams.len()).is_some() {
-                return Err(fail("given twice".into()));
+                return Err(fail("another provider has the same name".into()));
             }
             upstreams.push(UpstreamPlan {
                 name: provider.name.clone(),

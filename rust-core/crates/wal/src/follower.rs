@@ -411,7 +411,7 @@ impl Follower {
             }
             Ok(Slot::Record(stored)) => {
                 format!(
-                    "found record {} instead, or that record does not chain to the previous one",
+                    "found record {} instead, or that record does not chain to the previous record",
                     stored.seq
                 )
             }

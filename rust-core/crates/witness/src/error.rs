@@ -18,7 +18,7 @@ pub enum WitnessError {
         source: io::Error,
     },
     /// Another witness uses this state.
-    #[error("another witness has locked this state: only one may cosign with a key")]
+    #[error("another witness has locked this state: only one witness may cosign with a key")]
     Locked,
     /// The state does not exist.
     #[error(

@@ -246,7 +246,7 @@ fn load(state: &dyn StateStorage, file: &str, origin: &str) -> Result<LastCosign
     let bytes = read(state, file)?.ok_or_else(|| {
         WitnessError::corrupt(
             file,
-            format!("it is missing, but {origin} may have been cosigned"),
+            format!("it is missing, although the witness may have cosigned checkpoints of {origin}"),
         )
     })?;
     let stored: StoredLog = decode(file, &bytes)?;

@@ -145,7 +145,7 @@ const KINDS: [ErrorKind; 11] = [
         "conflict_error",
         INVALID_REQUEST,
         Some("conflict"),
-        "the request conflicts with another",
+        "the request conflicts with another request",
     ),
     error_kind(
         413,

@@ -161,7 +161,7 @@ impl<'a> Deserialize<'a> for TokenCount {
 impl<'a> ChatCompletion<'a> {
     /// Reads an answer or a chunk.
     pub(crate) fn read(data: &'a [u8]) -> Result<Self, ResponseError> {
-        serde_json::from_slice(data).map_err(|_| ResponseError::Malformed("no chat completion"))
+        serde_json::from_slice(data).map_err(|_| ResponseError::Malformed("it is not a chat completion"))
     }
 
     /// Returns the error that it reports, if any; the whole of it if it is an error itself.

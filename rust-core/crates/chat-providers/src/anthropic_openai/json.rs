@@ -40,7 +40,7 @@ impl<'a> Deserialize<'a> for Number<'a> {
         let raw = <&RawValue>::deserialize(deserializer)?.get();
         match raw.as_bytes().first() {
             Some(b'-' | b'0'..=b'9') => Ok(Number(raw)),
-            _ => Err(Error::custom("no number")),
+            _ => Err(Error::custom("expected a number")),
         }
     }
 }
@@ -61,7 +61,7 @@ impl<'a> Deserialize<'a> for Object<'a> {
         let raw = <&RawValue>::deserialize(deserializer)?.get();
         match raw.as_bytes().first() {
             Some(b'{') => Ok(Object(raw)),
-            _ => Err(Error::custom("no object")),
+            _ => Err(Error::custom("expected an object")),
         }
     }
 }

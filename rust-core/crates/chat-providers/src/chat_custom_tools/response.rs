@@ -25,7 +25,7 @@ struct Message<'b> {
     tool_calls: Option<Vec<&'b RawValue>>,
 }
 
-const NOT_A_COMPLETION: ResponseError = ResponseError::Malformed("no chat completion");
+const NOT_A_COMPLETION: ResponseError = ResponseError::Malformed("it is not a chat completion");
 
 /// Appends a whole chat completion in which calls of functions that replace custom tools become calls of these tools.
 ///

@@ -28,7 +28,7 @@ pub(super) const MAX_TOOLS: usize = 1024;
 const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
 const LOCAL_SHELL_SCHEMA: &str = r#"{"type":"object","properties":{"command":{"type":"array","items":{"type":"string"},"description":"The program and its arguments."},"working_directory":{"type":"string"},"timeout_ms":{"type":"integer"},"env":{"type":"object","additionalProperties":{"type":"string"}}},"required":["command"]}"#;
 const SHELL_SCHEMA: &str = r#"{"type":"object","properties":{"commands":{"type":"array","items":{"type":"string"},"description":"Command lines, which run at the same time."},"timeout_ms":{"type":"integer"},"max_output_length":{"type":"integer"}},"required":["commands"]}"#;
-const APPLY_PATCH_SCHEMA: &str = r#"{"type":"object","properties":{"type":{"type":"string","enum":["create_file","update_file","delete_file"]},"path":{"type":"string"},"diff":{"type":"string","description":"A diff in the V4A format: lines that begin with a blank, + or -, each hunk after a line of @@. Of a new file, each line after a +. None to delete a file."}},"required":["type","path"]}"#;
+const APPLY_PATCH_SCHEMA: &str = r#"{"type":"object","properties":{"type":{"type":"string","enum":["create_file","update_file","delete_file"]},"path":{"type":"string"},"diff":{"type":"string","description":"A diff in the V4A format: lines that begin with a blank, + or -, and each hunk after a line of @@. For a new file, each line begins with +. Omit the diff to delete a file."}},"required":["type","path"]}"#;
 
 /// A function for the provider.
 struct Definition<'b> {

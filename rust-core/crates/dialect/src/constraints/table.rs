@@ -11,9 +11,9 @@ const fn row(models: ModelMatcher, constraint: Constraint, source: &'static str)
 }
 
 const EFFORT_SOURCE: &str = "platform.claude.com, Effort: supported models and levels";
-const OPENAI_LEVELS_SOURCE: &str = "developers.openai.com, Models: reasoning efforts of each; anomalyco/models.dev#2351, anomalyco/opencode#4451";
+const OPENAI_LEVELS_SOURCE: &str = "developers.openai.com, Models (reasoning efforts of each model), anomalyco/models.dev#2351, anomalyco/opencode#4451";
 const SIGNATURES_SOURCE: &str =
-    "ai.google.dev, Thought signatures: model behavior; FAQ on calls of other models";
+    "ai.google.dev, Thought signatures: model behavior; FAQ about tool calls of other models";
 
 /// All known constraints.
 pub const ROWS: &[ConstraintRow] = &[
@@ -40,7 +40,7 @@ pub const ROWS: &[ConstraintRow] = &[
     row(
         ModelMatcher::SinceVersion("gpt-", (5, 5)),
         Constraint::ReasonsByDefault,
-        "jeffdafoe/llm-memory-api#178 (5.5), BerriAI/litellm#34569 (5.6): tools alone are refused, an explicit none is taken",
+        "jeffdafoe/llm-memory-api#178 (5.5), BerriAI/litellm#34569 (5.6): a request with tools is refused without reasoning_effort, and accepted with reasoning_effort none",
     ),
     row(
         ModelMatcher::Variants("gpt-", &["codex", "pro"]),

@@ -68,8 +68,9 @@ pub(super) fn check(
         for one in kept {
             let origin = &one.checkpoint.origin;
             if log.report.origin.as_ref().is_some_and(|own| own != origin) {
-                let message =
-                    format!("it is for {origin}, but the log of that incarnation has another origin");
+                let message = format!(
+                    "it is a checkpoint of {origin}, but the log of that incarnation has another origin"
+                );
                 log.add_finding_in(&one.file, Verdict::Diverged, message);
             }
         }
@@ -257,7 +258,7 @@ fn find_successors(
             // A log that cannot be read may name it.
             && unreadable.iter().all(|report| report.incarnation < logs[at].report.incarnation)
         {
-            let message = "no later incarnation names this one as its predecessor".to_owned();
+            let message = "no later log names this log as its predecessor".to_owned();
             logs[at].add_finding(Verdict::Incomplete, message);
         }
         next.push(goes_on);
@@ -339,8 +340,13 @@ fn find_missing_logs(
         }
         let ran = log.tracker.opening().and_then(|opened| opened.predecessor);
         let untold = ran.filter(|before| before.running && !told.contains(&before.incarnation));
-        if untold.is_some() && newest.is_some_and(|newest| log.incarnation < newest) {
-            let message = "no record states the end of the log that this log took over from".to_owned();
+        if let Some(before) = untold
+            && newest.is_some_and(|newest| log.incarnation < newest)
+        {
+            let message = format!(
+                "its predecessor {} was still running when this log was opened, and no record states the end of that predecessor",
+                before.incarnation
+            );
             log.add_finding(Verdict::Incomplete, message);
         }
         let named = log.tracker.opening().and_then(|opened| opened.predecessor);

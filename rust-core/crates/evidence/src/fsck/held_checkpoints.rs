@@ -66,7 +66,7 @@ impl<'h> HeldCheckpoints<'h> {
                 verdict: Verdict::Diverged,
                 code: None,
                 message: format!(
-                    "it covers {} records of {}, but that log is not under {}",
+                    "it covers {} records of {}, but that log is not in the directory {}",
                     one.checkpoint.size,
                     one.checkpoint.origin,
                     path.display()

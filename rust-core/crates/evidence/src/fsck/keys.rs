@@ -89,7 +89,7 @@ pub(super) fn check_key_order(logs: &mut [ScannedLog], key: Option<&VerifyingKey
         };
         if place < newest {
             let message =
-                "it is signed by an older key, although an earlier log is signed by a newer one".to_owned();
+                "it is signed by an older key, although an earlier log is signed by a newer key".to_owned();
             log.add_finding_with_code(KEY_OUT_OF_ORDER, Verdict::Invalid, message);
         }
         newest = newest.max(place);

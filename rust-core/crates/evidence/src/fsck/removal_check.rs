@@ -72,7 +72,7 @@ pub(super) fn check(
         log.add_finding_in(&dir.join(CHECKPOINT_FILE), Verdict::Incomplete, message);
     }
     if keys.retention.is_none() {
-        let message = "a tombstone says that it was removed; without the retention key the tombstone cannot be verified";
+        let message = "a tombstone says that this log was removed, but the tombstone cannot be verified without the retention key";
         log.add_finding_with_code(TOMBSTONE_UNCHECKED, Verdict::Incomplete, message.to_owned());
     }
     if let Some(newest) = backdated {
@@ -98,13 +98,17 @@ pub(super) fn check(
                 Some(false) if head.size > last.size => (
                     Verdict::Diverged,
                     TOMBSTONE_REFUSED,
-                    "more records than were removed",
+                    "the removed log had fewer records",
                 ),
-                Some(false) => (Verdict::Diverged, TOMBSTONE_REFUSED, "the root differs"),
+                Some(false) => (
+                    Verdict::Diverged,
+                    TOMBSTONE_REFUSED,
+                    "the root of these records differs",
+                ),
                 None => (
                     Verdict::Incomplete,
                     HEAD_UNPROVEN,
-                    "it can no longer be shown that the log began with these records",
+                    "no proof remains that the log began with these records",
                 ),
             };
         let message = format!(

@@ -44,7 +44,7 @@ const UNREADABLE: Rejection = Rejection::new(
 const INVALID_QUERY: Rejection = Rejection::new(
     400,
     "invalid_query",
-    "since must be the size of a checkpoint (at least 1), and needs origin, the log of that checkpoint.",
+    "since must be the size of a checkpoint, at least 1. With since, origin must name the log of that checkpoint.",
 );
 
 /// A request for a receipt.

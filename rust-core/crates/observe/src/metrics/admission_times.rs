@@ -24,7 +24,7 @@ impl Collector for AdmissionTimes {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let admission = encoder.encode_descriptor(
             "admission_duration",
-            "Time from the end of a request's body until its admission record is written: limits, waiting for limits, rules, policies and the record",
+            "Time from the end of a request's body until its admission record is written, including checks of limits, waits for limits, rules, policies and the write of the record",
             Some(&Unit::Seconds),
             MetricType::Histogram,
         )?;

@@ -135,7 +135,7 @@ impl AnalysisMetrics {
         );
         registry.register(
             "analysis_window_mean",
-            "Means over the newest window of answers",
+            "Mean of each measure over the newest window of answers",
             m.measures.clone(),
         );
         metrics

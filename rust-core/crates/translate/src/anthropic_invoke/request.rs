@@ -40,7 +40,7 @@ pub(crate) fn write_invoke_body(
     {
         return Err(UntranslatableRequest::new(
             name.clone().into_owned(),
-            "This belongs in the headers of the request, not in its body.",
+            "This field belongs in the headers of the request, not in its body.",
         ));
     }
     let mut asked = RequestContext::default();
