@@ -192,7 +192,7 @@ impl RequestInspection {
     pub fn capacity(&self) -> usize {
         let redacting = self.redaction.as_ref();
         let same = redacting.map_or(0, |redacting| redacting.same_values.capacity());
-        self.found.capacity() * size_of::<FoundMatch>() + self.scan.capacity() + same
+        self.found.capacity() * size_of::<FoundMatch>() + self.scan.capacity_bytes() + same
     }
 
     /// Continues with a text, the same for every step, for about `slice` of CPU time. The last step returns the verdict.

@@ -8,7 +8,7 @@ use proofgate_base::lifecycle::{Lifecycle, Phase};
 use proofgate_base::routing::{Peer, RoutingKey, TenantRoute};
 use proofgate_exchange::gateway::Gateway;
 use proofgate_stages::Interval;
-use proofgate_upstream::client_tls::{ClientTls, ALPN_HTTP2};
+use proofgate_upstream::client_tls::{ALPN_HTTP2, ClientTls};
 use proofgate_wire::{ProxyHeader, parse_proxy_header};
 use rustls::ServerConfig;
 use tokio::io::AsyncReadExt;
