@@ -79,9 +79,9 @@ class Provider(Section):
     /responses. Translated: as chat completions, for a provider without /responses. Auto: Translated for hosts
     known to have no /responses (the APIs of Google, Mistral, Cohere and MiniMax), Native otherwise."""
     untranslatable_fields: Literal["Refuse", "Drop"] = "Refuse"
-    """How a request field is handled that has no counterpart in the provider's API, if the client uses
-    another API. Refuse: the request is refused with an error that names the field. Drop: the field is left
-    out, and the response names it."""
+    """How the gateway handles a request field that has no counterpart in the provider's API, if the client
+    uses a different API. Refuse: the request is refused with an error that names the field. Drop: the field
+    is left out, and the response names it."""
     anthropic_betas: Annotated[TupleOf[Beta], Field(max_length=32), UNIQUE_ITEMS] | None = None
     """Values of the header anthropic-beta that clients may send to a provider of type Anthropic, Bedrock or
     VertexAI. Other values are left out together with their body fields, and the response names them. Absent:
