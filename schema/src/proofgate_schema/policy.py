@@ -73,7 +73,7 @@ def _allowed_text(text: str) -> str:
 
 def _literal(text: str) -> str:
     if not text or len(text) > 256 or text != text.lower():
-        raise ValueError("write 1 to 256 characters in lower case: it is compared with the folded text")
+        raise ValueError("write 1 to 256 characters in lower case: the text is compared with folded text")
     return text
 
 
