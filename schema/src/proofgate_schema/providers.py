@@ -25,8 +25,8 @@ class ProviderLimits(Section):
     """The part of the provider's own limits per minute for its key that each worker may use."""
 
     requests_per_minute: PerMinute | None = None
-    """Requests that each worker may send to the provider in a minute. At most the requests of ten seconds may
-    be sent at once. Absent: unlimited."""
+    """Requests that each worker may send to the provider in a minute. At most a sixth of this number can be
+    sent at once, but at least one request. Absent: unlimited."""
     tokens_per_minute: PerMinute | None = None
     """Tokens of prompts and responses that each worker may use at the provider in a minute. A request in
     flight counts with its estimate, then with the usage that the provider reports. Absent: unlimited."""
