@@ -149,7 +149,7 @@ class EgressProxy(proofgate_schema.egress.EgressProxy):
 
 class Egress(proofgate_schema.egress.Egress):
     """Addresses to which workers may connect to reach providers. Without this section: all addresses except
-    link-local ones, other metadata addresses of clouds, and multicast."""
+    link-local addresses, multicast addresses, and addresses of cloud metadata services."""
 
     proxy: EgressProxy | None = None
     """Forward proxy for providers, for the token endpoints of their `auth`, and for `jwksURL`. Absent:
