@@ -211,7 +211,7 @@ def test_an_exchange_is_erased_once_somebody_says_so(erase: list[str], capsys: C
     )
     assert capsys.readouterr().out.splitlines() == [
         "will be erased: the salts of 1 exchange in a/0/X",
-        "nothing was changed: --yes would destroy the salts of 1 exchange, and keep those of 0 logs",
+        "nothing was changed: --yes would destroy the salts of 1 exchange and keep the salts of 0 logs",
     ]
     assert main([*one, "--yes"]) == 0
     assert RetentionState.erased[-1] is True

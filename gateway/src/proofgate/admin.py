@@ -241,7 +241,7 @@ def _authorize(request: Request, token: str | None, what: str, name: str = "the 
         raise ApiError(HTTPStatus.UNAUTHORIZED, "missing_token", message, challenge)
     # Bytes, because compare_digest refuses text outside ASCII with an exception.
     if not hmac.compare_digest(given.encode(), token.encode()):
-        raise ApiError(HTTPStatus.FORBIDDEN, "wrong_token", f"this is not {name}")
+        raise ApiError(HTTPStatus.FORBIDDEN, "wrong_token", f"the token in the request is not {name}")
 
 
 def _handle_core_error(_: Request, error: Exception) -> Response:

@@ -34,7 +34,9 @@ class AuditorPort:
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise ValueError(f"{url} is not an http(s) URL")
         if parts.username is not None or parts.password is not None:
-            raise ValueError("the auditor's URL must not contain a password: its log is read without one")
+            raise ValueError(
+                "the auditor's URL must not contain a password: the auditor's log is read without a password"
+            )
         self._url = url
         self._connection = TimedConnection(parts)
 

@@ -47,9 +47,9 @@ class ProvenRecord:
     record: str
     proof: str
     shred_key_missing: str | None = None
-    """The shred key that its salt needs, where that was not at hand: the proof carries no salt then."""
+    """The shred key that the salt needs, if this key is missing; the proof then contains no salt."""
     salt_unreadable: str | None = None
-    """Why its salt cannot be read: the proof carries none then."""
+    """Why the salt cannot be read; the proof then contains no salt."""
 
 
 @dataclass(frozen=True)

@@ -65,11 +65,11 @@ class ServerLimits:
     """What all clients of a port together may hold of it, and for how long one may keep it waiting."""
 
     head_seconds: float = 10.0
-    """Until a request's head is complete, from when it was begun, or since the connection came."""
+    """Seconds within which a request's head must be complete, from its first byte or from the connection's start."""
     connections: int = 256
-    """With one more, the one is closed that waits longest for its client."""
+    """Maximum number of connections. Above it, the server closes the connection that waits longest for its client."""
     requests: int = 128
-    """Under way at once; those beyond are answered with 503, but for probes. Fewer than `connections`."""
+    """Maximum number of requests in progress, fewer than `connections`. Further requests, except probes, get 503."""
 
 
 _DEFAULT_LIMITS = ServerLimits()

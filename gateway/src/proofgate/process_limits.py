@@ -44,7 +44,7 @@ class Capacity:
     """`descriptors`, `threads`, `ports` or `memory` (bytes)."""
     needed: int
     available: int | None
-    """None: nothing bounds it, or the system does not say."""
+    """The available amount. None: the amount is unlimited, or the system does not report a limit."""
 
     @property
     def is_short(self) -> bool:

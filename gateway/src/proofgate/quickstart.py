@@ -51,7 +51,7 @@ class SecondProvider:
     """The provider that takes what the first one turns away. It speaks as Anthropic does."""
 
     model: str
-    """What it calls the model, whatever the client asked for."""
+    """The provider's name for the model, regardless of the name in the client's request."""
     base_url: str = ANTHROPIC_URL
     provider_key: str | None = None
 
@@ -62,11 +62,11 @@ class QuickstartSetup:
 
     base_url: str = OPENAI_URL
     provider_key: str | None = None
-    """What the provider wants to see; None for one that asks for no key."""
+    """The provider's API key; None if the provider needs no key."""
     models: tuple[str, ...] = ("gpt-4o-mini",)
     second: SecondProvider | None = None
     name: str = "proofgate.dev/local/quickstart"
-    """Name of the ledger: the start of every origin, for ever."""
+    """Name of the ledger and prefix of every origin; it cannot be changed later."""
     listen: str = "127.0.0.1:8080"
     admin_listen: str = "127.0.0.1:9090"
     demo: bool = False

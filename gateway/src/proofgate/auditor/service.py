@@ -137,7 +137,7 @@ def create_app(watch: LedgerWatcher, kept: IndexServices | None = None) -> FastA
 
 
 def _not_cosigned() -> ApiError:
-    message = "no checkpoint is published yet: the policy's quorum has not cosigned one"
+    message = "no checkpoint is published yet: the quorum of the witness policy has not cosigned a checkpoint"
     return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "not_cosigned", message)
 
 

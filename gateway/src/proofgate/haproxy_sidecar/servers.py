@@ -152,5 +152,5 @@ async def not_ready_reason(api: RuntimeApi) -> str | None:
     up = {name: health for name, (state, health) in found.items() if state == OP_STATE_RUNNING}
     unproved = sorted(name for name, health in up.items() if health <= RISE_HEALTH)
     if unproved:
-        return f"not checked: {', '.join(unproved)}"
+        return f"HAProxy has not checked these workers yet: {', '.join(unproved)}"
     return None if up else NO_WORKER_UP

@@ -44,7 +44,7 @@ class EndpointResponse:
     body: bytes
     elapsed_seconds: float
     now: datetime
-    """The time at which it was given, by the clock of whoever gave it, or else by ours."""
+    """The time of the response by the clock of the server, or by the local clock if the response has no date."""
 
     def document(self) -> Mapping[str, Any]:
         """Its JSON object. Raises IdentityError."""

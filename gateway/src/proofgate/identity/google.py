@@ -112,7 +112,9 @@ class ServiceAccountKey:
         except (exceptions.GoogleAuthError, ValueError, TypeError, KeyError):
             raise IdentityError("bad_answer", "the response is not an access token") from None
         if not isinstance(credentials.token, str) or credentials.expiry is None:
-            raise IdentityError("bad_answer", "the response has no access token, or one that never expires")
+            raise IdentityError(
+                "bad_answer", "the response has no access token, or its access token never expires"
+            )
         left = credentials.expiry.replace(tzinfo=UTC) - datetime.now(UTC)
         return AccessToken(credentials.token, max(left.total_seconds(), 0.0))
 

@@ -54,7 +54,7 @@ class CredentialSource:
     provider: str
     base_url: str
     kind: str
-    """The `type` of its `auth`."""
+    """The `type` of the provider's `auth`."""
     identity: Identity = field(repr=False)
     due_at: float
     running: bool = False
@@ -241,5 +241,5 @@ class CredentialRenewer(Refresher):
         log.warning(
             "provider %s: no new credentials (%s): %s; %s, next attempt in %.0f s",
             *(source.provider, source.kind, reason),
-            *("the current ones stay in use" if valid else "its models are refused", delay),
+            *("the current credentials stay in use" if valid else "its models are refused", delay),
         )

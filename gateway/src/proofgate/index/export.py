@@ -229,7 +229,7 @@ class _ExportWriter:
         facts = exchange_facts(parsed)
         if facts["id"] != row.facts["id"]:
             raise IndexUnusableError(
-                f"the ledger has {facts['id']} where the index has {row.facts['id']}: `proofgate "
+                f"the index assigns records of exchange {facts['id']} to exchange {row.facts['id']}: `proofgate "
                 "audit index --rebuild` rebuilds the index",
                 "index_damaged",
             )

@@ -33,7 +33,7 @@ def add_export(command: Callable[..., argparse.ArgumentParser]) -> None:
     export = command(
         run,
         "Anyone with the verifying key can check the export. An export of a tenant, a time range "
-        "or both also proves that no exchange is left out between two others. Exit code 10: "
+        "or both also proves that no exchange is left out between two exchanges of the export. Exit code 10: "
         "exchanges of unreadable logs are left out; the manifest names these logs.",
     )
     export.add_argument("--index", type=Path, required=True, metavar="DIR", help="the index's directory")
@@ -58,7 +58,7 @@ def add_verify(command: Callable[..., argparse.ArgumentParser]) -> None:
     check = command(
         verify,
         "Exit code 0: all exchanges are proved. Exit code 10: the exchanges in the export are "
-        "proved, but something is missing: an admission between two others, an end, or something "
+        "proved, but something is missing: an admission between two other admissions, an end, or something "
         "that the manifest claims. Exit code 40: a check fails.",
     )
     check.add_argument("export", type=Path, metavar="DIR|TAR", help="the export")

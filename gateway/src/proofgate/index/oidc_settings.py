@@ -84,7 +84,7 @@ class OidcFile(proofgate_schema.oidc.Oidc):
     ca_file: FilePath | None = None
     """CA certificates of the provider, in PEM. Absent: the system's."""
     readers: dict[str, GroupAccess]
-    """Groups that may read, each with what it may read. If somebody is in several, the first one counts."""
+    """Groups that may read, each with its access. If a person is in several of these groups, the first counts."""
 
     @field_validator("readers")
     @classmethod

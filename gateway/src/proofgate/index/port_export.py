@@ -23,7 +23,7 @@ from proofgate.index.readers import Reader
 from proofgate.index.row_formatting import csv_header, csv_row
 from proofgate.index.schema import format_time
 
-#: What each format has at most: the newest exchanges.
+#: Maximum number of exchanges in an export of each format; an export keeps the newest exchanges.
 MAX_EXCHANGES = {"csv": 50_000, "bundle": 5_000}
 #: The files of one bundle; a larger one is refused.
 MAX_BUNDLE_BYTES = 96 << 20

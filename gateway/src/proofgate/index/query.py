@@ -48,9 +48,9 @@ class ExchangeRow:
 
     facts: dict[str, Any]
     position: tuple[int, int, int]
-    """Time, log and number of its first record."""
+    """Time, log and number of the first record of the exchange."""
     records: tuple[tuple[str, int], ...]
-    """Origin and number of each record that is known, in order."""
+    """Origin and number of each known record of the exchange, in order."""
 
 
 @dataclass(frozen=True)

@@ -153,7 +153,7 @@ def add_auditor(parser: argparse.ArgumentParser) -> None:
         "--auditor-state",
         type=Path,
         metavar="DIR",
-        help="instead of --auditor: the auditor's --state, or a copy",
+        help="instead of --auditor: the auditor's --state, or a copy of it",
     )
     parser.add_argument(
         "--auditor-key", metavar="VKEY", help="the auditor's verifying key, or a file that contains it"

@@ -135,7 +135,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         default=AUDITOR_TIMEOUT_SECONDS,
         metavar="SECONDS",
         help="with --auditor or --auditor-state: how long to wait for the auditor's log; statements "
-        "that it does not contain by then are left for the next run (default: "
+        "that the log does not contain by then are left for the next run (default: "
         f"{AUDITOR_TIMEOUT_SECONDS:g})",
     )
     parser.add_argument("--plan", type=Path, required=True, metavar="FILE", help="the plan in JSON")
@@ -283,10 +283,10 @@ def _open_state(
                 raise
     lost = "" if plan.begin else "this is not the first run"
     if trace := next(_traces(options.ledger), None):
-        lost = f"{trace} shows that it existed"
+        lost = f"{trace} shows that the state existed"
     if lost:
         raise RetentionError(
-            f"the retention job's state is missing, and {lost}: it may have contained holds, so "
+            f"the retention job's state is missing, and {lost}: the state may have contained holds, so "
             "nothing is removed or erased. Restore the state",
             "keeping_state_missing",
         )
@@ -309,7 +309,7 @@ def _require_plausible_clock(ledger: Path, plan: RetentionPlan) -> None:
     quiet = (arguments.now() - max(began)) // _DAY
     if quiet > plan.quiet_days:
         raise RetentionError(
-            f"the newest log began {format_count(quiet, 'day')} ago, and workers begin one at least every "
+            f"the newest log began {format_count(quiet, 'day')} ago, but workers begin a new log at least every "
             f"{format_count(plan.quiet_days, 'day')}: this clock is wrong, or no worker runs. Nothing is removed "
             "or erased",
             "clock_doubtful",
@@ -388,12 +388,12 @@ def _print(options: argparse.Namespace, report: RetentionReport) -> None:
     for line in pruning.report_lines(report.removal, done=done):
         print(line)
     for tenant, logs in report.erasures.items():
-        print(f"of {tenant}:")
+        print(f"salts of tenant {tenant}:")
         for line in erasing.report_lines(logs, done=done):
             print(f"  {line}")
     if report.known is None:
         if report.result == "ok":
             print(report.message)
         return
-    outside = f", {len(report.outside)} of them not in the plan" if report.outside else ""
+    outside = f" ({len(report.outside)} not in the plan)" if report.outside else ""
     print(f"{format_count(report.holds or 0, 'active hold')}{outside}")

@@ -46,9 +46,9 @@ class StartOptions:
     explorer_listen: str
     traffic: bool = False
     command: str = "proofgate"
-    """How the reader calls this command."""
+    """The command line with which the user starts Proofgate; printed instructions use it."""
     excluded_variables: tuple[str, ...] = ()
-    """Variables of the environment with keys, which children have from files."""
+    """Environment variables with keys. Child processes do not inherit them, and read the keys from files."""
 
 
 def run(path: Path, options: StartOptions) -> int:

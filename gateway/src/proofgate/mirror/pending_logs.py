@@ -39,7 +39,7 @@ class PendingLogs:
         self._doubted: dict[int, int] = {}
         self._reason: str | None = None
         self.why: str | None = None
-        """What the first log waited for in the last round; None if none did."""
+        """The cause of the first delay in the last round; None if no log was delayed."""
 
     @property
     def waiting(self) -> list[EndedLog]:

@@ -74,7 +74,7 @@ class MirrorTarget(Protocol):
     """A place for pieces, each under a key of letters, digits, `.`, `_`, `-` and `/`. One thread uses it."""
 
     name: str
-    """As its user gave it, without anything secret."""
+    """The address of the target as configured, without secrets."""
 
     def problem(self) -> str | None:
         """Why nothing may be put there although it answers: it would not be kept. Raises MirrorError."""

@@ -71,7 +71,7 @@ class Workers:
 
     def absence_reason(self, place: str) -> str:
         """Why a log's worker is not read."""
-        why = "does not answer" if self.has_worker(place) else "was scaled away"
+        why = "does not answer" if self.has_worker(place) else "was removed by a scale-down"
         return f"the worker of shard {shard_of(place)} {why}"
 
 

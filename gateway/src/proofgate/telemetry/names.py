@@ -86,7 +86,7 @@ class ConventionNames:
     cache_write_tokens: str
     duration: str
     input_tokens: str | None
-    """Counter of tokens; None where the version wants a distribution, which is not counted."""
+    """Name of the token counter; None if the version defines a histogram and no counter."""
     output_tokens: str | None
 
 
