@@ -181,7 +181,9 @@ def _mirror_lines(mirrors: list[Mirror]) -> Iterator[str]:
         ),
         ("bytes_total", "counter", lambda one: one.totals.bytes, "Bytes that were written to the mirror"),
     ]
-    yield from _destination_lines(("mirror", "mirror"), mirrors, families, "Failed rounds, by reason")
+    yield from _destination_lines(
+        ("mirror", "mirror"), mirrors, families, "Failed attempts to update the mirror, by reason"
+    )
 
 
 def _stream_lines(streams: list[EventStream]) -> Iterator[str]:

@@ -192,7 +192,7 @@ def _render_result(checked: CheckedExport, gaps: dict[tuple[str, str], list[int]
         if not before:
             lines.append(f"not shown: that request {first - 1} does not match the filter")
         if not after:
-            lines.append(f"not shown: that request {last} is the last one")
+            lines.append(f"not shown: that request {last} is the last request")
     lines.append(
         "not shown: that the export has every request that was refused for another reason than a "
         "policy, and every log without a matching exchange; these requests and logs are not "

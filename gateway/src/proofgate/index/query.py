@@ -103,7 +103,7 @@ class IndexSnapshot:
         cursor = Cursor.decode(after, asked) if after else None
         if cursor is not None and cursor.generation != self.generation:
             raise IndexUnusableError(
-                "the index was rebuilt after the first page: start again from there",
+                "the index was rebuilt after the first page: start again from the first page",
                 "cursor_expired",
             )
         version = self.version if cursor is None else min(cursor.version, self.version)

@@ -185,7 +185,7 @@ class Mirror:
                 tries += 1
                 self._mark_lagging()
                 if not isinstance(error, MirrorError):
-                    log.exception("%s: the round failed and will be retried", self.name)
+                    log.exception("%s: mirroring failed and will be retried", self.name)
 
     def run_once(self) -> None:
         """Brings it up to what is published. Raises MirrorError; what was put there stays."""
