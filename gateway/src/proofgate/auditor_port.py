@@ -17,7 +17,7 @@ from proofgate.timed_http import TimedConnection
 _CONNECT_SECONDS = 3.0
 _RESPONSE_TIMEOUT_SECONDS = 10.0
 _MAX_CHECKPOINT_BYTES = 1 << 16
-#: Of 256 entries, each behind its length in two bytes.
+#: Maximum bytes of a bundle: 256 entries, each after its length in two bytes.
 _MAX_BUNDLE_BYTES = 256 * (2 + 0xFFFF)
 _MAX_ERROR_BYTES = 1 << 16
 

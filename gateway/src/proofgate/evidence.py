@@ -25,7 +25,7 @@ VERDICTS: dict[int, str] = {
     ExitCode.DIVERGED: "diverged: the log contradicts a checkpoint that was signed before",
     ExitCode.INVALID: "invalid: the log was changed after it was written",
 }
-#: Of a ledger in which nothing else is invalid.
+#: Verdict on a ledger that is invalid only because a part of it cannot be read.
 UNREADABLE_VERDICT = "invalid: a part of the ledger cannot be read, and was not checked"
 
 _VERIFYING_KEY = re.compile(r"[^+\s]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]+=*")

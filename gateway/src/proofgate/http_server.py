@@ -22,11 +22,11 @@ from proofgate.address import split_address
 #: it takes in memory.
 MAX_HEAD_BYTES = 1 << 16
 FIELD_OVERHEAD_BYTES = 128
-#: The parser is given so much at once, and then looked at.
+#: Bytes that the parser receives at a time before its state is checked.
 _PARSE_CHUNK_BYTES = 1 << 14
 #: Requests that wait on one connection for the answer to the one before.
 MAX_PIPELINED_REQUESTS = 16
-#: They are answered whatever else is asked.
+#: Paths of probes, which are answered even at the limit of requests.
 PROBE_PATHS = (b"/healthz", b"/readyz")
 # An answer of which a client takes nothing ends after this, and with it the memory that it holds.
 _SEND_TIMEOUT_MILLISECONDS = 30_000

@@ -27,11 +27,11 @@ PROVIDER_KEY_FILE = "provider-key"
 SECOND_PROVIDER_KEY_FILE = "second-key"
 ADMIN_TOKEN_FILE = "admin-token"  # noqa: S105 - the name of a file
 
-#: The tenant that every folder has, and those of a demonstration.
+#: The tenant of every folder, and the tenants of a demonstration.
 DEFAULT_TENANT = "acme"
 DEMO_TENANTS = ("globex", "initech")
 DEMO_MODELS = ("gpt-4o-mini", "gpt-4o", "text-embedding-3-small")
-#: A model that the simulated provider turns away with 503, so that the second provider answers.
+#: A model for which the simulated provider responds with 503, so that the second provider answers.
 OVERLOADED_MODEL = "mock-overloaded"
 
 OPENAI_URL = "https://api.openai.com/v1"

@@ -16,7 +16,7 @@ from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
 from proofgate.keys import KeyFileError, parse_api_key
 from proofgate.quickstart import OPENAI_URL, QuickstartError, QuickstartSetup
 
-#: Where the key for OpenAI is found, as OpenAI's own clients find it.
+#: Environment variable with the API key for OpenAI, as in OpenAI's own clients.
 PROVIDER_KEY_VARIABLE = "OPENAI_API_KEY"
 EXPLORER_LISTEN = "127.0.0.1:9091"
 

@@ -30,7 +30,7 @@ class Command(NamedTuple):
         return self.path.rpartition(" ")[2]
 
 
-#: What each group is for.
+#: The purpose of each group.
 GROUPS = {
     "ledger": "prove, check and retain what a ledger contains",
     "policy": "test, list and try the rules of a configuration",

@@ -14,7 +14,7 @@ from proofgate.haproxy_sidecar.runtime_api import RuntimeApi, UnreachableError
 from proofgate.haproxy_sidecar.target import RefusedError
 
 BACKEND = "workers"
-#: Of `srv_op_state`.
+#: Value of `srv_op_state` for a server that is up.
 OP_STATE_RUNNING = 2
 # As the operator configures it. A server that was not checked yet is up with this health, and a passed check
 # raises it. The result of the last check tells less: there is none while the next check is on its way.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from google.auth.credentials import Credentials
     from pydantic import SecretStr
 
-#: What Vertex AI wants to be allowed.
+#: OAuth scope that Vertex AI requires.
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _IAM_SCOPE = "https://www.googleapis.com/auth/iam"
 STS_URL = "https://sts.googleapis.com/v1/token"

@@ -30,11 +30,11 @@ from proofgate.index.access_log_quota import UNKNOWN_OWNER, LineOwner, LogUsage,
 
 #: Beside them lies what an auditor knows of the ledger, which needs room: a reader must not fill the volume.
 MAX_LOG_BYTES = 256 << 20
-#: Of one file; the next one begins then.
+#: Bytes of one file after which the next file is started.
 FILE_BYTES = 16 << 20
-#: Whoever adds a line holds it: the auditor, and commands that are run by hand.
+#: File that each writer locks while it adds a line: the auditor, and commands that are run by hand.
 LOCK_FILE = "access.lock"
-#: For so long another process is waited for.
+#: Maximum seconds to wait for the lock of another process.
 LOCK_SECONDS = 5.0
 _NAME = re.compile(r"access-([0-9]{1,20})-([0-9]{20})\.jsonl")
 

@@ -42,7 +42,7 @@ class _ActiveConfiguration:
 
     digest: str = ""
     since: int = 0
-    #: Of shards whose newest log names another one.
+    #: Digests of other configurations that the newest logs of shards name.
     other_digests: tuple[str, ...] = ()
     document: dict[str, Any] | None = None
     code: str = ""

@@ -25,9 +25,9 @@ from proofgate.index.schema import format_time
 
 #: Maximum number of exchanges in an export of each format; an export keeps the newest exchanges.
 MAX_EXCHANGES = {"csv": 50_000, "bundle": 5_000}
-#: The files of one bundle; a larger one is refused.
+#: Maximum bytes of the files of one bundle. A larger bundle is refused.
 MAX_BUNDLE_BYTES = 96 << 20
-#: For one export.
+#: Maximum seconds of one export.
 EXPORT_TIMEOUT_SECONDS = 60.0
 CHUNK = 1 << 16
 #: Until a file that was made is taken. A client that takes a byte now and then would keep it.
@@ -50,7 +50,7 @@ class ExportFile:
     name: str
     media_type: str
     exchanges: int
-    #: Older ones than this time (unix microseconds) were asked for and are not in it; None when all are.
+    #: Time (unix microseconds) before which matching exchanges are left out; None if none are left out.
     truncated_since: int | None
     #: Origins of logs that could not be read.
     unreadable: int

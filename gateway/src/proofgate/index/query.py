@@ -20,7 +20,7 @@ from proofgate.index.filter import OPEN, Cursor, Filter
 
 MAX_ROWS = 1000
 _MICROSECONDS_IN_MILLISECOND = 1000
-#: Of SQLite's machine, between two looks at the clock.
+#: Instructions of SQLite's virtual machine between two checks of the time limit.
 _PROGRESS_STEPS = 100_000
 
 _COLUMNS = """

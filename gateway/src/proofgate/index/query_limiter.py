@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from proofgate.index.readers import Reader
 
-#: Questions at a time: other readers of the port need threads too.
+#: Maximum number of concurrent queries: other requests to the port also need threads.
 MAX_CONCURRENT = 4
 #: Of all tenants' readers together: whoever sees all tenants finds a place beside them.
 MAX_FOR_TENANTS = 3

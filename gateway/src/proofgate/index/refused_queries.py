@@ -9,7 +9,7 @@ from time import monotonic
 
 from proofgate.index.readers import Reader
 
-#: What is summed up in one line.
+#: Seconds of refused queries that one line summarises.
 WINDOW_SECONDS = 60
 #: Of each reader and window, so many refused questions have a line each.
 MAX_LINES = 20

@@ -56,9 +56,9 @@ _STATUS_BY_CODE = {
     "export_too_large": HTTPStatus.BAD_REQUEST,
     "index_full": HTTPStatus.SERVICE_UNAVAILABLE,
 }
-#: For one question.
+#: Maximum seconds of one query.
 QUERY_TIMEOUT_SECONDS = 10.0
-#: Of a question's path and query, in characters: all of it is recorded.
+#: Maximum number of characters of a query's path and parameters, which are recorded completely.
 _MAX_QUERY_LENGTH = 4096
 _COUNTED_LISTS = ("exchanges", "tenants", "records", "windows", "answers", "exported")
 
@@ -99,7 +99,7 @@ class ReaderPort:
         """`standing` returns how far the index is; `export_key` signs exports; `oidc` and `links` sign in."""
         self._index, self._ledger, self._standing = index, ledger, standing
         self._readers, self._access_log = readers, access_log
-        #: Sign-ins that failed.
+        #: Failed sign-ins.
         self.sign_ins = FailedSignIns(lambda entry: access_log.add(entry, LineOwner(SIGN_INS)))
         self._sign_in = ReaderAuthenticator(readers, self.sign_ins, oidc, links)
         #: Answers that were not given because the part of the reader in the access log is full.

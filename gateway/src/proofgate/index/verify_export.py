@@ -38,9 +38,9 @@ _MAX_LINE_BYTES = 16 << 20
 _CHUNK = 1 << 20
 #: Behind this there are no times and no costs.
 _MAX_INTEGER = 1 << 53
-#: A count that version 3 does not have.
+#: A count that exports of version 3 do not have.
 _DENIED_COUNT = "verdict denied"
-#: Columns that version 4 does not have.
+#: Columns that exports of version 4 do not have.
 _VERSION_5_COLUMNS = {"key_name", "end_user_name", "client_address"}
 _DAMAGED_ERRORS = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile)
 

@@ -19,7 +19,7 @@ _DAYS = re.compile(r"([0-9]{1,6})d")
 _MICROSECONDS = 1_000_000
 
 
-#: Names whoever answers for what a command signs, where `--author` is not given.
+#: Environment variable with the person or role that is responsible, if `--author` is not given.
 AUTHOR_VARIABLE = "PROOFGATE_AUTHOR"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from proofgate import _core, evidence
 from proofgate.keeping import arguments
 
-#: What becomes of a log, as the core tells it.
+#: The planned or completed action on each log, as reported by the core.
 Logs = list[dict[str, Any]]
 
 

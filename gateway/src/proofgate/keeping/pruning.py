@@ -13,7 +13,7 @@ from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, ExitCode, fail
 from proofgate.keeping import arguments
 from proofgate.keeping.ledger import Logs, RetentionLedger
 
-#: Of a log that stays, something cannot be read or believed.
+#: Exit code if something in a remaining log cannot be read or trusted.
 EXIT_UNREADABLE = ExitCode.INCOMPLETE
 _DAMAGE_CODES = frozenset({"damaged", "tombstone_refused"})
 

@@ -28,9 +28,9 @@ from proofgate.ulid_time import milliseconds_of
 if TYPE_CHECKING:
     from proofgate.keeping.plans import HoldChanges, RetentionPlan
 
-#: Something stays that was to go, until somebody looks.
+#: Exit code if data that is due for removal remains until a person acts.
 EXIT_INCOMPLETE = ExitCode.INCOMPLETE
-#: What a kubelet takes of a container's last words (terminationMessagePath), in bytes.
+#: Maximum bytes of a termination message (terminationMessagePath) that a kubelet reads.
 MAX_REPORT_BYTES = 4096
 _MAX_MESSAGE = 512
 _VERSION = 1
@@ -40,7 +40,7 @@ _OVERDUE_REMOVAL_CODES = frozenset(
 )
 #: Why salts do: an erasure is not done before all logs are.
 _OVERDUE_ERASURE_CODES = _OVERDUE_REMOVAL_CODES | {"not_ended", "locked", "uncovered", "removal_unfinished"}
-#: What is signed waits for the auditor's log.
+#: Code of statements that wait for the auditor's log.
 NOT_ANCHORED = "not_anchored"
 #: How long a run waits for the auditor, in seconds: that looks at what lies beside a log that has ended
 #: within `ended logs / 256` seconds.
@@ -50,7 +50,7 @@ _BY_AUDITOR, _NO_ANCHOR = "auditor", "none"
 _DAY = 86_400_000_000
 #: The folder of a log is named by a ULID.
 _INCARNATION = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
-#: What the retention job leaves in a ledger.
+#: Patterns of files that the retention job writes to a ledger.
 _TRACE_GLOBS = ("*/*/tombstone", "*/*/erasures", "key-destructions/*.note", "hold-statements/*.note")
 
 

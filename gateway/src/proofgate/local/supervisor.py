@@ -17,7 +17,7 @@ from proofgate.local.child import ChildProcess
 #: Between two looks at the children's logs; a signal or the end of a child is noticed at once.
 _POLL_SECONDS = 0.2
 _READY_SECONDS = 120.0
-#: With this signal nothing is waited for any more.
+#: Number of signals after which all processes are stopped at once.
 _KILL_AFTER_SIGNALS = 3
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -30,21 +30,21 @@ from proofgate.replica.mirror_interface import RequiredLog
 
 log = logging.getLogger("proofgate.mirror")
 
-#: Between two looks whether there is something to mirror.
+#: Seconds between two checks for data to mirror.
 TICK_SECONDS = 1.0
 #: Logs that wait and are looked at in one round, and of which the lag is told in bytes.
 MAX_BATCH = 1000
-#: Between two checkpoints of the aggregate log, and of one shard.
+#: Minimum seconds between two mirrored checkpoints of the aggregate log, or of one shard.
 CHECKPOINT_SECONDS = 60.0
-#: Between two looks whether a mirror would keep what it is given.
+#: Seconds between two checks whether the mirror protects its objects from deletion.
 CHECK_INTERVAL_SECONDS = 60.0
-#: Until something that waits to be mirrored is a finding.
+#: Seconds after which data that is not mirrored becomes a finding.
 MAX_LAG_SECONDS = 600.0
 #: What does not verify is looked at again after it: network file systems show old files for a while.
 RECHECK_SECONDS = 60.0
-#: Configurations that are looked for again and again.
+#: Maximum number of missing configurations that are looked for repeatedly.
 MAX_WAITING = 1000
-#: Until a log that cannot be read, though others can, is a finding and waited for no longer.
+#: Seconds after which an unreadable log becomes a finding and is skipped, if other logs can be read.
 GIVE_UP_SECONDS = 86400.0
 _MAX_PAUSE = 60.0
 #: The volume cannot be read now: what stands on it is unknown.

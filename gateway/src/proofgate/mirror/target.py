@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-#: Read, and sent, at once.
+#: Bytes that are read and sent at a time.
 CHUNK_BYTES = 1 << 18
 
 

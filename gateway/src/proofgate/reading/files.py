@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-#: Bytes of one answer.
+#: Maximum bytes of one response.
 MAX_READ_BYTES = 1 << 20
 #: Names of one answer, which is as many logs as a worker may have: three years of one each hour.
 MAX_NAMES = 32_768

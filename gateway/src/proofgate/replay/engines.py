@@ -11,7 +11,7 @@ from proofgate import _core, archive
 from proofgate.config.settings import Settings
 from proofgate.replay.replay_exchange import ReplayExchange
 
-#: Compiled configurations that are kept.
+#: Maximum number of cached compiled configurations.
 _MAX_COMPILED = 16
 
 

@@ -12,13 +12,13 @@ from proofgate_schema.counts import format_count
 
 from proofgate.replay.run import Replay
 
-#: Why a body is not at hand that may be there: something of its log cannot be read.
+#: Reasons for which a body is unavailable because a part of its log cannot be read.
 UNREADABLE = ("ledger_io", "ledger_corrupt")
 RESULTS = ("same", "consistent", "differs", "not_replayable")
 DIRECTIONS = ("request", "response")
-#: Characters of a text that are shown.
+#: Maximum number of characters of a text that are shown.
 _MAX_TEXT_LENGTH = 2000
-#: Rows of a table for people.
+#: Maximum number of rows of a table in text output.
 _MAX_ROWS = 40
 
 

@@ -13,7 +13,7 @@ from proofgate.replay.engines import Engines
 from proofgate.replay.replay_exchange import ReplayExchange
 from proofgate.replay.sources import BodySource
 
-#: Exchanges that are handed over at once.
+#: Number of exchanges in one batch.
 _BATCH_SIZE = 64
 
 Direction = Literal["request", "response"]

@@ -47,7 +47,7 @@ _MAX_RETAINED_FILES = 256
 _MAX_RETAINED_BYTES = 1 << 20
 #: As much as a note has, and one byte more.
 _MAX_NOTE_BYTES = (64 << 10) + 1
-#: Configurations of one log that are remembered.
+#: Maximum number of remembered configurations of one log.
 _MAX_CONFIGURATIONS = 1000
 #: In an `open` or a `config` record: by which digest the configuration is archived.
 _REFERENCE = re.compile(rb'"config":"([0-9a-f]{64})"(?:,"settings":"([0-9a-f]{64})")?')

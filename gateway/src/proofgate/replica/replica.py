@@ -29,21 +29,21 @@ log = logging.getLogger("proofgate.replica")
 
 #: What copies leave free of their volume: more than the index does, so that this continues a little longer.
 RESERVE_BYTES = 512 << 20
-#: Until something that waits to be copied is a finding.
+#: Seconds after which data that is not copied becomes a finding.
 MAX_LAG_SECONDS = 600.0
-#: Between two rounds, if nothing is offered.
+#: Seconds between two rounds if there is no new data.
 ROUND_INTERVAL_SECONDS = 1.0
-#: What is left in a round to one worker.
+#: Maximum seconds of a round for one worker.
 WORKER_TIMEOUT_SECONDS = 20.0
-#: Logs of which one round looks whether they were removed at their workers.
+#: Number of logs for which one round checks whether their workers removed them.
 _REMOVAL_CHECKS_PER_ROUND = 8
 #: Until a copy that a reader refuses is made again: readers leave such a log alone for a minute.
 _REBUILD_DELAY_SECONDS = 90.0
 #: Between two times that one copy is made again, and between two looks whether copies are too old.
 _REBUILD_INTERVAL_SECONDS = 3600.0
-#: A log that its worker does not hold as it was accepted is left alone for so long.
+#: Seconds before a log is read again if its worker does not have all accepted records.
 _LOG_RETRY_SECONDS = 30.0
-#: Until a full volume is looked through again for copies that are too old.
+#: Seconds between two searches for copies that are too old on a full volume.
 _FULL_RETRY_SECONDS = 60.0
 
 AcceptedLogs = list[tuple[str, str]]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from proofgate.replica.log_copy import LedgerSource
 
-#: A worker that does not answer is left alone for so long: others do not wait for it again and again.
+#: Seconds before an unresponsive worker is contacted again, so that other workers do not wait for it.
 RETRY_SECONDS = 5.0
 
 
