@@ -64,7 +64,7 @@ def read_cpu_quota(process: Path = _PROCESS, root: Path = Path("/")) -> CpuQuota
     )
 
 
-#: What bounds a controller, and what is taken of it, in the files of version 2 and 1.
+#: Files with the limit and the usage of a controller, in cgroups version 2 and version 1.
 _BOUND_FILES = {
     "memory": {2: ("memory.max", "memory.current"), 1: ("memory.limit_in_bytes", "memory.usage_in_bytes")},
     "pids": {2: ("pids.max", "pids.current"), 1: ("pids.max", "pids.current")},

@@ -81,7 +81,7 @@ class _Config(uvicorn.Config):
     def __init__(self, app: Callable[..., object], limits: ServerLimits, **options: Any) -> None:
         super().__init__(app, http=_Connection, backlog=limits.connections, **options)
         self.limits = limits
-        #: In the order of since when: for a request, or until an answer is taken.
+        #: Connections that wait for their client to send a request or to receive a response, longest wait first.
         self.waiting: dict[_Connection, None] = {}
 
 
@@ -103,7 +103,7 @@ class _Connection(HttpToolsProtocol):
         assert isinstance(config, _Config)  # noqa: S101 - narrows the type
         self._limits, self._waiting = config.limits, config.waiting
         self._head_bytes = 0
-        #: Bytes since the parser last told anything: it may hold that much of a line that has not ended.
+        #: Bytes since the last event of the parser, which may buffer them as an incomplete line.
         self._untold = 0
         self._head_due: asyncio.TimerHandle | None = None
         self._refused = False

@@ -273,7 +273,7 @@ def _model_entry(setup: QuickstartSetup, model: str, fallback: str) -> str:
     return f"  - {{name: {json.dumps(model)}, provider: upstream{more}{fallback}}}"
 
 
-#: Dollars for a million tokens, of input and of output.
+#: US dollars per million input tokens and per million output tokens.
 _DEMO_PRICES = {
     "gpt-4o-mini": ("0.15", "0.60"),
     "gpt-4o": ("2.50", "10"),

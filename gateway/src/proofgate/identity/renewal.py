@@ -32,8 +32,8 @@ INITIAL_FETCH_SECONDS = 5.0
 FETCH_TIMEOUT_SECONDS = 60.0
 #: Fraction of their lifetime after which credentials are renewed.
 _RENEWAL_FRACTION = 0.75
-#: So long before their end credentials are not used any more, or for this part of their life if that is less:
-#: a request takes a while to be looked at, and times in answers are whole seconds.
+#: Seconds before their expiry after which credentials are no longer used, or this fraction of their lifetime if
+#: it is shorter: a request takes time to be processed, and times in responses are whole seconds.
 _MARGIN_SECONDS = 10.0
 _EXPIRY_MARGIN_FRACTION = 0.05
 INITIAL_BACKOFF_SECONDS = 1.0

@@ -36,7 +36,7 @@ class OidcSettings:
     #: None for a public client, which PKCE alone protects.
     client_secret: str | None
     redirect_uri: str
-    #: The tenant of each group, None for all tenants; the first group of the file that somebody is in counts.
+    #: The tenant of each group, None for all tenants. The first group of the file that contains a person counts.
     groups: dict[str, str | None]
     scope: str
     groups_claim: str

@@ -11,7 +11,7 @@ from proofgate.index.readers import Reader
 
 #: Seconds of refused queries that one line summarises.
 WINDOW_SECONDS = 60
-#: Of each reader and window, so many refused questions have a line each.
+#: Maximum number of refused queries of a reader that get a separate line in one window.
 MAX_LINES = 20
 _MAX_NAMES = 16
 _LONGEST_NAME, _LONGEST_VALUE = 32, 64

@@ -102,10 +102,10 @@ class ReaderPort:
         #: Failed sign-ins.
         self.sign_ins = FailedSignIns(lambda entry: access_log.add(entry, LineOwner(SIGN_INS)))
         self._sign_in = ReaderAuthenticator(readers, self.sign_ins, oidc, links)
-        #: Answers that were not given because the part of the reader in the access log is full.
+        #: Number of responses refused because the reader's part of the access log is full.
         self.without_room = 0
         self._refused = RefusedQueries()
-        #: Readers whose part of the access log is full, since when (unix microseconds) and why.
+        #: Readers with a full part of the access log; since when (unix microseconds), and why.
         self._full: dict[tuple[str, str | None, str | None], tuple[int, str]] = {}
         self._places = QueryLimiter()
         self._exports = ExportFactory(index, ledger, export_key)

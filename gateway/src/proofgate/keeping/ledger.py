@@ -24,7 +24,7 @@ class RetentionLedger:
     key: str
     signing_key: str
     retention: _core.RetentionState
-    #: SHA-256 of the statements in the auditor's log; None where nothing waits for it.
+    #: SHA-256 of the statements in the auditor's log; None if no statement waits for that log.
     anchored: set[str] | None = None
 
     @classmethod

@@ -34,21 +34,21 @@ EXIT_INCOMPLETE = ExitCode.INCOMPLETE
 MAX_REPORT_BYTES = 4096
 _MAX_MESSAGE = 512
 _VERSION = 1
-#: Why logs stay beyond their time, of which nothing ends by itself.
+#: Reasons for which logs stay after their retention, and that only a person can resolve.
 _OVERDUE_REMOVAL_CODES = frozenset(
     {"damaged", "unknown_kinds", "future", "tombstone_refused", "held_unknown"}
 )
-#: Why salts do: an erasure is not done before all logs are.
+#: The same for salts. An erasure is complete only if all logs are complete.
 _OVERDUE_ERASURE_CODES = _OVERDUE_REMOVAL_CODES | {"not_ended", "locked", "uncovered", "removal_unfinished"}
 #: Code of statements that wait for the auditor's log.
 NOT_ANCHORED = "not_anchored"
-#: How long a run waits for the auditor, in seconds: that looks at what lies beside a log that has ended
-#: within `ended logs / 256` seconds.
+#: Seconds that a run waits for the auditor, which checks the files beside an ended log within
+#: `ended logs / 256` seconds.
 AUDITOR_TIMEOUT_SECONDS = 600.0
-#: What a report says of where statements have their anchor.
+#: Values of the report for the anchor of statements.
 _BY_AUDITOR, _NO_ANCHOR = "auditor", "none"
 _DAY = 86_400_000_000
-#: The folder of a log is named by a ULID.
+#: Pattern of the name of a log's folder, which is a ULID.
 _INCARNATION = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 #: Patterns of files that the retention job writes to a ledger.
 _TRACE_GLOBS = ("*/*/tombstone", "*/*/erasures", "key-destructions/*.note", "hold-statements/*.note")

@@ -35,7 +35,7 @@ from proofgate.quickstart import (
 WORKER_READY = r"proofgate ready: traffic=(\S+) admin=(\S+)"
 AUDITOR_READY = r"proofgate auditor: http://(\S+)"
 PROVIDER_READY = r"mock-upstream ready: (\S+)"
-#: The longest answer of the simulated provider, in tokens; `max_tokens` makes it shorter.
+#: Maximum tokens of a response of the simulated provider; `max_tokens` can shorten it.
 _RESPONSE_TOKENS = 60
 
 

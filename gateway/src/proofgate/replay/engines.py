@@ -15,7 +15,7 @@ from proofgate.replay.replay_exchange import ReplayExchange
 _MAX_COMPILED = 16
 
 
-#: Hands out the rules for an exchange; or why there are none, as a stable machine code.
+#: Returns the rules for an exchange, or a stable machine code for why there are none.
 Engines = Callable[[ReplayExchange], _core.Replayer | str]
 
 
