@@ -30,7 +30,7 @@ MAX_BUNDLE_BYTES = 96 << 20
 #: Maximum seconds of one export.
 EXPORT_TIMEOUT_SECONDS = 60.0
 CHUNK = 1 << 16
-#: Maximum seconds to download an export. Without a limit, a slow client could keep the file for ever.
+#: Maximum seconds to download an export. Without a limit, a slow client could keep the file open.
 DOWNLOAD_TIMEOUT_SECONDS = 900.0
 #: Maximum number of export files: in total, of tenants' readers together, of one tenant or reader.
 MOST_FILES, OF_TENANTS, OF_ONE = 8, 6, 2
