@@ -165,7 +165,11 @@ def fields(node: Schema, path: str) -> Iterator[tuple[str, Schema, bool]]:
     for name, field in inner.get("properties", {}).items():
         below = f"{path}.{name}"
         yield below, field, name in inner.get("required", ())
-        yield from fields(field, f"{below}[]" if field.get("type") == "array" else below)
+        values = field.get("additionalProperties")
+        if isinstance(values, dict):
+            yield from fields(values, f"{below}.<key>")
+        else:
+            yield from fields(field, f"{below}[]" if field.get("type") == "array" else below)
 
 
 def messages(node: Any) -> Iterator[str]:

@@ -219,7 +219,7 @@ def test_a_browser_that_comes_back_sees_that_the_log_went_on_from_what_it_keeps(
     ask_and_wait(ledger.gateway, 1)
     wait_until(lambda: ledger.size > size, PATIENCE, "the log has grown")
     window.open(f"{between.url}/#/tree")
-    window.wait_for("It is consistent with the one of")
+    window.wait_for("It is consistent with the checkpoint of")
     window.run("document.querySelector('#older').value = arguments[0]", before)
     window.press_button("Compare", "section[aria-labelledby=compare] > ")
     window.wait_for(f"Consistent: {size} entries")

@@ -184,7 +184,7 @@ def test_an_auditor_answers_readers_of_what_it_has_accepted(tmp_path: Path) -> N
             assert run("audit", "exchanges", "--index", tmp_path / "index")[0] == 0
             assert {row["tenant"] for row in found("of-acme")} == {"acme"}
             wait_until(
-                lambda: ", 0 of them not covered by a tree head yet" in run(*check)[1],
+                lambda: "; not covered by a tree head yet: 0 lines" in run(*check)[1],
                 PATIENCE,
                 "the reads are reported",
             )

@@ -235,7 +235,7 @@ def test_the_command_says_of_a_log_that_it_is_what_was_told(tmp_path: Path, caps
     held.write_text(state.tell(written(tmp_path, 5, file_bytes=200)))
     written(tmp_path, 2, file_bytes=200)
     assert checked(tmp_path, "--against", str(held)) == 0
-    assert "lines 0 to 37, 2 of them not covered by a tree head yet" in capsys.readouterr().out
+    assert "lines 0 to 37; not covered by a tree head yet: 2 lines" in capsys.readouterr().out
     away = tmp_path / "away"
     away.mkdir()
     first_file(tmp_path).rename(away / first_file(tmp_path).name)

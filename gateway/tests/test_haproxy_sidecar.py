@@ -225,8 +225,8 @@ def test_probes_and_metrics_tell_how_it_stands(scene: Scene) -> None:
     ("up", "told"),
     [
         ({}, "no worker is up"),
-        ({"worker-0": 2}, "not checked: worker-0"),
-        ({"worker-0": 3, "worker-1": 2}, "not checked: worker-1"),
+        ({"worker-0": 2}, "HAProxy has not checked these workers yet: worker-0"),
+        ({"worker-0": 3, "worker-1": 2}, "HAProxy has not checked these workers yet: worker-1"),
         ({"worker-0": 3}, None),
         ({"worker-0": 3, "worker-1": 3}, None),
     ],
@@ -273,7 +273,7 @@ def test_haproxy_that_starts_without_workers_is_ready_once_it_had_the_time_to_fi
             # A worker that it believes in and has not asked yet is waited for however long it takes.
             scene.haproxy.up = {"worker-0": 2}
             now += 60
-            assert await workers.not_ready_reason() == "not checked: worker-0"
+            assert await workers.not_ready_reason() == "HAProxy has not checked these workers yet: worker-0"
             scene.haproxy.up = {}
             assert await workers.not_ready_reason() is None
         async with scene.haproxy:

@@ -120,7 +120,7 @@ def test_failures_are_repeated_with_pauses_and_say_nothing_of_what_was_read(
     (status,) = credentials.status()
     assert (status["provider"], status["type"]) == ("v", "GCPMetadataServer")
     assert (status["seconds_left"], status["error"]) == (987, "unreachable")
-    assert "the current ones stay in use" in caplog.text
+    assert "the current credentials stay in use" in caplog.text
     metrics = credentials.metrics().splitlines()
     assert 'proofgate_credential_renewals_total{provider="v",result="failed"} 3' in metrics
     assert 'proofgate_credential_renewals_total{provider="v",result="renewed"} 1' in metrics

@@ -87,7 +87,7 @@ def test_an_export_of_a_tenant_shows_that_none_of_its_admissions_is_left_out(
         "asked for: tenant acme",
         f"shown: requests 1 to 7 of acme in {NAME}/0/{FIRST}, with none missing between",
         f"shown: requests 1 to 1 of acme in {NAME}/0/{SECOND}, with none missing between",
-        "not shown: that request 1 is the last one",
+        "not shown: that request 1 is the last request",
         "verified",
     ):
         assert line in told.splitlines()
@@ -110,7 +110,7 @@ def test_neighbours_show_that_the_edges_of_a_time_are_whole(made: Path, capsys: 
     assert "since 2026-11-25T12:00:00.000002Z, until 2026-11-25T12:00:00.000006Z" in told
     assert f"shown: requests 2 to 4 of acme in {NAME}/0/{FIRST}, with none missing between" in told
     assert "does not match" not in told
-    assert "is the last one" not in told
+    assert "is the last request" not in told
     manifest = json.loads((made / "out" / "manifest.json").read_text())
     assert (manifest["exchanges"], manifest["neighbours"]) == (3, 2)
 

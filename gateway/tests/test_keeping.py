@@ -161,8 +161,8 @@ def test_without_yes_it_is_told_what_would_go_and_why_the_rest_stays(
         "  81 records, 40 exchanges, newest 2023-11-14T22:13:20Z, 9000 bytes",
         "kept: a/0/Y",
         "  held: hold 1 touches records of it",
-        "will be finished: a/0/X",
-        "  files that remained: 1",
+        "removal will be completed: a/0/X",
+        "  files that an earlier removal left: 1",
         "already removed: a/0/X",
         "nothing was changed: --yes would remove 2 logs and keep 1",
     ]
@@ -211,7 +211,7 @@ def test_an_exchange_is_erased_once_somebody_says_so(erase: list[str], capsys: C
     )
     assert capsys.readouterr().out.splitlines() == [
         "will be erased: the salts of 1 exchange in a/0/X",
-        "nothing was changed: --yes would destroy the salts of 1 exchange, and keep those of 0 logs",
+        "nothing was changed: --yes would destroy the salts of 1 exchange and keep the salts of 0 logs",
     ]
     assert main([*one, "--yes"]) == 0
     assert RetentionState.erased[-1] is True

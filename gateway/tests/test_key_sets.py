@@ -177,7 +177,10 @@ def test_the_old_keys_stay_when_new_ones_cannot_be_had(
     assert issuer.worker.key_sets == {ISSUER: TWO_KEYS}
     status = issuer.status()
     assert (status["keys"], status["error"]) == (2, "http_status")
-    assert "the response has status 503; it keeps 2 known keys in use, next attempt in 10 s" in caplog.text
+    assert (
+        "the response has status 503; the worker still uses 2 previously fetched keys, next attempt in 10 s"
+        in caplog.text
+    )
 
 
 def test_an_issuer_that_comes_back_is_believed_again(

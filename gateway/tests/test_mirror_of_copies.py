@@ -153,7 +153,7 @@ def test_a_log_whose_worker_was_scaled_away_before_it_was_copied_waits_for_its_r
     world.step(3)
     [found] = world.mirror.findings()
     assert found["code"] == "mirror_lags"
-    assert "the worker of shard 0 was scaled away" in found["message"]
+    assert "the worker of shard 0 was removed by a scale-down" in found["message"]
     # It waits over restarts, too.
     world.start()
     world.step(2)

@@ -23,7 +23,7 @@ from proofgate_operator.plan.certificates import (
 )
 from tests.certificates import write_certificate
 
-UNSUPPORTED = "has a private key under tls.key whose type is not supported"
+UNSUPPORTED = "has a private key of an unsupported type under tls.key"
 
 
 @pytest.fixture(scope="module")

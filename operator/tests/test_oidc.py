@@ -248,7 +248,7 @@ def test_a_key_of_ones_own_signs_exports_and_a_new_one_replaces_the_pod() -> Non
     [
         (None, "SecretMissing", "does not exist"),
         ("no key", "SecretInvalid", "is not a signing key"),
-        (KEY.signing_text, "SecretInvalid", "the names must differ"),
+        (KEY.signing_text, "SecretInvalid", "the key is also another key of this gateway"),
         (
             SigningKey(f"{ORIGIN}/exports", b"\x0b" * 32).signing_text,
             "SecretInvalid",

@@ -54,7 +54,7 @@ def test_a_pack_that_is_not_in_use_has_no_actions() -> None:
 
 def test_a_rule_cannot_have_the_id_of_a_packs_rule() -> None:
     (message,) = messages({"packs": ["pii"], "rules": [{**RULE, "id": "pii-email"}]})
-    assert message == "spec.policy.rules[pii-email]: a pack already has a rule with this id: rename this one"
+    assert message == "spec.policy.rules[pii-email]: a pack already has a rule with this id: rename this rule"
 
 
 @pytest.mark.parametrize(

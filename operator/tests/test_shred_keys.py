@@ -266,7 +266,7 @@ def test_a_secret_of_your_own_is_waited_for_and_never_written() -> None:
     assert Ref("StatefulSet", "demo-worker") not in world.children
     partly = ObservedState(secrets={"own-keys": secret("own-keys", acme="key")})
     [problem] = read_shred_keys(world.gateway, partly).problems
-    assert problem.message.endswith("has no shred key of globex")
+    assert problem.message.endswith("has no shred key for globex")
     world.secrets["own-keys"] = secret("own-keys", **{name: "key" for name in TENANTS})
     world.settle()
     assert world.child("StatefulSet", "demo-worker")

@@ -40,7 +40,7 @@ DEFAULT_TENANT_COUNT = 100
 MAX_TENANT_COUNT = 1000
 # Of those who ask how much of its limits each tenant has used, one is answered after the other.
 LIMITS_WAIT_SECONDS = 5.0
-#: Of `PUT /profiling`, the one request with a body.
+#: Maximum bytes of the body of `PUT /profiling`, the only request with a body.
 MAX_BODY_BYTES = 1 << 14
 BODY_TIMEOUT_SECONDS = 10.0
 
@@ -241,7 +241,7 @@ def _authorize(request: Request, token: str | None, what: str, name: str = "the 
         raise ApiError(HTTPStatus.UNAUTHORIZED, "missing_token", message, challenge)
     # Bytes, because compare_digest refuses text outside ASCII with an exception.
     if not hmac.compare_digest(given.encode(), token.encode()):
-        raise ApiError(HTTPStatus.FORBIDDEN, "wrong_token", f"this is not {name}")
+        raise ApiError(HTTPStatus.FORBIDDEN, "wrong_token", f"the token in the request is not {name}")
 
 
 def _handle_core_error(_: Request, error: Exception) -> Response:

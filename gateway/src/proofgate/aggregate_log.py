@@ -95,11 +95,13 @@ def read_log_statements(
         ) from None
     origin, size = signed["origin"], signed["size"]
     if origin != key.partition("+")[0]:
-        raise AggregateLogError(f"the checkpoint of {source} has another origin than the auditor's: {origin}")
+        raise AggregateLogError(
+            f"the checkpoint of {source} belongs to the log {origin}, not to the log of the auditor's key"
+        )
     known = before if before is not None and before.origin == origin else LoggedStatements(origin)
     if size < known.tree.size:
         raise AggregateLogError(
-            f"the auditor's log shrank: it has {format_count(size, 'entry')}, and had {known.tree.size}"
+            f"the auditor's log shrank from {format_count(known.tree.size, 'entry')} to {size}"
         )
     tree = _core.Tree(known.tree.size, known.tree.peaks)
     found = set(known.digests)

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: The core's code of what no signature of is by the key that was given, and of findings about it.
+#: Code of the core for evidence that the given key did not sign, and for findings about such evidence.
 CODE = "another_key"
-#: What there is to say then.
+#: The explanation for this code.
 EXPLANATION = (
     "another key: the given key made none of the signatures; give this ledger's key. "
     "Until then, it is unknown whether anything was changed"
 )
 _INVALID = "invalid"
-#: No checkpoint has more bytes.
+#: Maximum bytes of a checkpoint.
 _MAX_CHECKPOINT_BYTES = 1 << 16
 
 

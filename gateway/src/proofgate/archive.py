@@ -19,7 +19,7 @@ from proofgate.regular_file import read_regular
 log = logging.getLogger("proofgate")
 
 FOLDER = "configurations"
-#: The form of what is archived (its `format`). Earlier versions wrote another one, which had no number.
+#: Format of archived configurations (`format`). Earlier versions wrote another format, without a number.
 FORMAT = 2
 _MAX_CONFIGURATION_BYTES = 64 << 20
 _DIGEST = re.compile(r"[0-9a-f]{64}")

@@ -17,7 +17,7 @@ from proofgate.timed_http import TimedConnection
 _CONNECT_SECONDS = 3.0
 _RESPONSE_TIMEOUT_SECONDS = 10.0
 _MAX_CHECKPOINT_BYTES = 1 << 16
-#: Of 256 entries, each behind its length in two bytes.
+#: Maximum bytes of a bundle: 256 entries, each after its length in two bytes.
 _MAX_BUNDLE_BYTES = 256 * (2 + 0xFFFF)
 _MAX_ERROR_BYTES = 1 << 16
 
@@ -34,7 +34,9 @@ class AuditorPort:
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise ValueError(f"{url} is not an http(s) URL")
         if parts.username is not None or parts.password is not None:
-            raise ValueError("the auditor's URL must not contain a password: its log is read without one")
+            raise ValueError(
+                "the auditor's URL must not contain a password: the auditor's log is read without a password"
+            )
         self._url = url
         self._connection = TimedConnection(parts)
 

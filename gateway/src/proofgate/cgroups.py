@@ -24,13 +24,13 @@ _MOUNT = re.compile(
 class CpuQuota:
     """The CPU quota of a process; None where the kernel does not report one."""
 
-    #: Numbers of the CPUs that it may run on.
+    #: Numbers of the CPUs on which the process may run.
     effective: tuple[int, ...]
-    #: Cores of time that it gets in each period; None also when there is no limit.
+    #: CPU cores that the process may use in each period; None also if there is no limit.
     limit: float | None
-    #: Periods in which it wanted to run and that have ended.
+    #: Number of ended periods in which the process was runnable.
     periods: int | None
-    #: Those of them in which it had used up its time.
+    #: Number of these periods in which the process was throttled.
     throttled: int | None
 
     def as_json(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def read_cpu_quota(process: Path = _PROCESS, root: Path = Path("/")) -> CpuQuota
     )
 
 
-#: What bounds a controller, and what is taken of it, in the files of version 2 and 1.
+#: Files with the limit and the usage of a controller, in cgroups version 2 and version 1.
 _BOUND_FILES = {
     "memory": {2: ("memory.max", "memory.current"), 1: ("memory.limit_in_bytes", "memory.usage_in_bytes")},
     "pids": {2: ("pids.max", "pids.current"), 1: ("pids.max", "pids.current")},

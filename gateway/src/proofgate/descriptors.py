@@ -11,7 +11,7 @@ import resource
 
 log = logging.getLogger("proofgate")
 
-#: More are never asked for: programs that look at each possible descriptor would take seconds.
+#: Maximum number of descriptors to request: programs that check each possible descriptor would take seconds.
 MAX_DESCRIPTORS = 1 << 20
 
 

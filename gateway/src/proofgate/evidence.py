@@ -25,7 +25,7 @@ VERDICTS: dict[int, str] = {
     ExitCode.DIVERGED: "diverged: the log contradicts a checkpoint that was signed before",
     ExitCode.INVALID: "invalid: the log was changed after it was written",
 }
-#: Of a ledger in which nothing else is invalid.
+#: Verdict on a ledger that is invalid only because a part of it cannot be read.
 UNREADABLE_VERDICT = "invalid: a part of the ledger cannot be read, and was not checked"
 
 _VERIFYING_KEY = re.compile(r"[^+\s]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]+=*")
@@ -47,9 +47,9 @@ class ProvenRecord:
     record: str
     proof: str
     shred_key_missing: str | None = None
-    """The shred key that its salt needs, where that was not at hand: the proof carries no salt then."""
+    """The shred key that the salt needs, if this key is missing; the proof then contains no salt."""
     salt_unreadable: str | None = None
-    """Why its salt cannot be read: the proof carries none then."""
+    """Why the salt cannot be read; the proof then contains no salt."""
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,12 @@ class NoProxyRule:
     with what a name resolves to."""
 
     name: str | None = None
-    """A host with all below it."""
+    """A host name; the rule also matches its subdomains."""
     subdomains_only: bool = False
-    """Whether the host itself is none of them."""
+    """Whether the rule matches only the subdomains, and not the host itself."""
     network: ipaddress.IPv4Network | ipaddress.IPv6Network | None = None
     port: int | None = None
-    """The only port; any without it."""
+    """The port that the rule matches; None: every port."""
 
     @classmethod
     def parse(cls, text: str) -> NoProxyRule:
@@ -69,7 +69,7 @@ class ForwardProxy:
     authorization: SecretStr | None = field(default=None, repr=False)
     """The value of `Proxy-Authorization`."""
     is_usable: bool = True
-    """Whether its credentials could be read, where it has any."""
+    """False if the proxy needs credentials that could not be read."""
 
     def applies_to(self, url: str) -> bool:
         """Whether an http(s) URL is reached through it."""

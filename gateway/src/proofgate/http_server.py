@@ -22,11 +22,11 @@ from proofgate.address import split_address
 #: it takes in memory.
 MAX_HEAD_BYTES = 1 << 16
 FIELD_OVERHEAD_BYTES = 128
-#: The parser is given so much at once, and then looked at.
+#: Bytes that the parser receives at a time before its state is checked.
 _PARSE_CHUNK_BYTES = 1 << 14
 #: Requests that wait on one connection for the answer to the one before.
 MAX_PIPELINED_REQUESTS = 16
-#: They are answered whatever else is asked.
+#: Paths of probes, which are answered even at the limit of requests.
 PROBE_PATHS = (b"/healthz", b"/readyz")
 # An answer of which a client takes nothing ends after this, and with it the memory that it holds.
 _SEND_TIMEOUT_MILLISECONDS = 30_000
@@ -65,11 +65,11 @@ class ServerLimits:
     """What all clients of a port together may hold of it, and for how long one may keep it waiting."""
 
     head_seconds: float = 10.0
-    """Until a request's head is complete, from when it was begun, or since the connection came."""
+    """Seconds within which a request's head must be complete, from its first byte or from the connection's start."""
     connections: int = 256
-    """With one more, the one is closed that waits longest for its client."""
+    """Maximum number of connections. Above it, the server closes the connection that waits longest for its client."""
     requests: int = 128
-    """Under way at once; those beyond are answered with 503, but for probes. Fewer than `connections`."""
+    """Maximum number of requests in progress, fewer than `connections`. Further requests, except probes, get 503."""
 
 
 _DEFAULT_LIMITS = ServerLimits()
@@ -81,7 +81,7 @@ class _Config(uvicorn.Config):
     def __init__(self, app: Callable[..., object], limits: ServerLimits, **options: Any) -> None:
         super().__init__(app, http=_Connection, backlog=limits.connections, **options)
         self.limits = limits
-        #: In the order of since when: for a request, or until an answer is taken.
+        #: Connections that wait for their client to send a request or to receive a response, longest wait first.
         self.waiting: dict[_Connection, None] = {}
 
 
@@ -103,7 +103,7 @@ class _Connection(HttpToolsProtocol):
         assert isinstance(config, _Config)  # noqa: S101 - narrows the type
         self._limits, self._waiting = config.limits, config.waiting
         self._head_bytes = 0
-        #: Bytes since the parser last told anything: it may hold that much of a line that has not ended.
+        #: Bytes since the last event of the parser, which may buffer them as an incomplete line.
         self._untold = 0
         self._head_due: asyncio.TimerHandle | None = None
         self._refused = False

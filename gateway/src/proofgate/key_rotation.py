@@ -66,7 +66,7 @@ def rotate(
     try:
         note = _core.sign_key_succession(ending, following, now_us, now_us + grace_days * _DAY_US)
     except ValueError as error:
-        raise KeyFileError(f"{new or old} cannot follow {old}: {error}") from None
+        raise KeyFileError(f"{new or 'the new key'} cannot follow {old}: {error}") from None
     notes = "\n".join(dict.fromkeys([*_notes(ending), *_notes(following), note]))
     signing = f"{_first_line(following)}\n\n{notes}"
     rolling = f"{_first_line(following)}\n{_first_line(ending)}\n\n{notes}"

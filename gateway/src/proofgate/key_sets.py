@@ -189,7 +189,7 @@ class KeySets(Refresher):
         effect = (
             "its tokens are refused"
             if source.keys is None
-            else f"it keeps {format_count(source.keys, 'known key')} in use"
+            else f"the worker still uses {format_count(source.keys, 'previously fetched key')}"
         )
         log.warning(
             "issuer %s: its keys cannot be fetched: %s; %s, next attempt in %.0f s",

@@ -10,10 +10,10 @@ from pathlib import Path
 from proofgate import _core
 from proofgate.regular_file import read_regular
 
-#: Where a ledger, and a mirror of it, have them.
+#: Folder of the statements in a ledger and in a mirror.
 STATEMENTS = "key-successions"
 _FILE = re.compile(r"[0-9a-f]{32}\.note")
-#: Of the files that are looked at, and of the bytes of one: anybody can place some on the volume.
+#: Maximum number of files that are read, and maximum bytes of a file: anybody can write files to the volume.
 _MAX_FILES = 1024
 _MAX_BYTES = 8192
 

@@ -12,14 +12,14 @@ from proofgate import _core
 class LimitKind(NamedTuple):
     """What a limit counts, and in which time."""
 
-    #: The schema's field, in dollars as text where it counts money.
+    #: Field of the schema; amounts of money are dollars as text.
     name: str
-    #: Its field on the admin port, in nanodollars where it counts money.
+    #: Field on the admin port; amounts of money are nanodollars.
     field: str
-    #: The code of a request that it refuses.
+    #: Error code of requests that the limit refuses.
     code: str
     quantity: Literal["requests", "tokens", "concurrency", "money"]
-    #: A minute slides; days and months are those of UTC; "now" is what is in flight.
+    #: The window: a sliding minute, a UTC day, a UTC month, or "now" for requests in flight.
     period: Literal["minute", "day", "month", "now"]
 
     @property
@@ -33,5 +33,5 @@ class LimitKind(NamedTuple):
         return self.quantity == "money"
 
 
-#: In the order in which they are shown.
+#: All kinds of limits, in the order of display.
 LIMIT_KINDS = tuple(LimitKind(*row) for row in _core.limit_kinds())

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 from proofgate import _core
 from proofgate.terminal import escape_unprintable, one_line
 
-#: Which form; without it, text.
+#: Environment variable with the log format (default: text).
 FORMAT_VARIABLE = "PROOFGATE_LOG_FORMAT"
 LogFormat = Literal["json", "text"]
 

@@ -85,9 +85,9 @@ class MockExchange:
     """One parsed request for a chat completion and the parts of its answer."""
 
     id_prefix = "chatcmpl-mock"
-    #: What a stream of its answers is.
+    #: Content type of a streamed response.
     stream_type = b"text/event-stream"
-    #: What a whole answer is.
+    #: Content type of a complete response.
     answer_type = b"application/json"
 
     def __init__(self, body: bytes, default: MockBehaviour, number: int, target: str = "") -> None:

@@ -22,9 +22,9 @@ from proofgate.mock_google import (
 )
 from proofgate.mock_media import Image, Speech
 
-#: Numbers of an embedding; a real one has hundreds.
+#: Length of an embedding; a real embedding has hundreds of numbers.
 _DIMENSIONS = 4
-#: What a moderation looks for.
+#: Categories of a moderation.
 _CATEGORIES = (
     *("harassment", "harassment/threatening", "hate", "hate/threatening", "illicit", "illicit/violent"),
     *("self-harm", "self-harm/intent", "self-harm/instructions", "sexual", "sexual/minors"),

@@ -7,9 +7,9 @@ from urllib.parse import unquote
 
 from proofgate.mock_answers import ClientError, MockExchange, data_url_content, encode
 
-#: Numbers of an embedding; a real one has hundreds.
+#: Numbers of an embedding; a real embedding has hundreds of numbers.
 EMBEDDING = [0.5, -0.25, 1.0, 0.1]
-#: What Google calls an error of a status (google.rpc.Code).
+#: Google's name of the error for each status (google.rpc.Code).
 _STATUSES = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",

@@ -6,11 +6,11 @@ import hashlib
 import math
 from typing import Any, Literal
 
-#: Which model the stand-in plays. `b` is less sure of its tokens, and thinks of other ones.
+#: The simulated model. `b` gives its tokens lower probabilities, and considers other alternatives.
 LogprobProfile = Literal["a", "b"]
 LOGPROB_PROFILES: tuple[LogprobProfile, ...] = ("a", "b")
 
-#: How likely the chosen token is at least.
+#: Minimum probability of the chosen token.
 _MIN_PROBABILITY = {"a": 0.7, "b": 0.4}
 
 

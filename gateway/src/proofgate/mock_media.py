@@ -7,7 +7,7 @@ from typing import Any
 
 from proofgate.mock_answers import CREATED, ClientError, MockExchange, encode
 
-#: Bytes that one token of an answer becomes.
+#: Bytes of media for one token of a response.
 _BYTES_PER_TOKEN = 64
 _PNG = b"\x89PNG\r\n\x1a\n"
 _MP3 = b"\xff\xfb\x90\x64"

@@ -37,17 +37,17 @@ class Sample(Section):
     """A text and what the policy should make of it."""
 
     text: Annotated[str, AfterValidator(_not_blank)]
-    """What is looked at."""
+    """The text that the policy evaluates."""
     direction: Literal["request", "response"] = "request"
-    """Whether it is a prompt or an answer."""
+    """`request`: the text is a prompt. `response`: the text is an answer."""
     scope: Scope | None = None
-    """What it is in a conversation; a user's message, or an answer, when it is not set."""
+    """The role of the text in a conversation. Absent: a user's message for `request`, an answer for `response`."""
     tenant: str | None = None
-    """Whose policy applies; the gateway's when it is not set."""
+    """The tenant whose policy applies. Absent: the gateway's policy."""
     expect: Literal["allow", "flag", "mask", "redact", "block"] | None = None
-    """The decision; any when it is not set."""
+    """The expected decision. Absent: any decision."""
     rules: TupleOf[str] = ()
-    """Rules that have to match; others may match as well."""
+    """Rules that must match. Other rules may match, too."""
 
 
 @dataclass(frozen=True)

@@ -17,15 +17,15 @@ from proofgate.config import Config
 
 log = logging.getLogger("proofgate")
 
-#: What a worker keeps back from connections, as `reserved` in its status, of a high limit.
+#: Descriptors that a worker reserves from a high limit (`reserved` in its status); connections cannot use them.
 RESERVED_DESCRIPTORS = 320
-#: The core's threads, those that answer the admin port, and those that fetch keys and credentials.
+#: Threads of the core, of the admin port, and for fetching keys and credentials.
 REQUIRED_THREADS = 128
-#: In bytes: of the process without clients, and of buffers between two uses (docs/how-to/size-a-worker.md).
+#: Bytes of the process without clients, plus bytes of idle buffers (docs/how-to/size-a-worker.md).
 IDLE_MEMORY_BYTES = (60 + 12) << 20
-#: A request or an answer while it is read takes so many times `limits.bodyBytes`.
+#: Memory of a request or response while it is read, as a multiple of `limits.bodyBytes`.
 BODY_COPIES = 5
-#: A range of IPv4 and IPv6 (ip-sysctl of the kernel).
+#: File with the range of ports for IPv4 and IPv6 (ip-sysctl of the kernel).
 _PORT_RANGE_PATH = Path("proc/sys/net/ipv4/ip_local_port_range")
 _MEMINFO_PATH = Path("proc/meminfo")
 _REMEDY = {
@@ -44,7 +44,7 @@ class Capacity:
     """`descriptors`, `threads`, `ports` or `memory` (bytes)."""
     needed: int
     available: int | None
-    """None: nothing bounds it, or the system does not say."""
+    """The available amount. None: the amount is unlimited, or the system does not report a limit."""
 
     @property
     def is_short(self) -> bool:

@@ -27,11 +27,11 @@ PROVIDER_KEY_FILE = "provider-key"
 SECOND_PROVIDER_KEY_FILE = "second-key"
 ADMIN_TOKEN_FILE = "admin-token"  # noqa: S105 - the name of a file
 
-#: The tenant that every folder has, and those of a demonstration.
+#: The tenant of every folder, and the tenants of a demonstration.
 DEFAULT_TENANT = "acme"
 DEMO_TENANTS = ("globex", "initech")
 DEMO_MODELS = ("gpt-4o-mini", "gpt-4o", "text-embedding-3-small")
-#: A model that the simulated provider turns away with 503, so that the second provider answers.
+#: A model for which the simulated provider responds with 503, so that the second provider answers.
 OVERLOADED_MODEL = "mock-overloaded"
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -51,7 +51,7 @@ class SecondProvider:
     """The provider that takes what the first one turns away. It speaks as Anthropic does."""
 
     model: str
-    """What it calls the model, whatever the client asked for."""
+    """The provider's name for the model, regardless of the name in the client's request."""
     base_url: str = ANTHROPIC_URL
     provider_key: str | None = None
 
@@ -62,11 +62,11 @@ class QuickstartSetup:
 
     base_url: str = OPENAI_URL
     provider_key: str | None = None
-    """What the provider wants to see; None for one that asks for no key."""
+    """The provider's API key; None if the provider needs no key."""
     models: tuple[str, ...] = ("gpt-4o-mini",)
     second: SecondProvider | None = None
     name: str = "proofgate.dev/local/quickstart"
-    """Name of the ledger: the start of every origin, for ever."""
+    """Name of the ledger and prefix of every origin; it cannot be changed later."""
     listen: str = "127.0.0.1:8080"
     admin_listen: str = "127.0.0.1:9090"
     demo: bool = False
@@ -273,7 +273,7 @@ def _model_entry(setup: QuickstartSetup, model: str, fallback: str) -> str:
     return f"  - {{name: {json.dumps(model)}, provider: upstream{more}{fallback}}}"
 
 
-#: Dollars for a million tokens, of input and of output.
+#: US dollars per million input tokens and per million output tokens.
 _DEMO_PRICES = {
     "gpt-4o-mini": ("0.15", "0.60"),
     "gpt-4o": ("2.50", "10"),

@@ -16,7 +16,7 @@ from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, fail
 from proofgate.keys import KeyFileError, parse_api_key
 from proofgate.quickstart import OPENAI_URL, QuickstartError, QuickstartSetup
 
-#: Where the key for OpenAI is found, as OpenAI's own clients find it.
+#: Environment variable with the API key for OpenAI, as in OpenAI's own clients.
 PROVIDER_KEY_VARIABLE = "OPENAI_API_KEY"
 EXPLORER_LISTEN = "127.0.0.1:9091"
 
@@ -27,7 +27,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         run,
         "The folder contains a commented configuration, a ledger, its signing key, a tenant's "
         "API key, and the provider's API key, which is read from the environment. Prints the "
-        "commands that start the worker, send a request, and verify its records. With --start it "
+        "commands that start the worker, send a request, and verify its records. With --start, the command "
         "runs the worker, and an auditor with the explorer, until Ctrl-C. Then each process logs "
         "to logs/NAME.log in the folder. When a log has more than 8 MiB, it is renamed to "
         "NAME.log.1 and replaces the earlier file of that name.",

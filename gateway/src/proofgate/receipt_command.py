@@ -68,11 +68,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _argument_error(options: argparse.Namespace) -> str | None:
     if options.url is None and options.format == "json":
-        return "give --url and --api-key-file; without them, a file needs --format cose"
+        return "give --url and --api-key-file, or give a receipt file and --format cose"
     if (options.url is None) != (options.api_key_file is None):
         return "give --url and --api-key-file together"
     if options.url is None and options.out is not None:
-        return "--out needs --url: COSE receipts of a file are written beside it"
+        return "--out needs --url: without --url, COSE receipts are written next to the receipt file"
     return cose_command.argument_error(options)
 
 
@@ -94,7 +94,7 @@ def _fetch_receipt(options: argparse.Namespace) -> tuple[Receipt, Path]:
         raise EvidenceError(f"{out} cannot be written: {error.strerror}") from None
     print(f"wrote {out}")
     if not receipt.complete:
-        print("the exchange has not ended yet: fetch the receipt again when it has")
+        print("the exchange has not ended yet: fetch the receipt again after the exchange has ended")
     return receipt, out
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 log = logging.getLogger("proofgate")
 
-#: By this part of a delay workers differ, so that they do not ask all at once.
+#: Fraction by which the delays of workers differ, so that workers do not send requests at the same time.
 JITTER = 0.1
 
 
@@ -24,10 +24,10 @@ def backoff(failures: int, first: float, most: float, spread: float) -> float:
 class Refresher(ABC):
     """Begins whatever is due, for ever, and knows what is under way."""
 
-    #: Named in the log when looking after it fails.
+    #: Name of the refreshed data in log messages about failures.
     description: ClassVar[str]
     tick_seconds: ClassVar[float]
-    #: For all together, before the worker calls itself ready.
+    #: Maximum seconds of the first fetch of all sources, before the worker is ready.
     first_round_seconds: ClassVar[float]
 
     def __init__(self) -> None:

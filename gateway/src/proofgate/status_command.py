@@ -12,7 +12,7 @@ from pathlib import Path
 from proofgate import output
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 
-#: Where a worker's configuration is looked for: the folder of `quickstart`, and this one.
+#: Paths of a worker's configuration: in the folder of `quickstart`, or in the current directory.
 _CONFIG_PATHS = (Path("proofgate/gateway.yaml"), Path("gateway.yaml"))
 
 

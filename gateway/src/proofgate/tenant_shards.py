@@ -35,7 +35,7 @@ class TenantShards:
         self._worker = worker
         self._directory: Path | None = None
         self.seen: list[_Fingerprint] = []
-        """How the files looked before they were last read."""
+        """The fingerprints of the files before the files were last read."""
         self._held: dict[int, bytes] = {}
         self._refused: dict[int, dict[str, Any]] = {}
         self._in_service: dict[str, Any] = dict(_EMPTY_REPORT)

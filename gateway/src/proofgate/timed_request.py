@@ -37,10 +37,10 @@ class HttpResponse:
 
     status: int
     media_type: str
-    """Its `Content-Type`, or nothing."""
+    """The `Content-Type` of the response; empty if there is none."""
     body: bytes
     date: str = ""
-    """Its `Date`, the time by the clock of whoever answers, or nothing."""
+    """The `Date` of the response, by the clock of the server; empty if there is none."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ _DAY = 86_400_000_000
 _MAX_LEAD = 3600 * 10**9
 _MIN_STEP = 10**9
 
-#: What a text may look like, for messages.
+#: Examples of a valid date or time, for messages.
 EXAMPLES = "2026-01-31 or 2026-01-31T12:00:00Z"
 
 
@@ -95,7 +95,7 @@ class SteadyClock:
         self._at, self._seen = monotonic(), wall()
         self._time = self._seen
         self._lead = 0
-        #: Steps so far, back and ahead.
+        #: Number of clock jumps so far, backward and forward.
         self.back = self.ahead = 0
 
     def read(self) -> tuple[int, ClockStep | None]:

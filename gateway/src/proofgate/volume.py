@@ -16,9 +16,9 @@ from proofgate.regular_file import open_regular
 from proofgate.terminal import one_line
 
 MARKER_FILE = "ledger-name"
-#: Of a mark or a checkpoint, as much is read.
+#: Maximum bytes that are read of a mark or a checkpoint.
 _MAX_TEXT_BYTES = 64 << 10
-#: Characters of a name that are shown.
+#: Maximum number of characters of a name that are shown.
 _MAX_DISPLAYED_LENGTH = 256
 
 

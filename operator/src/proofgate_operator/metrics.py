@@ -32,7 +32,7 @@ RECONCILE_SECONDS = Histogram(
 )
 WRITES = Counter(
     "proofgate_operator_writes_total",
-    "Writes to the API server, by kind of object and verb. A settled gateway causes none.",
+    "Writes to the API server, by kind of object and verb. A gateway that matches its spec causes no writes.",
     ["kind", "verb"],
     registry=REGISTRY,
 )
@@ -93,7 +93,7 @@ WATCHES_STARTED = Counter(
 )
 WATCH_CONNECTIONS = Gauge(
     "proofgate_operator_watch_connections",
-    "Connections with open watches, a hundred or more on each (HTTP/2).",
+    "Connections with open watches. One connection (HTTP/2) can carry a hundred watches or more.",
     registry=REGISTRY,
 )
 OBJECTS = Gauge(

@@ -112,8 +112,8 @@ _OPTIONS = (
         "",
         "additional namespaces in which only tenants are served, separated by commas; needs WATCH_NAMESPACES",
     ),
-    Option("WORKER_IMAGE", None, "image of workers, unless the gateway names one"),
-    Option("HAPROXY_IMAGE", None, "image of HAProxy, unless the gateway names one"),
+    Option("WORKER_IMAGE", None, "image of workers, if the gateway names no image"),
+    Option("HAPROXY_IMAGE", None, "image of HAProxy, if the gateway names no image"),
     Option("CLUSTER_DOMAIN", "cluster.local", "DNS suffix of the cluster's Services"),
     Option("OPERATOR_NAMESPACE", "", "namespace of the operator's pods; empty: the service account's"),
     Option(

@@ -329,8 +329,8 @@ CA = {"name": "authorities", "key": "ca.crt"}
         ),
         (
             {"auditor": {**AUDITOR, "memory": "512Mi", "index": {"exportKey": {}}}},
-            "spec.auditor.index.exportKey signs what readers download: set readersSecretRef or oidc, so "
-            "that there are readers",
+            "spec.auditor.index.exportKey signs the exports that readers download: set readersSecretRef or "
+            "oidc to define readers",
         ),
         (
             {"auditor": signed_in(groups=[{"name": "a", "tenant": "acme", "all": True}])},

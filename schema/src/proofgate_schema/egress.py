@@ -68,4 +68,4 @@ class Egress(Section):
     ) = None
     """Allowed address ranges, for example 10.0.0.0/8. A provider's name must resolve to an address in one of
     them. With a proxy, all addresses of the provider must be allowed. Absent: all addresses except link-local
-    addresses, other metadata addresses of clouds, and multicast addresses."""
+    addresses, multicast addresses, and addresses of cloud metadata services."""

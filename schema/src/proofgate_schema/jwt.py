@@ -46,8 +46,8 @@ class Issuer(Section):
     ]
     """Accepted audiences. The token's `aud` claim must contain one of them."""
     jwks_url: Annotated[KeySetURL | None, Field(alias="jwksURL")] = None
-    """https URL at which the issuer publishes its keys (RFC 7517). The workers fetch it themselves. In the
-    gateway's file, an http URL on loopback is also accepted, and jwksFile can be set instead."""
+    """https URL at which the issuer publishes its keys (RFC 7517). The workers fetch the keys themselves. In
+    the gateway's file, an http URL on loopback is also accepted, and jwksFile can be set instead."""
     algorithms: Annotated[NonEmptyTupleOf[Algorithm], UNIQUE_ITEMS, _max_items(3, "each once")] = (
         "RS256",
         "ES256",

@@ -73,7 +73,7 @@ def _allowed_text(text: str) -> str:
 
 def _literal(text: str) -> str:
     if not text or len(text) > 256 or text != text.lower():
-        raise ValueError("write 1 to 256 characters in lower case: it is compared with the folded text")
+        raise ValueError("write 1 to 256 characters in lower case: the text is compared with folded text")
     return text
 
 
@@ -155,8 +155,8 @@ class ActionOverride(Section):
     """
 
     packs: Annotated[TupleOf[Pack], UNIQUE_ITEMS, _max_items(len(PACKS), "each once")] = ()
-    """Packs with rules that are overridden. Rules of these packs that only detect signs of an attack do no
-    more than flag, regardless of the action. The pack instruction-likeness supports only Flag and Ignore."""
+    """Packs with rules that are overridden. If a rule of these packs only flags by default, this field cannot
+    give the rule a stronger action. The pack instruction-likeness supports only Flag and Ignore."""
     rules: Annotated[TupleOf[RuleId], UNIQUE_ITEMS, _max_items(128)] = ()
     """Ids of rules that are overridden. The rules are from the packs in use or from `policy.rules`."""
     scopes: Annotated[TupleOf[Scope], UNIQUE_ITEMS, _max_items(8, "each once")] = ()
@@ -190,25 +190,27 @@ class AllowedTexts(Section):
     values: Annotated[TupleOf[AllowedText], UNIQUE_ITEMS, _max_items(128)] = ()
     """Exact values that rules do not match, such as a key of a test system."""
     domains: Annotated[TupleOf[AllowedText], UNIQUE_ITEMS, _max_items(128)] = ()
-    """Domains of mail addresses and URLs that only the pack `secrets` matches. Subdomains are included."""
+    """Allowed domains, with their subdomains. Rules do not match mail addresses and URLs of these domains,
+    except rules of the pack `secrets`."""
     patterns: Annotated[TupleOf[AllowedText], UNIQUE_ITEMS, _max_items(128)] = ()
-    """Patterns of mail addresses and URLs that only the pack `secrets` matches. A * matches any
-    characters."""
+    """Allowed patterns of mail addresses and URLs. Rules do not match mail addresses and URLs of these forms,
+    except rules of the pack `secrets`. A * matches any characters."""
 
 
 class Policy(Section):
     """The rules that inspect prompts and responses."""
 
     packs: Annotated[TupleOf[Pack], UNIQUE_ITEMS, _max_items(len(PACKS), "each once")] = ()
-    """Built-in sets of rules. prompt-injection, jailbreak, exfiltration and obfuscation flag. secrets
-    redacts, and blocks live keys in user messages. pii masks texts of users and assistants, and ignores
-    tools. instruction-likeness flags texts by a learned score."""
+    """Built-in sets of rules. The packs prompt-injection, jailbreak, exfiltration and obfuscation flag texts.
+    The pack secrets redacts secrets, and blocks live keys in user messages. The pack pii masks personal data
+    in texts of users and assistants, and ignores tools. The pack instruction-likeness flags texts by a
+    learned score."""
     mode: Mode = "Enforce"
     """Enforce: the actions of rules apply. DryRun: everything is evaluated and recorded, but nothing is
     blocked or redacted."""
     action: Action | None = None
-    """An action that replaces the action of every rule. Rules of packs that only detect signs of an attack do
-    no more than flag. Absent: each rule has its own action."""
+    """An action that replaces the action of every rule. If a rule of a pack only flags by default, this field
+    cannot give the rule a stronger action. Absent: each rule has its own action."""
     actions: Annotated[TupleOf[NonEmptyOverride], _max_items(32)] = ()
     """Overrides for the actions of some rules, in some scopes."""
     allow: AllowedTexts | None = None
@@ -229,8 +231,8 @@ class Policy(Section):
     budget_microseconds_per_kibibyte: Annotated[int, Field(ge=1, le=100_000)] = 200
     """Additional microseconds of processor time that the rules may take for each KiB of the text."""
     attachments: Attachments = "ScanText"
-    """Whether images, recordings and files in prompts are inspected. ScanText: those that contain text are
-    scanned. Skip: nothing is scanned."""
+    """Whether attachments in prompts are inspected: images, audio and other files in base64. ScanText: an
+    attachment is inspected only if it is text. Skip: no attachment is inspected."""
     rules: Annotated[TupleOf[NonEmptyRule], unique_by("id"), _max_items(32)] = ()
     """Custom rules."""
 

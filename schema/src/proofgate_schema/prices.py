@@ -235,9 +235,9 @@ class Price(Section):
         Field(max_length=16),
         KubernetesOverride("the object has to fit into etcd", {"maxProperties": 8}),
     ] = Field(default_factory=dict)
-    """Dollars per call of a tool that the provider runs itself, by the tool's type without its date
-    (web_search) or Gemini's field (googleSearch). '0': a call has no price in addition to its tokens. When a
-    budget in dollars applies, a request that offers a tool without a price is refused."""
+    """Dollars per call of each tool that the provider runs itself. The key is the tool's type (web_search; a
+    date at its end can be omitted) or Gemini's field (googleSearch). '0': a call has no price in addition to
+    its tokens. When a budget in dollars applies, a request that offers a tool without a price is refused."""
     above: Annotated[TupleOf[LongPromptPrice], Field(max_length=4), _MANIFEST_LIST_LIMIT] = ()
     """Prices for long prompts, in ascending order of promptTokens. Absent: all prompts have the same
     price."""
@@ -246,9 +246,9 @@ class Price(Section):
         Field(max_length=8),
         KubernetesOverride("the object has to fit into etcd", {"maxProperties": 4}),
     ] = Field(default_factory=dict)
-    """Prices of service tiers other than the standard tier, by the name of the tier in requests: the value of
-    service_tier, or of Anthropic's speed or inference_geo. When a budget in dollars applies, a request for a
-    tier without a price is refused."""
+    """Prices of service tiers other than the standard tier. The key is the value that selects the tier in a
+    request: the value of service_tier, or of Anthropic's speed or inference_geo. When a budget in dollars
+    applies, a request for a tier without a price is refused."""
     max_input_tokens: Tokens | None = None
     """Maximum prompt tokens that the model accepts. A budget reserves no more than this. Absent: the maximum
     is not known."""

@@ -25,8 +25,8 @@ class ProviderLimits(Section):
     """The part of the provider's own limits per minute for its key that each worker may use."""
 
     requests_per_minute: PerMinute | None = None
-    """Requests that each worker may send to the provider in a minute. At most the requests of ten seconds may
-    be sent at once. Absent: unlimited."""
+    """Requests that each worker may send to the provider in a minute. At most a sixth of this number can be
+    sent at once, but at least one request. Absent: unlimited."""
     tokens_per_minute: PerMinute | None = None
     """Tokens of prompts and responses that each worker may use at the provider in a minute. A request in
     flight counts with its estimate, then with the usage that the provider reports. Absent: unlimited."""
@@ -79,9 +79,9 @@ class Provider(Section):
     /responses. Translated: as chat completions, for a provider without /responses. Auto: Translated for hosts
     known to have no /responses (the APIs of Google, Mistral, Cohere and MiniMax), Native otherwise."""
     untranslatable_fields: Literal["Refuse", "Drop"] = "Refuse"
-    """How a request field is handled that has no counterpart in the provider's API, if the client uses
-    another API. Refuse: the request is refused with an error that names the field. Drop: the field is left
-    out, and the response names it."""
+    """How the gateway handles a request field that has no counterpart in the provider's API, if the client
+    uses a different API. Refuse: the request is refused with an error that names the field. Drop: the field
+    is left out, and the response names it."""
     anthropic_betas: Annotated[TupleOf[Beta], Field(max_length=32), UNIQUE_ITEMS] | None = None
     """Values of the header anthropic-beta that clients may send to a provider of type Anthropic, Bedrock or
     VertexAI. Other values are left out together with their body fields, and the response names them. Absent:

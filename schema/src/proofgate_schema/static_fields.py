@@ -30,7 +30,9 @@ def _header_name(text: str) -> str:
             "write the name of a header field, such as OpenAI-Organization, of at most 64 characters"
         )
     if text.lower() in RESERVED_HEADERS or text.lower().startswith(RESERVED_PREFIXES):
-        raise ValueError("this header is written by the gateway, or it belongs to auth or to the connection")
+        raise ValueError(
+            "this header is not allowed: the gateway sets it, or it is for credentials or the connection"
+        )
     return text
 
 

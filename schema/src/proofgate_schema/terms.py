@@ -142,8 +142,8 @@ class GuardedTools(Section):
     matches the rest of a name."""
     on_flag: Literal["Refuse", "RequireApproval"] = "Refuse"
     """What happens to a response that calls a guarded tool. Refuse: the response is not delivered.
-    RequireApproval: the response is not delivered without an approval. The error contains the approval, and
-    later requests send it in x-proofgate-approve."""
+    RequireApproval: the response is delivered only if the request has an approval token. The error message
+    contains the token, and clients send it in the header x-proofgate-approve of later requests."""
 
 
 class Terms(Section):
@@ -196,9 +196,9 @@ class Terms(Section):
         KubernetesOverride("whole seconds", {"type": "integer"}),
         NO_DEFAULT,
     ] = 5.0
-    """Maximum seconds that a request waits for limits. It waits only if it will fit when other requests
-    release unused reservations. At most 32 requests of a tenant wait at a time. 0: a request that does not
-    fit is refused at once. Absent: 5."""
+    """Maximum seconds that a request waits for limits. A request waits only if it will fit within the limits
+    when other requests release unused reservations. At most 32 requests of a tenant wait at a time. 0: a
+    request that does not fit is refused at once. Absent: 5."""
     policy: TenantPolicy | None = None
     """Policy for this tenant, where it differs from `policy`. If absent, the same as `policy`."""
     policies: Annotated[

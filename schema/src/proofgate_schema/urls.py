@@ -62,23 +62,27 @@ def _web_origin(text: str) -> str:
     default_port = {"http": 80, "https": 443}[url.scheme]
     if text != f"{url.scheme}://{url.netloc}" or text != text.lower() or url.port == default_port:
         # Compared byte for byte with what browsers send (RFC 6454, section 6.2).
-        raise ValueError("write it as browsers send it: lower case, no path, no final slash, no default port")
+        raise ValueError(
+            "write the origin as browsers send it: lower case, no path, no final slash, no default port"
+        )
     return text
 
 
 def _key_set_url(text: str) -> str:
     url = split_url(text, "https://login.example.com/.well-known/jwks.json")
     if url.fragment:
-        raise ValueError("remove '#' and everything after it: it is never sent")
+        raise ValueError("remove '#' and everything after it: this part of a URL is never sent")
     if url.scheme != "https" and not is_loopback(url.hostname or ""):
-        raise ValueError("use https: an impostor could sign tokens for every tenant")
+        raise ValueError(
+            "use https: over http, an impostor could publish keys and sign tokens for every tenant"
+        )
     return text
 
 
 def _hook_url(text: str) -> str:
     url = split_url(text, "https://guardrail.example.com/evaluate")
     if url.fragment:
-        raise ValueError("remove '#' and everything after it: it is never sent")
+        raise ValueError("remove '#' and everything after it: this part of a URL is never sent")
     return text
 
 

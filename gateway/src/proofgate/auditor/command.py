@@ -36,7 +36,7 @@ _EXIT_CODES = {
     "invalid": ExitCode.INVALID,
 }
 _SCRUB_MIB = 8
-#: As much as there is.
+#: No limit on the bytes of a poll.
 _UNLIMITED = (1 << 64) - 1
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from proofgate.siem.stream import EventStream
 
 _Destination = TypeVar("_Destination", "Mirror", "EventStream")
-#: Name, kind, what it tells of one place, and help.
+#: Name and kind of the metric, a function that returns its value for a destination, and the help text.
 _Family = tuple[str, str, Callable[[_Destination], object], str]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -181,7 +181,9 @@ def _mirror_lines(mirrors: list[Mirror]) -> Iterator[str]:
         ),
         ("bytes_total", "counter", lambda one: one.totals.bytes, "Bytes that were written to the mirror"),
     ]
-    yield from _destination_lines(("mirror", "mirror"), mirrors, families, "Failed rounds, by reason")
+    yield from _destination_lines(
+        ("mirror", "mirror"), mirrors, families, "Failed attempts to update the mirror, by reason"
+    )
 
 
 def _stream_lines(streams: list[EventStream]) -> Iterator[str]:

@@ -22,19 +22,19 @@ from proofgate.key_statements import STATEMENTS
 
 log = logging.getLogger("proofgate.auditor")
 
-#: Where the tree hangs for the core; of no file system.
+#: Root path of the served ledger for the core; not a path of a file system.
 ROOT = "ledger"
-#: Away for so long it is a finding: a worker that is replaced is back before.
+#: Seconds after which an unreachable worker becomes a finding. A replaced worker returns sooner.
 FAILURE_GRACE_SECONDS = 60.0
-#: All workers are asked at once what they hold, and not waited for any longer.
+#: Maximum seconds to wait for the listings of all workers, which are requested in parallel.
 _LISTING_TIMEOUT_SECONDS = 8.0
 _MAX_CONCURRENT_LISTINGS = 64
 _MAX_BACKOFF_SECONDS = 30.0
 _MAX_SHARDS = 1024
-#: Of all shards together: the auditor remembers three kilobytes of each.
+#: Maximum number of logs in all shards together. The auditor keeps three kilobytes for each log.
 _MAX_LOGS = 32_768
 _MAX_STATEMENTS = 256
-#: One byte more than a statement may have.
+#: Bytes that are read of a statement: one more than its maximum size, to detect a longer statement.
 _STATEMENT_BYTES = 8193
 #: A segment's header does not change once it is written; a small file is fetched whole when it is opened.
 _SEGMENT_HEADER_BYTES = 128

@@ -28,7 +28,7 @@ from proofgate.http_errors import error_response as answer_error
 from proofgate.http_server import Server, address_of, on_signals
 from proofgate.index.index_services import IndexServices
 
-#: A poll reads a bounded number of bytes: one that takes longer than this hangs.
+#: Maximum age of the last poll. A poll reads a limited number of bytes, so a longer poll hangs.
 MAX_POLL_AGE_SECONDS = 300.0
 _OUT_OF_RANGE = "out_of_range"
 _NO_CACHE = {"Cache-Control": "no-cache"}
@@ -137,7 +137,7 @@ def create_app(watch: LedgerWatcher, kept: IndexServices | None = None) -> FastA
 
 
 def _not_cosigned() -> ApiError:
-    message = "no checkpoint is published yet: the policy's quorum has not cosigned one"
+    message = "no checkpoint is published yet: the quorum of the witness policy has not cosigned a checkpoint"
     return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "not_cosigned", message)
 
 

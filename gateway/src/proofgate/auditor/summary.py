@@ -9,7 +9,7 @@ from proofgate.auditor.watch import LedgerWatcher
 from proofgate.index.audited_index import AuditedIndex
 from proofgate.terminal import one_line
 
-#: Of what was found, the newest are told one by one; all are counted.
+#: Maximum number of findings that are listed, newest first. All findings are counted.
 MAX_FINDINGS = 50
 _MAX_MESSAGE_LENGTH = 512
 _MICROSECONDS = 1_000_000

@@ -21,16 +21,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("proofgate.auditor")
 
-#: Between two polls that leave nothing to read.
+#: Seconds between two polls if no data is left to read.
 POLL_SECONDS = 1.0
-#: Between two log lines about the same error of polls.
+#: Seconds between two log lines about the same error of polls.
 FAILURE_LOG_SECONDS = 60.0
-#: Read in one poll; what readers are told is as old as that takes.
+#: Maximum bytes that one poll reads. Responses to readers are at most one poll old.
 MAX_POLL_BYTES = 64 << 20
-#: How often a long first read says how far it is.
+#: Seconds between two log lines about the progress of a long first read.
 PROGRESS_SECONDS = 10.0
-#: A step of the clock of so many seconds is found, and for so long: smaller ones keep a clock right.
+#: Minimum seconds of a clock jump that is reported; smaller jumps are normal corrections of a clock.
 MIN_CLOCK_STEP_SECONDS = 60.0
+#: Seconds for which a clock jump is reported.
 CLOCK_STEP_FINDING_SECONDS = 3600.0
 _MICROSECONDS = 1_000_000
 
@@ -77,21 +78,21 @@ class LedgerWatcher:
     on_accepted: list[Callable[[list[tuple[str, str]]], None]] = field(default_factory=list)
     #: How the access log stands; each poll reports it.
     access_log_head: Callable[[], tuple[int, int, bytes]] | None = None
-    #: What is wrong with the access log, as findings.
+    #: Returns the findings about the access log.
     reader_port_findings: Callable[[], list[dict[str, Any]]] = list
-    #: Where what was accepted is copied to.
+    #: Mirrors to which accepted data is copied.
     mirrors: list[Mirror] = field(default_factory=list)
-    #: Where what was accepted is sent to, exchange by exchange.
+    #: Streams to which accepted exchanges are sent.
     streams: list[EventStream] = field(default_factory=list)
-    #: Where each worker serves its own folder: those, as one ledger.
+    #: The ledger folders that workers serve, combined into one ledger.
     served_ledger: ServedLedger | None = None
-    #: Copies of what was accepted of them, for what reads a ledger as files.
+    #: Copies of the accepted data of workers, for readers that need a ledger of files.
     replica: Replica | None = None
     #: When a poll last ended well, in unix seconds; 0 before the first.
     last_poll: float = 0.0
-    #: By what durations are measured: the system's clock may be set back.
+    #: Clock for measuring durations, because the system's clock can be set back.
     clock: SteadyClock = field(default_factory=SteadyClock)
-    #: The last step of it that is found, and when that was, in monotonic seconds.
+    #: The last clock jump that was detected, and its time in monotonic seconds.
     _last_clock_step: tuple[ClockStep, float] | None = None
     _polled_at: float | None = None
     #: Why the ledger as a whole cannot be read, as a finding says it; None while it can.

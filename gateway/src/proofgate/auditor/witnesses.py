@@ -21,11 +21,11 @@ from proofgate.timed_request import HttpRequestError, HttpRequestLimits, send_ht
 log = logging.getLogger("proofgate.auditor")
 
 HTTP_LIMITS = HttpRequestLimits(seconds=5.0, max_response_bytes=1 << 16)
-#: Between two looks whether there is something to ask.
+#: Seconds between two checks for new requests to witnesses.
 CHECK_INTERVAL_SECONDS = 0.5
 _COSIGNED = "cosigned"
 _CONFLICT = "conflict"
-#: What is not a failure of a witness alone.
+#: Results that indicate a problem of the log, and not only of the witness.
 _SECURITY_RESULTS = {"rollback", "fork"}
 _RESULT_TEXTS = {
     _COSIGNED: "it cosigns",

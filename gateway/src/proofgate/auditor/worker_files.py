@@ -17,11 +17,11 @@ from proofgate.timed_http import TimedConnection
 
 CONNECT_SECONDS = 3.0
 RESPONSE_TIMEOUT_SECONDS = 5.0
-#: What may be spent on one worker in one look, so that a slow one does not stop the others.
+#: Maximum seconds to read from one worker in one poll, so that a slow worker does not delay other workers.
 PASS_BUDGET_SECONDS = 60.0
-#: Bytes of a file in one request.
+#: Maximum bytes of a file that one request reads.
 BLOCK_BYTES = 1 << 20
-#: Of a listing: it is taken apart in memory, which has to last for all workers.
+#: Maximum bytes of a listing. It is parsed in memory, and all workers share this memory.
 _MAX_LISTING_BYTES = 2 << 20
 _MAX_ERROR_BYTES = 1 << 16
 _LENGTH = "Proofgate-Length"

@@ -12,12 +12,12 @@ class Command(NamedTuple):
     """One command: its name with its group, and who describes its arguments."""
 
     path: str
-    """The group and the name, for example `ledger fsck`; a name alone stands at the top."""
+    """The group and the name, for example `ledger fsck`; a command without a group has only a name."""
     add_function: str
     """`module:function` that makes its parser."""
     summary: str
     former_path: str = ""
-    """Its name before there were groups. It works for one version, and no help shows it."""
+    """The name of the command in earlier versions. It works for one more version, and help does not list it."""
 
     @property
     def group(self) -> str:
@@ -30,7 +30,7 @@ class Command(NamedTuple):
         return self.path.rpartition(" ")[2]
 
 
-#: What each group is for.
+#: The purpose of each group.
 GROUPS = {
     "ledger": "prove, check and retain what a ledger contains",
     "policy": "test, list and try the rules of a configuration",

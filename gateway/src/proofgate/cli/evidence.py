@@ -82,7 +82,7 @@ def verify(command: _Describe) -> None:
     """Describes `verify`."""
     parser = command(
         handlers.verify,
-        "With --request and --response it also checks that these bodies were recorded, byte for "
+        "With --request and --response, the command also checks that these bodies were recorded, byte for "
         "byte. Exit code 40 if a check fails.",
     )
     parser.add_argument(

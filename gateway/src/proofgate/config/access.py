@@ -27,8 +27,8 @@ class Plan(Terms):
     name: Name
     """Unique name: letters, digits and `. _ -`, at most 63."""
     namespace_limits: Quota = Quota()
-    """Limits for all tenants of `tenantShards` that use the plan and are in one namespace, together, in
-    addition to `limits` of each. The namespace is the first part of the name `<namespace>/<name>`. They do
+    """Limits that all tenants of `tenantShards` with this plan in one namespace share. The `limits` of each
+    tenant also apply. The namespace is the first part of the name `<namespace>/<name>`. The shared limits do
     not apply to `tenants`."""
 
 
@@ -51,8 +51,8 @@ class Tenant(Terms):
     key_hashes: TupleOf[str] = ()
     """SHA-256 of keys that never expire."""
     key_hashes_file: FilePath | None = None
-    """File with one hash per line, `<hash>` or `<hash> expires=<RFC 3339>`; `#` starts a comment. If that
-    begins with `name=<name>`, it names the key."""
+    """File with one hash per line, `<hash>` or `<hash> expires=<RFC 3339>`; `#` starts a comment. A
+    comment that starts with `name=<name>` names the key."""
     keys: TupleOf[Key] = ()
     """Keys that may expire."""
 

@@ -153,7 +153,7 @@ _KINDS: dict[AuthType, _Kind] = {
     ),
     "GCPMetadataServer": _Kind(_VERTEX),
 }
-#: Types of providers that answer nobody without credentials.
+#: Types of providers that require credentials for all requests.
 _AUTH_REQUIRED_PROVIDERS = _BEDROCK | _VERTEX
 _AWS_SIGNED_TYPES = frozenset({"AWSStaticKeys", "AWSWebIdentity", "AWSPodIdentity"})
 

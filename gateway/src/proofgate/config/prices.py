@@ -17,7 +17,7 @@ class DefaultPrice(Price):
     """A price that comes with the gateway."""
 
     host: str
-    """The host of the base URLs that it holds for; one `*` in it stands for a part of a name."""
+    """The host of the base URLs to which the price applies; one `*` matches a part of the host name."""
 
 
 def nanodollars(text: str) -> int:

@@ -119,7 +119,7 @@ def _check_deployments(settings: Settings, findings: Findings) -> None:
             message = "only a provider of type AzureOpenAI has deployments: remove it, or change the type"
             findings.report("config_provider_api", (*path, "api"), message)
         elif provider.api == "Deployments" and provider.api_version is None:
-            message = "set apiVersion: every request to a deployment names one, for example 2024-10-21"
+            message = "set apiVersion: a request to a deployment needs an API version, for example 2024-10-21"
             findings.report("config_provider_api", path, message)
         elif provider.api == "V1" and provider.api_version is not None:
             message = "only api: Deployments has an apiVersion: remove it, or set api: Deployments"
@@ -142,7 +142,7 @@ def _check_objects(settings: Settings, findings: Findings) -> None:
         if tenant in object_providers:
             message = (
                 f"the provider {object_providers[tenant]} already keeps the objects of {tenant}: "
-                "remove objectsOf from one of the two"
+                "remove objectsOf from one of the two providers"
             )
             findings.report("config_provider_objects", path, message)
         object_providers.setdefault(tenant, provider.name)

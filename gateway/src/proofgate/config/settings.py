@@ -149,7 +149,7 @@ class EgressProxy(proofgate_schema.egress.EgressProxy):
 
 class Egress(proofgate_schema.egress.Egress):
     """Addresses to which workers may connect to reach providers. Without this section: all addresses except
-    link-local ones, other metadata addresses of clouds, and multicast."""
+    link-local addresses, multicast addresses, and addresses of cloud metadata services."""
 
     proxy: EgressProxy | None = None
     """Forward proxy for providers, for the token endpoints of their `auth`, and for `jwksURL`. Absent:
@@ -189,8 +189,9 @@ class Settings(Section):
     models: NonEmptyTupleOf[Model]
     prices: TupleOf[Price] = ()
     default_prices: bool = False
-    """Whether the gateway's built-in prices apply if `prices` contains no match. They are dated, and as old
-    as the gateway: `proofgate gateway prices` lists the prices in use."""
+    """Whether the gateway's built-in prices apply if `prices` contains no match. Each built-in
+    price has a date, and the list is as old as the installed gateway: `proofgate gateway prices` lists the prices
+    in use."""
     plans: TupleOf[Plan] = ()
     tenants: TupleOf[Tenant] = ()
     tenant_shards: TenantShards | None = None

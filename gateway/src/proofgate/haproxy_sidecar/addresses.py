@@ -28,7 +28,7 @@ from proofgate.haproxy_sidecar.target import RefusedError
 
 log = logging.getLogger("proofgate.haproxy-sidecar")
 
-#: In the place of an address: the worker is to be, and has none.
+#: Placeholder for a worker that is expected but has no address.
 NO_ADDRESS = "-"
 # A worker that was not up for so long, while the operator told nothing new of it, is looked for by its name:
 # the operator may be away. Answers are cached for 30 s by a name server and for 30 s by one on the node, so

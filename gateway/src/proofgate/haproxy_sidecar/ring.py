@@ -11,11 +11,11 @@ import hashlib
 from bisect import bisect_left
 from collections.abc import Iterable
 
-#: Points of a worker: `BE_WEIGHT_SCALE` for each unit of its weight.
+#: Number of points of a worker: `BE_WEIGHT_SCALE` for each unit of its weight.
 POINTS_PER_WORKER = 16 * 100
 #: Numbers of points that the id of a server takes: `SRV_EWGHT_RANGE`.
 _POINTS_PER_SERVER_ID = 256 * 16
-#: Places on the ring.
+#: Number of positions on the ring.
 RING_SIZE = 1 << 32
 _MASK = RING_SIZE - 1
 

@@ -14,7 +14,7 @@ from proofgate.haproxy_sidecar.runtime_api import RuntimeApi, UnreachableError
 from proofgate.haproxy_sidecar.target import RefusedError
 
 BACKEND = "workers"
-#: Of `srv_op_state`.
+#: Value of `srv_op_state` for a server that is up.
 OP_STATE_RUNNING = 2
 # As the operator configures it. A server that was not checked yet is up with this health, and a passed check
 # raises it. The result of the last check tells less: there is none while the next check is on its way.
@@ -152,5 +152,5 @@ async def not_ready_reason(api: RuntimeApi) -> str | None:
     up = {name: health for name, (state, health) in found.items() if state == OP_STATE_RUNNING}
     unproved = sorted(name for name, health in up.items() if health <= RISE_HEALTH)
     if unproved:
-        return f"not checked: {', '.join(unproved)}"
+        return f"HAProxy has not checked these workers yet: {', '.join(unproved)}"
     return None if up else NO_WORKER_UP

@@ -29,7 +29,7 @@ class WeightsFile(EntriesFile):
             if answer:
                 raise RefusedError(f"HAProxy refuses a weight: {answer.splitlines()[0][:200]}")
             if _changed_weights(await self._servers(), named):
-                raise RefusedError("HAProxy still has other weights")
+                raise RefusedError("HAProxy did not apply the new weights")
         self._entries = len(named)
         told = " ".join(f"{name}={weight}" for name, weight in changes.items())
         return told or None

@@ -28,7 +28,7 @@ TIMEOUT_SECONDS = 5.0
 MAX_RESPONSE_BYTES = 1 << 16
 #: A token of a ServiceAccount has a few kilobytes.
 MAX_TOKEN_BYTES = 1 << 16
-#: A clock that is off by more is named beside a failure: assertions and signatures are refused for it.
+#: Clock difference above which error messages mention the clock: it can cause refused signatures.
 MAX_CLOCK_SKEW_SECONDS = 60
 #: A year, in seconds: longer than any cloud's credentials last.
 _MAX_LIFETIME_SECONDS = 31_622_400
@@ -44,7 +44,7 @@ class EndpointResponse:
     body: bytes
     elapsed_seconds: float
     now: datetime
-    """The time at which it was given, by the clock of whoever gave it, or else by ours."""
+    """The time of the response by the clock of the server, or by the local clock if the response has no date."""
 
     def document(self) -> Mapping[str, Any]:
         """Its JSON object. Raises IdentityError."""

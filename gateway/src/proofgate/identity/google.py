@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from google.auth.credentials import Credentials
     from pydantic import SecretStr
 
-#: What Vertex AI wants to be allowed.
+#: OAuth scope that Vertex AI requires.
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _IAM_SCOPE = "https://www.googleapis.com/auth/iam"
 STS_URL = "https://sts.googleapis.com/v1/token"
@@ -112,7 +112,9 @@ class ServiceAccountKey:
         except (exceptions.GoogleAuthError, ValueError, TypeError, KeyError):
             raise IdentityError("bad_answer", "the response is not an access token") from None
         if not isinstance(credentials.token, str) or credentials.expiry is None:
-            raise IdentityError("bad_answer", "the response has no access token, or one that never expires")
+            raise IdentityError(
+                "bad_answer", "the response has no access token, or its access token never expires"
+            )
         left = credentials.expiry.replace(tzinfo=UTC) - datetime.now(UTC)
         return AccessToken(credentials.token, max(left.total_seconds(), 0.0))
 

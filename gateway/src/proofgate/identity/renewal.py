@@ -26,14 +26,14 @@ from proofgate.timed_request import use_proxy
 log = logging.getLogger("proofgate")
 
 TICK_SECONDS = 0.5
-#: For the first ones, before the worker calls itself ready.
+#: Maximum seconds to wait for the first credentials before the worker is ready.
 INITIAL_FETCH_SECONDS = 5.0
-#: For all that the fetching of one may take, its repetitions included.
+#: Maximum seconds to fetch the credentials of one provider, including retries.
 FETCH_TIMEOUT_SECONDS = 60.0
-#: After this part of their life credentials are replaced.
+#: Fraction of their lifetime after which credentials are renewed.
 _RENEWAL_FRACTION = 0.75
-#: So long before their end credentials are not used any more, or for this part of their life if that is less:
-#: a request takes a while to be looked at, and times in answers are whole seconds.
+#: Seconds before their expiry after which credentials are no longer used, or this fraction of their lifetime if
+#: it is shorter: a request takes time to be processed, and times in responses are whole seconds.
 _MARGIN_SECONDS = 10.0
 _EXPIRY_MARGIN_FRACTION = 0.05
 INITIAL_BACKOFF_SECONDS = 1.0
@@ -54,14 +54,14 @@ class CredentialSource:
     provider: str
     base_url: str
     kind: str
-    """The `type` of its `auth`."""
+    """The `type` of the provider's `auth`."""
     identity: Identity = field(repr=False)
     due_at: float
     running: bool = False
     failures: int = 0
-    #: Whether there have been any for this identity.
+    #: Whether credentials were ever fetched for this identity.
     fetched: bool = False
-    #: Since the start of the worker.
+    #: Number of renewals since the start of the worker.
     renewals: int = 0
     total_failures: int = 0
     expires_at: float | None = None
@@ -241,5 +241,5 @@ class CredentialRenewer(Refresher):
         log.warning(
             "provider %s: no new credentials (%s): %s; %s, next attempt in %.0f s",
             *(source.provider, source.kind, reason),
-            *("the current ones stay in use" if valid else "its models are refused", delay),
+            *("the current credentials stay in use" if valid else "its models are refused", delay),
         )

@@ -30,11 +30,11 @@ from proofgate.index.access_log_quota import UNKNOWN_OWNER, LineOwner, LogUsage,
 
 #: Beside them lies what an auditor knows of the ledger, which needs room: a reader must not fill the volume.
 MAX_LOG_BYTES = 256 << 20
-#: Of one file; the next one begins then.
+#: Bytes of one file after which the next file is started.
 FILE_BYTES = 16 << 20
-#: Whoever adds a line holds it: the auditor, and commands that are run by hand.
+#: File that each writer locks while it adds a line: the auditor, and commands that are run by hand.
 LOCK_FILE = "access.lock"
-#: For so long another process is waited for.
+#: Maximum seconds to wait for the lock of another process.
 LOCK_SECONDS = 5.0
 _NAME = re.compile(r"access-([0-9]{1,20})-([0-9]{20})\.jsonl")
 
@@ -223,19 +223,21 @@ class AccessLog:
             return replay_log(logs[max(logs)], None) if logs else None
         if reported[0] not in logs:
             raise AccessLogError(
-                f"an access log is missing; {format_count(reported[1], 'line')} of it had been reported"
+                f"the access log is missing, but the aggregate log covers {format_count(reported[1], 'line')} of it"
             )
         begin = max(
             (part.first_line for part in logs[reported[0]] if part.first_line <= reported[1]), default=None
         )
         if begin is None:
             raise AccessLogError(
-                f"the report covers {format_count(reported[1], 'line')}, but the remaining files start later"
+                f"the aggregate log covers {format_count(reported[1], 'line')} of the access log, but the files "
+                "with these lines are missing"
             )
         found = replay_log([part for part in logs[reported[0]] if part.first_line >= begin], reported)
         if found[1].size < reported[1]:
             raise AccessLogError(
-                f"the report covers {format_count(reported[1], 'line')}, but the log has only {found[1].size}"
+                f"the access log has only {format_count(found[1].size, 'line')}, but the aggregate log covers "
+                f"{format_count(reported[1], 'line')}: lines were removed"
             )
         return found
 
@@ -318,7 +320,8 @@ def replay_log(
     def compare(tree: _core.Tree) -> None:
         if reported is not None and tree.size == reported[1] and tree.root != reported[2]:
             raise AccessLogError(
-                f"the digest of the first {format_count(reported[1], 'line')} differs from the reported digest"
+                f"the digest of the first {format_count(reported[1], 'line')} of the access log differs from the "
+                "digest in the aggregate log: lines were changed"
             )
         if at is not None:
             at(tree)

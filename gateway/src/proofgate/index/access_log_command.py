@@ -58,7 +58,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         action="append",
         default=[],
         metavar="DIR",
-        help="a directory with files that were moved away; can be repeated",
+        help="a directory with files of the access log that were moved out of STATE; can be repeated",
     )
     output.add_argument(parser)
 
@@ -96,14 +96,17 @@ def _report(started_at: int, told: list[SignedHead], logs: dict[int, list[LogFil
     files = sorted(logs.get(started_at, []), key=lambda part: part.first_line)
     last = told[-1].size if told else 0
     if not files:
-        found.append(f"log {started_at}: missing, although {format_count(last, 'line')} had been reported")
+        found.append(
+            f"log {started_at}: missing, but the aggregate log covers {format_count(last, 'line')} of it"
+        )
         return _DIVERGED
     wanted = {one.size: one.root for one in told}
 
     def compare(tree: _core.Tree) -> None:
         if wanted.get(tree.size, tree.root) != tree.root:
             raise AccessLogError(
-                f"the digest of the first {format_count(tree.size, 'line')} differs from the reported digest"
+                f"the digest of the first {format_count(tree.size, 'line')} of the access log differs from the "
+                "digest in the aggregate log: lines were changed"
             )
 
     try:
@@ -113,16 +116,18 @@ def _report(started_at: int, told: list[SignedHead], logs: dict[int, list[LogFil
         return _DIVERGED
     if tree.size < last:
         found.append(
-            f"log {started_at}: the report covers {format_count(last, 'line')}, but the log has only {tree.size}"
+            f"log {started_at}: the access log has only {format_count(tree.size, 'line')}, but the aggregate log "
+            f"covers {format_count(last, 'line')}: lines were removed"
         )
         return _DIVERGED
     first = files[0].first_line
     uncovered = tree.size - last
     found.append(
-        f"log {started_at}: lines {first} to {tree.size}, {uncovered} of them not covered by a tree head yet"
+        f"log {started_at}: lines {first} to {tree.size}; not covered by a tree head yet: "
+        f"{format_count(uncovered, 'line')}"
     )
     if first and not any(one.size >= first for one in told):
-        found.append("  no report covers the earlier lines")
+        found.append("  no tree head covers the earlier lines")
         return _INCOMPLETE
     return 0
 

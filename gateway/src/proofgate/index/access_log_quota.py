@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from proofgate.index.readers import Reader
 
-#: Of sixteen parts of the whole: who is recorded in each pool.
+#: Pools of the access log: readers of one tenant, readers of all tenants, sign-ins, commands run by hand.
 TENANTS, OFFICERS, SIGN_INS, BY_HAND = "tenants", "all", "sign_ins", "by_hand"
 _POOL_SHARES = {TENANTS: 8, OFFICERS: 6, SIGN_INS: 1, BY_HAND: 1}
 _TOTAL_SHARES = 16
@@ -34,7 +34,7 @@ class LineOwner:
     name: str = ""
 
 
-#: Lines of nobody that is known: they count for the whole alone.
+#: Owner of lines without a known owner. They count only towards the whole log.
 UNKNOWN_OWNER = LineOwner("")
 
 

@@ -12,7 +12,7 @@ from proofgate.index.filter import Filter
 from proofgate.index.query import IndexSnapshot
 from proofgate.index.schema import format_time
 
-#: Records that one answer tells, the newest.
+#: Maximum number of records in a response; the newest are returned.
 MAX_RECORDS = 2000
 
 _SELECT = """

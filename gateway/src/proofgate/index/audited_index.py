@@ -20,10 +20,10 @@ from proofgate.key_statements import key_chain
 
 log = logging.getLogger("proofgate.index")
 
-#: What an index leaves free of its volume. On Kubernetes the auditor's state lies there, too, and the access
-#: log, which may have 256 MiB.
+#: Bytes that an index leaves free on its volume. On Kubernetes, this volume also has the auditor's state and the
+#: access log, which may have 256 MiB.
 RESERVE_BYTES = 384 << 20
-#: Between two looks whether a day is too old.
+#: Seconds between two checks for days that are too old.
 PRUNE_SECONDS = 3600.0
 
 

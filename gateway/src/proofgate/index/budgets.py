@@ -42,7 +42,7 @@ class _ActiveConfiguration:
 
     digest: str = ""
     since: int = 0
-    #: Of shards whose newest log names another one.
+    #: Digests of other configurations that the newest logs of shards name.
     other_digests: tuple[str, ...] = ()
     document: dict[str, Any] | None = None
     code: str = ""
@@ -234,7 +234,7 @@ def _add_spent(
         figures = (tokens, used.cost, used.unpriced, used.open)
         if name not in told and len(told) >= _MAX_NAMES:
             raise IndexUnusableError(
-                f"the result has more than {_MAX_NAMES} tenants: choose one", "bad_filter"
+                f"the result has more than {_MAX_NAMES} tenants: choose one tenant", "bad_filter"
             )
         of = told.setdefault(name, _empty_tenant(name))
         spent = of["spent"].setdefault(span, dict.fromkeys(_USAGE_FIELDS, 0))

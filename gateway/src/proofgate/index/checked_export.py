@@ -38,12 +38,12 @@ class CheckedExport:
     )
     refusals: set[tuple[str, int]] = field(default_factory=set)
     partial: int = 0
-    """Exchanges whose end, or one of whose attempts, is not in it."""
+    """Number of exchanges that lack their end or an attempt in the export."""
     counts: ExportCounts = field(default_factory=ExportCounts)
     by_log: Counter[str] = field(default_factory=Counter)
-    """Records by the logs that they are of."""
+    """Number of records of each log."""
     missing: list[str] = field(default_factory=list)
-    """What the manifest claims and the export does not hold."""
+    """What the manifest claims but the export does not contain."""
 
     @property
     def is_complete(self) -> bool:

@@ -118,7 +118,7 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
         ("since", "TIME", "only from this day or time on (UTC without an offset)"),
         ("until", "TIME", "only until the end of this day, or before this time"),
         ("model", "NAME", "only requests for this model"),
-        ("provider", "NAME", "only if sent to this provider, possibly after others"),
+        ("provider", "NAME", "only if sent to this provider, possibly after other providers"),
         (
             "verdict",
             "VERDICT",

@@ -33,9 +33,9 @@ from proofgate.index.access_log import (
 from proofgate.index.access_log_quota import BY_HAND, line_owner, pool_bytes
 from proofgate.index.schema import format_time
 
-#: In an index: where the auditor that keeps it has its access log.
+#: File in an index that contains the location of the auditor's access log.
 LOCATION_FILE = "access-log"
-#: The same, for commands that have no index.
+#: Environment variable with that location, for commands without an index.
 STATE_VARIABLE = "PROOFGATE_ACCESS_LOG"
 _MAX_VALUE_LENGTH = 512
 

@@ -15,7 +15,7 @@ from proofgate.index.schema import REFUSED
 if TYPE_CHECKING:
     from proofgate import _core
 
-#: As many numbers are remembered; a day may have more.
+#: Maximum number of cached numbers; a day may have more.
 _MAX_CACHED_NUMBERS = 100_000
 _GATEWAY_ID_PREFIX = "req_"
 _GATEWAY_ID_DIGITS = 32
@@ -48,7 +48,7 @@ class VerdictChange:
     model: str | None
     verdict: int
     rules: tuple[str, ...]
-    #: Of one that has a row: its verdict and its rules so far.
+    #: Previous verdict and rules of an exchange that already has a row.
     previous_verdict: int = 0
     previous_rules: tuple[str, ...] = ()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from proofgate import _core, output
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 
-#: More bytes than these are of no user that is recorded.
+#: Maximum bytes of the name of an end user.
 _MAX_USER_BYTES = 1024
 
 

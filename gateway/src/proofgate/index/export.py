@@ -40,9 +40,9 @@ KIND = "proofgate-export"
 #: version 3 calls what a rule denied `refused`; version 4 has no columns of keys' and end users' names and of
 #: addresses.
 VERSION = 5
-#: Rows whose records are read at once.
+#: Number of rows for which records are read at a time.
 _BATCH_ROWS = 500
-#: What may be asked of an export that is to show that nothing is missing.
+#: Filters that an export may have if it must prove that nothing is missing.
 COMPLETENESS_FILTERS = {"tenant", "since", "until"}
 
 
@@ -64,7 +64,7 @@ class ExportSummary:
     exchanges: int = 0
     records: int = 0
     neighbours: int = 0
-    #: Why logs do not hold what the index says of them, by origin: their exchanges are left out.
+    #: By origin, why the records of a log cannot be read. The exchanges of this log are left out.
     unreadable: dict[str, str] = field(default_factory=dict)
 
 
@@ -229,7 +229,7 @@ class _ExportWriter:
         facts = exchange_facts(parsed)
         if facts["id"] != row.facts["id"]:
             raise IndexUnusableError(
-                f"the ledger has {facts['id']} where the index has {row.facts['id']}: `proofgate "
+                f"the index assigns records of exchange {facts['id']} to exchange {row.facts['id']}: `proofgate "
                 "audit index --rebuild` rebuilds the index",
                 "index_damaged",
             )

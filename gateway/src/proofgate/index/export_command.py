@@ -33,7 +33,7 @@ def add_export(command: Callable[..., argparse.ArgumentParser]) -> None:
     export = command(
         run,
         "Anyone with the verifying key can check the export. An export of a tenant, a time range "
-        "or both also proves that no exchange is left out between two others. Exit code 10: "
+        "or both also proves that no exchange is left out between two exchanges of the export. Exit code 10: "
         "exchanges of unreadable logs are left out; the manifest names these logs.",
     )
     export.add_argument("--index", type=Path, required=True, metavar="DIR", help="the index's directory")
@@ -58,7 +58,7 @@ def add_verify(command: Callable[..., argparse.ArgumentParser]) -> None:
     check = command(
         verify,
         "Exit code 0: all exchanges are proved. Exit code 10: the exchanges in the export are "
-        "proved, but something is missing: an admission between two others, an end, or something "
+        "proved, but something is missing: an admission between two other admissions, an end, or something "
         "that the manifest claims. Exit code 40: a check fails.",
     )
     check.add_argument("export", type=Path, metavar="DIR|TAR", help="the export")
@@ -192,7 +192,7 @@ def _render_result(checked: CheckedExport, gaps: dict[tuple[str, str], list[int]
         if not before:
             lines.append(f"not shown: that request {first - 1} does not match the filter")
         if not after:
-            lines.append(f"not shown: that request {last} is the last one")
+            lines.append(f"not shown: that request {last} is the last request")
     lines.append(
         "not shown: that the export has every request that was refused for another reason than a "
         "policy, and every log without a matching exchange; these requests and logs are not "

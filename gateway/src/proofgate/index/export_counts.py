@@ -10,7 +10,7 @@ from proofgate.index.filter import OPEN
 from proofgate.index.schema import VERDICTS
 
 _END_KINDS = ("completion", "aborted")
-#: Names of counts, and what they are called.
+#: Names of counts, and their labels in messages.
 COUNT_LABELS = {
     "admissions": "admissions",
     "attempts": "further attempts",

@@ -13,9 +13,9 @@ from proofgate.index.denials import effective_verdict
 from proofgate.index.filter import OPEN, Filter
 from proofgate.index.schema import REFUSED, VERDICTS, format_time
 
-#: Kinds of records that begin an exchange.
+#: Kinds of records with which an exchange can begin.
 FIRST_KINDS = ("admission", "rejection")
-#: What a client says of its session and its end user.
+#: Fields in which a client names its session and its end user.
 ATTRIBUTION_FIELDS = ("session", "end_user", "end_user_name", "agent", "parent_agent", "trace_id")
 _END_KINDS = ("completion", "aborted")
 

@@ -19,11 +19,11 @@ from proofgate.index.schema import format_time
 
 log = logging.getLogger("proofgate.index")
 
-#: What is summed up in one line.
+#: Seconds of failed sign-ins that one line summarises.
 WINDOW_SECONDS = 60
-#: Addresses that are told apart in one window; the others are summed up together.
+#: Maximum number of addresses with a line in one window. Further addresses share one line.
 MAX_PEERS = 16
-#: Somebody who has one address of version 6 has a whole network of this length.
+#: Prefix length of an IPv6 network that counts as one address.
 _IPV6_PREFIX_LENGTH = 64
 
 
@@ -35,10 +35,10 @@ class FailedSignIns:
         self._write = write
         self._lock = threading.Lock()
         self._began = monotonic()
-        #: By address and code, how many have no line of their own.
+        #: Number of failed sign-ins without a separate line, by address and code.
         self._more: Counter[tuple[str | None, str]] = Counter()
         self._peers: set[str] = set()
-        #: All of this process, by code, for metrics.
+        #: Number of failed sign-ins since the start of the process, by code, for metrics.
         self.totals: Counter[str] = Counter()
 
     def record_failure(self, host: str | None, code: str) -> None:

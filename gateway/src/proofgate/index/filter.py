@@ -21,10 +21,10 @@ _MAX_TEXT_LENGTH = 512
 _MAX_NAME_BYTES = 128
 _NANODOLLARS = 1_000_000_000
 _MAX_INT64 = (1 << 63) - 1
-#: Of the whole part of a cost, which has ten at most.
+#: Maximum number of digits before the decimal point of a cost.
 _MAX_COST_DIGITS = 10
 _TRACE_ID = re.compile("[0-9a-f]{32}")
-#: Of an exchange that has not ended, as far as is known.
+#: Outcome of an exchange that has no known end.
 OPEN = "open"
 
 
@@ -89,7 +89,7 @@ class Filter:
         return {name: value for name, value in asdict(self).items() if value not in (None, False)}
 
 
-#: What it may be filtered by, as command lines and queries name it.
+#: Names of the filters on command lines and in queries.
 FILTER_NAMES = tuple(field.name for field in fields(Filter) if field.name != "newest")
 
 

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--index-days",
         type=_days,
         metavar="DAYS",
-        help="how many days of exchanges the index keeps; older ones are removed (default: all)",
+        help="how many days of exchanges the index keeps; older exchanges are removed (default: all)",
     )
     parser.add_argument("--same-volume", action="store_true", help="allow the index on the ledger's volume")
     parser.add_argument(
@@ -63,13 +63,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="sign the exports that readers download with this key, created by `keys generate`; it must not "
-        "be the auditor's own",
+        "be the auditor's signing key",
     )
     parser.add_argument(
         "--oidc",
         type=Path,
         metavar="FILE",
-        help="a JSON file with an OpenID provider and those of its groups that may read (default: "
+        help="a JSON file with an OpenID provider and the groups of this provider that may read (default: "
         "readers sign in only with keys)",
     )
     parser.add_argument(

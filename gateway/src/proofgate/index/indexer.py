@@ -12,9 +12,9 @@ from proofgate.index.writer import LOG_ENDED, IndexWriter
 
 log = logging.getLogger("proofgate.index")
 
-#: A log that could not be read is left alone for so long, unless something newer was signed of it.
+#: Seconds before an unreadable log is read again, unless it has a newer checkpoint.
 RETRY_DELAY_SECONDS = 60.0
-#: How often long work says how far it is.
+#: Seconds between two log lines about progress.
 PROGRESS_SECONDS = 10.0
 
 
@@ -24,16 +24,16 @@ class Indexer:
 
     writer: IndexWriter
     ledger_key: str
-    #: Records in a batch at most; None for the core's own bound.
+    #: Maximum number of records in a batch; None: the limit of the core.
     max_records: int | None = None
-    #: Asked between two batches.
+    #: Checked between two batches.
     should_stop: Callable[[], bool] = lambda: False
     #: Called before each batch; what it raises ends the reading.
     before_batch: Callable[[], None] = lambda: None
     records: int = 0
-    #: Records that are signed and not read.
+    #: Number of signed records that were not read yet.
     records_behind: int = 0
-    #: What was wrong with logs, by origin.
+    #: Problems of logs, by origin.
     problems: dict[str, str] = field(default_factory=dict)
     _retry_after: dict[str, tuple[str, float]] = field(default_factory=dict)
     _progress_reported_at: float = field(default_factory=time.monotonic)

@@ -10,13 +10,13 @@ from proofgate.index import sums
 from proofgate.index.query import IndexSnapshot
 from proofgate.index.sums import DAY
 
-#: Of each kind.
+#: Maximum number of names of each kind.
 MAX_NAMES = 200
-#: The newest days that are looked at for keys, providers and sessions.
+#: Number of newest days that are searched for keys, providers and sessions.
 MAX_DAYS = 7
-#: The newest exchanges of each of these days that are looked at.
+#: Number of newest exchanges of each of these days that are searched.
 _MAX_ROWS = 1000
-#: Kinds, and the columns that have them.
+#: Kinds of names, and their columns.
 _COLUMNS = {
     "keys": "key",
     "key_names": "key_name",

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
     from proofgate.index.filter import Filter
 
-#: The columns, as the core numbers them.
+#: Columns, with the core's numbers.
 KEY, MODEL, PROVIDERS, OUTCOME, RULES, KEY_NAME = range(6)
 _MINUTE_MICROSECONDS = 60_000_000
 _MINUTES_PER_HOUR = 60
-#: Where a text stands in a column, alone or in a list.
+#: SQL condition for a column that contains a text, as a single value or in a list.
 _TEXT_CONDITION = "number = (SELECT id FROM text WHERE text = ?)"
 _MEMBER_CONDITION = "number IN (SELECT list FROM member WHERE text = (SELECT id FROM text WHERE text = ?))"
 _TENANT = "tenant = (SELECT id FROM text WHERE text = ?)"

@@ -30,14 +30,14 @@ from proofgate.index.readers import Reader
 if TYPE_CHECKING:
     from joserfc._keys import KeySetSerialization
 
-#: From the beginning of a sign-in to the provider's answer.
+#: Maximum seconds from the start of a sign-in to the provider's response.
 SIGN_IN_TIMEOUT_SECONDS = 600
-#: For one request to the provider.
+#: Maximum seconds of one request to the provider.
 _REQUEST_TIMEOUT_SECONDS = 10.0
 _LEEWAY_SECONDS = 60
-#: How long the provider's metadata and keys are used.
+#: Seconds for which the provider's metadata and keys are used.
 _METADATA_SECONDS = 3600.0
-#: Between two requests for keys because of a key that is not known.
+#: Minimum seconds between two requests for keys because of an unknown key.
 _MIN_KEY_REFRESH_SECONDS = 60.0
 #: Signatures by a key of the provider; no secret of a client verifies an ID token.
 _ALGORITHMS = ["RS256", "PS256", "ES256", "ES384", "EdDSA", "Ed25519"]

@@ -15,9 +15,9 @@ from proofgate.index.oidc import SIGN_IN_TIMEOUT_SECONDS, OidcClient, SignInErro
 from proofgate.index.session_cookie import SessionCookie
 
 _PRIVATE = {"Cache-Control": "no-store"}
-#: Answers of the provider are waited for by so many at once.
+#: Maximum number of concurrent callbacks that wait for the provider.
 _MAX_CONCURRENT_CALLBACKS = 4
-#: The page is above `/oidc/callback`, also where a proxy puts a path before it.
+#: Relative path from `/oidc/callback` to the page, which also works behind a proxy with a path prefix.
 _PAGE = "../"
 _UNAVAILABLE = "provider_unusable"
 

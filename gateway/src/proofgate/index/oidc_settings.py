@@ -36,7 +36,7 @@ class OidcSettings:
     #: None for a public client, which PKCE alone protects.
     client_secret: str | None
     redirect_uri: str
-    #: The tenant of each group, None for all tenants; the first group of the file that somebody is in counts.
+    #: The tenant of each group, None for all tenants. The first group of the file that contains a person counts.
     groups: dict[str, str | None]
     scope: str
     groups_claim: str
@@ -84,7 +84,7 @@ class OidcFile(proofgate_schema.oidc.Oidc):
     ca_file: FilePath | None = None
     """CA certificates of the provider, in PEM. Absent: the system's."""
     readers: dict[str, GroupAccess]
-    """Groups that may read, each with what it may read. If somebody is in several, the first one counts."""
+    """Groups that may read, each with its access. If a person is in several of these groups, the first counts."""
 
     @field_validator("readers")
     @classmethod

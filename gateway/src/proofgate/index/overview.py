@@ -14,20 +14,20 @@ from proofgate.index.query import IndexSnapshot
 from proofgate.index.schema import VERDICTS, format_time
 from proofgate.index.sums import DAY, FIVE_MINUTES_MICROSECONDS, HOUR, SUM_COLUMNS, UsageSums, split_spans
 
-#: By what the steps are divided.
+#: Groupings of the series.
 GROUPINGS = ("tenant", "model", "verdict")
-#: The largest series stay separate; the others are one.
+#: Maximum number of separate series. The smaller series are combined.
 MAX_SERIES = 7
-#: Tenants, models and rules in a table of the largest.
+#: Maximum number of rows in a table of the largest tenants, models or rules.
 MAX_NAMES = 10
-#: Steps in an answer: a screen shows no more.
+#: Maximum number of steps in a response.
 MAX_STEPS = 800
 
 _DAY_MICROSECONDS = DAY * FIVE_MINUTES_MICROSECONDS
 #: Up to how much time each step is used, in microseconds; then days.
 _STEP_LIMITS = ((1, 6 * HOUR * FIVE_MINUTES_MICROSECONDS), (HOUR, 8 * _DAY_MICROSECONDS))
 _DEFAULT_MICROSECONDS = _DAY_MICROSECONDS
-#: What a series has for each step.
+#: Values of a series for each step.
 _SERIES_FIELDS = ("exchanges", "denied", "redacted", "cost_nanodollars")
 _COUNTED_FIELDS = (*VERDICTS[1:], "open", "prompt_tokens", "completion_tokens", "unpriced")
 

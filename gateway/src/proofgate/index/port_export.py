@@ -23,19 +23,19 @@ from proofgate.index.readers import Reader
 from proofgate.index.row_formatting import csv_header, csv_row
 from proofgate.index.schema import format_time
 
-#: What each format has at most: the newest exchanges.
+#: Maximum number of exchanges in an export of each format; an export keeps the newest exchanges.
 MAX_EXCHANGES = {"csv": 50_000, "bundle": 5_000}
-#: The files of one bundle; a larger one is refused.
+#: Maximum bytes of the files of one bundle. A larger bundle is refused.
 MAX_BUNDLE_BYTES = 96 << 20
-#: For one export.
+#: Maximum seconds of one export.
 EXPORT_TIMEOUT_SECONDS = 60.0
 CHUNK = 1 << 16
-#: Until a file that was made is taken. A client that takes a byte now and then would keep it.
+#: Maximum seconds to download an export. Without a limit, a slow client could keep the file open.
 DOWNLOAD_TIMEOUT_SECONDS = 900.0
-#: Files that are made or being taken: of all, of readers of tenants, of one of these or of the others.
+#: Maximum number of export files: in total, of tenants' readers together, of one tenant or reader.
 MOST_FILES, OF_TENANTS, OF_ONE = 8, 6, 2
-#: What must be free before an export begins, so that it leaves the index its reserve: it is there as files
-#: and as an archive.
+#: Bytes that must be free before an export starts, so that the reserve of the index remains: an export is
+#: stored as files and as an archive.
 _MIN_FREE_BYTES = RESERVE_BYTES + 2 * MAX_BUNDLE_BYTES
 _PREFIX = "export-"
 _FORMATS = {"csv": (".csv", "text/csv; charset=utf-8"), "bundle": (".tar.gz", "application/gzip")}
@@ -50,7 +50,7 @@ class ExportFile:
     name: str
     media_type: str
     exchanges: int
-    #: Older ones than this time (unix microseconds) were asked for and are not in it; None when all are.
+    #: Time (unix microseconds) before which matching exchanges are left out; None if none are left out.
     truncated_since: int | None
     #: Origins of logs that could not be read.
     unreadable: int

@@ -20,7 +20,7 @@ from proofgate.index.filter import OPEN, Cursor, Filter
 
 MAX_ROWS = 1000
 _MICROSECONDS_IN_MILLISECOND = 1000
-#: Of SQLite's machine, between two looks at the clock.
+#: Instructions of SQLite's virtual machine between two checks of the time limit.
 _PROGRESS_STEPS = 100_000
 
 _COLUMNS = """
@@ -48,9 +48,9 @@ class ExchangeRow:
 
     facts: dict[str, Any]
     position: tuple[int, int, int]
-    """Time, log and number of its first record."""
+    """Time, log and number of the first record of the exchange."""
     records: tuple[tuple[str, int], ...]
-    """Origin and number of each record that is known, in order."""
+    """Origin and number of each known record of the exchange, in order."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class IndexSnapshot:
         cursor = Cursor.decode(after, asked) if after else None
         if cursor is not None and cursor.generation != self.generation:
             raise IndexUnusableError(
-                "the index was rebuilt after the first page: start again from there",
+                "the index was rebuilt after the first page: start again from the first page",
                 "cursor_expired",
             )
         version = self.version if cursor is None else min(cursor.version, self.version)

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 
 from proofgate.index.readers import Reader
 
-#: Questions at a time: other readers of the port need threads too.
+#: Maximum number of concurrent queries: other requests to the port also need threads.
 MAX_CONCURRENT = 4
-#: Of all tenants' readers together: whoever sees all tenants finds a place beside them.
+#: Maximum number of concurrent queries of tenants' readers, so that readers of all tenants are not blocked.
 MAX_FOR_TENANTS = 3
-#: Of the readers of one tenant, or of one reader that sees all of them.
+#: Maximum number of concurrent queries of one tenant's readers, or of one reader of all tenants.
 MAX_PER_READER = 2
 
 

@@ -36,7 +36,7 @@ class Reader:
     tenant: str | None
     expires_at: int | None = None
     subject: str | None = None
-    """The `sub` of an ID token. People can often choose their name, and not this."""
+    """The `sub` of an ID token. People can often choose their name, but not their `sub`."""
 
     @property
     def identity(self) -> tuple[str, str | None, str | None]:

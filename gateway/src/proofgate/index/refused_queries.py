@@ -9,9 +9,9 @@ from time import monotonic
 
 from proofgate.index.readers import Reader
 
-#: What is summed up in one line.
+#: Seconds of refused queries that one line summarises.
 WINDOW_SECONDS = 60
-#: Of each reader and window, so many refused questions have a line each.
+#: Maximum number of refused queries of a reader that get a separate line in one window.
 MAX_LINES = 20
 _MAX_NAMES = 16
 _LONGEST_NAME, _LONGEST_VALUE = 32, 64

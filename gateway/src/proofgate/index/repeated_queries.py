@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from time import monotonic
 
-#: For so long, a recorded line of a question that is watched speaks for the same reader's same question.
+#: Seconds for which one recorded line covers the repeated query of a reader that follows new exchanges.
 RECORD_INTERVAL_SECONDS = 60
 _MAX_QUERIES = 1024
 

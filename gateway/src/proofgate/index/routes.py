@@ -56,9 +56,9 @@ _STATUS_BY_CODE = {
     "export_too_large": HTTPStatus.BAD_REQUEST,
     "index_full": HTTPStatus.SERVICE_UNAVAILABLE,
 }
-#: For one question.
+#: Maximum seconds of one query.
 QUERY_TIMEOUT_SECONDS = 10.0
-#: Of a question's path and query, in characters: all of it is recorded.
+#: Maximum number of characters of a query's path and parameters, which are recorded completely.
 _MAX_QUERY_LENGTH = 4096
 _COUNTED_LISTS = ("exchanges", "tenants", "records", "windows", "answers", "exported")
 
@@ -99,13 +99,13 @@ class ReaderPort:
         """`standing` returns how far the index is; `export_key` signs exports; `oidc` and `links` sign in."""
         self._index, self._ledger, self._standing = index, ledger, standing
         self._readers, self._access_log = readers, access_log
-        #: Sign-ins that failed.
+        #: Failed sign-ins.
         self.sign_ins = FailedSignIns(lambda entry: access_log.add(entry, LineOwner(SIGN_INS)))
         self._sign_in = ReaderAuthenticator(readers, self.sign_ins, oidc, links)
-        #: Answers that were not given because the part of the reader in the access log is full.
+        #: Number of responses refused because the reader's part of the access log is full.
         self.without_room = 0
         self._refused = RefusedQueries()
-        #: Readers whose part of the access log is full, since when (unix microseconds) and why.
+        #: Readers with a full part of the access log; since when (unix microseconds), and why.
         self._full: dict[tuple[str, str | None, str | None], tuple[int, str]] = {}
         self._places = QueryLimiter()
         self._exports = ExportFactory(index, ledger, export_key)

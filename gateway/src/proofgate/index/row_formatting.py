@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-#: Columns of a CSV, which are facts of a row; lists are joined by blanks.
+#: Columns of a CSV file: fields of an exchange. Lists are joined with spaces.
 CSV_COLUMNS = (
     *(
         "time",
@@ -39,7 +39,7 @@ CSV_COLUMNS = (
 _FORMULA_START = re.compile(
     r"(^|[;\t|\r\n\v\f\x1c-\x1e\x85\u2028\u2029])(?=[\s\"']*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])"
 )
-#: Makes a cell's text safe.
+#: Function that makes the text of a cell safe for spreadsheets.
 Quote = Callable[[str], str]
 _HEADINGS = ("TIME", "TENANT", "MODEL", "PROVIDER", "VERDICT", "OUTCOME", "STATUS", "TOKENS", "USD", "ID")
 _NANODOLLARS = 1_000_000_000

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from proofgate.index.errors import IndexUnusableError
 
-#: Another number, another index: it is made anew and never guessed.
+#: Version of the schema. An index with another version must be rebuilt.
 SCHEMA = 10
 CATALOGUE = "catalogue.sqlite"
 LOCK = "lock"
-#: A commit is on the disk before the catalogue, which is written last, says that it was made.
+#: Each commit is on the disk before the catalogue, which is written last, refers to it.
 SYNCHRONOUS = "FULL"
 DAY_FILE = re.compile(r"\d{4}-\d{2}-\d{2}\.sqlite(-wal|-shm|-journal)?")
 

@@ -10,9 +10,9 @@ from collections import OrderedDict
 
 from proofgate.index.readers import Reader
 
-#: Sessions at once; above it the oldest ends.
+#: Maximum number of sessions. Above it, the oldest session ends.
 MAX_SESSIONS = 1000
-#: Sessions of one reader at once; above it the oldest of that reader ends.
+#: Maximum number of sessions of one reader. Above it, the reader's oldest session ends.
 MAX_SESSIONS_PER_READER = 20
 
 

@@ -99,7 +99,7 @@ class ReaderAuthenticator:
                 raise uncached_error(
                     HTTPStatus.UNAUTHORIZED,
                     "link_not_valid",
-                    "this sign-in link was used before, or has expired: ask for another one",
+                    "this sign-in link was used before, or has expired: ask for a new link",
                     _BEARER,
                 )
             answer = JSONResponse(_reader_json(reader), headers=NO_STORE_HEADERS)

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from proofgate.index.readers import Reader
 
-#: How long a link can be used.
+#: Seconds for which a link can be used.
 LINK_SECONDS = 600
-#: How long a reader stays signed in by it.
+#: Seconds for which a link keeps a reader signed in.
 SESSION_SECONDS = 8 * 3600
 _MICROSECONDS = 1_000_000
 

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from proofgate import _core
     from proofgate.index.days import VerdictChange
 
-#: The shortest time that is added up, in microseconds.
+#: The shortest period with sums, in microseconds.
 FIVE_MINUTES_MICROSECONDS = 300_000_000
 HOUR, DAY = 12, 288
-#: Times that are added up without models, the longest first, in five minutes.
+#: Lengths of the periods with sums, longest first, in units of five minutes.
 SPANS = (DAY, HOUR, 1)
-#: The same by model, as the table has them: no lengths, but their negatives.
+#: Lengths of the periods with sums for each model. The table stores them as negative numbers.
 SPANS_BY_MODEL = tuple(-span for span in SPANS)
-#: In rows over all tenants, the number of the tenant; the shard is 0.
+#: Number of the tenant in rows for all tenants together; the shard is 0.
 ALL_TENANTS = -1
 
 _ADD = """
@@ -56,7 +56,7 @@ class UsageSums:
     numbers overflow."""
 
     exchanges: int = 0
-    #: For another reason than a rule.
+    #: Requests that were refused for another reason than a rule.
     refused: int = 0
     denied: int = 0
     blocked: int = 0

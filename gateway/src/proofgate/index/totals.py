@@ -12,7 +12,7 @@ from proofgate.index.schema import day_name
 from proofgate.index.sums import UsageSums
 from proofgate.index.usage import usage_by_day
 
-#: Days of tenants that one answer tells: it is put together in memory, which is the auditor's too.
+#: Maximum number of rows in a response, which is built in the auditor's memory.
 MAX_TENANT_DAYS = 20_000
 
 _COUNT_FIELDS = ("exchanges", "refused", "denied", "blocked", "would_block", "redacted", "flagged", "open")

@@ -11,9 +11,9 @@ from proofgate.index.query import IndexSnapshot
 from proofgate.index.schema import BLOCKED, DENIED, FLAGGED, REDACTED, REFUSED, WOULD_BLOCK
 from proofgate.index.sums import UsageSums
 
-#: No exchange of an index began then or later, in unix microseconds: the end of the year 9999.
+#: Upper limit of the start time of exchanges, in unix microseconds: the end of the year 9999.
 _TIMESTAMP_LIMIT = 253_402_300_800_000_000
-#: In the order of `sums.Used`.
+#: Verdicts that are counted, in the order of `sums.Used`.
 _COUNTED_VERDICTS = (REFUSED, DENIED, BLOCKED, WOULD_BLOCK, REDACTED, FLAGGED)
 _SELECT_ROW_SUMS = f"""
 SELECT (SELECT text FROM text WHERE id = tenant), (SELECT text FROM text WHERE id = model), log, count(*),

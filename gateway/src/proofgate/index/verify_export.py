@@ -38,9 +38,9 @@ _MAX_LINE_BYTES = 16 << 20
 _CHUNK = 1 << 20
 #: Behind this there are no times and no costs.
 _MAX_INTEGER = 1 << 53
-#: A count that version 3 does not have.
+#: A count that exports of version 3 do not have.
 _DENIED_COUNT = "verdict denied"
-#: Columns that version 4 does not have.
+#: Columns that exports of version 4 do not have.
 _VERSION_5_COLUMNS = {"key_name", "end_user_name", "client_address"}
 _DAMAGED_ERRORS = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile)
 
@@ -296,18 +296,20 @@ def _exchange(line: dict[str, Any], asked: Filter, checked: CheckedExport) -> di
         begun = parsed[0]["ts"]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ExportContradictedError(
-            f"the records of {line.get('id')!r} do not form one exchange: {error}"
+            f"the records of exchange {line.get('id')!r} do not form one exchange: {error}"
         ) from None
     origin, number = records[0]["origin"], told["tenant_seq"]
     # A record that is there twice could stand in for another attempt.
     places = [(record["origin"], record["index"]) for record in records]
     if any(after <= before for before, after in pairwise(places)):
         raise ExportContradictedError(
-            f"{line.get('id')!r} has a record twice, or has records in the wrong order"
+            f"exchange {line.get('id')!r} has a record twice, or has records in the wrong order"
         )
     for record, content in zip(records, parsed, strict=True):
         if content["id"] != line.get("id"):
-            raise ExportContradictedError(f"{line.get('id')!r} has a record of {content['id']!r}")
+            raise ExportContradictedError(
+                f"exchange {line.get('id')!r} has a record of exchange {content['id']!r}"
+            )
         if record is records[0]:
             continue
         admitted = (
@@ -316,18 +318,18 @@ def _exchange(line: dict[str, Any], asked: Filter, checked: CheckedExport) -> di
             else record["origin"]
         )
         if (admitted, content["admission"]) != (origin, records[0]["index"]):
-            raise ExportContradictedError(f"a record of {line['id']!r} belongs to another admission")
+            raise ExportContradictedError(f"a record of exchange {line['id']!r} belongs to another admission")
     checked.records += len(records)
     checked.by_log.update(record["origin"] for record in records)
     neighbour = bool(line.get("neighbour"))
     if matches_filter(asked, told, begun) == neighbour or (neighbour and told["tenant"] != asked.tenant):
-        raise ExportContradictedError(f"{line['id']!r} does not match the filter")
+        raise ExportContradictedError(f"exchange {line['id']!r} does not match the filter")
     [place, *_] = places
     if not neighbour:
         checked.counts.add(parsed, told)
     numbers = checked.numbers[told["tenant"], origin] if number is not None else None
     if place in checked.refusals or (numbers is not None and number in numbers.seen):
-        raise ExportContradictedError(f"{line['id']!r} appears twice")
+        raise ExportContradictedError(f"exchange {line['id']!r} appears twice")
     if numbers is None:
         checked.refusals.add(place)
     else:

@@ -26,9 +26,9 @@ from proofgate.index.errors import IndexUnusableError
 if TYPE_CHECKING:
     from proofgate import _core
 
-#: Files of days that are held open.
+#: Maximum number of day files that are open.
 _MAX_OPEN_DAYS = 8
-#: Names whose numbers are remembered.
+#: Maximum number of names with a cached number.
 _MAX_CACHED_NAMES = 20_000
 #: What the core takes for "it has ended".
 LOG_ENDED = (1 << 64) - 1

@@ -17,10 +17,10 @@ from proofgate import _core
 from proofgate.aggregate_log import AggregateLogError, LoggedStatements, LogSource, read_log_statements
 from proofgate.auditor_port import AuditorUnavailableError
 
-#: The file in the retention job's state.
+#: Name of the cache file in the retention job's state.
 CACHE_FILE = "auditor-log"
 _VERSION = 1
-#: The auditor looks once a second.
+#: Seconds between two polls; the auditor also polls once a second.
 _POLL_SECONDS = 1.0
 _DIGEST_BYTES = 32
 

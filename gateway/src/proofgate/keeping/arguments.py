@@ -19,7 +19,7 @@ _DAYS = re.compile(r"([0-9]{1,6})d")
 _MICROSECONDS = 1_000_000
 
 
-#: Names whoever answers for what a command signs, where `--author` is not given.
+#: Environment variable with the person or role that is responsible, if `--author` is not given.
 AUTHOR_VARIABLE = "PROOFGATE_AUTHOR"
 
 
@@ -153,7 +153,7 @@ def add_auditor(parser: argparse.ArgumentParser) -> None:
         "--auditor-state",
         type=Path,
         metavar="DIR",
-        help="instead of --auditor: the auditor's --state, or a copy",
+        help="instead of --auditor: the auditor's --state, or a copy of it",
     )
     parser.add_argument(
         "--auditor-key", metavar="VKEY", help="the auditor's verifying key, or a file that contains it"

@@ -58,10 +58,10 @@ def run(options: argparse.Namespace) -> int:
             print(line)
         exchanges, kept = format_count(count, "exchange"), format_count(stay, "log")
         if options.yes:
-            print(f"destroyed the salts of {exchanges}; kept those of {kept}")
+            print(f"destroyed the salts of {exchanges}; kept the salts of {kept}")
         else:
             print(
-                f"nothing was changed: --yes would destroy the salts of {exchanges}, and keep those of {kept}"
+                f"nothing was changed: --yes would destroy the salts of {exchanges} and keep the salts of {kept}"
             )
     return EXIT_FAILED if stay else EXIT_OK
 

@@ -12,7 +12,7 @@ from typing import Any
 from proofgate import _core, evidence
 from proofgate.keeping import arguments
 
-#: What becomes of a log, as the core tells it.
+#: The planned or completed action on each log, as reported by the core.
 Logs = list[dict[str, Any]]
 
 
@@ -24,7 +24,7 @@ class RetentionLedger:
     key: str
     signing_key: str
     retention: _core.RetentionState
-    #: SHA-256 of the statements in the auditor's log; None where nothing waits for it.
+    #: SHA-256 of the statements in the auditor's log; None if no statement waits for that log.
     anchored: set[str] | None = None
 
     @classmethod

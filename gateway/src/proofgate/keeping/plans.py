@@ -114,7 +114,7 @@ class RetentionPlan(_PlanModel):
     retention_key: Annotated[str, Field(max_length=512)] | None = None
     begin: bool = False
     known: Annotated[int, Field(ge=0)] | None = None
-    #: How long ago the newest log may have begun. A clock that is further ahead removes nothing.
+    #: Maximum days since the start of the newest log. If more days have passed, the job removes nothing.
     quiet_days: Days | None = None
     retention: Retention = Retention()
     holds: tuple[Hold, ...] = Field(default=(), strict=False)

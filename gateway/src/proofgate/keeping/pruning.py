@@ -13,7 +13,7 @@ from proofgate.exit_codes import EXIT_OK, EXIT_USAGE, ExitCode, fail
 from proofgate.keeping import arguments
 from proofgate.keeping.ledger import Logs, RetentionLedger
 
-#: Of a log that stays, something cannot be read or believed.
+#: Exit code if something in a remaining log cannot be read or trusted.
 EXIT_UNREADABLE = ExitCode.INCOMPLETE
 _DAMAGE_CODES = frozenset({"damaged", "tombstone_refused"})
 
@@ -98,7 +98,7 @@ def report_lines(logs: Logs, *, done: bool) -> Iterator[str]:
     """The printed lines about logs."""
     words = {
         "remove": "removed" if done else "will be removed",
-        "finish": "finished" if done else "will be finished",
+        "finish": "removal completed" if done else "removal will be completed",
     }
     for log in logs:
         held = (
@@ -109,7 +109,7 @@ def report_lines(logs: Logs, *, done: bool) -> Iterator[str]:
             case "remove":
                 yield f"{words['remove']}: {log['origin']}\n  {held}, {log['bytes']} bytes"
             case "finish":
-                yield f"{words['finish']}: {log['origin']}\n  files that remained: {len(log['left'])}"
+                yield f"{words['finish']}: {log['origin']}\n  files that an earlier removal left: {len(log['left'])}"
             case "removed":
                 yield f"already removed: {log['origin']}"
             case _:

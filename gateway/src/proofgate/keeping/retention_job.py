@@ -28,29 +28,29 @@ from proofgate.ulid_time import milliseconds_of
 if TYPE_CHECKING:
     from proofgate.keeping.plans import HoldChanges, RetentionPlan
 
-#: Something stays that was to go, until somebody looks.
+#: Exit code if data that is due for removal remains until a person acts.
 EXIT_INCOMPLETE = ExitCode.INCOMPLETE
-#: What a kubelet takes of a container's last words (terminationMessagePath), in bytes.
+#: Maximum bytes of a termination message (terminationMessagePath) that a kubelet reads.
 MAX_REPORT_BYTES = 4096
 _MAX_MESSAGE = 512
 _VERSION = 1
-#: Why logs stay beyond their time, of which nothing ends by itself.
+#: Reasons for which logs stay after their retention, and that only a person can resolve.
 _OVERDUE_REMOVAL_CODES = frozenset(
     {"damaged", "unknown_kinds", "future", "tombstone_refused", "held_unknown"}
 )
-#: Why salts do: an erasure is not done before all logs are.
+#: The same for salts. An erasure is complete only if all logs are complete.
 _OVERDUE_ERASURE_CODES = _OVERDUE_REMOVAL_CODES | {"not_ended", "locked", "uncovered", "removal_unfinished"}
-#: What is signed waits for the auditor's log.
+#: Code of statements that wait for the auditor's log.
 NOT_ANCHORED = "not_anchored"
-#: How long a run waits for the auditor, in seconds: that looks at what lies beside a log that has ended
-#: within `ended logs / 256` seconds.
+#: Seconds that a run waits for the auditor, which checks the files beside an ended log within
+#: `ended logs / 256` seconds.
 AUDITOR_TIMEOUT_SECONDS = 600.0
-#: What a report says of where statements have their anchor.
+#: Values of the report for the anchor of statements.
 _BY_AUDITOR, _NO_ANCHOR = "auditor", "none"
 _DAY = 86_400_000_000
-#: The folder of a log is named by a ULID.
+#: Pattern of the name of a log's folder, which is a ULID.
 _INCARNATION = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
-#: What the retention job leaves in a ledger.
+#: Patterns of files that the retention job writes to a ledger.
 _TRACE_GLOBS = ("*/*/tombstone", "*/*/erasures", "key-destructions/*.note", "hold-statements/*.note")
 
 
@@ -135,7 +135,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         default=AUDITOR_TIMEOUT_SECONDS,
         metavar="SECONDS",
         help="with --auditor or --auditor-state: how long to wait for the auditor's log; statements "
-        "that it does not contain by then are left for the next run (default: "
+        "that the log does not contain by then are left for the next run (default: "
         f"{AUDITOR_TIMEOUT_SECONDS:g})",
     )
     parser.add_argument("--plan", type=Path, required=True, metavar="FILE", help="the plan in JSON")
@@ -283,10 +283,10 @@ def _open_state(
                 raise
     lost = "" if plan.begin else "this is not the first run"
     if trace := next(_traces(options.ledger), None):
-        lost = f"{trace} shows that it existed"
+        lost = f"{trace} shows that the state existed"
     if lost:
         raise RetentionError(
-            f"the retention job's state is missing, and {lost}: it may have contained holds, so "
+            f"the retention job's state is missing, and {lost}: the state may have contained holds, so "
             "nothing is removed or erased. Restore the state",
             "keeping_state_missing",
         )
@@ -309,7 +309,7 @@ def _require_plausible_clock(ledger: Path, plan: RetentionPlan) -> None:
     quiet = (arguments.now() - max(began)) // _DAY
     if quiet > plan.quiet_days:
         raise RetentionError(
-            f"the newest log began {format_count(quiet, 'day')} ago, and workers begin one at least every "
+            f"the newest log began {format_count(quiet, 'day')} ago, but workers begin a new log at least every "
             f"{format_count(plan.quiet_days, 'day')}: this clock is wrong, or no worker runs. Nothing is removed "
             "or erased",
             "clock_doubtful",
@@ -388,12 +388,12 @@ def _print(options: argparse.Namespace, report: RetentionReport) -> None:
     for line in pruning.report_lines(report.removal, done=done):
         print(line)
     for tenant, logs in report.erasures.items():
-        print(f"of {tenant}:")
+        print(f"salts of tenant {tenant}:")
         for line in erasing.report_lines(logs, done=done):
             print(f"  {line}")
     if report.known is None:
         if report.result == "ok":
             print(report.message)
         return
-    outside = f", {len(report.outside)} of them not in the plan" if report.outside else ""
+    outside = f" ({len(report.outside)} not in the plan)" if report.outside else ""
     print(f"{format_count(report.holds or 0, 'active hold')}{outside}")

@@ -18,7 +18,7 @@ from typing import Any
 
 from proofgate import _core
 
-#: Lines of a file, at most.
+#: Maximum number of keys (lines) in a file.
 MAX_KEYS = 64
 
 

@@ -16,7 +16,7 @@ _EXAMPLE = """\
 a Secret, for example:
   kubectl get secret NAME -o json | proofgate ledger shred-keys rotate - TENANT | kubectl replace -f -
 """
-#: More than a Secret may hold, as JSON.
+#: Maximum bytes of the input: more than a Secret in JSON can have.
 _MAX_MANIFEST_BYTES = 8 << 20
 
 

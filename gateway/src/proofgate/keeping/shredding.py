@@ -155,8 +155,8 @@ def _shred(options: argparse.Namespace) -> list[_Key]:
         # What is signed of a key that nobody knows would tell of a slip of the pen for ever.
         if key["action"] == "destroy" and key["key"] not in there and not key["exchanges"]:
             raise arguments.UsageError(
-                f"{key['key']} is not a shred key of {options.tenant}: the folder of shred keys does not "
-                "contain this key, and no admitted request in the ledger used it"
+                f"{key['key']} is not a shred key of {options.tenant}: the folder of shred keys "
+                "(--shred-keys) does not contain this key, and no admitted request in the ledger used it"
             )
     if options.yes:
         planned = {key["key"]: key for key in keys}
@@ -210,7 +210,10 @@ def _kubectl(options: argparse.Namespace, keys: list[str]) -> str:
 
 def _report_lines(keys: list[_Key], *, done: bool) -> Iterator[str]:
     if not keys:
-        yield "no shred key is known: the folder of shred keys has none for this tenant, and no request used one"
+        yield (
+            "no shred key is known: the folder of shred keys (--shred-keys) contains no key of this tenant, and "
+            "no request in the ledger used one"
+        )
     for key in keys:
         named = f"key {key['key']}, with the salts of {format_count(key['exchanges'], 'exchange')}"
         match key["action"]:

@@ -31,7 +31,7 @@ class ChildProcess:
     log: Path
     ready_line: re.Pattern[str]
     _reader: LogReader
-    #: What it printed when it was ready.
+    #: The line that the process printed when it was ready.
     ready: re.Match[str] | None = None
     _last_lines: deque[str] = field(default_factory=lambda: deque(maxlen=_MAX_LAST_LINES))
 

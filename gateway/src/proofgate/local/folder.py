@@ -26,7 +26,7 @@ READER_KEY_FILE = "reader-key"
 LINKS_FOLDER = "sign-in-links"
 _RUNNING_FILE = "running.json"
 _SIMULATED_PROVIDER_FILE = "simulated-provider"
-#: Whom a link signs in.
+#: Name of the reader that a sign-in link signs in.
 _READER_NAME = "quickstart"
 _KEY_BYTES = 24
 

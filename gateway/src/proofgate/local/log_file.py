@@ -15,10 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 
 MIB = 1024 * 1024
-#: A log of more bytes becomes the former one, in place of the one before: two files for each process.
+#: Bytes above which a log is renamed and replaces the previous log: at most two files for each process.
 MAX_LOG_BYTES = 8 * MIB
 _CHECK_SECONDS = 1.0
-#: Standard output and standard error, which are both the log.
+#: Descriptors of standard output and standard error, which both write to the log.
 _STREAMS = (1, 2)
 
 

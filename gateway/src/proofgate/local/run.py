@@ -35,7 +35,7 @@ from proofgate.quickstart import (
 WORKER_READY = r"proofgate ready: traffic=(\S+) admin=(\S+)"
 AUDITOR_READY = r"proofgate auditor: http://(\S+)"
 PROVIDER_READY = r"mock-upstream ready: (\S+)"
-#: The longest answer of the simulated provider, in tokens; `max_tokens` makes it shorter.
+#: Maximum tokens of a response of the simulated provider; `max_tokens` can shorten it.
 _RESPONSE_TOKENS = 60
 
 
@@ -46,9 +46,9 @@ class StartOptions:
     explorer_listen: str
     traffic: bool = False
     command: str = "proofgate"
-    """How the reader calls this command."""
+    """The command line with which the user starts Proofgate; printed instructions use it."""
     excluded_variables: tuple[str, ...] = ()
-    """Variables of the environment with keys, which children have from files."""
+    """Environment variables with keys. Child processes do not inherit them, and read the keys from files."""
 
 
 def run(path: Path, options: StartOptions) -> int:

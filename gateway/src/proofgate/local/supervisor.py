@@ -14,10 +14,10 @@ from types import FrameType
 
 from proofgate.local.child import ChildProcess
 
-#: Between two looks at the children's logs; a signal or the end of a child is noticed at once.
+#: Seconds between two reads of the children's logs. Signals and ended children are noticed at once.
 _POLL_SECONDS = 0.2
 _READY_SECONDS = 120.0
-#: With this signal nothing is waited for any more.
+#: Number of signals after which all processes are stopped at once.
 _KILL_AFTER_SIGNALS = 3
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -37,7 +37,7 @@ class Supervisor:
         """`warn` shows what a child warns of."""
         self._logs, self._environment, self._warn = logs, environment, warn
         self._children: list[ChildProcess] = []
-        #: Children that may end.
+        #: Child processes that are allowed to end.
         self._passing: list[ChildProcess] = []
         self._signals = 0
         self._read_end, self._write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)

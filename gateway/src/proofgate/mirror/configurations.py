@@ -15,7 +15,7 @@ from proofgate.regular_file import open_regular, read_regular
 #: not there. Inside of a JSON string the quotes would be escaped. Admissions have 16 digits only.
 _REFERENCE = re.compile(rb'"config":"([0-9a-f]{64})"(?:,"settings":"([0-9a-f]{64})")?')
 _MAX_REFERENCE_BYTES = 256
-#: As much as a worker archives.
+#: Maximum bytes of an archived configuration.
 _MAX_BYTES = 64 << 20
 
 

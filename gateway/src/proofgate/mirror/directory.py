@@ -12,7 +12,7 @@ from proofgate.folder_sync import sync_folder
 from proofgate.mirror.target import CHUNK_BYTES, ConflictError, MirrorError, MirrorObject
 
 _FULL_ERRNOS = {errno.ENOSPC, errno.EDQUOT}
-#: What is being written has this name; it is begun anew after a kill.
+#: Suffix of a file while it is written. After a crash, the file is written again from the start.
 _PART_SUFFIX = ".part"
 
 

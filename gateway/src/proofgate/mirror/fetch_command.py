@@ -9,7 +9,7 @@ from pathlib import Path
 
 from proofgate.exit_codes import EXIT_FAILED, EXIT_USAGE, fail
 
-#: What this makes of keys: whoever writes the mirror chooses them.
+#: Pattern of the keys of objects that are fetched: anyone who writes to the mirror chooses their keys.
 _KEY_PATTERN = re.compile(
     r"(ledger|removed)/[0-9]{1,20}/[0-9A-HJKMNP-TV-Z]{26}/"
     r"([0-9]{20}\.(seg|next|record|tlog-proof|consistency)|([0-9A-HJKMNP-TV-Z]{26}\.)?checkpoint|tombstone)"

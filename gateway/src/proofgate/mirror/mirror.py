@@ -30,24 +30,24 @@ from proofgate.replica.mirror_interface import RequiredLog
 
 log = logging.getLogger("proofgate.mirror")
 
-#: Between two looks whether there is something to mirror.
+#: Seconds between two checks for data to mirror.
 TICK_SECONDS = 1.0
-#: Logs that wait and are looked at in one round, and of which the lag is told in bytes.
+#: Maximum number of waiting logs that one round checks, and that the lag in bytes includes.
 MAX_BATCH = 1000
-#: Between two checkpoints of the aggregate log, and of one shard.
+#: Minimum seconds between two mirrored checkpoints of the aggregate log, or of one shard.
 CHECKPOINT_SECONDS = 60.0
-#: Between two looks whether a mirror would keep what it is given.
+#: Seconds between two checks whether the mirror protects its objects from deletion.
 CHECK_INTERVAL_SECONDS = 60.0
-#: Until something that waits to be mirrored is a finding.
+#: Seconds after which data that is not mirrored becomes a finding.
 MAX_LAG_SECONDS = 600.0
-#: What does not verify is looked at again after it: network file systems show old files for a while.
+#: Seconds before unverified data is checked again: network file systems can show old files for a while.
 RECHECK_SECONDS = 60.0
-#: Configurations that are looked for again and again.
+#: Maximum number of missing configurations that are looked for repeatedly.
 MAX_WAITING = 1000
-#: Until a log that cannot be read, though others can, is a finding and waited for no longer.
+#: Seconds after which an unreadable log becomes a finding and is skipped, if other logs can be read.
 GIVE_UP_SECONDS = 86400.0
 _MAX_PAUSE = 60.0
-#: The volume cannot be read now: what stands on it is unknown.
+#: Code of an error for a volume that cannot be read now.
 _UNREADABLE = "mirror_source"
 _VERDICTS = {
     "mirror_conflict": "diverged",
@@ -90,23 +90,23 @@ class Mirror:
     max_lag_seconds: float = MAX_LAG_SECONDS
     recheck_seconds: float = RECHECK_SECONDS
     give_up_seconds: float = GIVE_UP_SECONDS
-    #: Where `ledger` is one of copies: how those stand.
+    #: The status of copies, if `ledger` is a folder of copies.
     copies: CopyStatusSource | None = None
     totals: MirrorTotals = field(default_factory=MirrorTotals)
-    #: Bytes of logs that have ended and wait to be mirrored, of at most `MAX_BATCH`.
+    #: Bytes of ended logs that wait to be mirrored; at most `MAX_BATCH` logs are included.
     lag_bytes: int = 0
     _lagging_since: float | None = None
-    #: Why nothing may be put there, and since when (unix microseconds).
+    #: Why nothing may be written to the mirror, and since when (unix microseconds).
     _lock_problem: tuple[str, int] | None = None
     _failure: str | None = None
     _suspected: dict[int, float] = field(default_factory=dict)
     _written_checkpoints: set[str] = field(default_factory=set)
-    #: Entries from `next` on that are done, though the log of one before them cannot be read.
+    #: Entries from `next` on that are done although the log of an earlier entry cannot be read.
     _completed_ahead: set[int] = field(default_factory=set)
     #: Entries whose logs cannot be read, and since when.
     _unreadable: dict[int, float] = field(default_factory=dict)
     _written_configurations: set[str] = field(default_factory=set)
-    #: Since when configurations wait that are not to be had, in monotonic seconds.
+    #: Since when each missing configuration has been awaited, in monotonic seconds.
     _waiting_since: dict[str, float] = field(default_factory=dict)
     _checkpoints_due: float = 0.0
     _check_due: float = 0.0
@@ -185,7 +185,7 @@ class Mirror:
                 tries += 1
                 self._mark_lagging()
                 if not isinstance(error, MirrorError):
-                    log.exception("%s: the round failed and will be retried", self.name)
+                    log.exception("%s: mirroring failed and will be retried", self.name)
 
     def run_once(self) -> None:
         """Brings it up to what is published. Raises MirrorError; what was put there stays."""

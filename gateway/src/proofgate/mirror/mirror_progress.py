@@ -17,7 +17,7 @@ log = logging.getLogger("proofgate.mirror")
 
 _FOLDER = "mirrors"
 _VERSION = 3
-#: Findings that are kept.
+#: Maximum number of stored findings.
 _MAX_FINDINGS = 100
 
 

@@ -19,7 +19,7 @@ from proofgate.replica.mirror_interface import CopyStatus, RequiredLog
 
 log = logging.getLogger("proofgate.mirror")
 
-#: Logs that are waited for at once. Others follow once some of them are mirrored.
+#: Maximum number of logs that wait at a time. Further logs follow when a waiting log is mirrored.
 MAX_WAITING = 1000
 
 
@@ -35,11 +35,11 @@ class PendingLogs:
 
     def __init__(self, memory: MirrorProgress, copies: CopyStatusSource, ledger: Path) -> None:
         self._memory, self._copies, self._ledger = memory, copies, ledger
-        #: Copies that did not verify, by their entries: how often each had been made again before.
+        #: Copies that did not verify, by entry, with the number of times that each copy was made again before.
         self._doubted: dict[int, int] = {}
         self._reason: str | None = None
         self.why: str | None = None
-        """What the first log waited for in the last round; None if none did."""
+        """The cause of the first delay in the last round; None if no log was delayed."""
 
     @property
     def waiting(self) -> list[EndedLog]:

@@ -17,7 +17,7 @@ from proofgate.mirror.s3_client import S3Client
 from proofgate.mirror.target import ConflictError, MirrorError, MirrorObject
 
 _DAY = 86_400
-#: By so much the store's clock and this one may differ before a lock is set once more.
+#: Seconds by which the clocks of the store and the auditor may differ before a lock is set again.
 _CLOCK_SKEW = 3600
 _MODE_STRENGTH = {"GOVERNANCE": 1, "COMPLIANCE": 2}
 _CONFLICT_STATUSES = {409, 412}

@@ -20,7 +20,7 @@ import requests
 from proofgate import _core
 from proofgate.mirror.target import MirrorError, MirrorObject
 
-#: Connecting, and between two packets.
+#: Timeouts in seconds for connecting, and between two packets.
 TIMEOUTS = (5.0, 60.0)
 _MAX_RESPONSE_BYTES = 8 << 20
 _EMPTY_SHA256 = hashlib.sha256(b"").digest()

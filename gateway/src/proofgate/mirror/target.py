@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-#: Read, and sent, at once.
+#: Bytes that are read and sent at a time.
 CHUNK_BYTES = 1 << 18
 
 
@@ -74,7 +74,7 @@ class MirrorTarget(Protocol):
     """A place for pieces, each under a key of letters, digits, `.`, `_`, `-` and `/`. One thread uses it."""
 
     name: str
-    """As its user gave it, without anything secret."""
+    """The address of the target as configured, without secrets."""
 
     def problem(self) -> str | None:
         """Why nothing may be put there although it answers: it would not be kept. Raises MirrorError."""

@@ -14,7 +14,7 @@ from proofgate.mirror.aggregate import EndedLog
 from proofgate.mirror.target import MirrorObject
 
 SEGMENT_NAME = re.compile(r"[0-9]{20}\.(seg|next)")
-#: The worst verdict of a log that is mirrored: what is there is right, though it may have ended early.
+#: The worst verdict of a log that is still mirrored: all data is valid, but the end may be missing.
 _EXIT_INCOMPLETE = 10
 _LOG_FILE = re.compile(r"[0-9]{20}\.(seg|next)|checkpoint|[0-9A-HJKMNP-TV-Z]{26}\.checkpoint")
 _REMOVED_LOG_FILE = re.compile(

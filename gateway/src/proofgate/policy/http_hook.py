@@ -30,7 +30,7 @@ from proofgate.policy.interface import (
 from proofgate.timed_http import TimedResponse
 
 VERSION = 1
-#: Most bytes of an answer.
+#: Maximum bytes of a response.
 MAX_RESPONSE_BYTES = 8 << 20
 MAX_TOKEN_BYTES = 16 << 10
 

@@ -19,7 +19,7 @@ LOAD_SECONDS = 10.0
 # A process that ends gives its policies so long to close, all together.
 CLOSE_SECONDS = 1.0
 
-#: A policy's name, and what changes with everything that it is made of.
+#: A policy's name, and a digest that changes with every part of the policy.
 PolicyKey = tuple[str, str]
 
 

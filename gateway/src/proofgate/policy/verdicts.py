@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from proofgate.policy.interface import Allow, Deny, Flag, Replace
 
-#: Which verdict, its rule or code, its reason, its score, its replacements.
+#: The verdict, its rule or code, its reason, its score, and its replacements.
 CoreVerdict = tuple[str, str, str, int, list[tuple[int, int, int, str]]]
 
 

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-#: Bytes of one answer.
+#: Maximum bytes of one response.
 MAX_READ_BYTES = 1 << 20
-#: Names of one answer, which is as many logs as a worker may have: three years of one each hour.
+#: Maximum number of names in a response, and of logs of a worker: one log each hour for three years.
 MAX_NAMES = 32_768
 
 _SHARD = r"[0-9]{1,9}"
@@ -27,7 +27,7 @@ _LOG_FILE = (
     rf"{_NUMBER}\.(?:seg|next|record|tlog-proof|consistency)|checkpoint|{_ULID}\.checkpoint"
     r"|tree|tombstone|erasures"
 )
-#: By the folder: what it may hold that is told and read.
+#: Names that a reader may list and read, for each folder.
 _FOLDERS = (
     (re.compile(""), re.compile(rf"{_SHARD}|ledger-name|key-successions|configurations")),
     (re.compile(_SHARD), re.compile(_ULID)),
@@ -40,7 +40,7 @@ _FILE = re.compile(
     r"|configurations/[0-9a-f]{64}\.json"
 )
 
-#: Opening a link, and a socket.
+#: Errors of opening a link or a socket.
 _LINK_ERRNOS = (errno.ELOOP, errno.ENXIO)
 
 

@@ -21,12 +21,12 @@ from starlette.types import Receive, Scope, Send
 from proofgate.http_errors import ApiError
 from proofgate.reading.files import MAX_READ_BYTES, LedgerFiles, LedgerReadError
 
-#: An auditor asks one thing after the other. Each holds a block of its answer until that is sent.
+#: Maximum number of concurrent reads. Each read holds a block of its response until the block is sent.
 MAX_CONCURRENT_READS = 4
 LENGTH_HEADER = "Proofgate-Length"
-#: An auditor that has not looked for so long does not follow this worker.
+#: Seconds without a poll after which an auditor no longer counts as following this worker.
 _FOLLOWER_TIMEOUT_SECONDS = 10.0
-#: Looks after the seal until all of the log was read: the one that runs, and one that begins behind the seal.
+#: Polls after the seal until the whole log was read: the current poll, and a poll that starts after the seal.
 _REQUIRED_PASSES = 2
 _STATUS = {
     "not_evidence": HTTPStatus.FORBIDDEN,
@@ -45,7 +45,7 @@ class LedgerReadRoutes:
         self._lock = threading.Lock()
         self._results: Counter[str] = Counter()
         self._bytes = 0
-        #: How often the ledger itself was listed, which begins an auditor's look, and when last.
+        #: Number of listings of the ledger, and the time of the last listing. Each poll of an auditor starts with one.
         self._looks = 0
         self._last_look = float("-inf")
 

@@ -34,19 +34,19 @@ class WitnessedExchange:
     """One exchange that was seen, and what its receipt proved."""
 
     id: str
-    """What `x-request-id` said; empty when nothing did."""
+    """The value of `x-request-id`; empty if the response has no such header."""
     status: int
     request: bytes
-    """SHA-256 of the body."""
+    """SHA-256 of the request body."""
     response: bytes
-    """SHA-256 of the body, as far as it was read."""
+    """SHA-256 of the response body, as far as the body was read."""
     received: int = 0
-    """Bytes of it."""
+    """Number of bytes of the response body that were read."""
     ended: bool = False
-    """Whether it was read to its end."""
+    """Whether the response body was read to its end."""
     verified: VerifiedReceipt | None = None
     error: EvidenceError | None = None
-    """Why it could not be shown."""
+    """Why the receipt could not be verified."""
     _source: _TransportSource | None = field(default=None, repr=False)
 
 

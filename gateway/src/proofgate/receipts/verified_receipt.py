@@ -43,7 +43,7 @@ class Receipt:
 
     id: str
     complete: bool
-    """Whether it claims to hold the end of the exchange."""
+    """Whether the receipt claims to contain the end of the exchange."""
     entries: tuple[ReceiptEntry, ...]
     links: dict[tuple[str, int, int], list[bytes]]
     """Proofs of consistency, by origin, older and newer size."""
@@ -97,7 +97,7 @@ class VerifiedReceipt:
     receipt: Receipt
     records: tuple[ProvenRecord, ...]
     bodies: tuple[str, ...]
-    """Which of `request` and `response` were shown to be what was recorded, byte for byte."""
+    """The bodies (`request`, `response`) that were verified against the record, byte for byte."""
 
     def record_of_kind(self, kind: str) -> ProvenRecord | None:
         """The record of a kind, if there is one."""

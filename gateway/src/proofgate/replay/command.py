@@ -22,7 +22,7 @@ from proofgate.replay.report import ReplayReport
 from proofgate.replay.run import Replay, exchanges, excuse_version_differences, replay
 from proofgate.replay.sources import BodyFolder, BodySource, FallbackSource, StoredBodies
 
-#: Seconds between two lines of progress.
+#: Seconds between two progress lines.
 _PROGRESS = 5
 
 _DETAILS = """\

@@ -11,11 +11,11 @@ from proofgate import _core, archive
 from proofgate.config.settings import Settings
 from proofgate.replay.replay_exchange import ReplayExchange
 
-#: Compiled configurations that are kept.
+#: Maximum number of cached compiled configurations.
 _MAX_COMPILED = 16
 
 
-#: Hands out the rules for an exchange; or why there are none, as a stable machine code.
+#: Returns the rules for an exchange, or a stable machine code for why there are none.
 Engines = Callable[[ReplayExchange], _core.Replayer | str]
 
 

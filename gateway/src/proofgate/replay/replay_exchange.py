@@ -15,7 +15,7 @@ class ReplayExchange:
 
     core: _core.RecordedExchange
     start_record: dict[str, Any]
-    """Its `admission` or its `rejection`."""
+    """The `admission` or the `rejection` of the exchange."""
     completion_record: dict[str, Any] | None
 
     @classmethod

@@ -12,13 +12,13 @@ from proofgate_schema.counts import format_count
 
 from proofgate.replay.run import Replay
 
-#: Why a body is not at hand that may be there: something of its log cannot be read.
+#: Reasons for which a body is unavailable because a part of its log cannot be read.
 UNREADABLE = ("ledger_io", "ledger_corrupt")
 RESULTS = ("same", "consistent", "differs", "not_replayable")
 DIRECTIONS = ("request", "response")
-#: Characters of a text that are shown.
+#: Maximum number of characters of a text that are shown.
 _MAX_TEXT_LENGTH = 2000
-#: Rows of a table for people.
+#: Maximum number of rows of a table in text output.
 _MAX_ROWS = 40
 
 
@@ -31,21 +31,21 @@ class ReplayReport:
     shows_text: bool = False
     exchanges: int = 0
     versions: Counter[str] = field(default_factory=Counter)
-    """Exchanges by the version of the gateway that decided, as it said."""
+    """Number of exchanges by the version of the gateway that decided, as recorded."""
     results: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By direction and result."""
+    """Number of replays by direction and result."""
     reasons: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """By direction, result and reason."""
+    """Number of replays by direction, result and reason."""
     refused: Counter[bool] = field(default_factory=Counter)
-    """Requests that a policy refused, by whether their body was at hand."""
+    """Number of requests that a policy refused, by whether their body is available."""
     changes: Counter[tuple[str, str, str, str, str]] = field(default_factory=Counter)
-    """What differs, by direction, tenant, model, and the two verdicts."""
+    """Number of differing verdicts by direction, tenant, model, and the two verdicts."""
     rules: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """In what differs: rules that the record names and the replay does not (`less`), or the other way round
-    (`more`), by direction."""
+    """Number of differing rules by direction. `less`: only the record names the rule. `more`: only the replay names
+    the rule."""
     examples: list[dict[str, Any]] = field(default_factory=list)
     unreadable: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Bodies that could not be read, by log and reason."""
+    """Number of bodies that could not be read, by log and reason."""
 
     def add(self, replays: Iterable[Replay]) -> None:
         """Counts one exchange."""

@@ -13,7 +13,7 @@ from proofgate.replay.engines import Engines
 from proofgate.replay.replay_exchange import ReplayExchange
 from proofgate.replay.sources import BodySource
 
-#: Exchanges that are handed over at once.
+#: Number of exchanges in one batch.
 _BATCH_SIZE = 64
 
 Direction = Literal["request", "response"]
@@ -28,11 +28,11 @@ class Replay:
     result: str
     """`same`, `consistent`, `differs` or `not_replayable`."""
     reason: str | None
-    """Why not all, or nothing, was compared."""
+    """Why the verdict was compared only in part, or not at all."""
     before: dict[str, Any] | None
-    """What the record says, where it was compared."""
+    """The recorded verdict, if it was compared."""
     after: dict[str, Any] | None
-    """What the rules come to, where they did."""
+    """The verdict of the replay, if the rules reached a verdict."""
     body: bytes | None
 
 

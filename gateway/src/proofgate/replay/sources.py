@@ -11,9 +11,9 @@ from typing import Protocol
 
 from proofgate.replay.replay_exchange import ReplayExchange
 
-#: A longer body is not read, in bytes.
+#: Maximum bytes of a body. A longer body is not read.
 MAX_BODY_BYTES = 64 << 20
-#: What a file may be named by: a request id leads nowhere else.
+#: Pattern of a request id that may be used as a file name, so that it cannot lead to another folder.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-#: Bytes before the first frame of a segment, in which its first record's number stands.
+#: Bytes of the header of a segment, which contains the number of the first record.
 SEGMENT_HEADER_BYTES = 128
 _FIRST_RECORD = struct.Struct("<40xQ")
-#: Length of the payload, type, flags, version, number.
+#: Header of a frame: length of the payload, type, flags, version, number of the record.
 _HEADER_LAYOUT = struct.Struct("<IBBHQ")
 _HEADER_BYTES = 32
 _FOOTER_BYTES = 24
-#: How a seal begins: records are written in this form alone.
+#: First bytes of a seal; records are always written in this form.
 _SEAL_PREFIX = b'{"v":1,"kind":"seal",'
-#: A record is shorter than this (`MAX_RECORD`).
+#: Limit for the bytes of a record (`MAX_RECORD`); every record is shorter.
 _MAX_PAYLOAD_BYTES = 65_535
 MAX_FRAME_BYTES = _HEADER_BYTES + _MAX_PAYLOAD_BYTES + 1 + _FOOTER_BYTES
 

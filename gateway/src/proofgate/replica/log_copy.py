@@ -28,16 +28,16 @@ from proofgate.replica.frames import (
     is_seal,
 )
 
-#: Bytes of a segment that are asked for first, and at most.
+#: Bytes of the first request for a segment, and the maximum of later requests.
 _FIRST_READ_BYTES = 64 << 10
 _MAX_READ_BYTES = 1 << 20
-#: Where copies are in the folder of a replica.
+#: Folder of the copies in the folder of a replica.
 LEDGER_FOLDER = "ledger"
 _NODE_BYTES = 32
 _TREE_FOLDER = "tree"
 TOMBSTONE_FILE = "tombstone"
 _SEGMENT = re.compile(r"[0-9]{20}\.(seg|next)")
-#: What stays of a log that was removed, as a worker serves it; and its bounds.
+#: Files of a removed log that a worker still serves, and limits on these files.
 _RETAINED_FILE = re.compile(
     r"tombstone|[0-9]{20}\.(record|tlog-proof|consistency)|checkpoint|[0-9A-HJKMNP-TV-Z]{26}\.checkpoint"
 )
@@ -45,11 +45,11 @@ _RETAINED_FILE = re.compile(
 _NOTE_FILE = re.compile(r"checkpoint|[0-9A-HJKMNP-TV-Z]{26}\.checkpoint")
 _MAX_RETAINED_FILES = 256
 _MAX_RETAINED_BYTES = 1 << 20
-#: As much as a note has, and one byte more.
+#: Bytes that are read of a note: one more than its maximum size.
 _MAX_NOTE_BYTES = (64 << 10) + 1
-#: Configurations of one log that are remembered.
+#: Maximum number of remembered configurations of one log.
 _MAX_CONFIGURATIONS = 1000
-#: In an `open` or a `config` record: by which digest the configuration is archived.
+#: The digest of the archived configuration in an `open` or a `config` record.
 _REFERENCE = re.compile(rb'"config":"([0-9a-f]{64})"(?:,"settings":"([0-9a-f]{64})")?')
 
 

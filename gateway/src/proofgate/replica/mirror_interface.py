@@ -21,10 +21,10 @@ class CopyStatus:
     """How a copy stands. If it is not whole, `why` says what it waits for."""
 
     is_complete: bool = False
-    #: The worker answers, and does not have the log any more.
+    #: True if the worker answers but no longer has the log.
     is_missing_on_worker: bool = False
     reason: str = ""
-    #: How often the copy was made again since the start, because a reader refused it.
+    #: Number of times since the start that the copy was made again because a reader refused it.
     rebuild_count: int = 0
 
 

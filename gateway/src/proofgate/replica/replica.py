@@ -27,23 +27,23 @@ from proofgate.replica.workers import Workers, shard_of
 
 log = logging.getLogger("proofgate.replica")
 
-#: What copies leave free of their volume: more than the index does, so that this continues a little longer.
+#: Free bytes that copies leave on their volume: more than the index leaves, so that the index continues longer.
 RESERVE_BYTES = 512 << 20
-#: Until something that waits to be copied is a finding.
+#: Seconds after which data that is not copied becomes a finding.
 MAX_LAG_SECONDS = 600.0
-#: Between two rounds, if nothing is offered.
+#: Seconds between two rounds if there is no new data.
 ROUND_INTERVAL_SECONDS = 1.0
-#: What is left in a round to one worker.
+#: Maximum seconds of a round for one worker.
 WORKER_TIMEOUT_SECONDS = 20.0
-#: Logs of which one round looks whether they were removed at their workers.
+#: Number of logs for which one round checks whether their workers removed them.
 _REMOVAL_CHECKS_PER_ROUND = 8
-#: Until a copy that a reader refuses is made again: readers leave such a log alone for a minute.
+#: Seconds before a copy that a reader refused is made again: readers retry such a log after a minute.
 _REBUILD_DELAY_SECONDS = 90.0
-#: Between two times that one copy is made again, and between two looks whether copies are too old.
+#: Minimum seconds between two rebuilds of one copy, and between two checks for copies that are too old.
 _REBUILD_INTERVAL_SECONDS = 3600.0
-#: A log that its worker does not hold as it was accepted is left alone for so long.
+#: Seconds before a log is read again if its worker does not have all accepted records.
 _LOG_RETRY_SECONDS = 30.0
-#: Until a full volume is looked through again for copies that are too old.
+#: Seconds between two searches for copies that are too old on a full volume.
 _FULL_RETRY_SECONDS = 60.0
 
 AcceptedLogs = list[tuple[str, str]]
@@ -79,13 +79,13 @@ class Replica:
         self._workers = Workers(workers, open_worker)
         self._statements, self._keep_days = statements, keep_days
         self._reserve, self._patience = reserve, patience
-        #: Who is offered what was copied: directories and notes.
+        #: Functions that receive the directories and signed notes of copied logs.
         self.takers: list[Callable[[AcceptedLogs], None]] = []
-        #: Return the origins of logs that a reader cannot read as they were accepted.
+        #: Functions that return the origins of logs that a reader cannot read as accepted.
         self.refused: list[Callable[[], Collection[str]]] = []
-        #: Return how many records of each log a reader has, by origin, of those that read old logs, too.
+        #: Functions that return the number of records that a reader has of each log, by origin.
         self.read: list[Callable[[], Mapping[str, int]]] = []
-        #: Who reads whole logs that have ended.
+        #: Mirrors, which read whole ended logs.
         self.mirrors: Sequence[ReplicaMirror] = []
         self.bytes_copied = 0
         self.failure: str | None = None
@@ -97,11 +97,11 @@ class Replica:
         self._refusals: dict[str, float] = {}
         self._made_again: dict[str, float] = {}
         self._times_made_again: Counter[str] = Counter()
-        #: Why copies are not whole yet, of logs that could not be copied when that was last tried.
+        #: Why the last attempt to copy a log failed, by log.
         self._reasons: dict[str, str] = {}
         self._standing: dict[RequiredLog, CopyStatus] = {}
         self._wanted: set[str] = set()
-        #: Logs that are copied once more, for mirrors alone: after all others.
+        #: Logs that are copied again only for mirrors, after all other logs.
         self._for_mirrors: set[str] = set()
         self._last_looked = ""
         self._shared = SharedFiles(self.ledger, self._require_free_space)

@@ -10,7 +10,7 @@ from proofgate.archive import FOLDER as CONFIGURATIONS
 from proofgate.key_statements import STATEMENTS, chain_statements_from_files
 from proofgate.replica.log_copy import LedgerSource
 
-#: As much as a worker archives of one configuration.
+#: Maximum bytes of an archived configuration.
 _MAX_CONFIGURATION_BYTES = 64 << 20
 _BLOCK = 1 << 20
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from proofgate.replica.log_copy import LedgerSource
 
-#: A worker that does not answer is left alone for so long: others do not wait for it again and again.
+#: Seconds before an unresponsive worker is contacted again, so that other workers do not wait for it.
 RETRY_SECONDS = 5.0
 
 
@@ -71,7 +71,7 @@ class Workers:
 
     def absence_reason(self, place: str) -> str:
         """Why a log's worker is not read."""
-        why = "does not answer" if self.has_worker(place) else "was scaled away"
+        why = "does not answer" if self.has_worker(place) else "was removed by a scale-down"
         return f"the worker of shard {shard_of(place)} {why}"
 
 

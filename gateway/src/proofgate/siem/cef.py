@@ -11,7 +11,7 @@ from proofgate.siem.events import ExchangeEvent
 from proofgate.siem.sink import is_notable
 
 _QUIET, _NOTABLE = 1, 5
-#: Facts by the extension's key.
+#: Field of an exchange for each key of the CEF extension.
 _KEYS = {
     "externalId": "id",
     "act": "verdict",

@@ -22,11 +22,11 @@ class ExchangeEvent:
     """One exchange that has ended, or a refusal. The place of its last record is what it is known by."""
 
     time: int
-    """When it was admitted or refused, in unix microseconds."""
+    """When the exchange was admitted or refused, in unix microseconds."""
     origin: str
     index: int
     facts: dict[str, Any]
-    """As `GET /v1/exchanges` has them, without `records`."""
+    """The fields of the exchange in `GET /v1/exchanges`, without `records`."""
 
 
 #: Stored records of a log by its incarnation (None: the log itself) and their numbers; none of one that is

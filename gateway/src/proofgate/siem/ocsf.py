@@ -24,9 +24,9 @@ _SUCCESS, _FAILURE = (1, "Success"), (2, "Failure")
 _INFORMATIONAL, _LOW = (1, "Informational"), (2, "Low")
 _SHA_256, _HEX, _JCS = 3, 1, 2
 _NOT_RECORDED = "not recorded"
-#: JCS writes numbers as JavaScript does: beyond this, not every integer is one.
+#: The largest integer that JCS, which writes numbers as JavaScript does, represents exactly.
 _MAX_INTEGER = (1 << 53) - 1
-#: Facts that no attribute of the schema is for.
+#: Fields of an exchange without an attribute in the OCSF schema.
 _UNMAPPED = (
     *("tenant_seq", "verdict", "rules", "providers", "cost_nanodollars", "duration_us", "key"),
     *("key_name", "parent_agent"),

@@ -28,7 +28,7 @@ _TIMEOUTS = (5.0, 10.0)
 _MAX_RESPONSE_BYTES = 1 << 16
 #: In the year 2554: what says that it is later stands there.
 _MAX_TIME = (1 << 64) - 1
-#: Facts by the name of an attribute.
+#: Field of an exchange for each attribute name.
 _ATTRIBUTES = {
     "proofgate.request.id": "id",
     "proofgate.tenant": "tenant",

@@ -24,7 +24,7 @@ class EventSink(Protocol):
     """Takes events. One thread uses it."""
 
     name: str
-    """As its user gave it, without anything secret."""
+    """The address of the sink as configured, without secrets."""
 
     def send(self, events: Sequence[ExchangeEvent]) -> None:
         """Sends events, in their order; when it returns, they were taken, as far as the protocol tells.

@@ -25,12 +25,12 @@ from proofgate.siem.sink import EventSink, SinkError
 
 log = logging.getLogger("proofgate.siem")
 
-#: Records that are read, and events that are sent, at once.
+#: Number of records that are read, and of events that are sent, at a time.
 BATCH_RECORDS = 2000
-#: Until something that waits to be sent is a finding.
+#: Seconds after which exchanges that are not sent become a finding.
 MAX_LAG_SECONDS = 600.0
 _MAX_PAUSE = 60.0
-#: A log that cannot be read is left alone for so long.
+#: Seconds before an unreadable log is read again.
 _RETRY_SECONDS = 60.0
 
 
@@ -51,13 +51,13 @@ class EventStream:
     ledger_key: str
     max_lag_seconds: float = MAX_LAG_SECONDS
     totals: StreamTotals = field(default_factory=StreamTotals)
-    #: Records that were accepted, and whose exchanges are not sent.
+    #: Number of accepted records of exchanges that are not sent yet.
     lag_records: int = 0
     _waiting: dict[str, str] = field(default_factory=dict)
     _lagging_since: float | None = None
     _failure: str | None = None
     _problems: dict[str, str] = field(default_factory=dict)
-    #: Logs that could not be read, and until when they are left alone.
+    #: Logs that could not be read, and when they are read again.
     _deferred: dict[str, str] = field(default_factory=dict)
     _deferred_until: float = 0.0
     _condition: threading.Condition = field(default_factory=threading.Condition)

@@ -10,7 +10,7 @@ from proofgate_schema.counts import format_count
 from proofgate.limit_kinds import LIMIT_KINDS, LimitKind
 from proofgate.status.status_model import ApiKey, Gateway, Limits, LimitUsage, LogHead, Tenant, Worker
 
-#: Of thousands, a terminal shows so many; who has trouble is among the first.
+#: Maximum number of tenants in a table. Tenants with problems are among the first.
 MAX_DISPLAYED_TENANTS = 40
 _EMPTY_CELL = "-"
 _DISPLAYED_DIGEST_LENGTH = 8

@@ -34,7 +34,7 @@ ROUTE = "http.route"
 
 _VERTEX = "/v1/projects/{project}/locations/{location}/publishers/anthropic/models"
 
-#: By the endpoint that a client calls.
+#: Name of the operation for each endpoint.
 OPERATIONS = {
     "/v1/chat/completions": "chat",
     "/v1/completions": "text_completion",
@@ -68,7 +68,7 @@ OPERATIONS = {
     "POST /v1/batches/{id}/cancel": "cancel_batch",
 }
 
-#: By the type of a provider.
+#: Name of the provider for each type of provider.
 PROVIDERS = {
     "OpenAI": "openai",
     "AzureOpenAI": "azure.ai.openai",
@@ -86,7 +86,7 @@ class ConventionNames:
     cache_write_tokens: str
     duration: str
     input_tokens: str | None
-    """Counter of tokens; None where the version wants a distribution, which is not counted."""
+    """Name of the token counter; None if the version defines a histogram and no counter."""
     output_tokens: str | None
 
 

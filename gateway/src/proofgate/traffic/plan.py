@@ -10,7 +10,7 @@ from typing import Any
 
 CHAT = "/v1/chat/completions"
 EMBEDDINGS = "/v1/embeddings"
-#: A tenant whose key no gateway knows.
+#: Name for requests with an unknown API key.
 NO_TENANT = ""
 _TOPICS = (
     "the quarterly report for the board",

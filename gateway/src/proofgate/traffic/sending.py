@@ -13,7 +13,7 @@ from proofgate.traffic.plan import NO_TENANT, PlannedRequest
 
 _TIMEOUT_SECONDS = 60.0
 _MAX_RESPONSE_BYTES = 16 << 20
-#: For requests that no tenant sends. It is no key of anybody.
+#: An API key that belongs to no tenant.
 _INVALID_KEY = "not-a-key-of-any-tenant"
 
 
@@ -26,7 +26,7 @@ class SendCounts:
     """What came of the requests."""
 
     by_kind: Counter[str] = field(default_factory=Counter)
-    #: By the status, and the code of a refusal.
+    #: Number of responses by status and refusal code.
     by_outcome: Counter[str] = field(default_factory=Counter)
 
 

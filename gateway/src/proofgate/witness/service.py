@@ -27,12 +27,12 @@ from proofgate.http_server import Server, address_of, on_signals
 
 log = logging.getLogger("proofgate.witness")
 
-#: A checkpoint with as many signatures as are looked at, and the longest proof.
+#: Maximum bytes of a request: a checkpoint with the maximum number of signatures, and the longest proof.
 MAX_BODY_BYTES = 1 << 17
 BODY_TIMEOUT_SECONDS = 10.0
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "proofgate_witness"
-#: Codes of the core that say something of a log or of this witness, and not only of whoever asked.
+#: Codes of the core for problems of a log or of this witness, and not only of the client.
 _LOG_LEVELS = {"not_consistent": logging.WARNING, "state": logging.ERROR}
 
 

@@ -97,7 +97,7 @@ class Plan(Terms):
     """Limits and permissions that tenants share by name."""
 
     name: ResourceName
-    """Name to which tenants refer."""
+    """Name of the plan, to which tenants refer."""
     allowed_namespaces: Annotated[
         PlanNamespaces | None,
         Field(
@@ -126,8 +126,9 @@ class Plan(Terms):
             )
         ),
     ] = None
-    """Part of the plan that is available to the GatewayTenants of one namespace. Absent: any number of
-    GatewayTenants may use the plan, and all of the plan's limits apply to each of them."""
+    """Maximum number of GatewayTenants of one namespace that may use the plan, and limits that they share.
+    Absent: any number of GatewayTenants may use the plan, and the plan's limits apply to each of them
+    separately."""
 
     @property
     def shared_limits(self) -> Quota | None:

@@ -143,7 +143,7 @@ class Auditor(Section):
         tuple[Annotated[Mirror, Field(json_schema_extra=cel_rules(*MIRROR_RULES))], ...],
         Field(max_length=4, json_schema_extra=list_map_key("bucket")),
     ] = ()
-    """Buckets to which the auditor copies what it has verified, under object lock. With `ledger.volume.mode:
+    """Buckets to which the auditor copies verified data, under object lock. With `ledger.volume.mode:
     PerWorker` the auditor first copies the workers' logs to its own volume, about 1 KiB for each exchange.
     The copies stay on this volume until every mirror has them. Absent: none."""
     siem: Annotated[
@@ -191,8 +191,8 @@ AUDITOR_RULES = (
         "rule": "!has(self.auditor) || !has(self.auditor.index) || !has(self.auditor.index.exportKey) ||"
         " has(self.auditor.index.readersSecretRef) || has(self.auditor.index.oidc)",
         "fieldPath": ".auditor.index.exportKey",
-        "message": "spec.auditor.index.exportKey signs what readers download: set readersSecretRef or "
-        "oidc, so that there are readers",
+        "message": "spec.auditor.index.exportKey signs the exports that readers download: set "
+        "readersSecretRef or oidc to define readers",
     },
     {
         "rule": "!has(self.auditor) || self.networkPolicies == 'Managed' || !has(self.auditor.allowFrom)",

@@ -283,10 +283,9 @@ def keeping_schema() -> dict[str, Any]:
             "anchor": {
                 "type": "string",
                 "maxLength": 16,
-                "description": "Who vouches for the time of the job's signed statements. auditor: the job "
-                "waits until "
-                "they are in the auditor's log. none: there is no auditor, and only the job itself vouches "
-                "for the time.",
+                "description": "What confirms the times in the job's signed statements. auditor: the job "
+                "waits until the statements are in the auditor's log. none: there is no auditor, and only "
+                "the job itself confirms the times.",
             },
             "holds": {**number, "description": "Number of active holds."},
             "knownHolds": {
@@ -383,7 +382,7 @@ def status_schema() -> dict[str, Any]:
                     },
                     "formerVerifyingKeys": {
                         "type": "array",
-                        "description": "Public keys of earlier evidence, newest last.",
+                        "description": "Earlier public keys of the ledger, which verify older evidence; newest last.",
                         "maxItems": MAX_FORMER_KEYS,
                         "items": {"type": "string", "maxLength": 512},
                         "x-kubernetes-list-type": "set",
@@ -421,7 +420,7 @@ def status_schema() -> dict[str, Any]:
             "faults": {
                 "type": "array",
                 "description": "Problems of objects to which the spec refers. Each problem affects only "
-                "one owner. The condition ResolvedRefs summarizes them.",
+                "one field of the spec. The condition ResolvedRefs summarizes them.",
                 "maxItems": MAX_FAULTS,
                 "items": fault_schema(),
                 "x-kubernetes-list-type": "atomic",

@@ -86,7 +86,7 @@ class GatewaySpec(Section):
     """Providers of models."""
     egress: Egress | None = None
     """Addresses to which workers may connect to reach providers. Absent: all addresses except link-local
-    addresses, other metadata addresses of clouds, and multicast addresses."""
+    addresses, multicast addresses, and addresses of cloud metadata services."""
     models: Annotated[
         tuple[Model, ...], Field(min_length=1, max_length=64, json_schema_extra=list_map_key("name"))
     ]

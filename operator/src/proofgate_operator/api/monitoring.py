@@ -20,8 +20,8 @@ class Monitoring(Metrics):
     """Metrics and how Prometheus scrapes them."""
 
     pod_monitors: PodMonitors = PodMonitors.AUTO
-    """Auto: the operator creates a PodMonitor for the workers and another for HAProxy, if the cluster serves
-    that API (prometheus-operator). Never: the operator creates none."""
+    """Auto: the operator creates a PodMonitor for the workers and another for HAProxy, if the cluster has the
+    PodMonitor API (prometheus-operator). Never: the operator creates none."""
     interval_seconds: Annotated[int, Field(ge=1, le=3600)] = 30
     """Seconds between two scrapes."""
     labels: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=16)] = Field(

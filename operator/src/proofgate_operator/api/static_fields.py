@@ -54,7 +54,7 @@ STATIC_FIELD_RULES = (
         "rule": f"self.headers.all(h, !(h.name.lowerAscii() in [{_quoted_list(RESERVED_HEADERS)}]"
         + "".join(f" || h.name.lowerAscii().startsWith('{prefix}')" for prefix in RESERVED_PREFIXES)
         + "))",
-        "message": "providers: this header is written by the workers, or it belongs to auth or to the "
-        "connection",
+        "message": "providers: headers must not contain credentials, headers of the connection, or headers "
+        "that the workers write",
     },
 )

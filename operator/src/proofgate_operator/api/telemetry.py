@@ -55,6 +55,6 @@ TELEMETRY_RULES = (
     },
     {
         "rule": f"self.headers.all(h, !(h.name.lowerAscii() in [{_RESERVED_NAMES}]))",
-        "message": "spec.telemetry: the exporter writes this header itself",
+        "message": "spec.telemetry: headers must not contain a header that the exporter sets itself",
     },
 )

@@ -149,7 +149,7 @@ def _parse_successions(behind: str) -> str:
     held = behind.lstrip().startswith(("PRIVATE+KEY+", _SIGNER_PREFIX))
     statements = (behind.lstrip().partition("\n")[2] if held else behind).strip()
     if "PRIVATE+KEY+" in statements:
-        raise InvalidSigningKey("its statements contain another signing key")
+        raise InvalidSigningKey("the text after the key contains another signing key")
     return statements and f"{statements}\n"
 
 

@@ -101,7 +101,7 @@ async def execute(
             await make_internal_tls(client, gateway, plan.certificate_renewal, seen.now)
             done.changed = True
     for ref, patch in plan.prune_label_patches.items():
-        with one(ref, "patch", "removed a label of other tools from"):
+        with one(ref, "patch", "removed another tool's label from"):
             await merge_patch(client, ref.kind, gateway.namespace, ref.name, patch)
             done.changed = True
     for manifest in plan.manifests_to_apply:

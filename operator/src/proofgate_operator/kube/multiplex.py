@@ -165,7 +165,7 @@ class _Connection(asyncio.Protocol):
         metrics.WATCH_CONNECTIONS.inc()
         if transport.get_extra_info("ssl_object").selected_alpn_protocol() != "h2":
             self.agreed.set_result(False)
-            self.close("no HTTP/2")
+            self.close("the server does not support HTTP/2")
             return
         self._h2.initiate_connection()
         self._h2.increment_flow_control_window(_WINDOW - _INITIAL_WINDOW)
@@ -185,13 +185,13 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell everybody who waits."""
-        self.close(type(exc).__name__ if exc else "by the server")
+        self.close(type(exc).__name__ if exc else "the server closed it")
 
     def check(self) -> None:
         """Ask a silent connection whether it is there, and give up one that does not say so."""
         if self._loop.time() - self._heard >= _PING_SECONDS / 2:
             if self._asked:
-                self.close("it stopped responding")
+                self.close("the server stopped responding")
                 return
             self._asked = True
             self._h2.ping(b"proofgat")
@@ -300,6 +300,6 @@ class Multiplexer:
         self._connections = [one for one in self._connections if not one.closed]
         if self._spoken:
             if not connection.has_capacity:
-                connection.close("it accepts no streams")
+                connection.close("the server accepts no streams")
                 raise ClientConnectionError("the API server accepts no streams")
             self._connections.append(connection)

@@ -194,7 +194,7 @@ def _keys_valid(
         return _condition(kind, False, faults[0].reason, "; ".join(fault.message for fault in faults))
     if keys and all(key.expires_at <= now for key in keys):
         last = max(keys, key=lambda key: key.expires_at)
-        message = f"every key has expired, the last one ({last.name}) at {last.not_after}: add a key"
+        message = f"every key has expired, the last key ({last.name}) at {last.not_after}: add a key"
         return _condition(kind, False, "KeysExpired", message)
     message = f"{len(keys)} {'key is' if len(keys) == 1 else 'keys are'} accepted"
     return _condition(kind, True, "Valid", message)

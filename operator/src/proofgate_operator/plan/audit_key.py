@@ -55,7 +55,10 @@ def retention_key(
             "process"
         )
         return None, [Fault(RETENTION_FIELD, "SecretInvalid", message)]
-    if auditor is not None and (key.public == auditor.public or _related(key.name, auditor.name)):
+    if auditor is not None and key.public == auditor.public:
+        message = f"{where}: the key is also the auditor's key: create a separate key"
+        return None, [Fault(RETENTION_FIELD, "SecretInvalid", message)]
+    if auditor is not None and _related(key.name, auditor.name):
         message = (
             f"{where}: the key is named {key.name}, and the auditor's key is named {auditor.name}: the names "
             "must differ, and neither may be a path below the other"
@@ -101,7 +104,13 @@ def export_key(
         message = f"{where}: the entry names a process that holds the key, but exports need the key itself"
         return None, [Fault(AUDITOR_FIELD, "SecretInvalid", message)]
     for other in filter(None, others):
-        if key.public == other.public or _related(key.name, other.name):
+        if key.public == other.public:
+            message = (
+                f"{where}: the key is also another key of this gateway, which is named {other.name}: create "
+                "a separate key"
+            )
+            return None, [Fault(AUDITOR_FIELD, "SecretInvalid", message)]
+        if _related(key.name, other.name):
             message = (
                 f"{where}: the key is named {key.name}, and another key of this gateway is named "
                 f"{other.name}: the names must differ, and neither may be a path below the other"
@@ -132,7 +141,7 @@ def _key(
             Fault(owner, "SecretInvalid", f"{named}: {reference.key} is not a signing key: {error}")
         ]
     if ledger is not None and key.public == ledger.public:
-        message = f"{named}: {reference.key} is the ledger's own key: create one that no worker has"
+        message = f"{named}: {reference.key} is the ledger's own key: create a key that no worker has"
         return None, [Fault(owner, "SecretInvalid", message)]
     if _related(key.name, gateway.ledger_name):
         message = (

@@ -207,7 +207,7 @@ def _describe_findings(report: AuditReport) -> str:
         f"{finding.code}: {finding.origin}: {finding.message}"
         for finding in report.findings[-_MAX_LISTED_FINDINGS:]
     ]
-    return f"found {counted}. {'; '.join(reversed(newest))}"
+    return f"the auditor found {counted}. {'; '.join(reversed(newest))}"
 
 
 def _start_refusal(pod: Manifest | None) -> Condition | None:

@@ -95,7 +95,7 @@ def certificate_fault(chain: str, key: str) -> str | None:
     try:
         fits = certificates[0].public_key().public_bytes(*form) == private.public_key().public_bytes(*form)
     except (ValueError, UnsupportedAlgorithm):
-        return "has a certificate under tls.crt whose key type is not supported"
+        return "has a certificate under tls.crt with an unsupported type of key"
     return None if fits else "has a key under tls.key that does not match the first certificate in tls.crt"
 
 
@@ -120,7 +120,7 @@ def _private_key(text: str) -> PrivateKeyTypes | str:
         else:
             supported = found[1] in ("RSA PRIVATE KEY", "EC PRIVATE KEY", "ENCRYPTED PRIVATE KEY")
         if not supported:
-            return "has a private key under tls.key whose type is not supported"
+            return "has a private key of an unsupported type under tls.key"
         # Only its public half is used. Whether primes are some takes minutes where they were chosen for that.
         private = load_pem_private_key(found[0].encode(), None, unsafe_skip_rsa_key_validation=True)
     except (ValueError, TypeError, UnsupportedAlgorithm):

@@ -163,7 +163,9 @@ def _workers_available(situation: StatusInputs, live: Manifest | None) -> Condit
 
 
 def _strays(pods: tuple[str, ...]) -> str | None:
-    return f"ignored pods with the workers' labels that are not workers: {_sentences(pods)}" if pods else None
+    if not pods:
+        return None
+    return f"these pods are ignored: they have the workers' labels, but are not workers: {_sentences(pods)}"
 
 
 def _balancer_available(situation: StatusInputs, live: Manifest | None) -> Condition:
@@ -221,10 +223,10 @@ def _progressing(situation: StatusInputs, workers: Manifest | None, balancer: Ma
         )
     movement = situation.scaling_step
     if movement.stalled_reason:
-        message = f"{movement.stalled_reason}; the other workers continue unchanged"
+        message = f"{movement.stalled_reason}; the workers that are ready continue unchanged"
         return _condition(kind, False, ROLLOUT_STALLED, message)
     if movement.removal_reason is RemovalReason.ROLLING:
-        message = f"workers are replaced one by one; current worker: {movement.waiting_for}"
+        message = f"workers are replaced one by one; waiting for {movement.waiting_for}"
         return _condition(kind, True, "Rolling", _append_note(message, movement.note))
     if situation.contested:
         return _condition(kind, False, "Contested", _sentences(situation.contested))
@@ -260,7 +262,9 @@ def _scaling_safe(situation: StatusInputs, workers: Manifest | None) -> Conditio
     kind = ConditionType.SCALING_SAFE
     movement = situation.scaling_step
     if movement.forced and movement.blocked_reason:
-        message = f"forced by {FORCE_SCALE_DOWN_ANNOTATION} although {movement.blocked_reason}"
+        message = (
+            f"the scale-down is forced by {FORCE_SCALE_DOWN_ANNOTATION} although {movement.blocked_reason}"
+        )
         return _condition(kind, False, "ScaleDownForced", message)
     if movement.blocked_reason:
         message = (
@@ -272,7 +276,10 @@ def _scaling_safe(situation: StatusInputs, workers: Manifest | None) -> Conditio
         message = f"{movement.waiting_for} is being removed: this worker retires, drains and seals its log"
         return _condition(kind, True, "OneAtATime", _append_note(message, movement.note))
     return _condition(
-        kind, True, "NothingLeaves", "no worker is leaving; each seals its log before it is removed"
+        kind,
+        True,
+        "NothingLeaves",
+        "no worker is being removed; every worker seals its log before its removal",
     )
 
 

@@ -413,8 +413,8 @@ def read_configuration(gateway: Gateway, seen: ObservedState, defaults: Defaults
             missing.append(own.ledger)
         else:
             message = (
-                f"Secret {own.ledger} is missing, and with it the key of {evidence}: restore it from a "
-                "backup. No new key is created, because it could not continue the signed logs"
+                f"Secret {own.ledger} is missing. It contained the key of {evidence}: restore the Secret "
+                "from a backup. No new key is created, because a new key could not continue the signed logs"
             )
             ledger_problems.append(Problem("SigningKeyLost", message))
 

@@ -44,7 +44,11 @@ def cpu_pinned_condition(cpu: str, shards: Sequence[Shard]) -> Condition:
         first = shared[0].report
         assert first is not None
         held = ", and its CPU limit throttles it" if first.throttled else ""
-        others = f"; the same applies to {len(shared) - 1} more" if len(shared) > 1 else ""
+        others = (
+            f"; the same applies to {format_count(len(shared) - 1, 'other worker')}"
+            if len(shared) > 1
+            else ""
+        )
         message = (
             f"{shared[0].name} requests {format_count(int(cores), 'core')} and runs on any of {first.cpus} "
             f"CPUs{held}{others}: a worker has exclusive cores only if the kubelet's CPU manager policy is "

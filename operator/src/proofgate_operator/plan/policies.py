@@ -37,7 +37,7 @@ def policy_problems(gateway: Gateway) -> Iterator[Problem]:
     for rule in policy.rules:
         where = f"spec.policy.rules[{rule.id}]"
         if rule.id in known:
-            yield Problem(_REASON, f"{where}: a pack already has a rule with this id: rename this one")
+            yield Problem(_REASON, f"{where}: a pack already has a rule with this id: rename this rule")
         for fault in _rule_faults(rule):
             yield Problem(_REASON, f"{where}{fault}")
     known |= {rule.id for rule in policy.rules}
@@ -90,7 +90,7 @@ def regex_fault(regex: str) -> str | None:
     if re.search(r"\(\?(?!:|P?<value>|P<)", bare) or escapes & set("123456789"):
         return "flags, look-around and back-references are not supported"
     if re.search(r"\(\?P<(?!value>)", bare):
-        return "the only named group is (?<value>...), the value that a rule matches; others are (?:...)"
+        return "the only named group is (?<value>...), which marks the value; write other groups as (?:...)"
     if re.search(r"[$^]", bare) or escapes & set("AZz"):
         return "anchors are not supported, apart from \\b and \\B: a text may arrive in pieces"
     if _UNBOUNDED.search(bare):

@@ -106,15 +106,15 @@ def _run(pod: Manifest) -> RetentionRun | None:
 
 def _read(began: float, words: str) -> RetentionRun:
     if not words:
-        raise _Unreadable("no report")
+        raise _Unreadable("the report is missing")
     if len(words.encode()) > _MAX_REPORT_BYTES:
-        raise _Unreadable("a report that is too long")
+        raise _Unreadable("the report is too long")
     try:
         said = json.loads(words)
     except (ValueError, RecursionError):
-        raise _Unreadable("a report that is not JSON") from None
+        raise _Unreadable("the report is not JSON") from None
     if not isinstance(said, dict) or said.get("v") != _VERSION:
-        raise _Unreadable("a report of another version")
+        raise _Unreadable("the report has another version")
     state = "known" in said
     return RetentionRun(
         started_at=began,
@@ -136,40 +136,40 @@ def _read(began: float, words: str) -> RetentionRun:
 def _matching(said: Manifest, name: str, pattern: re.Pattern[str]) -> str:
     value = said.get(name)
     if not isinstance(value, str) or not pattern.fullmatch(value):
-        raise _Unreadable(f"a report with an invalid field {name}")
+        raise _Unreadable(f"the report has an invalid field {name}")
     return value
 
 
 def _number(said: Manifest, name: str) -> int:
     value = said.get(name)
     if type(value) is not int or not 0 <= value <= _MAX_NUMBER:
-        raise _Unreadable(f"a report with an invalid field {name}")
+        raise _Unreadable(f"the report has an invalid field {name}")
     return value
 
 
 def _line(value: Any) -> str:
     if not isinstance(value, str):
-        raise _Unreadable("a report with an invalid field message")
+        raise _Unreadable("the report has an invalid field message")
     return "".join(char if char.isprintable() else " " for char in value)[:_MAX_MESSAGE]
 
 
 def _anchor(value: Any) -> str:
     if value not in _ANCHORS:
-        raise _Unreadable("a report with an invalid field anchor")
+        raise _Unreadable("the report has an invalid field anchor")
     return str(value)
 
 
 def _names(value: Any) -> list[str]:
     if not isinstance(value, list) or len(value) > _MAX_ITEMS:
-        raise _Unreadable("a report with an invalid field outside")
+        raise _Unreadable("the report has an invalid field outside")
     if not all(isinstance(name, str) and _NAME.fullmatch(name) for name in value):
-        raise _Unreadable("a report with an invalid field outside")
+        raise _Unreadable("the report has an invalid field outside")
     return value
 
 
 def _counts(value: Any) -> dict[str, int]:
     if not isinstance(value, dict) or len(value) > 2 * _MAX_ITEMS:
-        raise _Unreadable("a report with an invalid field staying")
+        raise _Unreadable("the report has an invalid field staying")
     if not all(_CODE.fullmatch(code) for code in value):
-        raise _Unreadable("a report with an invalid field staying")
+        raise _Unreadable("the report has an invalid field staying")
     return {code: _number(value, code) for code in sorted(value)}

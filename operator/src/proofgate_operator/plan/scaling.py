@@ -133,9 +133,8 @@ def next_scaling_step(
         target = desired
     if roll and not forced:
         movement = _drain_step(gateway, roll.candidate, shards, asked, now)
-        blocked = (
-            f"workers are being replaced; current worker: {roll.waiting_for}" if asked > target else None
-        )
+        pending = roll.stalled_reason or f"waiting for {roll.waiting_for}"
+        blocked = f"workers are being replaced; {pending}" if asked > target else None
         return replace(
             movement,
             removal_reason=RemovalReason.ROLLING,

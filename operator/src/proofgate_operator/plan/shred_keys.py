@@ -158,7 +158,7 @@ def _from_user_secret(name: str, listed: list[str], seen: ObservedState) -> Shre
         )
     lacking = [tenant for tenant in listed if tenant not in _existing_entries(secret)]
     if lacking:
-        told = f"{where} has no shred key of {', '.join(lacking)}"
+        told = f"{where} has no shred key for {', '.join(lacking)}"
         return ShredKeysState(is_pending=True, problems=(Problem("SecretInvalid", told),))
     return ShredKeysState(contents=_contents(secret))
 

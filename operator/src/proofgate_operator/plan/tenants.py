@@ -63,8 +63,8 @@ def expired_key_faults(keys: Mapping[str, tuple[KeyDigest, ...]], now: float) ->
         if found and all(key.expires_at <= now for key in found):
             last = max(found, key=lambda key: key.expires_at)
             message = (
-                f"every key in {_field(tenant)}.apiKeys has expired, the last of them {last.name} at"
-                f" {last.not_after}: requests get 401. Add a key, or give one a later notAfter"
+                f"every key in {_field(tenant)}.apiKeys has expired, the last key ({last.name}) at"
+                f" {last.not_after}: requests get 401. Add a key, or set a later notAfter"
             )
             yield Fault(_field(tenant), "KeysExpired", message)
 

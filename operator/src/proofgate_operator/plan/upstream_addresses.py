@@ -81,7 +81,7 @@ def _unreachable(owner: str, host: str, allow: tuple[str, ...] | None) -> Fault 
 def _forbidden(owner: str, host: str, why: str) -> Fault:
     message = (
         f"{owner}.baseURL: {host} {why}: workers do not connect to it. Set the provider's own address, or "
-        "add a range with its address to spec.egress.allow if it is correct"
+        f"add a range with the address to spec.egress.allow if {host} is correct"
     )
     return Fault(owner, "AddressForbidden", message)
 

@@ -90,7 +90,7 @@ def _claim_state(gateway: Gateway, seen: ObservedState, name: str) -> tuple[bool
         return False, "ClaimLeaving", f"{claim} is being deleted while it is in use"
     phase = (live.get("status") or {}).get("phase", "Pending")
     if phase == "Pending":
-        return False, _PENDING, f"{claim} is Pending: no volume fits, or its class waits for the worker's pod"
+        return False, _PENDING, f"{claim} is Pending: no volume fits, or the storage class waits for the pod"
     if phase != "Bound":
         return False, "ClaimLost", f"{claim} is {phase}, not Bound"
     return True, *(growth(live) or ("Bound", f"{claim} is bound"))

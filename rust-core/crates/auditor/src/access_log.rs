@@ -75,10 +75,18 @@ impl AccessLogReporter {
     pub(crate) fn set_head(&mut self, head: AccessLogHead) {
         match &self.reported {
             Some(told) if told.begun == head.begun && *told != head && head.size <= told.size => {
-                self.change_reason = Some(format!(
-                    "the aggregate log covers {} lines of the access log, but the {} lines that are present differ",
-                    told.size, head.size
-                ));
+                self.change_reason = Some(if head.size < told.size {
+                    format!(
+                        "the access log has only {} lines, but the aggregate log covers {} lines: lines were removed",
+                        head.size, told.size
+                    )
+                } else {
+                    format!(
+                        "the digest of the first {} lines of the access log differs from the digest in the \
+                         aggregate log: lines were changed",
+                        told.size
+                    )
+                });
             }
             Some(told) if *told == head => {}
             _ if head.size == 0 => {}

@@ -69,7 +69,7 @@ export function chains(heads, entries) {
         el("h3", {}, `Shard ${shard}`),
         head
           ? el("p", { class: "hint" }, `${plural(head.logs, "log")}; the newest has ${plural(head.size, "record")}, accepted ${moment(head.time)}${head.lag > 0 ? "; more records are still to be verified" : ""}`)
-          : el("p", { class: "hint" }, "It has no accepted tree head."),
+          : el("p", { class: "hint" }, "This shard has no accepted tree head."),
         el("ol", { class: "chain" }, drawn),
       );
     }),

@@ -20,7 +20,7 @@ export function exports(filters) {
       download(name, blob);
       said.replaceChildren(
         cutSince
-          ? el("p", { class: "caveat" }, `The file is not complete: it has the newest ${plural(exchanges, "exchange")}, from ${cutSince} on. For the others, choose earlier days, or use `, el("code", {}, "proofgate audit export"), " on the auditor's host.")
+          ? el("p", { class: "caveat" }, `The file is not complete: it has the newest ${plural(exchanges, "exchange")}, from ${cutSince} on. For older exchanges, choose earlier days, or use `, el("code", {}, "proofgate audit export"), " on the auditor's host.")
           : el("p", { class: "hint" }, `${plural(exchanges, "exchange")}. The auditor recorded that you exported them.${format === "bundle" ? " Check it with “proofgate audit verify-export”." : ""}`),
       );
     } catch (error) {

@@ -20,9 +20,9 @@ export async function view() {
         keys.isGiven(key)
           ? key.changed
             ? "You entered this key; this server offers another key."
-            : "You entered this key, and this server offers the same."
+            : "You entered this key, and this server offers the same key."
           : key.changed
-            ? "This server offers another key than on your first visit. The first key is still used. One of the two is not the auditor's."
+            ? "This server offers another key than on your first visit. The first key is still used. One of the two keys does not belong to the auditor."
             : "This server offers this key. A key from the same server proves nothing by itself.",
       ),
       key.changed ? el("p", {}, "The server offers: ", el("code", {}, key.changed)) : null,

@@ -4,7 +4,7 @@ import { signInOnce } from "./reader.js";
 import { again } from "./sign-in.js";
 
 const EXPLAINED = new Map([
-  ["link_not_valid", "This link was used before, or it is older than ten minutes. `proofgate sign-in-link` prints another one."],
+  ["link_not_valid", "This link was used before, or it is older than ten minutes. `proofgate sign-in-link` prints a new link."],
   ["not_found", "This auditor accepts no sign-in links: it was started without --sign-in-links."],
 ]);
 

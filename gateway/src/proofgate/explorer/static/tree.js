@@ -22,7 +22,7 @@ export async function view(argument) {
   } catch (error) {
     const empty =
       error.code === "not_cosigned"
-        ? el("p", { class: "empty" }, "No checkpoint is published yet: the witnesses of the policy have not cosigned one.")
+        ? el("p", { class: "empty" }, "No checkpoint is published yet: the witnesses of the policy have not cosigned a checkpoint.")
         : failure(error);
     return [title, intro, empty];
   }
@@ -46,11 +46,11 @@ function checkpointSection(key, note, { verified, compared, before }) {
   if (before === null) {
     history = verified.ok ? el("p", { class: "hint" }, "It is the first checkpoint that this browser stores. On later visits it is compared with the newest one.") : null;
   } else if (compared === null) {
-    history = el("p", { class: "hint" }, `It is the one that this browser saw last, ${moment(before.seen * 1000)}.`);
+    history = el("p", { class: "hint" }, `It is the same checkpoint that this browser saw last, ${moment(before.seen * 1000)}.`);
   } else {
     history = verdict(
       compared,
-      `It is consistent with the one of ${plural(before.size, "entry", "entries")} that this browser saw ${moment(before.seen * 1000)}`,
+      `It is consistent with the checkpoint of ${plural(before.size, "entry", "entries")} that this browser saw ${moment(before.seen * 1000)}`,
       "It is not consistent with the checkpoint that this browser stored before",
     );
   }
@@ -87,7 +87,7 @@ async function entrySection(inUse, index, size, wanted) {
           verdict(answer, `Verified: entry ${count(index)} is in the tree`, `Not verified: entry ${count(index)}`),
         ),
         answer.path && answer.computed !== answer.checkpoint.root
-          ? el("p", { class: "caveat" }, "The path leads to another root than the signed one, ", el("code", {}, answer.checkpoint.root))
+          ? el("p", { class: "caveat" }, "The path does not lead to the signed root ", el("code", {}, answer.checkpoint.root))
           : null,
         details(auditor.readEntry(bytes)),
         el(
