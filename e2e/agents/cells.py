@@ -71,14 +71,14 @@ RESPONSES = {"OpenAI": "gpt-5.5"}
 STORED = Known(
     "refused",
     "item_reference",
-    "the gateway refuses `item_reference`, a reference to what the provider would have stored; set `store: false`",
+    "the gateway refuses `item_reference`, a reference to an item that the provider stored; set `store: false`",
 )
-NO_MEDIA = Known("client", "They show: $", "the client sends only text there")
+NO_MEDIA = Known("client", "They show: $", "the client sends only the text of tool results")
 NO_DOCUMENT = Known("client", "They show: image/png$", "the client drops a document that its tool returns")
 PICTURES_IN_TOOLS = Known(
     "client",
     "Supported values are: 'text'",
-    "the client sends images there, which Chat Completions of OpenAI refuses",
+    "the client sends images in tool results, which OpenAI's Chat Completions refuse",
 )
 NO_RETRY = Known("client", "429", "the client does not retry after 429")
 NO_PDF = Known("client", "They show: image/png", "the client has no tool that reads a PDF")

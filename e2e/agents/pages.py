@@ -50,7 +50,7 @@ SCENARIOS = {
 LABELS = {"client": "not possible: client"}
 LEGEND = {
     "works": "every tested scenario works, except as the numbered notes say",
-    "refused": "the gateway refuses the request with an error code, before it sends anything",
+    "refused": "the gateway refuses the request with an error code, and sends nothing to the provider",
     "not possible: client": "the client is the cause, and behaves the same without the gateway",
     "fails": "the gateway or its translation is at fault",
     "not run": "the last run did not include it",
@@ -72,7 +72,7 @@ class Notes:
 
 
 DROPS = "The provider has `untranslatableFields: Drop`; without it the gateway refuses `thinking`"
-UNASKED = "thinking was not requested from this provider"
+UNASKED = "the client did not request thinking from this provider"
 
 
 def capitalized(text: str) -> str:
@@ -114,7 +114,8 @@ def left_out(of_row: dict[str, dict[str, str]]) -> list[str]:
 def number_of(without: list[str], notes: Notes) -> str:
     """The number of the note that names the scenarios that are not tested; empty if all are."""
     names = "; ".join(SCENARIOS[name] for name in without)
-    return str(notes.number(f"The client does not support this, or not by default: {names}")) if names else ""
+    reason = "Not tested, because the client lacks this or has it off by default"
+    return str(notes.number(f"{reason}: {names}")) if names else ""
 
 
 def table(rows: list[Row], results: Results, with_client: bool) -> list[str]:
@@ -151,14 +152,16 @@ def overview(results: Results) -> str:
             "the same requests as the real ones, with the same messages. A proxy blocks all other traffic of a",
             "client, and any such traffic fails the run.",
             "",
-            "Each client runs these scenarios, except for those that it does not support, or not by default:",
+            "Each client runs these scenarios. A scenario is skipped if the client lacks the feature, or has it off by",
+            "default:",
             "",
             *[f"- {text}" for text in SCENARIOS.values()],
             "",
             *table(list(ROWS), results, with_client=True),
             "",
-            "Thinking is not requested if the client does not request it by default. OpenAI's Chat Completions show",
-            "no thinking, so the gateway translates the thinking settings of Messages into an effort there.",
+            "Some clients do not request thinking by default. The run then has no thinking for them.",
+            "Answers of OpenAI's Chat Completions contain no thinking. For this API, the gateway translates the",
+            "thinking budget of a Messages request into `reasoning_effort`.",
             "",
             "The models are `gpt-5.1` (Responses: `gpt-5.5`), `claude-sonnet-4-5` and `gemini-3-pro-preview`.",
             "Bedrock serves `claude-sonnet-4-5`: InvokeModel for Messages, Converse for Chat Completions.",
