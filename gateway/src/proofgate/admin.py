@@ -129,7 +129,7 @@ def create_app(
         try:
             return Response(worker.prove(request_id, timeout), media_type="application/json")
         except KeyError:
-            message = "this worker's log has no exchange with that id"
+            message = "no log of this worker's shard has an exchange with this id"
             raise ApiError(HTTPStatus.NOT_FOUND, "unknown_request", message) from None
         finally:
             proofs.release()

@@ -11,7 +11,7 @@ use std::rc::{Rc, Weak};
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
-/// Maximum number of reserved descriptors: the admin port takes 256 connections.
+/// Maximum number of reserved descriptors: the admin port uses half of them.
 const MAX_RESERVE: u64 = 320;
 /// Minimum number of reserved descriptors, unless half of the limit is less.
 const MIN_RESERVE: u64 = 96;
