@@ -54,7 +54,7 @@ def pages() -> dict[str, str]:
     found = {
         "manifest/fields.md": index(gateway),
         "manifest/status.md": f"# Status of a gateway\n\n[Its conditions](../conditions.md).\n\n{status(gateway)}",
-        "manifest/rules.md": f"# What the API server refuses\n\nBesides types and bounds:\n\n{rules(gateway)}",
+        "manifest/rules.md": f"# What the API server refuses\n\nIn addition to wrong types and values outside the bounds, the API server refuses a manifest that breaks one\nof these rules. Some rules appear several times because they apply to several sections.\n\n{rules(gateway)}",
         "manifest/tenant.md": tenant_page(tenant),
         "framing-refusals.md": refusals_page(),
     }
@@ -231,7 +231,8 @@ def refusals_page() -> str:
     """The page of the parser's refusals."""
     return f"""# Framing refusals
 
-The parser refuses these requests before the gateway reads them further. The gateway then closes the connection.
+The HTTP parser refuses these requests before any other check. The gateway answers with the status and the code, and
+closes the connection.
 
 {refusals()}
 
