@@ -11,7 +11,10 @@ _OPEN_SCHEMA: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown
 
 def _object_requiring(key: str) -> dict[str, Any]:
     """Return the schema of an object of which only `key` is looked at."""
-    descriptions = {"name": "Name, as in a pod's spec.", "mountPath": "Path in the container, as in a pod's spec."}
+    descriptions = {
+        "name": "Name, as in a pod's spec.",
+        "mountPath": "Path in the container, as in a pod's spec.",
+    }
     text = {
         "type": "string",
         "minLength": 1,
