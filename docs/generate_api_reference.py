@@ -42,6 +42,11 @@ def main() -> int:
     return 0
 
 
+RULES_INTRODUCTION = """\
+In addition to wrong types and values outside the bounds, the API server refuses a manifest that breaks one of these
+rules. Some rules appear several times because they apply to several sections."""
+
+
 def marked(text: str) -> str:
     """The page with a note below its title: a title that is not the first line is none to MkDocs."""
     title, _, rest = text.partition("\n")
@@ -54,7 +59,7 @@ def pages() -> dict[str, str]:
     found = {
         "manifest/fields.md": index(gateway),
         "manifest/status.md": f"# Status of a gateway\n\n[Its conditions](../conditions.md).\n\n{status(gateway)}",
-        "manifest/rules.md": f"# What the API server refuses\n\nBesides types and bounds:\n\n{rules(gateway)}",
+        "manifest/rules.md": f"# What the API server refuses\n\n{RULES_INTRODUCTION}\n\n{rules(gateway)}",
         "manifest/tenant.md": tenant_page(tenant),
         "framing-refusals.md": refusals_page(),
     }
@@ -231,7 +236,8 @@ def refusals_page() -> str:
     """The page of the parser's refusals."""
     return f"""# Framing refusals
 
-The parser refuses these requests before the gateway reads them further. The gateway then closes the connection.
+The HTTP parser refuses these requests before any other check. The gateway answers with the status and the code, and
+closes the connection.
 
 {refusals()}
 

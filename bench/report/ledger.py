@@ -49,10 +49,12 @@ def hot_path(result: Json) -> str:
             "",
             *rows,
             "",
-            f"On the machine of the first table: while logs change, the next record waits {cell(stall, '{:,.0f}')} µs.",
+            f"When the worker starts another log, the next record waits {cell(stall, '{:,.0f}')} µs (measured on the"
+            " machine of the first table).",
             "",
-            f"The tree alone, in millions of leaves a second: {tree['engine'] / 1e6:.2f}; in Python on one thread"
-            f" {tree['python']['median'] / 1e6:.2f}, on a pool of two {tree['python_pool']['median'] / 1e6:.2f}.",
+            f"The Merkle tree alone processes {tree['engine'] / 1e6:.2f} million leaves a second. In Python it"
+            f" processes {tree['python']['median'] / 1e6:.2f} million on one thread, and"
+            f" {tree['python_pool']['median'] / 1e6:.2f} million on a pool of two threads.",
         ]
     )
 
@@ -60,7 +62,7 @@ def hot_path(result: Json) -> str:
 def beside(result: Json) -> str:
     """By how much the p99 of a tenant grows beside another one's prompts."""
     rows = [
-        "| | asked | alone, p99 µs | beside, p99 µs | grows by, µs | prompts/s |",
+        "| | target | without prompts, p99 µs | with prompts, p99 µs | difference, µs | prompts/s |",
         "|---|---|---|---|---|---|",
     ]
     rows += [

@@ -30,8 +30,8 @@ PROFILES: dict[str, Layer] = {
 #: What is done to the lab in each, for tables.
 MEANING = {
     "plain": "the lab as it is: names cached for 1 s, 1024 open files",
-    "names": "names are kept for 30 s by the name server, and cached there for 30 s",
-    "permissions": "the operator's RoleBindings go for 3 s in every 15 s",
+    "names": "DNS answers are valid for 30 s (TTL), and the cluster's name server caches them for 30 s",
+    "permissions": "the operator's RoleBindings are missing for 3 s in every 15 s",
     "api": "the operator's requests to the API server take 300 ms more, and 2 % fail",
 }
 

@@ -31,8 +31,8 @@ class ExitCode(IntEnum):
     ANOTHER_KEY = (
         41,
         (
-            "another key: the given key made none of the signatures, so it is unknown whether anything "
-            "was changed"
+            "another key: none of the signatures is by the given key, so the command cannot tell whether "
+            "anything was changed"
         ),
     )
     INTERRUPTED = 130, "interrupted"

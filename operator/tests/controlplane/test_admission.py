@@ -125,12 +125,12 @@ CA = {"name": "authorities", "key": "ca.crt"}
         (
             # 142Mi, 128Mi for 4096 connections, and nine times 64Mi.
             {"limits": {"bodyBytes": 64 << 20}, "worker": {"memory": "845Mi"}},
-            "spec.worker.memory must be at least 142Mi, plus 16Ki and limits.headBytes for each connection "
-            "in limits.connections, plus 9 times limits.bodyBytes",
+            "spec.worker.memory must be at least the sum of 142Mi, (16Ki + limits.headBytes) times "
+            "limits.connections, and 9 times limits.bodyBytes",
         ),
         (
             {"limits": {"connections": 16_384}},
-            "spec.worker.memory must be at least 142Mi",
+            "spec.worker.memory must be at least the sum of 142Mi",
         ),
         (
             {"ledger": {"volume": {"storageClassName": "a", "existingClaim": "b"}}},

@@ -25,13 +25,14 @@ class Analysis(Section):
     """Models whose responses are analysed, by their names in `models`. A name that is not in `models` matches
     nothing. Empty: all models."""
     window: Annotated[int, Field(ge=30, le=10_000)] = 200
-    """Number of responses in a window. For each tenant and model, each worker compares its windows with the
-    first one, the reference."""
+    """Number of responses in a window. For each tenant and model, each worker compares each later window with
+    its first window, the reference."""
     false_alarms: Annotated[float, Field(ge=0.0001, le=0.1)] = 0.001
-    """Maximum rate of false drift findings per compared window while nothing has changed."""
+    """Maximum probability that a compared window is reported as drift although the model has not changed."""
     top_logprobs: Annotated[int, Field(ge=1, le=8)] = 5
-    """Number of alternatives for each token from which entropies are computed for comparison. Responses with
-    fewer alternatives (`top_logprobs` of the request) are measured, but their entropies are not compared."""
+    """Number of alternatives for each token from which a worker computes the entropies that it compares.
+    Responses with fewer alternatives (`top_logprobs` of the request) are measured, but their entropies are
+    not compared."""
     vocabulary: Annotated[int, Field(ge=2, le=10_000_000)] | None = None
     """Number of tokens in the models' vocabulary, for an upper bound of entropies. Absent: no upper bound."""
     repetition: Annotated[float, Field(ge=0, le=1)] = 0.5

@@ -66,11 +66,13 @@ class ExternalPolicy(Section):
     url: HookURL | None = None
     """http or https URL of a service that evaluates batches of requests. Set it instead of `factory`."""
     ca_file: MountedFile | None = None
-    """File with CA certificates (PEM) to trust instead of the system's roots; https only. On Kubernetes: the
-    path of the file in the workers."""
+    """File with CA certificates (PEM) that replace the system's CA certificates, for an https URL. On
+    Kubernetes, mount the file into the workers with spec.worker.podTemplate, and give its path in the
+    container."""
     token_file: MountedFile | None = None
-    """File with a bearer token for the service; only for https, or for http on loopback. On Kubernetes: the
-    path of the file in the workers. The file is read for each batch."""
+    """File with a bearer token for the service; only for https, or for http on loopback. The file is read for
+    each batch. On Kubernetes, mount the file into the workers with spec.worker.podTemplate, and give its path
+    in the container."""
     deadline_milliseconds: Annotated[int, Field(ge=1, le=60_000)] = 100
     """Maximum milliseconds that a request waits for a verdict."""
     on_failure: Literal["Deny", "Allow"] = "Deny"

@@ -40,7 +40,8 @@ class Issuer(Section):
     """An issuer whose tokens are accepted."""
 
     issuer: Claim
-    """Required `iss` claim of the token, compared byte for byte."""
+    """Required `iss` claim of the token, compared byte for byte. On Kubernetes, a change replaces HAProxy's
+    pods."""
     audiences: Annotated[
         NonEmptyTupleOf[Claim], UNIQUE_ITEMS, _max_items(8, "the object has to fit into etcd")
     ]
@@ -59,7 +60,8 @@ class Issuer(Section):
         KubernetesOverride("HAProxy finds it", {"maxLength": 128, "pattern": r"^[A-Za-z0-9_.:/@-]+$"}),
     ] = "tenant"
     """Top-level claim that contains the tenant's name, one of `tenants`. On Kubernetes the claim's name has
-    at most 128 letters, digits and `_ . : / @ -`, so that HAProxy can read it."""
+    at most 128 letters, digits and `_ . : / @ -`, so that HAProxy can read it, and a change replaces
+    HAProxy's pods."""
     leeway_seconds: Annotated[int, Field(ge=0, le=600)] = 60
     """Clock difference in seconds that is tolerated when a token's times are checked."""
     refresh_seconds: Annotated[int, Field(ge=10, le=86_400)] = 300

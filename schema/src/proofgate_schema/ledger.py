@@ -16,8 +16,8 @@ class Rotation(Section):
     """When a worker closes its log and starts the next one. Requests are not affected."""
 
     bytes: Annotated[int, Field(ge=1 << 20, le=1 << 40)] = 1 << 30
-    """Maximum bytes of records in a log. A restart reads at most this many bytes, and evidence can be moved
-    away one log at a time."""
+    """Maximum bytes of records in a log. A restart reads at most this many bytes. Evidence can be moved away
+    only in whole logs."""
     seconds: Annotated[
         float,
         Field(ge=1, le=31_622_400, allow_inf_nan=False),
@@ -33,8 +33,9 @@ class Ledger(Section):
     """The record of every exchange. Each side has its own fields for the location and the keys."""
 
     durability: Literal["Written", "Synced"] = "Written"
-    """When a record counts as written. Written: when it is in the page cache, before any byte is sent; the
-    record survives kill -9. Synced: when it is on disk; the record survives a power loss."""
+    """When a record counts as written; no byte is sent before that. Written: when the record is in the page
+    cache, so the record survives kill -9. Synced: when the record is on disk, so the record also survives a
+    power loss."""
     checkpoint_interval_seconds: Annotated[
         float,
         Field(ge=0.01, le=3600, allow_inf_nan=False),

@@ -24,7 +24,7 @@ class Limits(Section):
         KubernetesOverride("HAProxy keeps the whole head in view, twice", {"maximum": 64 << 10}),
     ] = 16 << 10
     """Maximum bytes of a request's head. A worker reserves this much memory for each of its connections, and
-    HAProxy reserves four times as much. A change rolls HAProxy."""
+    HAProxy reserves four times as much. On Kubernetes, a change replaces HAProxy's pods."""
     body_bytes: Annotated[
         int,
         Field(ge=1024, le=1 << 30),
@@ -44,13 +44,13 @@ class Limits(Section):
     ] = 4096
     """Maximum number of client connections to one worker at a time. Each connection takes 16 KiB of the
     worker's memory, plus headBytes. HAProxy accepts as many connections as all workers together. Fixed for
-    the life of a worker."""
+    the life of a worker. On Kubernetes, a change replaces the workers and HAProxy's pods."""
     buffered_bytes: Annotated[
         int, Field(ge=4096, le=1 << 40), WorkerOnlyField("it follows spec.worker.memory")
     ] = 192 << 20
-    """Maximum bytes that all exchanges in memory take together: bodies, their texts and redacted copies,
-    responses that rules hold, and 32 KiB for each exchange. The value is from four times `bodyBytes` to 1
-    TiB."""
+    """Maximum bytes of memory that all exchanges take together: bodies, their texts and redacted copies,
+    responses that are buffered for rules, and 32 KiB for each exchange. The value must be at least four times
+    `bodyBytes`."""
 
     @property
     def connection_memory(self) -> int:

@@ -14,4 +14,4 @@ class Metrics(Section):
 
     label_sets: Annotated[int, Field(ge=1, le=100_000)] = 1000
     """Maximum combinations of tenant, model and provider that have their own metric series on each worker.
-    Further combinations are counted under the tenant (other)."""
+    Further combinations are counted under the tenant "(other)"."""

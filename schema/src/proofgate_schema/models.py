@@ -74,10 +74,11 @@ class Model(Section):
     """The provider's name for the model. A `*` is replaced by the text that the `*` in `name` matched.
     Absent: the name in the client's request."""
     routes: Annotated[TupleOf[Route], Field(max_length=8)] = ()
-    """Providers that share the model's requests. Set them instead of `provider`. A request that fails at one
-    provider goes to another."""
+    """Providers that share the model's requests by weight. Set `routes` instead of `provider`. If a request
+    fails at one provider for a reason in `fallbackOn`, it goes to another."""
     fallbacks: Annotated[TupleOf[Fallback], Field(max_length=8)] = ()
-    """Providers for requests that failed at all other providers. They are tried in this order."""
+    """Providers for requests that failed at the model's `provider`, or at all of its `routes`, for a reason
+    in `fallbackOn`. The gateway tries these providers in this order."""
     fallback_on: Annotated[
         TupleOf[FallbackReason], UNIQUE_ITEMS, KubernetesOverride("each once", {"maxItems": 7})
     ] = (
@@ -91,5 +92,5 @@ class Model(Section):
     time) and ServerError (500, 502, 504, or a connection that ends without a response) can cause a request to
     be answered, and paid for, twice."""
     max_output_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
-    """Output tokens to reserve for a request that sets no maximum. Set this field to the provider's own
-    maximum if limits and budgets must hold in advance."""
+    """Output tokens to reserve for a request that sets no maximum. If limits and budgets must not be
+    exceeded, set this field to the provider's own maximum."""

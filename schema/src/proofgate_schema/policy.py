@@ -160,8 +160,8 @@ class ActionOverride(Section):
     rules: Annotated[TupleOf[RuleId], UNIQUE_ITEMS, _max_items(128)] = ()
     """Ids of rules that are overridden. The rules are from the packs in use or from `policy.rules`."""
     scopes: Annotated[TupleOf[Scope], UNIQUE_ITEMS, _max_items(8, "each once")] = ()
-    """Scopes in which the action applies. A rule also inspects a scope of this list that it would not inspect
-    otherwise. Empty: all scopes that the rule inspects."""
+    """Scopes (kinds of texts) in which the action applies. A rule also inspects scopes of this list that it
+    does not inspect by default. Empty: the scopes that the rule inspects by default."""
     action: OverrideAction
     """The action that replaces the rule's own action. Ignore: the rule does not inspect these scopes."""
 
@@ -203,8 +203,8 @@ class Policy(Section):
     packs: Annotated[TupleOf[Pack], UNIQUE_ITEMS, _max_items(len(PACKS), "each once")] = ()
     """Built-in sets of rules. The packs prompt-injection, jailbreak, exfiltration and obfuscation flag texts.
     The pack secrets redacts secrets, and blocks live keys in user messages. The pack pii masks personal data
-    in texts of users and assistants, and ignores tools. The pack instruction-likeness flags texts by a
-    learned score."""
+    in texts of users and assistants, and does not inspect texts of tools. The pack instruction-likeness flags
+    texts by a learned score."""
     mode: Mode = "Enforce"
     """Enforce: the actions of rules apply. DryRun: everything is evaluated and recorded, but nothing is
     blocked or redacted."""
@@ -242,13 +242,13 @@ class TenantPolicy(Section):
     gateway's policy applies."""
 
     mode: Mode | None = None
-    """Replaces `policy.mode` for this tenant."""
+    """Replaces `policy.mode` for the tenant or for the plan's tenants."""
     action: Action | None = None
-    """Replaces `policy.action` for this tenant."""
+    """Replaces `policy.action` for the tenant or for the plan's tenants."""
     actions: Annotated[TupleOf[NonEmptyOverride], _max_items(8)] = ()
     """Overrides as in `policy.actions`. They are applied after those of `policy.actions`. A rule that the
     gateway's policy ignores in every scope stays ignored."""
     threshold: Threshold | None = None
-    """Replaces `policy.threshold` for this tenant."""
+    """Replaces `policy.threshold` for the tenant or for the plan's tenants."""
     flag_threshold: Threshold | None = None
-    """Replaces `policy.flagThreshold` for this tenant."""
+    """Replaces `policy.flagThreshold` for the tenant or for the plan's tenants."""

@@ -71,7 +71,8 @@ class Telemetry(Section):
     /v1/traces and /v1/metrics are appended. Absent: nothing is exported."""
     ca_file: MountedFile | None = None
     """File with CA certificates (PEM) to trust instead of the workers' built-in CA certificates. Only for an
-    endpoint with https. On Kubernetes: the path of the file in the workers (spec.worker.podTemplate)."""
+    endpoint with https. On Kubernetes, mount the file into the workers with spec.worker.podTemplate, and give
+    its path in the container."""
     traces: Traces | None = None
     """Export of traces. Absent: none are exported."""
     metrics: bool = False

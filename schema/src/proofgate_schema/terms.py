@@ -92,7 +92,7 @@ class Quota(Section):
     '25.50'. The cost is reserved before a request and settled after it. With this limit, requests for a model
     without a price are refused."""
     dollars_per_month: Dollars | None = None
-    """Maximum cost of exchanges in a UTC month. Otherwise the same as dollarsPerDay."""
+    """Maximum cost of exchanges in a UTC month, in US dollars. The rules of dollarsPerDay apply."""
 
     @property
     def has_budget(self) -> bool:
@@ -118,10 +118,11 @@ class HostedTools(Section):
     allow: Annotated[TupleOf[HostedTool], Field(max_length=32), UNIQUE_ITEMS] = ()
     """Allowed tools, by their type (Responses, Messages) or their field (Gemini), with or without the date:
     web_search, code_execution_20250825, googleSearch. Other tools are removed from the request, and the
-    response names them. A request that offers no other tool is refused."""
+    response names them. If the request has no tool left after that, it is refused."""
     max_calls: Annotated[int, Field(ge=1, le=1000)] = 10
-    """Maximum tool calls of a request that sets no maximum, when a budget in dollars applies. The maximum is
-    written into the request, as max_uses of each tool (Messages) or max_tool_calls (Responses)."""
+    """Maximum tool calls of a request. It applies if the request sets no maximum and a budget in dollars
+    applies. The gateway writes this maximum into the request: max_uses of each tool (Messages) or
+    max_tool_calls (Responses)."""
     tokens_per_call: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Prompt tokens to reserve for the result of each tool call when a budget in dollars applies. If the
     results of a request have more tokens, the request can exceed the budget. Absent: the model's maximum
@@ -142,8 +143,9 @@ class GuardedTools(Section):
     matches the rest of a name."""
     on_flag: Literal["Refuse", "RequireApproval"] = "Refuse"
     """What happens to a response that calls a guarded tool. Refuse: the response is not delivered.
-    RequireApproval: the response is delivered only if the request has an approval token. The error message
-    contains the token, and clients send it in the header x-proofgate-approve of later requests."""
+    RequireApproval: the response is delivered only if the request has an approval token in the header
+    x-proofgate-approve. Otherwise the error contains the token. If the user approves the call, the client
+    sends the token with the same request and, for 24 hours, with later ones."""
 
 
 class Terms(Section):
@@ -171,11 +173,12 @@ class Terms(Section):
     hosted_tools: Annotated[HostedTools, NO_DEFAULT] = HostedTools()
     """Tools that providers may run for the tenant. Absent: no tools."""
     guarded_tools: GuardedTools | None = None
-    """Tools that the model may not call after flagged tool text. Absent: no tools."""
+    """Tools that the model may not call after a rule has flagged a tool's text in the request. Absent: the
+    model may call all tools."""
     denied_betas: Annotated[TupleOf[Beta], Field(max_length=32), UNIQUE_ITEMS, NO_DEFAULT, NOT_EMPTY] = ()
     """Features of Anthropic's API that the tenant may not use, by the names of their betas, with or without
-    the date: context-management, effort-2025-11-24. The value of anthropic-beta and its body fields are left
-    out together, and the response names them. Absent: all features are allowed."""
+    the date: context-management, effort-2025-11-24. The beta's value in anthropic-beta and the beta's body
+    fields are left out together, and the response names them. Absent: all features are allowed."""
     limits: Annotated[Quota, NO_DEFAULT] = Quota()
     """Limits for the tenant as a whole. On Kubernetes they are exact while all connections of the tenant
     reach one worker: see spec.loadBalancer.affinity."""
@@ -200,7 +203,8 @@ class Terms(Section):
     when other requests release unused reservations. At most 32 requests of a tenant wait at a time. 0: a
     request that does not fit is refused at once. Absent: 5."""
     policy: TenantPolicy | None = None
-    """Policy for this tenant, where it differs from `policy`. If absent, the same as `policy`."""
+    """Settings that replace or extend those of `policy` for the tenant or for the plan's tenants. Absent:
+    `policy` applies unchanged."""
     policies: Annotated[
         TupleOf[Annotated[str, POLICY_NAME]],
         NO_DEFAULT,
@@ -210,7 +214,7 @@ class Terms(Section):
     """Names of policies from `policies`. They evaluate the tenant's requests in this order, after the rules
     have allowed the requests. Absent: none."""
     payloads: PayloadMode | None = None
-    """Whether the tenant's requests and responses are stored. If absent, the same as `ledger.payloads`."""
+    """Whether the tenant's requests and responses are stored. Absent: `ledger.payloads.mode` applies."""
 
     def to_document(self) -> dict[str, Any]:
         """Return the section as a file or a manifest spells it, without what is not set, so that a plan may

@@ -43,7 +43,8 @@ class Timeouts(Section):
     lame_duck_seconds: Annotated[
         SecondsOrNone, KubernetesOverride("HAProxy needs that to send no more connections", {"minimum": 3})
     ] = 3.0
-    """Seconds for which a stopping worker still accepts connections."""
+    """Seconds for which a stopping worker still accepts connections, so that load balancers can stop sending
+    new ones. Then drainSeconds begin."""
 
 
 class ProviderTimeouts(Section):

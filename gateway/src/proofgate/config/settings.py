@@ -152,16 +152,16 @@ class Egress(proofgate_schema.egress.Egress):
     link-local addresses, multicast addresses, and addresses of cloud metadata services."""
 
     proxy: EgressProxy | None = None
-    """Forward proxy for providers, for the token endpoints of their `auth`, and for `jwksURL`. Absent:
-    workers connect directly."""
+    """Forward proxy for requests to providers, to the token endpoints of providers' `auth`, and to `jwksURL`.
+    Absent: workers connect directly."""
 
 
 class Profiling(Section):
     """Measurements in addition to the metrics that are always on."""
 
     stages: bool = False
-    """Whether each stage of the hot path has a histogram; also set by `PROOFGATE_PROFILE_STAGES` and at the
-    admin port."""
+    """Whether the worker measures the stages of each request in histograms; also set by
+    `PROOFGATE_PROFILE_STAGES` and at the admin port."""
 
 
 class ProxyProtocol(Section):

@@ -146,16 +146,16 @@ class Tenant(Terms):
     name: ResourceName
     """Name of the tenant in the ledger and in the claim of a token."""
     api_keys: ApiKeys | None = None
-    """API keys of the tenant. The field can be absent if spec.jwt is set: the tenant then uses tokens only.
-    An empty list locks out every client without a token."""
+    """API keys of the tenant. Absent (only with spec.jwt): the tenant's clients use tokens. Empty list: no
+    API key is accepted."""
     plan: ResourceName | None = None
     """Name of the tenant's plan, from spec.plans. It replaces the tenant's own models, endpoints,
     hostedTools, guardedTools, deniedBetas, limits, keyLimits, modelBudgets, waitSeconds, policy, policies and
     payloads."""
     placement: Annotated[int | None, Field(ge=0, le=63)] = None
-    """Number of the worker that serves the tenant, for a tenant with a load that would unbalance the workers.
-    The number is used only if it is less than spec.replicas. Absent: a hash of the tenant's name selects the
-    worker."""
+    """Number of the worker that serves the tenant. Use it for a tenant with so much load that the workers
+    would be unbalanced. The number is used only if it is less than spec.replicas. Absent: a hash of the
+    tenant's name selects the worker."""
 
 
 GatewayListedTenant = Annotated[

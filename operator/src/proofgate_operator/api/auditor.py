@@ -27,7 +27,8 @@ class AuditorStorage(Section):
     """The volume for the state of the auditor or of the retention job. No worker mounts it."""
 
     size: Quantity = "1Gi"
-    """Size of the claim. It can grow if the storage class allows expansion, and cannot shrink."""
+    """Size of the claim. You can increase it if the storage class allows expansion. You cannot decrease
+    it."""
     storage_class_name: Annotated[
         str | None, Field(max_length=253, pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")
     ] = None
@@ -74,8 +75,8 @@ class Auditor(Section):
     heads."""
 
     enabled: bool = True
-    """False: the auditor does not run. Its state and its held checkpoints are kept, and the auditor continues
-    from them when it is enabled again."""
+    """False: the auditor does not run. Its state and the stored copy of its newest checkpoint (ConfigMap
+    <gateway>-auditor) are kept, and the auditor continues from them when it is enabled again."""
     signing_key_secret_ref: SigningKeyRef
     """Entry of a Secret with the auditor's signing key, as `proofgate keys generate` writes it. The key's
     name is the name of the auditor's log. It must not be the ledger's name, nor a path above or below that
@@ -91,7 +92,8 @@ class Auditor(Section):
     Set it before the first removal. With spec.keeping this field is optional, and must be the public key of
     the retention key."""
     beat_seconds: Annotated[int, Field(ge=1, le=3600)] = 10
-    """Seconds between two tree heads of the same growing log that the auditor records."""
+    """Seconds between two entries in the auditor's log about the same log of the ledger, while that log
+    grows. Each entry is a tree head: the size and the root of the log."""
     second_look_seconds: Annotated[int, Field(ge=1, le=3600)] = 5
     """Seconds after which a suspected problem is checked again before it is reported as a finding. Set it
     higher than the attribute cache of the network file system, for example 60 for NFS with the default
@@ -133,7 +135,7 @@ class Auditor(Section):
         Field(min_length=1, max_length=32),
     ] = None
     """Peers that the network policy allows to reach the auditor's port, in addition to those that may read
-    metrics. An example is clients that store the auditor's checkpoints in another place. Absent: none."""
+    metrics. For example, programs that store the auditor's checkpoints in another place. Absent: none."""
     witnesses: Annotated[Witnesses | None, Field(json_schema_extra=cel_rules(*WITNESS_RULES))] = None
     """Witnesses that must cosign the auditor's log before it is published. Absent: none, and the auditor
     contacts no witness."""
@@ -143,9 +145,9 @@ class Auditor(Section):
         tuple[Annotated[Mirror, Field(json_schema_extra=cel_rules(*MIRROR_RULES))], ...],
         Field(max_length=4, json_schema_extra=list_map_key("bucket")),
     ] = ()
-    """Buckets to which the auditor copies verified data, under object lock. With `ledger.volume.mode:
-    PerWorker` the auditor first copies the workers' logs to its own volume, about 1 KiB for each exchange.
-    The copies stay on this volume until every mirror has them. Absent: none."""
+    """Buckets to which the auditor copies verified records and checkpoints, under object lock. With
+    `ledger.volume.mode: PerWorker` the auditor first copies the workers' logs to its own volume, about 1 KiB
+    for each exchange. The copies stay on this volume until every mirror has them. Absent: none."""
     siem: Annotated[
         tuple[Annotated[Sink, Field(json_schema_extra=cel_rules(*SINK_RULES))], ...],
         Field(max_length=4, json_schema_extra=list_map_key("url")),

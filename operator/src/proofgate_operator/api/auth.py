@@ -64,8 +64,9 @@ class Auth(Section):
     rolls the workers."""
     access_key_id_secret_ref: SecretKeyRef | None = None
     """AWSStaticKeys: the access key id, one line. Requests are signed with the key (Signature Version 4).
-    Entries of one Secret change together. The entries are mounted like an API key, and changes are used
-    within seconds."""
+    Keep all entries of these credentials in one Secret, because only the entries of one Secret change
+    together. The entries are mounted as files into the workers and never copied, and changes are used within
+    seconds."""
     secret_access_key_secret_ref: SecretKeyRef | None = None
     """AWSStaticKeys: the secret access key, one line."""
     session_token_secret_ref: SecretKeyRef | None = None

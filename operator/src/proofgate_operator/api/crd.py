@@ -98,8 +98,8 @@ def shard_schema() -> dict[str, Any]:
             "phase": {
                 "type": "string",
                 "enum": ["Pending", "Starting", "Ready", "Retiring", "Leaving", "Failed"],
-                "description": "Phase of the worker. Retiring: it can still be cancelled. Leaving: the "
-                "worker drains and seals its log.",
+                "description": "Phase of the worker. Retiring: the worker will be removed, and the operator "
+                "can still cancel the removal. Leaving: the worker finishes its requests and seals its log.",
             },
             "retiringSince": {
                 "type": "string",
@@ -146,7 +146,7 @@ def auditor_schema() -> dict[str, Any]:
         "type": "object",
         "required": ["code", "count"],
         "properties": {
-            "code": {"type": "string", "maxLength": 64, "description": "Kind of the finding."},
+            "code": {"type": "string", "maxLength": 64, "description": "Code of the finding."},
             "count": {**number, "description": "Number of logs or shards with this finding."},
         },
     }
@@ -173,8 +173,8 @@ def auditor_schema() -> dict[str, Any]:
     }
     return {
         "type": "object",
-        "description": "The auditor's last report, at most a minute old while anything changes. The "
-        "condition Audited summarizes it.",
+        "description": "The auditor's last report. Numbers are updated once a minute; findings and other "
+        "problems are updated sooner. The condition Audited summarizes the report.",
         "properties": {
             "origin": {**text, "description": "Name of the auditor's log of tree heads."},
             "verifyingKey": {**text, "description": "Public key that verifies the auditor's checkpoints."},
@@ -234,7 +234,8 @@ def auditor_schema() -> dict[str, Any]:
                     "problem": {
                         "type": "string",
                         "maxLength": 64,
-                        "description": "Code of the reason why the index stopped; absent while it grows.",
+                        "description": "Code of the reason why the index stopped; absent if it has not "
+                        "stopped.",
                     },
                 },
             },
@@ -278,7 +279,7 @@ def keeping_schema() -> dict[str, Any]:
             "plan": {
                 "type": "string",
                 "maxLength": 64,
-                "description": "Digest of the plan that the run executed.",
+                "description": "Digest of the plan (holds and retention periods) that the run executed.",
             },
             "anchor": {
                 "type": "string",

@@ -116,11 +116,12 @@ class GatewaySpec(Section):
     ] = ()
     """External policies, in Python or from HTTP services, for tenants and plans that name them."""
     cors: Annotated[Cors | None, Field(json_schema_extra=cel_rules(*CORS_RULES))] = None
-    """Which web pages may call the gateway from a browser. Absent: none."""
+    """Web pages that may call the gateway from a browser. Absent: no web page may call it."""
     ledger: Ledger = Ledger()
     """The record of every exchange."""
     auditor: Auditor | None = None
-    """An auditor that follows the ledger. Absent: none. Workers are not affected."""
+    """An auditor that verifies the ledger independently of the workers. Absent: no auditor runs. A change
+    does not affect the workers."""
     keeping: Keeping | None = None
     """How long records are kept, and holds that override the retention periods. Absent: nothing is removed or
     erased automatically, and existing holds stay active."""
@@ -129,7 +130,7 @@ class GatewaySpec(Section):
     internal_tls: Annotated[
         InternalTls, Field(alias="internalTLS", json_schema_extra=cel_rules(*INTERNAL_TLS_RULES))
     ] = InternalTls(mode=InternalTlsMode.NONE)
-    """TLS between HAProxy and the workers. If absent, the same as mode None."""
+    """TLS between HAProxy and the workers. Absent: the connections are not encrypted, as with mode None."""
     timeouts: Timeouts = Timeouts()
     """Time limits for clients and providers."""
     limits: Limits = Limits()

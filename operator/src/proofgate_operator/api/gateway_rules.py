@@ -176,10 +176,9 @@ SPEC_RULES: list[dict[str, Any]] = [
         f" (has(self.limits.bodyBytes) ? self.limits.bodyBytes : {MIN_BODY}))"
         ".isLessThan(quantity('0'))",
         "fieldPath": ".worker.memory",
-        "message": f"spec.worker.memory must be at least "
-        f"{BASE_MEMORY >> 20}Mi, plus {CONNECTION_BYTES >> 10}Ki and limits.headBytes for each connection in "
-        "limits.connections, plus"
-        f" {READ_BUFFER_FACTOR + MIN_BUFFERED_BODIES} times limits.bodyBytes ({MIN_BODY >> 20}Mi if absent)",
+        "message": "spec.worker.memory must be at least the sum of "
+        f"{BASE_MEMORY >> 20}Mi, ({CONNECTION_BYTES >> 10}Ki + limits.headBytes) times limits.connections, and "
+        f"{READ_BUFFER_FACTOR + MIN_BUFFERED_BODIES} times limits.bodyBytes ({MIN_BODY >> 20}Mi if absent)",
     },
     *AUDITOR_RULES,
     *KEEPING_RULES,

@@ -23,9 +23,9 @@ class Index(Section):
     retention_days: Annotated[int | None, Field(ge=1, le=36_500)] = None
     """Days for which the index keeps exchanges. Older exchanges are removed from the index permanently; the
     ledger does not change. Absent: no limit. The index takes about 150 bytes of `storage.size` for each
-    exchange. It leaves 384Mi free, and falls behind when no more space is left. With `ledger.volume.mode:
-    PerWorker` the auditor also copies the workers' logs of these days, about 1 KiB for each exchange, and
-    leaves 512Mi free."""
+    exchange. The index leaves 384Mi of the volume free, and falls behind when no more space is left. With
+    `ledger.volume.mode: PerWorker`, the auditor also copies the workers' logs of these days to its volume,
+    about 1 KiB for each exchange. These copies leave 512Mi of the volume free."""
     readers_secret_ref: SecretKeyRef | None = None
     """Entry of a Secret that lists the readers who may query the index at the auditor's port: a JSON object
     with the SHA-256 of each reader's key, as for `--readers`. An invalid entry is not rolled out

@@ -169,8 +169,8 @@ class Keeping(Section):
         tuple[Annotated[Hold, Field(json_schema_extra=cel_rules(*_HOLD_RULES))], ...],
         Field(max_length=32, json_schema_extra=list_map_key("name")),
     ] = ()
-    """Records that are kept regardless of retention. The next run of the retention job applies new holds
-    before it removes anything."""
+    """Legal holds: records that are kept regardless of the retention periods. The next run of the retention
+    job applies new holds before it removes anything."""
 
 
 #: Rules over the retention job and the rest of the spec.
@@ -193,7 +193,7 @@ KEEPING_RULES: tuple[dict[str, Any], ...] = (
         " !has(self.ledger.volume.existingClaim) ||"
         " self.keeping.storage.existingClaim != self.ledger.volume.existingClaim",
         "fieldPath": ".keeping.storage.existingClaim",
-        "message": "spec.keeping.storage.existingClaim must not be the ledger's claim, because every "
-        "process that writes to the ledger's volume could release every hold",
+        "message": "spec.keeping.storage.existingClaim must not be the ledger's claim, because "
+        "otherwise every process that can write to the ledger's volume could release every hold",
     },
 )

@@ -38,9 +38,9 @@ class Ledger(proofgate_schema.ledger.Ledger):
     volume: LedgerVolume = Volume()
     """Volume of the ledger."""
     origin: Annotated[str | None, Field(min_length=1, max_length=128, pattern=_LEDGER_ORIGIN)] = None
-    """Name of the ledger and prefix of every log's origin: a schema-less URL of your own, such as
-    ledger.example.com/prod/llm, unique among all ledgers. The signing key must have this name. Absent:
-    `proofgate.dev/<namespace>/<gateway>`. Immutable."""
+    """Name of the ledger and prefix of every log's origin: a URL of your own without a scheme, such as
+    ledger.example.com/prod/llm. No other ledger may have the same name. The signing key must have this name.
+    Absent: `proofgate.dev/<namespace>/<gateway>`. Immutable."""
     signing_key_secret_ref: SigningKeyRef | None = None
     """Entry of a Secret with the Ed25519 key that signs checkpoints, as `proofgate keys generate` writes it.
     Immutable once set. Absent: the operator creates a key once, as `<gateway>-ledger`. The key is kept as

@@ -32,8 +32,9 @@ class LoadBalancerService(Section):
     load_balancer_source_ranges: Annotated[tuple[Cidr, ...] | None, Field(min_length=1, max_length=64)] = None
     """Address ranges from which the load balancer accepts clients. Absent: any."""
     external_traffic_policy: Literal["Cluster", "Local"] | None = None
-    """Local: HAProxy sees the addresses of clients instead of nodes, as `connectionsPerSource` and the access
-    log need; only nodes with an HAProxy pod receive traffic. Absent: Cluster."""
+    """Local: HAProxy sees the addresses of clients, which `connectionsPerSource` and the access log need;
+    only nodes with an HAProxy pod receive traffic. Cluster: HAProxy can see the addresses of nodes instead.
+    Absent: Cluster."""
     ip_family_policy: Literal["SingleStack", "PreferDualStack", "RequireDualStack"] | None = None
     """Whether the Service has IPv4 addresses, IPv6 addresses or both. Absent: SingleStack."""
     port: Annotated[int | None, Field(ge=1, le=65535)] = None
@@ -116,8 +117,9 @@ class HAProxyResources(Section):
     requests: ResourceList | None = None
     """Resources that are reserved for HAProxy. Absent: 50m of CPU, 64Mi of memory."""
     limits: ResourceList | None = None
-    """Maximum resources that HAProxy may use. Absent: no CPU limit, and 100 KiB of memory for each connection
-    that HAProxy accepts."""
+    """Maximum resources that HAProxy may use. Absent: no CPU limit, and 128 MiB of memory plus 100 KiB (with
+    internalTLS 140 KiB) for each connection that HAProxy accepts. A limits.headBytes above the default
+    increases this memory."""
 
 
 class LoadBalancer(Section):
@@ -148,11 +150,11 @@ class LoadBalancer(Section):
     allow_from: Annotated[tuple[AllowedPeer, ...] | None, Field(min_length=1, max_length=32)] = None
     """Peers that the network policy allows to send traffic to HAProxy. Absent: any."""
     inside_from: Annotated[tuple[InternalPeer, ...] | None, Field(min_length=1, max_length=32)] = None
-    """Peers that may also connect to `<gateway>-inside`, with `acceptProxyProtocol` and `allowFrom`. Absent:
-    only the peers in `allowFrom`."""
+    """Peers that may connect to the Service `<gateway>-inside`, in addition to the peers in `allowFrom`. This
+    field needs `acceptProxyProtocol` and `allowFrom`. Absent: only the peers in `allowFrom`."""
     termination_grace_period_seconds: Annotated[int, Field(ge=60, le=7200)] = 600
-    """Seconds in which the connections of a stopping HAProxy pod can finish. A drain of the pod's node takes
-    at most this long. Remaining connections are closed 30 seconds before the end of this time."""
+    """Maximum seconds until a stopping HAProxy pod ends. Connections can finish until 30 seconds before this
+    time; then the remaining connections are closed. A drain of the pod's node takes at most this long."""
     access_log: AccessLog = AccessLog.ERRORS
     """Connections that HAProxy logs when they end, as JSON lines on standard output. Errors: connections that
     ended abnormally. All: every connection."""
@@ -178,5 +180,5 @@ class LoadBalancer(Section):
             )
         ),
     ] = None
-    """Resources of the container haproxy in each of its pods. A change replaces the pods. Absent: the
+    """Resources of the container `haproxy` in each HAProxy pod. A change replaces the pods. Absent: the
     operator's defaults."""

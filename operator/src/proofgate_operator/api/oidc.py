@@ -26,8 +26,8 @@ class OidcEgress(Section):
     """Addresses to which the auditor may connect to reach the provider."""
 
     allow: Annotated[tuple[Cidr, ...], Field(min_length=1, max_length=32, json_schema_extra=LIST_TYPE_SET)]
-    """Allowed address ranges, for example 192.0.2.0/24. The names of the issuer, and of the endpoints in its
-    metadata, must resolve to addresses in them."""
+    """Allowed address ranges, for example 192.0.2.0/24. The host names of the issuer and of the endpoints in
+    its metadata must resolve to addresses in these ranges."""
 
 
 class ReaderGroup(GroupReadAccess):

@@ -11,11 +11,15 @@ _OPEN_SCHEMA: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown
 
 def _object_requiring(key: str) -> dict[str, Any]:
     """Return the schema of an object of which only `key` is looked at."""
+    descriptions = {
+        "name": "Name, as in a pod's spec.",
+        "mountPath": "Path in the container, as in a pod's spec.",
+    }
     text = {
         "type": "string",
         "minLength": 1,
         "maxLength": 1024,
-        "description": "The same as in a pod's spec.",
+        "description": descriptions[key],
     }
     return {**_OPEN_SCHEMA, "required": [key], "properties": {key: text}}
 
@@ -34,7 +38,7 @@ class Toleration(Section):
     """A taint that pods tolerate."""
 
     key: Annotated[str, Field(max_length=316)] | None = None
-    """Key of the taint. If absent, with operator Exists, all taints match."""
+    """Key of the taint. Absent: with operator Exists, the toleration matches all taints."""
     operator: Literal["Exists", "Equal"] = "Equal"
     """How the value is compared. Equal: the value must be equal. Exists: any value matches."""
     value: Annotated[str, Field(max_length=63)] | None = None
@@ -94,4 +98,4 @@ class PodTemplate(Section):
         tuple[NamedObject, ...], Field(max_length=4, json_schema_extra=list_map_key("name"))
     ] = Field(default_factory=tuple)
     """Init containers, as in a pod's spec. With restartPolicy Always they run alongside the main container.
-    In a worker's pod, the same rules as for sidecars apply."""
+    In a worker's pod, they need the limits and requests that are described for `sidecars`."""

@@ -19,8 +19,8 @@ class ProviderHeader(proofgate_schema.static_fields.ProviderHeader):
 
     secret_ref: SecretKeyRef | None = None
     """Entry of a Secret with the value, if the value is secret: one line of printable ASCII, at most 4096
-    characters. The entry is mounted like an API key, and changes are used within seconds. While the entry is
-    missing, no request is sent to the provider."""
+    characters. The entry is mounted as a file into the workers and never copied, and changes are used within
+    seconds. While the entry is missing, no request is sent to the provider."""
 
     @property
     def file(self) -> str:

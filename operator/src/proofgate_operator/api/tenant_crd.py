@@ -60,7 +60,7 @@ def status_schema() -> dict[str, Any]:
             "conditions": {
                 "type": "array",
                 "description": "Ready: all other conditions are True. Accepted: the gateway allows the "
-                "tenant to attach, and has the tenant's plan. KeysValid: every listed key is accepted. "
+                "tenant, and has the tenant's plan. KeysValid: every listed key is accepted. "
                 "Programmed: the keys are written where the workers and HAProxy read them. "
                 "Reconciling and Stalled are present only while they are True. Reconciling: work continues "
                 "automatically. Stalled: the tenant needs attention.",

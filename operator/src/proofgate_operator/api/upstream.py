@@ -117,9 +117,9 @@ class Provider(proofgate_schema.providers.Provider):
     """How workers authenticate to the provider. Absent: no credentials. Required for types Bedrock and
     VertexAI."""
     tls: ProviderTls | None = None
-    """CAs that workers trust for this provider, and their client certificate. Both are mounted like an API
-    key, and changes are used within seconds. While either is missing, no request is sent to the provider.
-    Absent: the system's CAs, and no client certificate."""
+    """CAs that workers trust for this provider, and their client certificate. Both are mounted as files into
+    the workers and never copied, and changes are used within seconds. While either is missing, no request is
+    sent to the provider. Absent: the system's CAs, and no client certificate."""
     headers: Headers = ()
     """Header fields of every request to the provider."""
 
@@ -138,15 +138,16 @@ class EgressProxy(proofgate_schema.egress.EgressProxy):
     """A forward proxy for connections from workers: each one is a tunnel (CONNECT) with TLS inside."""
 
     credentials_secret_ref: SecretRef | None = None
-    """Secret of type kubernetes.io/basic-auth in the gateway's namespace, with username and password
-    (printable ASCII without spaces, no colon in the name), sent as Proxy-Authorization: Basic. The Secret is
-    mounted like an API key, and changes are used within seconds. While the Secret is missing, nothing is sent
-    through the proxy. Absent: no credentials."""
+    """Secret of type kubernetes.io/basic-auth in the gateway's namespace, with the user name and password,
+    which workers send in the header Proxy-Authorization: Basic. Both must be printable ASCII without spaces,
+    and the user name must not have a colon. The Secret is mounted as files into the workers and never copied,
+    and changes are used within seconds. While the Secret is missing, nothing is sent through the proxy.
+    Absent: no credentials."""
     no_proxy: Annotated[tuple[NoProxyEntry, ...], Field(max_length=64, json_schema_extra=LIST_TYPE_SET)] = ()
     """Destinations that bypass the proxy, in the NO_PROXY format of curl and Go: a domain with its subdomains
-    (example.com), only the subdomains (.svc), an address or range (10.0.0.0/8) for URLs with an IP address,
-    each optionally with :PORT, or `*`. Loopback, link-local addresses and metadata services of clouds always
-    bypass the proxy."""
+    (example.com), only the subdomains (.svc), an address or a range of addresses (10.0.0.0/8) for URLs with
+    an IP address, or `*` for all destinations. A domain or an address can end with :PORT; a range cannot.
+    Loopback, link-local addresses and metadata services of clouds always bypass the proxy."""
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
         """Return each entry of a Secret that it needs: its field, its file in workers, and where it is."""
@@ -160,8 +161,8 @@ class Egress(proofgate_schema.egress.Egress):
     """Addresses to which workers may connect to reach providers, and the proxy."""
 
     proxy: EgressProxy | None = None
-    """Forward proxy for providers, for the token endpoints of their auth, and for jwksURL. Absent: workers
-    connect directly."""
+    """Forward proxy for requests to providers, to the token endpoints of providers' auth, and to jwksURL.
+    Absent: workers connect directly."""
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
         """Return each entry of a Secret that it needs, as those of a proxy."""

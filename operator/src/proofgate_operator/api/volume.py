@@ -29,15 +29,16 @@ class Volume(Section):
     """Whether workers share one volume. Shared: one volume for all workers (ReadWriteMany). PerWorker: a
     claim for each worker (ReadWriteOnce), which is kept when the worker is scaled down and used again when it
     returns. Each worker then sees only its own ledger and counts limits separately: a tenant that moves to
-    another worker (after scaling, while its own worker is unavailable, or with tokens) gets its full limits
-    again on that worker. Immutable."""
+    another worker gets its full limits again on that worker. A tenant moves after scaling, while its own
+    worker is unavailable, and with tokens (JWT) instead of API keys. Immutable."""
     storage_class_name: Annotated[
         str | None, Field(max_length=253, pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")
     ] = None
     """Storage class of the claim; it must offer ReadWriteMany for mode Shared, ReadWriteOnce for PerWorker.
     Absent: the cluster's default. Immutable."""
     size: Quantity = "10Gi"
-    """Size of each claim. It can grow if the storage class allows expansion, and cannot shrink."""
+    """Size of each claim. You can increase it if the storage class allows expansion. You cannot decrease
+    it."""
     existing_claim: ObjectName | None = None
     """Name of an existing claim to use, for mode Shared only. The operator never changes or deletes it.
     Absent: the operator creates one. Immutable."""

@@ -21,8 +21,8 @@ MIN_BODY_MEMORY = (READ_BUFFER_FACTOR + MIN_BUFFERED_BODIES) * MIN_BODY
 #: Bytes of memory without which a worker could not have its largest bodies.
 MIN_MEMORY = 384 << 20
 MEMORY_TOO_SMALL = (
-    "spec.worker.memory must be at least 384Mi: a worker needs 270Mi, and 114Mi for the "
-    "bodies and answers that it holds"
+    "spec.worker.memory must be at least 384Mi: 270Mi for the worker itself, and the "
+    "rest for bodies and responses"
 )
 
 
@@ -77,10 +77,10 @@ class Worker(Section):
             )
         ),
     ] = "640Mi"
-    """Memory of a worker, at least 384Mi, for both request and limit. The worker itself takes 270Mi, or
-    another amount if limits.connections or limits.headBytes is set, plus the memory of spec.analysis. The
-    rest is for bodies and responses, and must be at least 90Mi. The longest body is a ninth of the rest, at
-    most 32Mi, unless limits.bodyBytes is set."""
+    """Memory of a worker, at least 384Mi, for both request and limit. The worker itself uses 270Mi by
+    default. limits.connections and limits.headBytes change this amount, and spec.analysis adds to it. The
+    remaining memory is for bodies and responses, and must be at least 90Mi. Unless limits.bodyBytes is set, a
+    body can be as long as a ninth of the remaining memory, at most 32Mi."""
     image: Image | None = None
     """Image of the worker. Absent: the image with which the operator was installed."""
     termination_grace_period_seconds: Annotated[int, Field(ge=5, le=3600)] = 60

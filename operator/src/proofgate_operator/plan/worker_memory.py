@@ -52,7 +52,7 @@ def memory_problems(gateway: Gateway) -> Iterator[Problem]:
         message = (
             f"spec.worker.memory must be at least {_mebibytes(otherwise + bodies)}Mi with this"
             f" {' and '.join(causes)}: a worker then needs {_mebibytes(otherwise)}Mi, and "
-            f"{_mebibytes(bodies)}Mi for the bodies and answers that it holds; or make"
+            f"{_mebibytes(bodies)}Mi for bodies and responses; or make"
             f" {', '.join(remedies)} smaller"
         )
         yield Problem("SpecInvalid", message)
