@@ -227,7 +227,7 @@ def test_without_a_key_only_a_gateway_that_is_full_everywhere_turns_one_away(
 def test_one_address_opens_no_more_connections_in_a_second_than_it_may(
     haproxy_binary: str, tmp_path: Path, workers: list[Worker]
 ) -> None:
-    bounds = ConnectionLimits(max_total=100, max_per_server=50, max_per_source=3)
+    bounds = ConnectionLimits(max_total=100, max_per_server=50, max_new_per_source=3)
     with bench(haproxy_binary, tmp_path, workers, KEYS, connection_limits=bounds) as haproxy:
         haproxy.set_ready(3)
 

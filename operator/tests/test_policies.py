@@ -160,7 +160,7 @@ def test_a_regex_that_the_workers_refuse_is_refused(regex: str, complaint: str) 
 def test_whatever_a_regex_says_little_memory_tells_what_is_wrong_with_it() -> None:
     child = """if True:
         import json, resource, sys
-        from proofgate_operator.kube.nesting import raise_recursion_limit
+        from proofgate_operator.kube.nesting_limit import raise_recursion_limit
         from proofgate_operator.plan.policies import regex_fault
         raise_recursion_limit()
         resource.setrlimit(resource.RLIMIT_AS, (300 << 20, 300 << 20))

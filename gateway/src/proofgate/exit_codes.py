@@ -31,7 +31,7 @@ class ExitCode(IntEnum):
     ANOTHER_KEY = (
         41,
         (
-            "another key: none of the signatures is by the given key, so the command cannot tell whether "
+            "another key: none of the signatures is by the given key, so the command cannot determine whether "
             "anything was changed"
         ),
     )

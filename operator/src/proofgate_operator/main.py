@@ -26,7 +26,7 @@ from proofgate_operator.handlers.watchdog import monitor_loops
 from proofgate_operator.handlers.watches import Watches
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.lease import Election, LeadershipLost
-from proofgate_operator.kube.nesting import raise_recursion_limit
+from proofgate_operator.kube.nesting_limit import raise_recursion_limit
 from proofgate_operator.kube.tls import reduce_buffer_size
 from proofgate_operator.settings import InvalidSettings, Settings, read_settings
 

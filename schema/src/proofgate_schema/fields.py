@@ -117,11 +117,11 @@ TenantName = Annotated[
         },
     ),
 ]
-MODEL_NAME = KubernetesOverride(
+MODEL_NAME_CRD_LIMITS = KubernetesOverride(
     "the cost of rules over models depends on lengths",
     {"minLength": 1, "maxLength": 96, "pattern": r"^[-a-zA-Z0-9._:/@]+[*]?$"},
 )
-ModelName = Annotated[str, AfterValidator(_model_name), MODEL_NAME]
+ModelName = Annotated[str, AfterValidator(_model_name), MODEL_NAME_CRD_LIMITS]
 #: Writes 5 in place of 5.0.
 WHOLE_NUMBER = PlainSerializer(_as_integer, return_type=int | float, when_used="json")
 _WHOLE_SECONDS = {"type": "integer"}

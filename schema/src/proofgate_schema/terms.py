@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from proofgate_schema.annotations import NO_DEFAULT, UNIQUE_ITEMS, KubernetesOverride
 from proofgate_schema.external_policies import POLICY_NAME
-from proofgate_schema.fields import MODEL_NAME, WHOLE_NUMBER, NonEmptyTupleOf, TupleOf, unique_by
+from proofgate_schema.fields import MODEL_NAME_CRD_LIMITS, WHOLE_NUMBER, NonEmptyTupleOf, TupleOf, unique_by
 from proofgate_schema.payloads import PayloadMode
 from proofgate_schema.policy import TenantPolicy
 from proofgate_schema.prices import Dollars
@@ -103,7 +103,7 @@ class Quota(Section):
 class ModelBudget(Section):
     """Budget for one model. A limit that is absent does not apply."""
 
-    model: Annotated[str, MODEL_NAME]
+    model: Annotated[str, MODEL_NAME_CRD_LIMITS]
     """Name of the model, from `models`."""
     dollars_per_day: Dollars | None = None
     """The same limit as limits.dollarsPerDay, but only for this model."""
@@ -154,7 +154,7 @@ class Terms(Section):
 
     models: (
         Annotated[
-            TupleOf[Annotated[str, MODEL_NAME]],
+            TupleOf[Annotated[str, MODEL_NAME_CRD_LIMITS]],
             UNIQUE_ITEMS,
             KubernetesOverride(
                 "the cost of rules over models depends on their number", {"minItems": 1, "maxItems": 32}

@@ -75,7 +75,7 @@ class AuditedIndex:
         self._thread.join()
 
     def offer(self, accepted: list[tuple[str, str]]) -> None:
-        """Takes logs that were accepted further: directories and notes. Waits for nothing."""
+        """Queues logs with newly accepted records, as pairs of directory and checkpoint note. Does not block."""
         if accepted:
             with self._condition:
                 self._waiting.update(accepted)

@@ -30,7 +30,7 @@ RETIRE_SECONDS = 60.0
 # A policy that could not be loaded is tried again.
 RETRY_SECONDS = 10.0
 # A policy that raises does so for many requests: the log has one line in this time.
-LOG_INTERVAL_SECONDS = 10.0
+ERROR_LOG_INTERVAL_SECONDS = 10.0
 
 
 class PolicyRunner:
@@ -152,7 +152,7 @@ class PolicyRunner:
         except BaseException as error:
             self._error = type(error).__name__
             now = time.monotonic()
-            if now - self._logged_at >= LOG_INTERVAL_SECONDS:
+            if now - self._logged_at >= ERROR_LOG_INTERVAL_SECONDS:
                 self._logged_at = now
                 log.error(  # noqa: TRY400 - the traceback could quote the prompt
                     "policy %s: %s raised %s at %s", self.name, doing, self._error, _error_location(error)

@@ -27,7 +27,7 @@ BATCH_SIZE = 512
 # A process that ends gives the last export so long.
 CLOSE_SECONDS = 2.0
 # A collector that is down is down for many exports: the log has one line in this time.
-LOG_INTERVAL_SECONDS = 60.0
+ERROR_LOG_INTERVAL_SECONDS = 60.0
 
 
 class TelemetryExporter:
@@ -134,6 +134,6 @@ class TelemetryExporter:
             return
         self._worker.telemetry_lost(signal, count)
         now = time.monotonic()
-        if now - self._logged_at >= LOG_INTERVAL_SECONDS:
+        if now - self._logged_at >= ERROR_LOG_INTERVAL_SECONDS:
             self._logged_at = now
             log.error("telemetry: %s are not exported: %s", signal, error)

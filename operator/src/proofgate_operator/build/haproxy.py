@@ -178,7 +178,7 @@ def _connection_limits(gateway: Gateway) -> haproxy_config.ConnectionLimits:
     return haproxy_config.ConnectionLimits(
         max_total=accepted // _SERVER_LINE_DIVISOR * server_line_count(gateway.spec.replicas),
         max_per_server=accepted // balancer.replicas,
-        max_per_source=balancer.connections_per_source,
+        max_new_per_source=balancer.connections_per_source,
     )
 
 

@@ -30,17 +30,17 @@ class Server:
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """How many connections there may be at a time.
+    """Maximum numbers of connections.
 
-    `total`: of clients; the rest waits in the kernel's queue. `server`: to one worker. `queued`: waiting for
-    one worker, beyond those; more are answered at once. `max_per_source`: new ones of one client address in a
-    second, None for any number.
+    `max_total`: of clients at a time; others wait in the kernel's queue. `max_per_server`: to one worker at a
+    time. `max_queued`: waiting for one worker; more are refused at once. `max_new_per_source`: new connections
+    of one client address in a second; None: no limit.
     """
 
     max_total: int
     max_per_server: int
     max_queued: int = 64
-    max_per_source: int | None = None
+    max_new_per_source: int | None = None
 
 
 @dataclass(frozen=True)
@@ -283,12 +283,12 @@ def _hash_key_rules(balancer: HAProxySettings) -> list[str]:
 
 
 def _source_limit_rules(bounds: ConnectionLimits) -> list[str]:
-    if bounds.max_per_source is None:
+    if bounds.max_new_per_source is None:
         return []
     return [
         "stick-table type ipv6 size 100k expire 10s store conn_rate(1s)",
         "tcp-request connection track-sc0 src",
-        f"tcp-request connection reject if {{ sc0_conn_rate gt {bounds.max_per_source} }}",
+        f"tcp-request connection reject if {{ sc0_conn_rate gt {bounds.max_new_per_source} }}",
     ]
 
 

@@ -270,7 +270,7 @@ class Attachments:
         versions = tuple((secret, store.version("Secret", name[0], secret)) for secret in tenant.secrets)
         reading = (tenant.uid, tenant.generation, versions)
         before = roster.verdicts.get(name)
-        # A reading that was no look is none that could be gone by.
+        # Nothing can be concluded from a failed read.
         done = before is not None and before.source_versions == reading
         if (
             before is not None
@@ -290,7 +290,7 @@ class Attachments:
         return TenantVerdict(None, read, reading, blind, ends), attached
 
     def _due_for_retry(self, client: Client, roster: Roster) -> set[NamespacedName]:
-        """Return the tenants of which it is time to look again at what was no look."""
+        """Return the tenants whose failed reads are due to be repeated."""
         found = set()
         for name in roster.unreadable_tenants:
             verdict = roster.verdicts[name]

@@ -60,7 +60,7 @@ class TenantVerdict:
 
     @property
     def unreadable(self) -> tuple[UnreadableResource, ...]:
-        """Whatever is no look just now."""
+        """The resources of the tenant that cannot be read or listed at the moment."""
         return (*self.keys_read.unreadable, *self.unlisted)
 
     @property
@@ -98,7 +98,7 @@ class Roster:
     hold_elapsed_seconds: float = 0.0
     #: Tenants that are only known from there: nobody may list their namespaces.
     unlisted_tenants: dict[NamespacedName, UnreadableResource] = field(default_factory=dict)
-    #: Tenants of which something is no look just now.
+    #: Tenants with a resource that cannot be read at the moment.
     unreadable_tenants: set[NamespacedName] = field(default_factory=set)
     verdicts: dict[NamespacedName, TenantVerdict] = field(default_factory=dict)
     written: dict[int, WrittenShard] = field(default_factory=dict)
@@ -240,7 +240,7 @@ def published_stamp(roster: Roster) -> str:
 
 
 def unreadable_resources(roster: Roster) -> tuple[UnreadableResource, ...]:
-    """Return what is no look of all tenants, each read of a namespace once: what ends first."""
+    """Return the failed reads of all tenants, each read of a namespace once: the one that ends first."""
     found = [blind for name in roster.unreadable_tenants for blind in roster.verdicts[name].unreadable]
     found += roster.unlisted_tenants.values()
     found += roster.unreadable_selectors.values()

@@ -1,4 +1,4 @@
-"""Reads that are no look just now: since when, until when what was known counts, and when to look again."""
+"""Reads that fail at the moment: since when, until when the last known state applies, and when to read again."""
 
 import random
 import time
@@ -46,7 +46,7 @@ class FailedReads:
     def record_failure(
         self, owner: str, failure: ReadFailed, since: float | None = None
     ) -> UnreadableResource:
-        """Note that a read was no look; return what holds now. `since` is as `spent` takes it."""
+        """Record that a read failed; return what applies now. `since` is as `spent` takes it."""
         now, held = self.clock(), self._of.setdefault(owner, {})
         hold = held.get(failure.read)
         if hold is None:
@@ -82,7 +82,7 @@ class FailedReads:
 def describe_failed_read(
     failure: ReadFailed, until: float | None = None, *, over: bool = False
 ) -> UnreadableResource:
-    """Return what is to be said of a read that was no look; without `until`, what was known has no end."""
+    """Describe a failed read; without `until`, the last known state applies without an end."""
     reason = UnreadableReason.UNAVAILABLE
     if failure.outcome is ReadOutcome.MAY_NOT_LOOK:
         reason = UnreadableReason.MAY_NOT_LOOK

@@ -40,7 +40,7 @@ class ReadRequest:
 
 
 class ReadFailed(ApiError):
-    """A read that was no look; `outcome` is MayNotLook or Unavailable."""
+    """A failed read; `outcome` is MayNotLook or Unavailable."""
 
     def __init__(self, read: ReadRequest, outcome: ReadOutcome, error: Exception) -> None:
         if isinstance(error, ApiError):
@@ -54,7 +54,7 @@ class ReadFailed(ApiError):
 
 @dataclass(frozen=True, repr=False)
 class ReadResult:
-    """The outcome of a read of one object: the object where it is Found, the failure where it is no look."""
+    """The outcome of a read of one object: the object if it was found, otherwise the failure."""
 
     outcome: ReadOutcome
     manifest: Manifest | None = None

@@ -15,7 +15,7 @@ from proofgate_operator.api.tenant import TENANT_KIND, referenced_gateway
 from proofgate_operator.build.naming import GATEWAY_LABEL, Manifest
 from proofgate_operator.kube.attached_tenants import AttachedTenants, NamespacedName
 from proofgate_operator.kube.errors import ApiError
-from proofgate_operator.kube.nesting import truncate_nesting
+from proofgate_operator.kube.nesting_limit import truncate_nesting
 from proofgate_operator.kube.packing import pack, unpack
 from proofgate_operator.kube.reads import ReadFailed, ReadOutcome, ReadRequest
 

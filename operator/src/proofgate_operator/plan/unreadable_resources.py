@@ -1,4 +1,4 @@
-"""Reads that were no look at an object: what they are about, and for how long what was known before counts.
+"""Failed reads of objects: what they read, and for how long the last known state applies.
 
 The API server that refuses, or does not answer, says nothing of the object: it may be there, unchanged. So
 what was known stays in force. Not without an end where it lets somebody in: a key that was taken away
@@ -22,7 +22,7 @@ _USER_PATTERN = re.compile(r'User "([A-Za-z0-9:._@-]{1,253})"')
 
 
 class UnreadableReason(StrEnum):
-    """Reason of a condition that tells of a read that was no look."""
+    """Reason of a condition that reports a failed read."""
 
     #: The API server refuses (401, 403), or does not know the kind (404).
     MAY_NOT_LOOK = "MayNotLook"
@@ -38,9 +38,8 @@ CACHED_DATA_IN_USE_REASONS = frozenset({UnreadableReason.MAY_NOT_LOOK, Unreadabl
 
 @dataclass(frozen=True)
 class UnreadableResource:
-    """A read that was no look: of which verb, resource (as kubectl names it) and namespace (None: all), what
-    the API server said, and `until` when what was known is in force (seconds since 1970; None: without an
-    end)."""
+    """A failed read: its verb, resource (as kubectl names it) and namespace (None: all), what the API server
+    said, and `until` when the last known state applies (seconds since 1970; None: without an end)."""
 
     reason: UnreadableReason
     verb: str

@@ -10,7 +10,7 @@ import pytest
 from proofgate_operator.api import KIND
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.kube.errors import parse_response
-from proofgate_operator.kube.nesting import MAX_DEPTH, raise_recursion_limit
+from proofgate_operator.kube.nesting_limit import MAX_DEPTH, raise_recursion_limit
 from proofgate_operator.kube.store import Store
 from proofgate_operator.kube.watch_stream import EventDecoder
 from tests.gateways import manifest

@@ -1,7 +1,7 @@
-"""Objects that nest deeper than anything that is read.
+"""Protects the operator from objects that are nested too deeply.
 
-In a gateway's `podTemplate` anything may stand, thousands of levels of it, and one answer of the API server
-holds the gateways of many people: none of them may keep the others from being read.
+A gateway's `podTemplate` can have thousands of levels, and one response of the API server contains the
+gateways of many people: no gateway may prevent the others from being read.
 """
 
 import sys
