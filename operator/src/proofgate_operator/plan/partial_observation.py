@@ -71,7 +71,7 @@ def restrict_to_keys(gateway: Gateway, seen: ObservedState, plan: ReconcilePlan)
 def retain_conditions(
     previous: Iterable[Mapping[str, Any]], reason: str, messages: Iterable[str]
 ) -> tuple[Condition, ...]:
-    """Return the conditions as they were, but for ResolvedRefs, which reports the failed reads. Where there were
+    """Return the conditions as they were, except ResolvedRefs, which reports the failed reads. Where there were
     none, nothing is known."""
     told = "; ".join(dict.fromkeys(messages))
     blind = Condition(ConditionType.RESOLVED_REFS, ConditionStatus.UNKNOWN, reason, told)
