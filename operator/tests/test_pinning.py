@@ -50,7 +50,7 @@ def test_shared_cores_are_explained() -> None:
     message = cpu_pinned_condition("1", [shard(0, held), shard(1, SHARED)]).message
     assert message == (
         "demo-worker-0 requests 1 core and runs on any of 8 CPUs, and its CPU limit throttles it; the same "
-        "applies to 1 more: a worker has exclusive cores only if the kubelet's CPU manager policy is static"
+        "applies to 1 other worker: a worker has exclusive cores only if the kubelet's CPU manager policy is static"
     )
 
 
