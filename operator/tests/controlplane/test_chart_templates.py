@@ -90,13 +90,13 @@ def test_an_upgrade_that_forgets_the_workers_image_rolls_no_gateway_but_fails_wi
     """Helm resets values that are not given again."""
     refused = template("--set", "operator.image=ghcr.io/team/proofgate-operator:0.2.0")
     assert refused.returncode != 0 and not refused.stdout
-    assert "workerImage is not set: give the image" in refused.stderr
+    assert "workerImage is not set: set it to the image" in refused.stderr
     assert "--reset-then-reuse-values" in refused.stderr
 
 
 def test_an_operator_without_an_image_is_refused() -> None:
     refused = template("--set", "workerImage=ghcr.io/team/proofgate-worker:0.2.0")
-    assert refused.returncode != 0 and "operator.image is not set: give the image" in refused.stderr
+    assert refused.returncode != 0 and "operator.image is not set: set it to the image" in refused.stderr
 
 
 @pytest.mark.parametrize("image", ["REGISTRY/proofgate-worker:0.1.0", "…", "<image>", "ghcr.io/team/worker:"])
