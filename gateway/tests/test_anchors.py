@@ -183,7 +183,7 @@ def test_a_log_that_is_shorter_or_another_one_than_it_was_lets_nothing_go(
     auditor.entries = whole[:2]
     code, report = place.keep(*waits(auditor, "0"), known=0, retention=RETENTION)
     assert (code, report["result"], signed()) == (1, "auditor_log_refused", False)
-    assert "has 2 entries, and had 3" in report["message"]
+    assert "shrank from 3 entries to 2" in report["message"]
     assert anchors.CACHE_FILE in report["message"]
     auditor.entries = [*whole[:2], b'{"kind":"head"}', b'{"kind":"head"}']
     assert (
