@@ -10,7 +10,7 @@ from proofgate_schema.annotations import UNIQUE_ITEMS, KubernetesOverride
 from proofgate_schema.fields import ModelName, TenantName, TupleOf
 from proofgate_schema.section import Section
 
-_MANIFEST_LIST_LIMIT = KubernetesOverride("the object has to fit into etcd", {"maxItems": 64})
+_MANIFEST_LIST_LIMIT = KubernetesOverride("etcd limits the size of an object", {"maxItems": 64})
 
 
 class Analysis(Section):

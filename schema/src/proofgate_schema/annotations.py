@@ -45,11 +45,15 @@ class WorkerOnlyField:
 
 
 #: A list whose values the API server refuses to have twice.
-UNIQUE_ITEMS = KubernetesOverride("a value is listed once", {"x-kubernetes-list-type": "set"})
+UNIQUE_ITEMS = KubernetesOverride(
+    "the API server refuses duplicates in a set", {"x-kubernetes-list-type": "set"}
+)
 #: What is absent of an object another one may set, so that rules ask whether it is there.
-NO_DEFAULT = KubernetesOverride("rules check whether it is present", {"default": None})
+NO_DEFAULT = KubernetesOverride(
+    "CEL rules check whether the field is present, so it has no default", {"default": None}
+)
 #: An object with whatever fields.
 PRESERVE_UNKNOWN_FIELDS = KubernetesOverride(
-    "no structural schema describes it",
+    "a structural schema cannot describe an object with arbitrary fields",
     {"additionalProperties": None, "x-kubernetes-preserve-unknown-fields": True},
 )

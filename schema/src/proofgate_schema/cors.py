@@ -26,7 +26,7 @@ class Cors(Section):
         Field(max_length=32),
         AfterValidator(_require_exclusive_wildcard),
         UNIQUE_ITEMS,
-        KubernetesOverride("an API server checks only lengths", {"minItems": 1}),
+        KubernetesOverride("the API server checks only lengths", {"minItems": 1}),
     ]
     """Origins that may call the gateway. Write an origin as browsers send it, for example
     https://app.example.com: lower case, no path, no default port. `*` alone allows every origin."""

@@ -10,7 +10,7 @@ from proofgate_schema.fields import TupleOf, file_validator
 from proofgate_schema.section import Section
 from proofgate_schema.urls import AUTHORITY, split_url
 
-_PATTERN_REASON = "an API server checks patterns and lengths"
+_PATTERN_REASON = "the API server checks patterns and lengths"
 
 
 def _proxy_url(text: str) -> str:
@@ -62,7 +62,7 @@ class Egress(Section):
         Annotated[
             TupleOf[AddressRange],
             UNIQUE_ITEMS,
-            KubernetesOverride("the object has to fit into etcd", {"minItems": 1, "maxItems": 32}),
+            KubernetesOverride("etcd limits the size of an object", {"minItems": 1, "maxItems": 32}),
         ]
         | None
     ) = None

@@ -16,7 +16,7 @@ from proofgate_schema.urls import HookURL
 
 _NAME = r"[a-z0-9]+(-[a-z0-9]+)*"
 _FACTORY = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*"
-_PATTERN_REASON = "an API server checks patterns and lengths"
+_PATTERN_REASON = "the API server checks patterns and lengths"
 #: For the name of a policy, and for those that ask for it.
 POLICY_NAME = KubernetesOverride(_PATTERN_REASON, {"minLength": 1, "maxLength": 31, "pattern": f"^{_NAME}$"})
 

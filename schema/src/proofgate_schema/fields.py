@@ -90,26 +90,28 @@ NonEmptyTupleOf = Annotated[tuple[T, ...], BeforeValidator(_as_tuple), AfterVali
 Name = Annotated[str, AfterValidator(_name)]
 #: A name that Kubernetes takes as a DNS label.
 DNS_LABEL = KubernetesOverride(
-    "names are DNS labels",
+    "Kubernetes object names are DNS labels",
     {"minLength": 1, "maxLength": 63, "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
 )
 #: The name of a header field whose value is in a file.
 HEADER_NAME = KubernetesOverride(
-    "the name is that of a file in the workers as well",
+    "in the workers, the name is also a file name",
     {"minLength": 1, "maxLength": 64, "pattern": r"^[A-Za-z0-9]([-A-Za-z0-9_]*[A-Za-z0-9])?$"},
 )
 FilePath = Annotated[str, AfterValidator(_file_path)]
 #: A file that its owner mounts in the workers himself.
 MountedFile = Annotated[
     FilePath,
-    KubernetesOverride("an absolute path in the workers", {"maxLength": 256, "pattern": r"^/[!-~]*$"}),
+    KubernetesOverride(
+        "in the workers, the path must be absolute", {"maxLength": 256, "pattern": r"^/[!-~]*$"}
+    ),
 ]
 #: A name, or `namespace/name` of a tenant that stands in a shard.
 TenantName = Annotated[
     str,
     file_validator(_tenant_name),
     KubernetesOverride(
-        "names of objects, DNS labels and subdomains",
+        "names of Kubernetes objects are DNS labels or subdomains",
         {
             "minLength": 1,
             "maxLength": 317,
@@ -118,7 +120,7 @@ TenantName = Annotated[
     ),
 ]
 MODEL_NAME_CRD_LIMITS = KubernetesOverride(
-    "the cost of rules over models depends on lengths",
+    "the API server limits the cost of CEL rules, which grows with the length of names",
     {"minLength": 1, "maxLength": 96, "pattern": r"^[-a-zA-Z0-9._:/@]+[*]?$"},
 )
 ModelName = Annotated[str, AfterValidator(_model_name), MODEL_NAME_CRD_LIMITS]

@@ -30,7 +30,7 @@ Claim = Annotated[
     str,
     AfterValidator(_claim),
     KubernetesOverride(
-        "an API server checks patterns and lengths",
+        "the API server checks patterns and lengths",
         {"minLength": 1, "maxLength": 512, "pattern": r"^[!-~]+$"},
     ),
 ]
@@ -43,7 +43,7 @@ class Issuer(Section):
     """Required `iss` claim of the token, compared byte for byte. On Kubernetes, a change replaces HAProxy's
     pods."""
     audiences: Annotated[
-        NonEmptyTupleOf[Claim], UNIQUE_ITEMS, _max_items(8, "the object has to fit into etcd")
+        NonEmptyTupleOf[Claim], UNIQUE_ITEMS, _max_items(8, "etcd limits the size of an object")
     ]
     """Accepted audiences. The token's `aud` claim must contain one of them."""
     jwks_url: Annotated[KeySetURL | None, Field(alias="jwksURL")] = None

@@ -21,14 +21,14 @@ class Limits(Section):
     head_bytes: Annotated[
         int,
         Field(ge=1024, le=1 << 20),
-        KubernetesOverride("HAProxy keeps the whole head in view, twice", {"maximum": 64 << 10}),
+        KubernetesOverride("HAProxy buffers the whole head twice", {"maximum": 64 << 10}),
     ] = 16 << 10
     """Maximum bytes of a request's head. A worker reserves this much memory for each of its connections, and
     HAProxy reserves four times as much. On Kubernetes, a change replaces HAProxy's pods."""
     body_bytes: Annotated[
         int,
         Field(ge=1024, le=1 << 30),
-        KubernetesOverride("the default follows spec.worker.memory", {"default": None}),
+        KubernetesOverride("the operator derives the default from spec.worker.memory", {"default": None}),
     ] = 32 << 20
     """Maximum bytes of a request's body, and of a response that must be buffered. On Kubernetes,
     spec.worker.memory must include nine times this value for bodies and responses. Absent on Kubernetes: a
@@ -39,14 +39,15 @@ class Limits(Section):
         int,
         Field(ge=1, le=1 << 20),
         KubernetesOverride(
-            "HAProxy's pods share them, and each takes memory of the pod", {"minimum": 256, "maximum": 65_536}
+            "HAProxy's pods share the connections, and each connection takes memory",
+            {"minimum": 256, "maximum": 65_536},
         ),
     ] = 4096
     """Maximum number of client connections to one worker at a time. Each connection takes 16 KiB of the
     worker's memory, plus headBytes. HAProxy accepts as many connections as all workers together. Fixed for
     the life of a worker. On Kubernetes, a change replaces the workers and HAProxy's pods."""
     buffered_bytes: Annotated[
-        int, Field(ge=4096, le=1 << 40), WorkerOnlyField("it follows spec.worker.memory")
+        int, Field(ge=4096, le=1 << 40), WorkerOnlyField("the operator derives it from spec.worker.memory")
     ] = 192 << 20
     """Maximum bytes of memory that all exchanges take together: bodies, their texts and redacted copies,
     responses that are buffered for rules, and 32 KiB for each exchange. The value must be at least four times

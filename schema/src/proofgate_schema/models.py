@@ -26,7 +26,7 @@ UpstreamModelName = Annotated[
     str,
     AfterValidator(_upstream_model_name),
     KubernetesOverride(
-        "an API server checks patterns and lengths",
+        "the API server checks patterns and lengths",
         {
             "minLength": 1,
             "maxLength": 256,

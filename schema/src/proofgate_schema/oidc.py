@@ -17,7 +17,7 @@ from proofgate_schema.urls import AUTHORITY, PORT, is_loopback, split_url
 CALLBACK_PATH = "/oidc/callback"
 #: Printable ASCII without a query or fragment.
 _PATH = r'(/[!-"$->@-~]*)?'
-_PATTERN_REASON = "an API server checks patterns and lengths"
+_PATTERN_REASON = "the API server checks patterns and lengths"
 
 
 def _https_url(text: str, example: str) -> str:
@@ -75,7 +75,7 @@ class Oidc(Section):
         str,
         file_validator(_issuer),
         KubernetesOverride(
-            "the auditor fetches it from elsewhere",
+            "the auditor fetches it over the network, so http is not allowed",
             {"maxLength": 512, "pattern": rf"^https://{AUTHORITY}{_PATH}$"},
         ),
     ]

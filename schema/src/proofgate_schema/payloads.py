@@ -23,7 +23,7 @@ class Payloads(Section):
     max_bytes: Annotated[
         int,
         Field(ge=1024, le=16 << 20),
-        KubernetesOverride("half of the budgetBytes that the operator sets", {"maximum": 8 << 20}),
+        KubernetesOverride("the operator sets budgetBytes to twice this maximum", {"maximum": 8 << 20}),
     ] = 1 << 20
     """Maximum bytes of a request or response that is stored. A longer request or response is not stored, and
     its record says so."""

@@ -40,7 +40,7 @@ PACKS = (
     "prompt-injection",
     "secrets",
 )
-_SIZE_REASON = "the object has to fit into etcd"
+_SIZE_REASON = "etcd limits the size of an object"
 
 
 def _max_items(items: int, reason: str = _SIZE_REASON) -> KubernetesOverride:
@@ -48,7 +48,7 @@ def _max_items(items: int, reason: str = _SIZE_REASON) -> KubernetesOverride:
 
 
 def _validations(*rules: dict[str, Any]) -> KubernetesOverride:
-    return KubernetesOverride("an API server checks rules", {"x-kubernetes-validations": list(rules)})
+    return KubernetesOverride("the API server checks CEL rules", {"x-kubernetes-validations": list(rules)})
 
 
 def _rule_id(text: str) -> str:
@@ -79,12 +79,14 @@ def _literal(text: str) -> str:
 
 def _text_constraints(longest: int, pattern: str) -> KubernetesOverride:
     return KubernetesOverride(
-        "an API server checks patterns and lengths",
+        "the API server checks patterns and lengths",
         {"minLength": 1, "maxLength": longest, "pattern": pattern},
     )
 
 
-Pack = Annotated[Name, KubernetesOverride("an API server knows the packs of its CRD", {"enum": list(PACKS)})]
+Pack = Annotated[
+    Name, KubernetesOverride("the API server knows only the packs that the CRD lists", {"enum": list(PACKS)})
+]
 RuleId = Annotated[str, AfterValidator(_rule_id), _text_constraints(64, r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 LowerCaseText = Annotated[str, file_validator(_literal), _text_constraints(128, r"^[^A-Z]+$")]
 AllowedText = Annotated[str, file_validator(_allowed_text), _text_constraints(256, r"\S")]
@@ -115,7 +117,7 @@ class Rule(Section):
     literals: Annotated[
         TupleOf[LowerCaseText],
         KubernetesOverride(
-            "a rule checks whether any exist", {"default": None, "minItems": 1, "maxItems": 32}
+            "a CEL rule checks whether the list has items", {"default": None, "minItems": 1, "maxItems": 32}
         ),
     ] = ()
     """Texts in lower case to search for in the folded text. If the rule also has a regex, a match must

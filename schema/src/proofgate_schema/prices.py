@@ -107,7 +107,7 @@ PER_MILLION_PATTERN = r"^(0|[1-9][0-9]{0,5})(\.[0-9]{1,6})?$"
 PER_REQUEST_PATTERN = r"^(0|[1-9][0-9]{0,2})(\.[0-9]{1,12})?$"
 _DATE_PATTERN = r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
 _MODEL_PATTERN = r"^([-a-zA-Z0-9._:/@]+\*?|\*)$"
-_PATTERN_REASON = "an API server checks only patterns"
+_PATTERN_REASON = "the API server checks only patterns"
 
 #: Seconds since 1970 at which a day begins; text in a file.
 Date = Annotated[
@@ -137,7 +137,7 @@ ModelPattern = Annotated[
     str,
     AfterValidator(_model_pattern),
     KubernetesOverride(
-        "the cost of rules over models depends on lengths",
+        "the API server limits the cost of CEL rules, which grows with the length of names",
         {"minLength": 1, "maxLength": 96, "pattern": _MODEL_PATTERN},
     ),
 ]
@@ -148,7 +148,7 @@ ToolKind = Annotated[str, AfterValidator(_tool_kind)]
 Tokens = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
 
-_MANIFEST_LIST_LIMIT = KubernetesOverride("the object has to fit into etcd", {"maxItems": 2})
+_MANIFEST_LIST_LIMIT = KubernetesOverride("etcd limits the size of an object", {"maxItems": 2})
 
 
 class LongPromptPrice(Section):
@@ -233,7 +233,7 @@ class Price(Section):
     tools: Annotated[
         dict[ToolKind, DollarsPerRequest],
         Field(max_length=16),
-        KubernetesOverride("the object has to fit into etcd", {"maxProperties": 8}),
+        KubernetesOverride("etcd limits the size of an object", {"maxProperties": 8}),
     ] = Field(default_factory=dict)
     """Dollars per call of each tool that the provider runs itself. The key is the tool's type (web_search; a
     date at its end can be omitted) or Gemini's field (googleSearch). '0': a call has no price in addition to
@@ -244,7 +244,7 @@ class Price(Section):
     tiers: Annotated[
         dict[TierName, TierPrice],
         Field(max_length=8),
-        KubernetesOverride("the object has to fit into etcd", {"maxProperties": 4}),
+        KubernetesOverride("etcd limits the size of an object", {"maxProperties": 4}),
     ] = Field(default_factory=dict)
     """Prices of service tiers other than the standard tier. The key is the value that selects the tier in a
     request: the value of service_tier, or of Anthropic's speed or inference_geo. When a budget in dollars

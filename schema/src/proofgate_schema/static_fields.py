@@ -74,7 +74,7 @@ class ProviderHeader(Section):
             str,
             file_validator(_header_value),
             KubernetesOverride(
-                "an API server checks patterns and lengths",
+                "the API server checks patterns and lengths",
                 {"minLength": 1, "maxLength": 4096, "pattern": "^[!-~]([ -~]*[!-~])?$"},
             ),
         ]

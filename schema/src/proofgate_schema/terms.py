@@ -35,7 +35,7 @@ GuardedTool = Annotated[
     str,
     AfterValidator(_guarded_tool),
     KubernetesOverride(
-        "a rule has a message in plain words",
+        "the message of a CEL rule is clearer than that of a pattern",
         {
             "minLength": 1,
             "maxLength": 128,
@@ -49,7 +49,7 @@ GuardedTool = Annotated[
         },
     ),
 ]
-NOT_EMPTY = KubernetesOverride("to set none, leave the field out", {"minItems": 1})
+NOT_EMPTY = KubernetesOverride("an empty list would mean the same as no field", {"minItems": 1})
 Endpoint = Literal[
     "ChatCompletions",
     "Completions",
@@ -137,7 +137,7 @@ class GuardedTools(Section):
         NonEmptyTupleOf[GuardedTool],
         Field(max_length=32),
         UNIQUE_ITEMS,
-        KubernetesOverride("an API server checks only lengths", {"minItems": 1}),
+        KubernetesOverride("the API server checks only lengths", {"minItems": 1}),
     ]
     """Names of the tools as requests declare them, case-insensitive: Bash, mcp__github__*. A `*` at the end
     matches the rest of a name."""
@@ -157,7 +157,8 @@ class Terms(Section):
             TupleOf[Annotated[str, MODEL_NAME_CRD_LIMITS]],
             UNIQUE_ITEMS,
             KubernetesOverride(
-                "the cost of rules over models depends on their number", {"minItems": 1, "maxItems": 32}
+                "the API server limits the cost of CEL rules, which grows with the number of models",
+                {"minItems": 1, "maxItems": 32},
             ),
         ]
         | None
@@ -189,7 +190,10 @@ class Terms(Section):
         unique_by("model"),
         NO_DEFAULT,
         NOT_EMPTY,
-        KubernetesOverride("the cost of rules over models depends on their number", {"maxItems": 16}),
+        KubernetesOverride(
+            "the API server limits the cost of CEL rules, which grows with the number of models",
+            {"maxItems": 16},
+        ),
     ] = ()
     """Budgets for models, for all of the tenant's API keys together. Absent: none."""
     wait_seconds: Annotated[
@@ -209,7 +213,10 @@ class Terms(Section):
         TupleOf[Annotated[str, POLICY_NAME]],
         NO_DEFAULT,
         NOT_EMPTY,
-        KubernetesOverride("the cost of rules over policies depends on their number", {"maxItems": 8}),
+        KubernetesOverride(
+            "the API server limits the cost of CEL rules, which grows with the number of policies",
+            {"maxItems": 8},
+        ),
     ] = ()
     """Names of policies from `policies`. They evaluate the tenant's requests in this order, after the rules
     have allowed the requests. Absent: none."""

@@ -41,7 +41,8 @@ class Timeouts(Section):
     drain_seconds: Seconds = 30.0
     """Seconds after lameDuckSeconds in which in-flight exchanges of a stopping worker can finish."""
     lame_duck_seconds: Annotated[
-        SecondsOrNone, KubernetesOverride("HAProxy needs that to send no more connections", {"minimum": 3})
+        SecondsOrNone,
+        KubernetesOverride("HAProxy needs this time to stop sending new connections", {"minimum": 3}),
     ] = 3.0
     """Seconds for which a stopping worker still accepts connections, so that load balancers can stop sending
     new ones. Then drainSeconds begin."""

@@ -21,7 +21,7 @@ WEB_ORIGIN_PATTERN = rf"^(\*|https?://([a-z0-9][-a-z0-9._]*|\[[0-9a-f:.]+\]){POR
 #: The rest of the URL is printable ASCII without a fragment.
 KEY_SET_URL_PATTERN = rf'^https://{AUTHORITY}(/[!-"$-~]*)?$'
 HOOK_URL_PATTERN = rf'^https?://{AUTHORITY}(/[!-"$-~]*)?$'
-_PATTERN_REASON = "an API server checks patterns and lengths"
+_PATTERN_REASON = "the API server checks patterns and lengths"
 
 
 def is_loopback(host: str) -> bool:
@@ -99,7 +99,10 @@ WebOrigin = Annotated[
 KeySetURL = Annotated[
     str,
     file_validator(_key_set_url),
-    KubernetesOverride("workers fetch it from elsewhere", {"maxLength": 512, "pattern": KEY_SET_URL_PATTERN}),
+    KubernetesOverride(
+        "workers fetch it over the network, so http is not allowed",
+        {"maxLength": 512, "pattern": KEY_SET_URL_PATTERN},
+    ),
 ]
 HookURL = Annotated[
     str,

@@ -392,7 +392,10 @@ def read_configuration(gateway: Gateway, seen: ObservedState, defaults: Defaults
     token = entry(admin, ADMIN_TOKEN) if admin else None
     admin_problems = []
     if admin and not token:
-        message = f"Secret {own.admin} has no text under {ADMIN_TOKEN}: delete it"
+        message = (
+            f"Secret {own.admin} has no text under {ADMIN_TOKEN}: delete this Secret, and the operator creates "
+            "a new one"
+        )
         admin_problems.append(Problem("SecretInvalid", message))
 
     missing = []

@@ -33,6 +33,7 @@ def growth(claim: Manifest) -> tuple[str, str] | None:
             asked = claim["spec"]["resources"]["requests"]["storage"]
             has = (status.get("capacity") or {}).get("storage", "an unknown size")
             told = held[kind].get("message")
-            sentence = f"PersistentVolumeClaim {claim['metadata']['name']} has {has} of {asked}: {meaning}"
+            name = claim["metadata"]["name"]
+            sentence = f"PersistentVolumeClaim {name} has {has} of the requested {asked}: {meaning}"
             return reason, f"{sentence} ({told})" if told else sentence
     return None

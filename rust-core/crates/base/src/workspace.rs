@@ -137,7 +137,7 @@ pub fn to_record_usage(usage: proofgate_providers::Usage) -> Usage {
 }
 
 /// Unused workspaces.
-#[expect(clippy::vec_box, reason = "an answer owns its box, and returns that box")]
+#[expect(clippy::vec_box, reason = "an answer returns its box to the pool")]
 pub struct WorkspacePool {
     free: RefCell<Vec<Box<ResponseWorkspace>>>,
     budget: Rc<MemoryBudget>,

@@ -14,7 +14,7 @@ thread_local! {
 }
 
 /// Allocates the next argument with this many bytes; returns the address to fill.
-#[expect(unsafe_code, reason = "an exported name")]
+#[expect(unsafe_code, reason = "the name is part of the exported interface")]
 #[unsafe(no_mangle)]
 pub extern "C" fn argument(length: usize) -> *mut u8 {
     let mut bytes = vec![0; length];
@@ -25,14 +25,14 @@ pub extern "C" fn argument(length: usize) -> *mut u8 {
 }
 
 /// Leaves out the next argument.
-#[expect(unsafe_code, reason = "an exported name")]
+#[expect(unsafe_code, reason = "the name is part of the exported interface")]
 #[unsafe(no_mangle)]
 pub extern "C" fn no_argument() {
     CALL_STATE.with_borrow_mut(|asked| asked.arguments.push(None));
 }
 
 /// Returns the address of the answer to the last question.
-#[expect(unsafe_code, reason = "an exported name")]
+#[expect(unsafe_code, reason = "the name is part of the exported interface")]
 #[unsafe(no_mangle)]
 pub extern "C" fn answer() -> *const u8 {
     CALL_STATE.with_borrow(|asked| asked.response.as_ptr())
@@ -49,7 +49,7 @@ fn run_question(question: queries::QueryHandler) -> usize {
 macro_rules! export {
     ($($name:ident),* $(,)?) => {$(
         #[doc = concat!("Answers [`queries::", stringify!($name), "`]; returns the length of the answer.")]
-        #[expect(unsafe_code, reason = "an exported name")]
+        #[expect(unsafe_code, reason = "the name is part of the exported interface")]
         #[unsafe(no_mangle)]
         pub extern "C" fn $name() -> usize {
             run_question(queries::$name)

@@ -221,7 +221,7 @@ impl Receipt {
             steps.record(
                 "history",
                 format!(
-                    "the checkpoints of {} at {} and {} records are one history",
+                    "the checkpoints of {} with {} and {} records are consistent",
                     older.origin, older.size, newer.size
                 ),
                 self.check_consistency(older, newer),

@@ -6,10 +6,7 @@
 //! according to the
 //! [list](proofgate_dialect::droppable_fields).
 #![forbid(unsafe_code)]
-#![allow(
-    missing_docs,
-    reason = "only the writers for providers use it, and the names are clear enough"
-)]
+#![allow(missing_docs, reason = "internal crate: the names of the items describe them")]
 
 mod body;
 mod calls;

@@ -5,10 +5,7 @@
 //!
 //! Constraints of single models are in one table, [`constraints`]; their capabilities are in [`capabilities`].
 #![forbid(unsafe_code)]
-#![allow(
-    missing_docs,
-    reason = "only the translation crates use it, and the names are clear enough"
-)]
+#![allow(missing_docs, reason = "internal crate: the names of the items describe them")]
 
 pub mod bedrock_error;
 pub mod capabilities;

@@ -16,7 +16,10 @@ pub const MAX_FILES: usize = 1 << 16;
 ///
 /// # Errors
 /// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when there are more than 65536 files.
-#[expect(clippy::type_complexity, reason = "a statement, or why there is none")]
+#[expect(
+    clippy::type_complexity,
+    reason = "the result is either a statement or the reason why there is none"
+)]
 pub fn read(
     storage: &dyn ReadStorage,
     ledger: &Path,

@@ -246,7 +246,7 @@ impl<'s> LogReader<'s> {
     /// [`EvidenceError::Io`].
     #[expect(
         clippy::should_implement_trait,
-        reason = "a step can fail, and lends the payload"
+        reason = "not an Iterator: a step can fail, and the payload is borrowed"
     )]
     pub fn next(&mut self) -> Result<LogItem, EvidenceError> {
         loop {

@@ -81,7 +81,7 @@ impl SegmentReader {
     /// Those of the file system.
     #[expect(
         clippy::should_implement_trait,
-        reason = "a step can fail, and lends the payload"
+        reason = "not an Iterator: a step can fail, and the payload is borrowed"
     )]
     pub fn next(&mut self) -> io::Result<Slot> {
         let (offset, key) = (self.offset, self.segment_crc);

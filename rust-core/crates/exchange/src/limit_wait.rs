@@ -233,9 +233,17 @@ mod tests {
         queues.notify_released("blue/batch", true);
         let begin = Instant::now();
         blue.wait_until_first(long).await;
-        assert_eq!(begin.elapsed(), Duration::ZERO, "one of its namespace is done");
+        assert_eq!(
+            begin.elapsed(),
+            Duration::ZERO,
+            "a request of the same namespace has ended"
+        );
         red.wait_until_first(long).await;
-        assert_eq!(begin.elapsed(), long, "nobody of its namespace is");
+        assert_eq!(
+            begin.elapsed(),
+            long,
+            "no request of the same namespace has ended"
+        );
     }
 
     #[tokio::test(start_paused = true)]

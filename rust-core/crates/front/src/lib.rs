@@ -4,7 +4,7 @@
 #![allow(
     missing_docs,
     clippy::new_without_default,
-    reason = "only the layers above use it, and the names are clear enough"
+    reason = "internal crate: the names of the items describe them"
 )]
 
 mod connection;

@@ -206,7 +206,7 @@ pub struct LateRecord {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[expect(
     missing_docs,
-    reason = "as in `Attempt` and `End`, with texts in the place of their numbers"
+    reason = "the fields of `Attempt` and `End`, with texts instead of numbers"
 )]
 pub enum LateKind {
     Attempt {

@@ -119,7 +119,7 @@ impl<'s> BatchReader<'s> {
     /// [`IndexError::Evidence`] when they cannot be read.
     #[expect(
         clippy::should_implement_trait,
-        reason = "a step can fail, and nothing follows a failure"
+        reason = "not an Iterator: a step can fail, and reading stops at a failure"
     )]
     pub fn next(&mut self) -> Result<Option<Batch>, IndexError> {
         let mut batch = BatchBuilder::default();

@@ -32,7 +32,10 @@ pub(crate) struct CachedScan {
 
 impl CachedScan {
     /// Like [`RunScan::step`]; a cached run is not scanned.
-    #[allow(clippy::too_many_arguments, reason = "what every scan is given")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "every scan needs all of these arguments"
+    )]
     pub(crate) fn step(
         &mut self,
         recall: Option<&mut TenantScanCache<'_>>,

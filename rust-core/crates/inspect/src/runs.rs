@@ -64,7 +64,10 @@ impl RunScan {
     ///
     /// # Errors
     /// [`EvaluationError`] if there is no result; the request has to be denied then.
-    #[allow(clippy::too_many_arguments, reason = "what every scan is given")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "every scan needs all of these arguments"
+    )]
     pub fn step(
         &mut self,
         engine: &Engine,

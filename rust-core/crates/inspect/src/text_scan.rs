@@ -76,7 +76,10 @@ pub(crate) struct FullScan {
 
 impl FullScan {
     /// Like [`Scan::step`].
-    #[allow(clippy::too_many_arguments, reason = "what every scan is given")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "every scan needs all of these arguments"
+    )]
     pub(crate) fn step(
         &mut self,
         engine: &Engine,
@@ -145,7 +148,10 @@ pub(crate) struct ChunkScan {
 
 impl ChunkScan {
     /// Like [`StreamScan::push`].
-    #[allow(clippy::too_many_arguments, reason = "what every scan is given")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "every scan needs all of these arguments"
+    )]
     pub(crate) fn push(
         &mut self,
         engine: &Engine,

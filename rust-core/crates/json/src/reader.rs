@@ -128,7 +128,7 @@ impl<'d, 'w> Reader<'d, 'w> {
     /// [`JsonError`] at the first invalid byte. Results after an error are meaningless.
     #[allow(
         clippy::should_implement_trait,
-        reason = "an iterator could not return its error with `?`"
+        reason = "not an Iterator: callers return its error with `?`"
     )]
     #[inline]
     pub fn next(&mut self) -> Result<Option<Event<'d>>, JsonError> {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Evidence that no writer of a log is running.
 pub(crate) enum WriterLock {
-    Held(#[expect(dead_code, reason = "it is held until it is dropped")] Arc<dyn StoredFile>),
+    Held(#[expect(dead_code, reason = "the lock is held until this value is dropped")] Arc<dyn StoredFile>),
     /// The file that writers lock is missing.
     Missing,
 }

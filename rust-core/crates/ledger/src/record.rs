@@ -742,7 +742,7 @@ pub struct UnknownRecord<'a> {
 
 /// A record of any kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each variant is its struct")]
+#[expect(missing_docs, reason = "each variant has the fields of its struct")]
 pub enum Record<'a> {
     Open(Open<'a>),
     Admission(Admission<'a>),

@@ -96,7 +96,7 @@ impl fmt::Display for LimitExceeded {
                 };
                 write!(
                     out,
-                    "this {owner} {kind} of {value} {noun} has no capacity now, because requests in flight reserve \
+                    "this {owner} {kind} of {value} {noun} is used up for now, because requests in flight reserve \
                      {reserved} of it: try again in {seconds} s"
                 )
             }

@@ -70,7 +70,10 @@ pub struct Limiter {
     changed_subjects: Vec<u32>,
     unrecorded: Vec<Option<Booking>>,
     unrecorded_vacant: Vec<u32>,
-    #[expect(clippy::vec_box, reason = "the boxes move between this list and the subjects")]
+    #[expect(
+        clippy::vec_box,
+        reason = "boxes move between this list and the subjects without being copied"
+    )]
     free_windows: Vec<Box<Window>>,
     /// Whether a limit needs counts that old state files do not have.
     needs_all_counts: bool,
@@ -690,7 +693,10 @@ fn clamp_moment(moment: Moment, latest: Moment) -> Moment {
 }
 
 /// Returns a spare or a new window, empty, at `second`.
-#[expect(clippy::vec_box, reason = "the boxes move between this list and the subjects")]
+#[expect(
+    clippy::vec_box,
+    reason = "boxes move between this list and the subjects without being copied"
+)]
 fn take_window(spare: &mut Vec<Box<Window>>, second: u64) -> Box<Window> {
     match spare.pop() {
         Some(mut window) => {

@@ -18,7 +18,7 @@ thread_local! {
 }
 
 // SAFETY: every call is passed to the system allocator unchanged.
-#[expect(unsafe_code, reason = "an allocator that counts")]
+#[expect(unsafe_code, reason = "this global allocator counts allocations")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));

@@ -279,7 +279,7 @@ fn mailbox(text: &[u8]) -> bool {
 }
 
 #[cfg(feature = "testing")]
-#[allow(clippy::panic, reason = "the fault that tests inject")]
+#[allow(clippy::panic, reason = "tests inject this panic")]
 fn panic_for_tests(_: &[u8]) -> bool {
     panic!("panic-for-tests")
 }

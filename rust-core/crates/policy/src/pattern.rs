@@ -209,7 +209,7 @@ impl PatternRewriter<'_> {
     fn visit_literal(&mut self, literal: &ast::Literal, in_class: bool) -> Result<(), String> {
         if matches!(literal.kind, ast::LiteralKind::HexBrace(_)) {
             return Err(format!(
-                "{} is not portable; write \\xHH, \\uHHHH or the character",
+                "{} differs between regex engines; write \\xHH, \\uHHHH or the character itself",
                 self.source_of(&literal.span)
             ));
         }
@@ -251,7 +251,7 @@ impl PatternRewriter<'_> {
     fn visit_group(&mut self, group: &ast::Group) -> Result<(), String> {
         match &group.kind {
             ast::GroupKind::NonCapturing(flags) if !flags.items.is_empty() => {
-                Err("flags are not portable; to ignore case, set view = \"folded\" and write the pattern in lower case".to_owned())
+                Err("inline flags differ between regex engines; to ignore case, set view = \"folded\" and write the pattern in lower case".to_owned())
             }
             ast::GroupKind::CaptureName { name, .. } if name.name != VALUE_GROUP => Err(format!(
                 "the group name {:?} is not known; name the part to redact (?<value>…), and write other groups as (?:…)",
@@ -293,7 +293,7 @@ impl ast::Visitor for PatternRewriter<'_> {
     fn visit_pre(&mut self, ast: &Ast) -> Result<(), String> {
         match ast {
             Ast::Flags(_) => {
-                Err("flags are not portable; to ignore case, set view = \"folded\" and write the pattern in lower case".to_owned())
+                Err("inline flags differ between regex engines; to ignore case, set view = \"folded\" and write the pattern in lower case".to_owned())
             }
             Ast::Group(group) => self.visit_group(group),
             Ast::Assertion(assertion) => match assertion.kind {
@@ -306,12 +306,12 @@ impl ast::Visitor for PatternRewriter<'_> {
                     Ok(())
                 }
                 _ => Err(format!(
-                    "{} has no meaning here: a text can arrive in pieces and contain several strings",
+                    "the anchor {} is not supported: a text can arrive in pieces, so it has no fixed start or end",
                     self.source_of(&assertion.span)
                 )),
             },
             Ast::ClassUnicode(class) => Err(format!(
-                "{} is not portable; write a class",
+                "{} differs between regex engines; write a character class such as [a-z] instead",
                 self.source_of(&class.span)
             )),
             Ast::ClassPerl(class) => {
@@ -344,21 +344,24 @@ impl ast::Visitor for PatternRewriter<'_> {
                 Ok(())
             }
             ast::ClassSetItem::Ascii(class) => Err(format!(
-                "{} is not portable; write the characters",
+                "{} differs between regex engines; list the characters instead",
                 self.source_of(&class.span)
             )),
             ast::ClassSetItem::Unicode(class) => Err(format!(
-                "{} is not portable; write the characters",
+                "{} differs between regex engines; list the characters instead",
                 self.source_of(&class.span)
             )),
-            ast::ClassSetItem::Bracketed(_) => Err("a nested class is not portable; escape the [".to_owned()),
+            ast::ClassSetItem::Bracketed(_) => Err(
+                "nested character classes differ between regex engines; write \\[ for the character ["
+                    .to_owned(),
+            ),
             ast::ClassSetItem::Empty(_) | ast::ClassSetItem::Union(_) => Ok(()),
         }
     }
 
     fn visit_class_set_binary_op_pre(&mut self, operation: &ast::ClassSetBinaryOp) -> Result<(), String> {
         Err(format!(
-            "{} in a class is not portable; escape it",
+            "{} in a character class differs between regex engines; write each of its characters with a backslash",
             self.source_of(&operation.span)
         ))
     }

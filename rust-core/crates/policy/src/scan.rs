@@ -98,7 +98,7 @@ impl Scan {
     /// valid. Every later step returns the same error.
     #[allow(
         clippy::too_many_arguments,
-        reason = "the engine's context, which every evaluation is given"
+        reason = "every evaluation needs all of these arguments"
     )]
     pub fn step(
         &mut self,
@@ -146,7 +146,7 @@ impl Scan {
 /// Runs `work` inside a panic boundary. After an error `found` is unchanged; after a panic the scratch is reset.
 #[allow(
     clippy::too_many_arguments,
-    reason = "the engine's context, which every evaluation is given"
+    reason = "every evaluation needs all of these arguments"
 )]
 pub(crate) fn run_guarded<T>(
     engine: &Engine,

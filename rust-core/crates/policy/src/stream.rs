@@ -40,7 +40,7 @@ impl StreamScan {
     /// [`EvaluationError`]: there is no result, and the exchange has to be denied. Every later call returns the same error.
     #[allow(
         clippy::too_many_arguments,
-        reason = "the engine's context, which every evaluation is given"
+        reason = "every evaluation needs all of these arguments"
     )]
     pub fn push(
         &mut self,

@@ -83,7 +83,10 @@ fn encode_hashes(hashes: &[Hash]) -> Vec<String> {
 impl Auditor {
     #[new]
     #[pyo3(signature = (ledger, state, signing_key, ledger_key, beat_us, second_look_us, stall_us, new_aggregate=false, resume=false, held=None, policy=None, keeping_key=None, served=None))]
-    #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "Python callers pass these arguments by keyword"
+    )]
     fn new(
         python: Python<'_>,
         ledger: PathBuf,
@@ -231,7 +234,10 @@ impl Auditor {
         }))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "Python callers pass these arguments by keyword"
+    )]
     fn witness_answer(
         &self,
         python: Python<'_>,

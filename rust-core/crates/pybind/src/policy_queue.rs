@@ -51,7 +51,10 @@ impl PolicyQueue {
         items.collect::<PyResult<Vec<_>>>().map(Some)
     }
 
-    #[expect(clippy::unused_self, reason = "a method for Python, beside the other one")]
+    #[expect(
+        clippy::unused_self,
+        reason = "Python needs this method in addition to the other one"
+    )]
     fn return_verdicts(&self, verdicts: Vec<(Bound<'_, PolicyItem>, Bound<'_, PyAny>)>) -> usize {
         let answered = verdicts.iter().filter(|(item, said)| {
             let verdict = parse_verdict(said).unwrap_or(Verdict::Failed(PolicyFailure::BadVerdict));

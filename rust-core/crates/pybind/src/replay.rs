@@ -33,7 +33,10 @@ impl RecordedExchanges {
 impl RecordedExchanges {
     #[new]
     #[pyo3(signature = (ledger, verifying_key, keeping_key=None, shred_keys=None, since_us=None, until_us=None, tenant=None, model=None, request_id=None))]
-    #[expect(clippy::too_many_arguments, reason = "named arguments in Python")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "Python callers pass these arguments by keyword"
+    )]
     fn new(
         python: Python<'_>,
         ledger: PathBuf,

@@ -227,7 +227,10 @@ impl RetentionState {
     }
 
     #[pyo3(signature = (ledger, ledger_key, signing_key, days, tenant_days, why, against, now_us, carry_out, anchored=None))]
-    #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "Python callers pass these arguments by keyword"
+    )]
     fn prune(
         &self,
         python: Python<'_>,
@@ -283,7 +286,10 @@ impl RetentionState {
     }
 
     #[pyo3(signature = (ledger, ledger_key, signing_key, exchange, tenant, policy, why, now_us, carry_out, anchored=None))]
-    #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "Python callers pass these arguments by keyword"
+    )]
     fn erase(
         &self,
         python: Python<'_>,
@@ -341,7 +347,10 @@ impl RetentionState {
     }
 
     #[pyo3(signature = (ledger, ledger_key, signing_key, tenant, only, there, policy, why, now_us, carry_out, anchored=None))]
-    #[expect(clippy::too_many_arguments, reason = "they are named in Python")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "Python callers pass these arguments by keyword"
+    )]
     fn shred(
         &self,
         python: Python<'_>,

@@ -9,8 +9,11 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// Returns the headers that sign a request; see `_core.pyi`.
 #[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "they are named in Python")]
-#[expect(clippy::needless_pass_by_value, reason = "they come from Python")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "Python callers pass these arguments by keyword"
+)]
+#[expect(clippy::needless_pass_by_value, reason = "Python passes owned values")]
 fn sign_s3(
     method: &str,
     path: &str,

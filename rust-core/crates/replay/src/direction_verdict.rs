@@ -84,12 +84,12 @@ pub struct DirectionVerdict {
     pub code: Option<&'static str>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls this function")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde calls")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls this function")]
 fn is_false(flag: &bool) -> bool {
     !flag
 }

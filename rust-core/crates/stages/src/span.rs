@@ -8,7 +8,7 @@ use crate::stage::Stage;
 const MAX_FREE_LAPS: usize = 1024;
 
 thread_local! {
-    #[expect(clippy::vec_box, reason = "a span owns its box, and returns that box")]
+    #[expect(clippy::vec_box, reason = "a span returns its box to the pool")]
     static FREE_LAPS: RefCell<Vec<Box<Laps>>> = const { RefCell::new(Vec::new()) };
 }
 

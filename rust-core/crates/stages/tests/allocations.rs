@@ -1,6 +1,6 @@
 //! Nothing is allocated, whether profiling is on or off, except for the first exchange of a thread.
 
-#![allow(unsafe_code, reason = "an allocator can only be counted by being one")]
+#![allow(unsafe_code, reason = "counting allocations needs an own global allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -29,7 +29,7 @@ pub(crate) fn has_shared_locks(directory: &File) -> bool {
         return false;
     };
     // The width of the type differs between architectures; the magic numbers have 32 bits.
-    #[expect(clippy::cast_possible_truncation, reason = "the numbers have 32 bits")]
+    #[expect(clippy::cast_possible_truncation, reason = "the values fit into 32 bits")]
     let magic = found.f_type as u32;
     if SHARED_LOCK_FILESYSTEMS.contains(&magic) {
         return true;

@@ -1,5 +1,5 @@
 //! An auditor of a simulated disk, whose clock the test controls.
-#![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(dead_code, reason = "each test binary uses only some of these helpers")]
 
 use proofgate_auditor::{Auditor, Entry, EntryKind, FindingCode, PollSummary, Settings};
 use proofgate_evidence::{ReadFile, ReadStorage};

@@ -1,6 +1,6 @@
 //! Tokens signed with the example keys of the RFCs, and a gateway with two tenants that accepts them.
 
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, reason = "each test file uses only some of these helpers")]
 
 use std::collections::HashMap;
 

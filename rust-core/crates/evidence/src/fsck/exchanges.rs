@@ -96,10 +96,10 @@ fn unfinished_verdict(
             .is_some_and(|predecessor| !predecessor.running);
         if restarted {
             return match logs[then].tracker.first_served() {
-                Some(_) => Some((Verdict::Invalid, "a later start did not close them")),
+                Some(_) => Some((Verdict::Invalid, "a worker that started later did not close them")),
                 None => Some((
                     Verdict::Incomplete,
-                    "a later start ended before it could close them",
+                    "a worker that started later ended before it could close them",
                 )),
             };
         }

@@ -1,5 +1,5 @@
 //! A small policy, responses, and functions that send them through an inspector.
-#![allow(dead_code, reason = "not every test file uses everything")]
+#![allow(dead_code, reason = "each test file uses only some of these helpers")]
 
 use std::time::Duration;
 

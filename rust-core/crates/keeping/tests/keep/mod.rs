@@ -1,5 +1,5 @@
 //! A shard with several logs on a simulated disk, and its retention job.
-#![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(dead_code, reason = "each test binary uses only some of these helpers")]
 
 use proofgate_evidence::{FsckKeys, HeldCheckpoint, ReadStorage, Report, Ulid, fsck};
 use proofgate_keeping::{

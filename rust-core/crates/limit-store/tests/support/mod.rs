@@ -1,5 +1,5 @@
 //! Minimal workers on a simulated disk: a limiter and a store each.
-#![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(dead_code, reason = "each test binary uses only some of these helpers")]
 
 use proofgate_limit_store::{LimitStore, LimitStoreError, OpenedStore, file_name};
 use proofgate_limits::{

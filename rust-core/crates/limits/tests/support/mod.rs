@@ -1,5 +1,5 @@
 //! Limits and names used by every test.
-#![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(dead_code, reason = "each test binary uses only some of these helpers")]
 
 use proofgate_limits::{CredentialId, Limiter, Limits, Quotas, Snapshot, TenantId, TenantLimits};
 use std::num::NonZeroU64;

@@ -1,5 +1,5 @@
 //! A minimal worker, on a simulated disk, whose tenant stores payloads.
-#![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(dead_code, reason = "each test binary uses only some of these helpers")]
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,5 +1,5 @@
 //! Engines, scans and encodings that the tests share.
-#![allow(dead_code, reason = "not every test file uses everything")]
+#![allow(dead_code, reason = "each test file uses only some of these helpers")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
 //! Writes frames of Amazon's event streams independently of the code that reads them.
-#![allow(dead_code, reason = "not every test needs all of it")]
+#![allow(dead_code, reason = "each test uses only some of these helpers")]
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

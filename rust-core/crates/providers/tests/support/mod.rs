@@ -1,5 +1,5 @@
 //! Reads response documents.
-#![allow(dead_code, reason = "not every test file uses everything")]
+#![allow(dead_code, reason = "each test file uses only some of these helpers")]
 
 use proofgate_json::Workspace;
 use proofgate_providers::{Dialect, DocumentKind, GeneratedText};

@@ -1,5 +1,5 @@
 //! Records, bodies and a configuration for the tests.
-#![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(dead_code, reason = "each test binary uses only some of these helpers")]
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 use std::borrow::Cow;

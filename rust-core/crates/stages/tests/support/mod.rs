@@ -1,6 +1,6 @@
 //! Reads observations from the exposed series.
 
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, reason = "each test file uses only some of these helpers")]
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Drives the codec like a connection, and reads the cases that all suites share.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(dead_code, reason = "every test binary uses its own part")]
+#![allow(dead_code, reason = "each test binary uses only some of these helpers")]
 
 use proofgate_wire::{BodyDecoder, HeadScanner, Limits, ProtocolError, parse_request};
 

@@ -40,7 +40,7 @@ pub(super) enum StreamPermit {
     /// The only stream of its connection, covered by the connection itself.
     Exclusive,
     /// A permit from those that all connections share; released at the end.
-    Shared(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit),
+    Shared(#[expect(dead_code, reason = "kept alive, and never read")] OwnedSemaphorePermit),
     /// No permit is available.
     None,
 }

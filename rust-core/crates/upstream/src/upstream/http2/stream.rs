@@ -25,7 +25,7 @@ pub(crate) struct Http2Stream {
     response: ResponseState,
     /// Whether the provider reports that it has not processed the request.
     unprocessed: bool,
-    #[expect(dead_code, reason = "held, not read")]
+    #[expect(dead_code, reason = "kept alive, and never read")]
     slot: StreamSlot,
 }
 
