@@ -124,7 +124,7 @@ class PodDisruptionBudget(Section):
     """The operator's PodDisruptionBudget."""
 
     enabled: bool = True
-    """Create a PodDisruptionBudget, so that a node drain does not evict all replicas at once. This needs more than one
+    """Create a PodDisruptionBudget, so that a node drain does not evict all replicas together. This needs more than one
     replica."""
 
 
@@ -171,7 +171,7 @@ class Values(Section):
     operator: Operator = Operator()
     replicas: Annotated[int, Field(ge=1, le=5)] = 2
     """Replicas of the operator. One replica is the leader and holds a Lease in the release's namespace. Another replica
-    takes over when the leader ends."""
+    takes over when the leader stops."""
     worker_image: ImageOrEmpty = ""
     """Image of the workers (if the GovernanceGateway names no image), of the HAProxy sidecar, and of the retention job.
     Required. Without a tag, the tag is the chart's `appVersion`."""

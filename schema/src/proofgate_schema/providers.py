@@ -26,7 +26,7 @@ class ProviderLimits(Section):
 
     requests_per_minute: PerMinute | None = None
     """Requests that each worker may send to the provider in a minute. At most a sixth of this number can be
-    sent at once, but at least one request. Absent: unlimited."""
+    sent in one burst, but at least one request. Absent: unlimited."""
     tokens_per_minute: PerMinute | None = None
     """Tokens of prompts and responses that each worker may use at the provider in a minute. A request in
     flight counts with its estimate, then with the usage that the provider reports. Absent: unlimited."""
