@@ -107,7 +107,7 @@ fn normalize_separators(name: &str) -> String {
 /// The action of a guard on a call of a guarded tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuardAction {
-    /// The response is not delivered; of a stream, the rest is not.
+    /// The response, or the rest of a stream, is not delivered.
     Deny,
     /// The call is only recorded.
     Observe,

@@ -327,7 +327,7 @@ impl Inspection {
         self.unknown_document = None;
     }
 
-    /// Processes what is left at the end of a response: all of it unless it is a stream.
+    /// Processes the remaining part at the end of a response: all of it unless it is a stream.
     fn start_finish(
         &mut self,
         kind: ResponseKind,
@@ -469,7 +469,7 @@ impl Inspection {
             if piece.is_empty() {
                 continue;
             }
-            // A string contains no line break, so it lies within one line of the event.
+            // A string contains no line break, so it is within one line of the event.
             let start = locate(part.location.raw.start);
             let place = StringLocation {
                 raw: start..start + part.location.raw.len(),

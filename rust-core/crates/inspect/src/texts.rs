@@ -1,9 +1,10 @@
 //! The texts of one response, each scanned separately.
 //!
-//! A text can end before the response does: when an event carries other texts of its choice and nothing of it, as when the
-//! content follows the reasoning, or when its choice has finished. The undecided part is then decided as if no text
-//! followed, so that one text does not hold back another. If the text continues after all, it is scanned as one text; a
-//! match that has to be replaced and begins in the released part denies the response.
+//! A text can end before the response: when its choice has finished, or when an event carries other
+//! texts of the choice but no part of this text, such as content after reasoning. The undecided
+//! part is then decided as if no text followed, so that one text does not hold back another. If the
+//! text continues after all, it is scanned as one text; a match that has to be replaced and begins
+//! in the released part denies the response.
 
 use std::ops::Range;
 use std::time::Duration;

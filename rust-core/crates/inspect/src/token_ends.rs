@@ -75,7 +75,7 @@ impl TokenEnds {
         self.open_tokens.iter().map(|token| token.end).min()
     }
 
-    /// Removes the text before `decided`, except what open tokens may continue with.
+    /// Removes the text before `decided`, except the text with which open tokens may continue.
     pub(crate) fn discard_before(&mut self, decided: usize) {
         let from = self.undecided_start().map_or(decided, |end| end.min(decided));
         let most = from.saturating_sub(self.base).min(self.text.len());

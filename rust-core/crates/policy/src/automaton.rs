@@ -20,7 +20,7 @@ pub(crate) struct Automaton {
 
 /// The outcome of a walk.
 pub(crate) enum WalkOutcome {
-    /// Dead state: no pattern's match depends on more than this many bytes.
+    /// The dead state, reached after this many bytes: no match depends on later bytes.
     Dead(usize),
     /// The end of the text was reached in this state.
     Alive(LazyStateID),

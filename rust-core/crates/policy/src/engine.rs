@@ -49,7 +49,7 @@ pub struct Engine {
     has_token_tails: bool,
     /// Whether the needles of the rules with the view `Text` also occur in the folded copy, outside irregular ranges.
     pub(crate) shares_needles: bool,
-    /// How many bytes after its beginning the outcome of a match can depend on.
+    /// Maximum number of bytes, from the beginning of a match, on which its outcome can depend.
     pub(crate) horizon: usize,
     pub(crate) undecided_automata: [UndecidedAutomaton; 4],
     /// The model that scores a text, and the rule that uses it, if there is one.
@@ -320,7 +320,8 @@ impl Engine {
         &self.rules[index.position()].info
     }
 
-    /// Returns the token tail of a rule: what can follow its match and belong to it. `None` if nothing can.
+    /// Returns the token tail of a rule: the characters that can follow its match and belong to it.
+    /// `None` if there are none.
     #[must_use]
     pub fn token_tail(&self, index: RuleIndex) -> Option<TokenTail> {
         self.rules[index.position()].token_tail

@@ -15,7 +15,7 @@ use crate::start_bytes::is_word_byte;
 use crate::trigger::{MAX_NEEDLES, MIN_GRAPHIC_RUN};
 use crate::{Engine, EvaluationError, RuleIndex, View};
 
-/// Maximum bytes read after literals, per byte of a text. Beyond it every literal counts.
+/// Maximum bytes read after literals, per byte of a text. Beyond this limit every literal is a hit.
 const MAX_READ_FACTOR: usize = 4;
 
 /// The caches of the [anchors](crate::anchor::Anchor) of a rule.
@@ -155,8 +155,8 @@ fn drop_incomplete(engine: &Engine, hits: &mut Vec<Hit>) {
     });
 }
 
-/// Drops the hits whose literal is followed by something that belongs to no match, as far as the read limit allows to check.
-/// `grounds` are those of the views `Text` and `Folded`.
+/// Drops the hits whose literal is followed by something that belongs to no match, as far as the
+/// read limit permits. `grounds` are the ranges of the views `Text` and `Folded`.
 fn drop_impossible(
     engine: &Engine,
     hits: &mut Vec<Hit>,

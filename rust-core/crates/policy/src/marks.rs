@@ -33,8 +33,8 @@ pub enum Mark {
 }
 
 impl RuleInfo {
-    /// Returns the kind of value that it finds: its id without the prefix that the rules of its pack share (`pii-email`
-    /// finds an `email`).
+    /// Returns the kind of value that the rule finds: the rule's id without the prefix that the
+    /// rules of its pack share (`pii-email` finds an `email`).
     #[must_use]
     pub fn kind(&self) -> &str {
         match (&self.pack, self.id.split_once('-')) {

@@ -41,8 +41,9 @@ pub struct Pack {
     /// Whether its rules skip values that occur only in documentation, such as `user@example.com`.
     #[serde(default)]
     pub spares_documentation: bool,
-    /// The strictest action of its rules, instead of a replacement, in a text that cannot be changed, such as a form, unless
-    /// a policy overrides it. Absent: a rule that would replace something there denies.
+    /// The strictest action of its rules, instead of a replacement, in a text that cannot be
+    /// changed, such as a form, unless a policy overrides it. Absent: a rule that would replace a
+    /// part of such a text denies.
     #[serde(default)]
     pub fixed_texts: Option<Action>,
     /// The strictest actions of its rules in some scopes, unless a policy overrides them.

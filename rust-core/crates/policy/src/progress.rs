@@ -2,7 +2,7 @@
 
 use crate::RuleIndex;
 
-/// How far a window decides where matches begin.
+/// The end of the part of a window in which the positions of matches are decided.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reach {
     /// To the end: no text follows.
@@ -13,8 +13,8 @@ pub(crate) enum Reach {
     Undecided,
 }
 
-/// How far a text has been decided. Offsets are relative to the text that is passed to
-/// [`Evaluation::scan_window`](crate::scan::Evaluation::scan_window).
+/// The progress of a scan: which matches in a text are decided. Offsets are relative to the text
+/// that is passed to [`Evaluation::scan_window`](crate::scan::Evaluation::scan_window).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Progress {
     /// In the view `Text`: the first undecided byte.

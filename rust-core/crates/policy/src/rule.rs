@@ -76,11 +76,11 @@ pub(crate) struct Rule {
     /// Values that it does not match.
     pub(crate) exemptions: Exemptions,
     pub(crate) trigger: Trigger,
-    /// For each of its needles, the anchor that checks what follows.
+    /// For each of its needles, the anchor that checks the text from a literal on.
     pub(crate) anchors: [Option<Anchor>; MAX_NEEDLES],
-    /// The linear score at which it matches, instead of by its pattern.
+    /// The minimum linear score of a match; `None` if the rule matches by its pattern.
     pub(crate) min_linear_score: Option<i32>,
-    /// What can follow a match and belong to it, with [`Extent::Token`].
+    /// The characters that can follow a match and belong to it, with [`Extent::Token`].
     pub(crate) token_tail: Option<TokenTail>,
     /// Its actions in texts that cannot be changed, as in [`RuleInfo::actions`].
     pub(crate) fixed_text_actions: Actions,

@@ -1,5 +1,5 @@
-//! Shapes: where the matches of a regex have digits at their beginning, which is cheap to search for in a whole text at
-//! once.
+//! Shapes: the positions of digits at the beginning of a regex's matches. Searching a whole text
+//! for shapes is cheap.
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 

@@ -101,7 +101,8 @@ pub struct RuleSpec {
     /// The copy of the text that its regex is applied to.
     #[serde(default)]
     pub view: View,
-    /// Without a regex: the texts it matches. With one: a match counts only if it contains one of these.
+    /// Without a regex: the texts that the rule matches. With a regex: a match counts only if it
+    /// contains one of these.
     #[serde(default)]
     pub literals: Vec<String>,
     /// The regex it matches.
@@ -113,8 +114,9 @@ pub struct RuleSpec {
     /// How far the replacement of a match extends.
     #[serde(default)]
     pub extent: Extent,
-    /// In a built-in pack, instead of a regex and literals: it matches parts of a text whose linear score reaches the
-    /// threshold for this false positive rate. Such a rule flags a request, and does nothing else.
+    /// In a built-in pack, instead of a regex and literals: the rule matches parts of a text whose
+    /// linear score reaches the threshold for this false positive rate. Such a rule flags a
+    /// request, and does nothing else.
     #[serde(default)]
     pub likeness: Option<FalsePositiveRate>,
     /// The score it adds to a message, once; 0 to 1000.

@@ -9,8 +9,8 @@ use crate::progress::{Progress, Reach};
 use crate::scan::{Evaluation, MAX_HELD_BYTES, ReportTarget, run_guarded};
 use crate::{Budget, Engine, EvaluationError, Match, Profile, Scope, Scratch};
 
-/// The scan of a text that arrives in pieces. Keeps only its undecided end: usually the last word. A clone of it can be
-/// finished to learn which matches there would be if no text followed.
+/// The scan of a text that arrives in pieces. Keeps only its undecided end: usually the last word.
+/// Finishing a clone returns the matches that would result if no text followed.
 #[derive(Debug, Clone, Default)]
 pub struct StreamScan {
     /// The undecided end of the text, after one decided character that a word boundary can depend on.
@@ -18,7 +18,7 @@ pub struct StreamScan {
     /// The offset of the tail in the text.
     base: usize,
     progress: Progress,
-    /// How far in the tail encodings have been searched.
+    /// The end of the part of the tail that was searched for encodings.
     tokens_scanned_to: usize,
     /// Bytes of the whole text that may be released.
     cleared: usize,

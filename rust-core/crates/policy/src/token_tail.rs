@@ -29,12 +29,13 @@ impl AsciiSet {
     }
 }
 
-/// What can follow a rule's match and belong to it, and how far it has been read in a text.
+/// The characters that can follow a rule's match and belong to it, and the progress of reading them
+/// in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenTail {
     /// Characters that the last repetition accepts.
     repeated: AsciiSet,
-    /// Whether one of these directly followed the match.
+    /// Whether one of the repeated characters directly followed the match.
     has_started: bool,
 }
 
@@ -71,8 +72,8 @@ impl TokenTail {
         self.repeated == AsciiSet::default()
     }
 
-    /// Continues in `text` at `from`, which is the end of the match or of what already belongs to it. An open token
-    /// continues, from `end`, in the text that follows.
+    /// Continues in `text` at `from`, which is the end of the match or of the part that already
+    /// belongs to it. An open token continues at `end` in the following text.
     pub fn advance(&mut self, text: &[u8], from: usize) -> TailEnd {
         let mut end = from;
         loop {

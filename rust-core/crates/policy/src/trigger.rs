@@ -1,5 +1,5 @@
-//! Triggers: what a text must contain before a rule is worth trying, derived from the rule's regex, so that ordinary text
-//! costs one pass for all rules together and not one pass for each.
+//! Triggers: conditions for trying a rule on a text, derived from the rule's regex. With them,
+//! ordinary text costs one pass for all rules together instead of one pass for each.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 

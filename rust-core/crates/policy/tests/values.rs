@@ -1,4 +1,5 @@
-//! A rule is about the group `value` of its regex: names, quotes and separators around it are only conditions.
+//! A rule reports the group `value` of its regex; names, quotes and separators around it are only
+//! conditions.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

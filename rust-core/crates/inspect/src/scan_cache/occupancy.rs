@@ -1,7 +1,7 @@
 //! Tracks which tenant holds the most of a resource.
 
-/// The number of units each tenant holds, and who holds the most. Adding takes constant time; removing takes at most one
-/// step per unit.
+/// The number of units that each tenant holds, and the tenants that hold the most. Adding takes
+/// constant time; removing takes at most one step per unit.
 #[derive(Default)]
 pub(super) struct TenantOccupancy {
     /// Indexed by tenant number, starting at 1.

@@ -1,9 +1,9 @@
 //! The entries of scanned runs in a fixed amount of memory, which tenants share fairly.
 //!
-//! If there is no capacity for a new entry, the tenant that holds the most loses its oldest one; this is the tenant of the
-//! new entry if it would then hold more than any other. Whatever a tenant sends, others therefore lose nothing while they
-//! hold less than it does, and a single tenant can use the whole capacity. Inserting and evicting an entry take constant
-//! time.
+//! If there is no capacity for a new entry, the tenant that holds the most loses its oldest one;
+//! this is the tenant of the new entry if it would then hold more than any other. Therefore a
+//! tenant loses nothing to another tenant that holds more, and a single tenant can use the whole
+//! capacity. Inserting and evicting an entry take constant time.
 
 use proofgate_policy::Match;
 
@@ -18,7 +18,7 @@ const ALLOCATION_OVERHEAD: usize = 16;
 /// Bytes of matches that are counted as one unit.
 const MATCH_UNIT_BYTES: usize = 64;
 
-/// Number of entries for each tenant that is tracked on its own.
+/// Number of entries for each tenant that is tracked separately.
 const ENTRIES_PER_TENANT: usize = 16;
 
 /// The number that all other tenants share if there are too many to track.
@@ -42,7 +42,7 @@ struct Entry {
     key: RunKey,
     /// With offsets from the beginning of the run.
     matches: Box<[Match]>,
-    /// The tenant's next newer entry, or the next free one.
+    /// The tenant's next newer entry or, for a free entry, the next free one.
     next: u32,
 }
 
