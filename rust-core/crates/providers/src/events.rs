@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use crate::body_kind::BYTE_ORDER_MARK;
 
-/// An event of a stream is larger than the limit of the reader.
+/// The error for an event that is larger than the reader's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event of the stream is larger than {limit} bytes")]
 pub struct EventTooLarge {

@@ -1,8 +1,9 @@
 //! Replaces parts of a text that is itself JSON, such as the arguments of a tool call, so that it remains valid JSON.
 //!
-//! A replacement in a string stays within the string, a number becomes a string, and a changed key gets a name that
-//! no other changed key has. Everything between them (braces, commas, `true`, `null`) is kept, even where a match
-//! spans it. In a text that is JSON only up to some point, the rest is replaced as plain text.
+//! A replacement in a string stays within the string, a number becomes a string, and a changed key
+//! gets a name that no other changed key has. Everything else (braces, commas, `true`, `null`) is
+//! kept, even where a match spans it. In a text that is JSON only up to some point, the rest is
+//! replaced as plain text.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;

@@ -1,5 +1,5 @@
-//! Reads the content of a response in a dialect of blocks or items: JSON of any shape, in which some fields are the
-//! API's.
+//! Reads the content of a response in a dialect of blocks or items: JSON of any shape, in which
+//! some fields belong to the API.
 
 use std::ops::Range;
 
@@ -187,8 +187,8 @@ pub(super) fn is_opaque_field(name: &str) -> bool {
     ) || name.starts_with("encrypted_")
 }
 
-/// Whether the field `data` of a part, which is the provider's, is an image, a recording or a file. `room` is a
-/// buffer, as above.
+/// Whether `string`, the field `data` of a part, is an image, a recording or a file. `room` is a
+/// buffer whose content is kept.
 fn is_binary_data(string: Str<'_>, room: &mut String) -> bool {
     if !string.is_escaped() {
         return is_skipped_attachment(string.raw(), false, AttachmentPolicy::ScanText);

@@ -62,7 +62,7 @@ impl MemberScanner {
         }
     }
 
-    /// Scans on within a string; returns where it stops.
+    /// Continues a scan within a string; returns the position at which it stops.
     fn scan_string(&mut self, piece: &[u8], from: usize) -> usize {
         if std::mem::take(&mut self.escaped) {
             self.name_match = NameMatch::Other;

@@ -90,7 +90,7 @@ impl UsageScanner {
     }
 }
 
-/// Parses what follows the name.
+/// Parses the text after the name.
 fn parse_usage_value(bytes: &[u8]) -> ScanResult {
     let value = match bytes.trim_ascii_start() {
         [] => return ScanResult::Unfinished,
