@@ -242,7 +242,7 @@ impl ContentPart<'_> {
         }
     }
 
-    /// Returns the refusal of a part that is not allowed in a message with its role.
+    /// Returns the error for a part that is not allowed in a message with its role.
     pub fn misplaced_error(&self) -> UntranslatableRequest {
         let message =
             "the provider of this model does not accept a part of this type in a message with this role";

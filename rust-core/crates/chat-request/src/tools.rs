@@ -1,4 +1,4 @@
-//! Reads the tools of a request, and which of them the model may call.
+//! Reads the tools of a request and its tool choice.
 
 use serde_json::value::RawValue;
 
@@ -35,7 +35,7 @@ pub enum OfferedToolKind<'c, 'b> {
     Custom(&'c Custom<'b>),
 }
 
-/// Which tools the model may call.
+/// The tools that the model may call.
 pub enum ToolSelection<'b> {
     /// The client does not specify it.
     Unspecified,

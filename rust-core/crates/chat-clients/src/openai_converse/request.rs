@@ -64,7 +64,7 @@ fn write(
     Ok(())
 }
 
-/// Writes the fields of an object, and the object itself only if it has any.
+/// Writes the fields of an object; does not write an object without fields.
 struct Fields<'o> {
     out: &'o mut Vec<u8>,
     name: &'static str,

@@ -118,7 +118,8 @@ pub(super) struct Token<'b> {
     pub log_probability: Option<&'b RawValue>,
 }
 
-/// Tokens so far. Every event has the totals up to it, so a later one replaces an earlier one.
+/// The tokens so far. Every event has the totals so far, so they replace the totals of earlier
+/// events.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UsageMetadata {
@@ -246,7 +247,8 @@ impl UsageMetadata {
 
     /// Returns the usage; `None` if no counts were reported.
     ///
-    /// Some models count thoughts only in the total. The rest of the total after prompt and candidates is reasoning.
+    /// Some models count thoughts only in the total. The part of the total beyond prompt and
+    /// candidates is reasoning.
     pub fn usage(&self) -> Option<Usage> {
         let prompt = self.prompt_token_count;
         prompt

@@ -116,9 +116,10 @@ pub(super) fn is_gateway_signature(signature: &str) -> bool {
     signature.starts_with(SIGNATURE_PREFIX)
 }
 
-/// Appends the elements of `reasoning_details` stored in a signature of the gateway, with a comma before each but the first,
-/// and counts them in `index`: the readable part (`thinking`, in the form between quotes) and the encrypted one. Returns
-/// whether they could be read; a client may have changed them.
+/// Appends the elements of `reasoning_details` stored in a signature of the gateway, with a comma
+/// before each except the first, and counts them in `index`: the readable part (`thinking`, in the
+/// form between quotes) and the encrypted part. Returns whether they could be read; a client may
+/// have changed them.
 pub(super) fn write_details(
     signature: &str,
     thinking: Option<&str>,

@@ -8,9 +8,10 @@ use proofgate_dialect::json::write_number;
 
 /// Appends Anthropic's error body for a provider's error to `out`.
 ///
-/// Its type is that of the status. For a status that is not an error (some providers send errors with 200) the error itself
-/// determines it. The message is the provider's `message`, and nothing else of the body. For a refused key it is the
-/// gateway's own, because the provider's message is about the gateway's key.
+/// The status determines the type. If the status is not an error (some providers send errors with
+/// 200), the error itself determines the type. The message is the provider's `message`, and nothing
+/// else of the body. For a refused key the message is the gateway's, because the provider's message
+/// is about the gateway's key.
 ///
 /// Source: Anthropic's API reference, Errors; OpenAI's API reference, Error codes.
 pub fn translate_error(status: u16, body: &[u8], out: &mut Vec<u8>) {

@@ -13,7 +13,7 @@ pub(crate) enum FinishReason {
     Length,
     /// A filter stopped it.
     Filtered,
-    /// The provider could not go on.
+    /// The provider could not continue.
     Failed,
 }
 
@@ -39,7 +39,7 @@ impl FinishReason {
     /// An answer with tool calls ends with `tool_use` whatever the provider reports, unless a filter stopped it.
     ///
     /// # Errors
-    /// Returns [`ResponseError::Failed`] if the provider could not go on.
+    /// Returns [`ResponseError::Failed`] if the provider could not continue.
     pub(crate) fn stop_reason(self, answer: ContentSummary) -> Result<&'static str, ResponseError> {
         match self {
             FinishReason::Failed => Err(ResponseError::Failed("the provider stopped with an error")),

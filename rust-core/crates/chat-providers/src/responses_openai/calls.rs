@@ -33,7 +33,8 @@ struct Call {
     arguments: String,
     /// The number of bytes of the arguments that were sent to the client.
     sent_len: usize,
-    /// Its tool among those that are not plain functions, once its name is complete.
+    /// The index of its tool among the tools that are not plain functions, once the name is
+    /// complete.
     tool: Option<usize>,
     progress: ArgumentScanner,
     /// The index and id of its item, once that has begun.
@@ -126,7 +127,8 @@ impl OutputCalls {
         call.write_available(tool, items, out)
     }
 
-    /// Writes what is available of the latest call before another item begins, because items are sent in order.
+    /// Writes the available part of the latest call before another item begins, because items are
+    /// sent in order.
     pub(super) fn flush_latest(
         &mut self,
         items: &mut OutputItems,
@@ -201,7 +203,7 @@ impl Call {
         items.count_retained(text.len())
     }
 
-    /// Writes to the client all that is available.
+    /// Writes all available content of a call to the client.
     fn write_available(
         &mut self,
         tool: Option<&ToolMapping>,
@@ -357,8 +359,8 @@ pub(super) fn write_string_member(name: &str, inside: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Returns whether a fragment begins another call than the latest one with its index: it has another id, or arguments
-/// although those of the latest are complete.
+/// Returns whether a fragment begins another call than the latest one with its index: it has
+/// another id, or has arguments although the latest call's arguments are complete.
 fn starts_new_call(call: &Call, fragment: &ToolCall<'_>, arguments: Arguments<'_>) -> bool {
     if fragment.name().is_none() {
         return false;

@@ -149,7 +149,7 @@ fn read_image<'b>(
     Ok(Part::Media(out))
 }
 
-/// Reads a file. A URL takes the position of the data, where providers that fetch it look for it.
+/// Reads a file. A URL is written in place of the data, where providers that fetch URLs expect it.
 fn read_file<'b>(
     part: &Field<'b, '_>,
     members: &Members<'b, '_>,

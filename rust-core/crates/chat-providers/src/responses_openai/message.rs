@@ -40,7 +40,7 @@ impl Message {
         Ok(message)
     }
 
-    /// Takes a piece of the content; `logprobs` are elements separated by commas.
+    /// Adds a piece of the content; `logprobs` are elements separated by commas.
     pub(super) fn push(
         &mut self,
         is_refusal: bool,

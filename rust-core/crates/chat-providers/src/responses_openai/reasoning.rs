@@ -29,7 +29,7 @@ impl Reasoning {
         Ok(reasoning)
     }
 
-    /// Takes a piece of thinking from a member with this name.
+    /// Adds a piece of thinking from a member with this name.
     pub(super) fn push_thinking(
         &mut self,
         text: &str,
@@ -61,7 +61,7 @@ impl Reasoning {
         Ok(())
     }
 
-    /// Takes a fragment of a block; each block is a part of the summary.
+    /// Adds a fragment of a block; each block is a part of the summary.
     pub(super) fn push_detail(
         &mut self,
         fragment: &DetailFragment<'_>,

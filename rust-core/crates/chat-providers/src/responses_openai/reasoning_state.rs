@@ -1,5 +1,5 @@
-//! Collects the parts of a provider's reasoning that are stored in `encrypted_content`, which [`thoughts`](super::turn_reasoning)
-//! reads.
+//! Collects the parts of a provider's reasoning that are stored in `encrypted_content`, which
+//! [`turn_reasoning`](super::turn_reasoning) reads.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -42,7 +42,7 @@ impl<'f> DetailFragment<'f> {
     }
 }
 
-/// What a reasoning item stores of the provider's reasoning, apart from its text.
+/// The part of the provider's reasoning, other than its text, that a reasoning item stores.
 #[derive(Debug, Default)]
 pub(super) struct ReasoningState {
     blocks: Vec<Block>,
@@ -65,7 +65,8 @@ struct Block {
 }
 
 impl ReasoningState {
-    /// Takes a fragment. Returns whether it begins another block, and how many of its bytes are kept.
+    /// Adds a fragment. Returns whether it begins another block, and how many of its bytes are
+    /// kept.
     pub(super) fn push(&mut self, fragment: &DetailFragment<'_>) -> (bool, usize) {
         let kind = fragment.kind.map_or(TEXT, |kind| unquoted(kind.get()));
         let goes_on = |block: &&mut Block| {

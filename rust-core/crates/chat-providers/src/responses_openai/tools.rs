@@ -226,7 +226,8 @@ impl<'b> Tools<'b> {
         Ok(())
     }
 
-    /// Reads the functions of a namespace: the namespace's description is put before that of its first function.
+    /// Reads the functions of a namespace: the namespace's description is put before the
+    /// description of its first function.
     fn read_namespace(
         &mut self,
         tool: &Field<'b, '_>,

@@ -73,8 +73,9 @@ pub(super) struct TurnReasoning {
 }
 
 impl TurnReasoning {
-    /// Takes an item: the texts of its summary in the form between quotes, and its `encrypted_content`. Returns whether that
-    /// could be read; reasoning of another provider cannot, and is left out.
+    /// Adds an item: the texts of its summary in the form between quotes, and its
+    /// `encrypted_content`. Returns whether the content could be read; other providers' reasoning
+    /// cannot be read and is left out.
     pub(super) fn push_item(&mut self, texts: &[&str], encrypted: Option<&str>) -> bool {
         let Some(encrypted) = encrypted else {
             self.content.extend(texts.iter().copied());
