@@ -104,7 +104,7 @@ impl TokenDistribution {
             .drain(depth.min(self.reported.len())..)
             .map(|outcome| outcome.probability)
             .sum();
-        // It is kept as long as its window.
+        // The distribution is kept as long as its window.
         self.reported.shrink_to_fit();
         self.unreported = (self.unreported + cut).min(1.0);
         Some(self)
@@ -140,7 +140,7 @@ impl TokenDistribution {
     }
 }
 
-/// `p log2(1/p)`, which is 0 at 0.
+/// Returns `p log2(1/p)` for the probability `p`; 0 for `p = 0`.
 pub(crate) fn surprisal_term(probability: f64) -> f64 {
     if probability <= 0.0 {
         return 0.0;

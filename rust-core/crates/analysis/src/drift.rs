@@ -58,7 +58,8 @@ pub(crate) fn compare(
     Feature::ALL.into_iter().filter_map(test).collect()
 }
 
-/// Returns the divergence of the mean distributions of first tokens, and its p-value among random splits of the pooled ones.
+/// Returns the divergence of the mean distributions of first tokens, and its p-value among random
+/// splits of the pooled distributions.
 fn compare_first_tokens(
     one: &[TokenDistribution],
     other: &[TokenDistribution],

@@ -26,7 +26,7 @@ struct PairState {
     windows: u64,
     /// Flagged responses of the current window.
     flagged: usize,
-    /// The number of its last response, among all responses.
+    /// The number of the pair's last response, among all responses.
     last_seen: u64,
 }
 
@@ -58,7 +58,8 @@ const MAX_RECORDED: usize = 10;
 pub struct MonitorOutcome {
     /// The defects found in it.
     pub flags: Vec<ResponseFlag>,
-    /// Whether the flags should be recorded: not if many responses of the window have been flagged before.
+    /// Whether the flags should be recorded; `false` if many responses of the window have been
+    /// flagged before.
     pub should_record: bool,
     /// Whether it is the first response of its pair.
     pub is_first: bool,

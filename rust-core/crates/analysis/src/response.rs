@@ -25,7 +25,7 @@ pub enum ResponseDialect {
     Gemini,
 }
 
-/// The response cannot be read in its dialect.
+/// The error for a response that cannot be read in its dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnreadableResponse;
 
@@ -38,7 +38,7 @@ pub struct CapturedResponse<'a> {
     pub is_event_stream: bool,
     /// Its body, or the beginning of it.
     pub body: &'a [u8],
-    /// Whether the body continues beyond what was captured.
+    /// Whether the body continues beyond the captured part.
     pub is_truncated: bool,
 }
 

@@ -177,7 +177,8 @@ impl Capabilities {
     }
 }
 
-/// Returns whether both support it; if one does not, the result is `false` even if the other is unknown.
+/// Returns whether both support it; if one model does not, the result is `false` even if the other
+/// is unknown.
 fn both_support(one: Option<bool>, other: Option<bool>) -> Option<bool> {
     match (one, other) {
         (Some(false), _) | (_, Some(false)) => Some(false),

@@ -140,7 +140,8 @@ const DROPPABLE_FIELDS: &[DroppableField] = &[
     droppable_field("tools[].output_schema", Harmless, &["{}"]),
     droppable_field("tools[].allowed_callers", Harmless, &["[\"direct\"]"]),
     droppable_field("tools[].async", Harmless, &["false"]),
-    // Unknown items, tools and parts do not refuse a request, since new clients send new ones.
+    // A request with unknown items, tools or parts is not refused, because new clients send new
+    // ones.
     droppable_field("input[].type", Harmless, &[]),
     droppable_field("input[].encrypted_content", Harmless, &["\"\""]),
     droppable_field("input[].content[].prompt_cache_breakpoint", Harmless, &[]),

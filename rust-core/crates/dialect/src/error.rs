@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-/// Why a request cannot be translated to the provider's dialect.
+/// The reason why a request cannot be translated to the provider's dialect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct UntranslatableRequest {
@@ -21,8 +21,8 @@ impl UntranslatableRequest {
     }
 }
 
-/// Why a response, or an event of a streamed one, cannot be translated to the client's dialect. It quotes nothing of
-/// the response.
+/// The reason why a response, or an event of a streamed response, cannot be translated to the
+/// client's dialect. It quotes nothing of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResponseError {
     /// It is not JSON, or lacks a required field of its dialect.

@@ -82,9 +82,9 @@ impl Number<'_> {
 
 /// Declares a struct that is deserialized from a JSON object and records the first unknown member.
 ///
-/// Serde's derive either ignores unknown members or fails on them, and `flatten` copies the whole object; a
-/// translator has to report what it drops. A member that is `null` counts as absent. A duplicate member is refused,
-/// because readers disagree which one counts.
+/// Serde's derive either ignores unknown members or fails on them, and `flatten` copies the whole
+/// object; a translator has to report what it drops. A member that is `null` counts as absent. A
+/// duplicate member is refused, because readers disagree about which one counts.
 #[macro_export]
 macro_rules! object {
     ($(#[$doc:meta])* $name:ident { $($(#[$note:meta])* $field:ident $(($key:literal))? : $type:ty),* $(,)? }) => {

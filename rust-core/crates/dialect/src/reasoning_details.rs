@@ -1,5 +1,6 @@
-//! Reads `reasoning_details` of an assistant message: a provider's reasoning, which clients send back. The format is
-//! OpenRouter's for all providers, so that a conversation can continue at another one.
+//! Reads `reasoning_details` of an assistant message: a provider's reasoning, which clients send
+//! back. All providers use OpenRouter's format, so that a conversation can continue at another
+//! provider.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -126,7 +127,7 @@ impl<'b> OpenBlock<'b> {
 }
 
 impl Element<'_> {
-    /// Whether it has Claude's format: OpenRouter declares it for each block, others do not.
+    /// Whether it has Claude's format: OpenRouter declares the format of each block, others do not.
     fn is_claude_format(&self) -> bool {
         let format = self.format.and_then(unquoted).unwrap_or("unknown");
         format.starts_with("anthropic") || format.starts_with("unknown")

@@ -16,7 +16,7 @@ const FORMATS: [&str; 10] = [
     "\"uuid\"",
 ];
 
-/// How a keyword of a schema is translated.
+/// The translation of a keyword of a schema.
 enum KeywordAction {
     /// It is kept unchanged.
     Keep,
@@ -30,8 +30,9 @@ enum KeywordAction {
     Describe,
 }
 
-/// Appends a schema in the form that Anthropic accepts: objects allow no additional properties, and keywords that the
-/// API refuses are moved to the description of what they constrain, as `{minimum: 0, maximum: 9}`.
+/// Appends a schema in the form that Anthropic accepts: objects allow no additional properties, and
+/// keywords that the API refuses are moved to the description of the value that they constrain, as
+/// `{minimum: 0, maximum: 9}`.
 ///
 /// Source: anthropic 2.12.0, `lib/_parse/_transform.py`, which does the same for that client's own schemas.
 ///
