@@ -1,4 +1,4 @@
-//! The distribution of one token, as far as a provider reports it.
+//! The part of a token's distribution that a provider reports.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

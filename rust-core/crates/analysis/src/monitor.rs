@@ -33,9 +33,9 @@ struct PairState {
 /// A defect of one response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseFlag {
-    /// It repeats groups of words.
+    /// The response repeats groups of words.
     Repetition,
-    /// It repeats one block many times in a row.
+    /// The response repeats one block many times in a row.
     Loop,
 }
 

@@ -38,7 +38,8 @@ pub(crate) fn members(json: &str) -> Option<HashMap<Cow<'_, str>, &RawValue>> {
     Some(members)
 }
 
-/// Returns the text for a call of a custom tool: the string `input`, or what the model wrote instead.
+/// Returns the text for a call of a custom tool: the string `input`, or the text that the model
+/// wrote instead.
 pub(crate) fn custom_input(arguments: &str) -> String {
     let members = members(arguments).unwrap_or_default();
     let text = match (members.get("input"), members.len()) {

@@ -24,6 +24,7 @@ pub struct Tools<'c, 'b> {
 pub struct OfferedTool<'c, 'b> {
     pub kind: OfferedToolKind<'c, 'b>,
     pub name: &'c UnescapedString<'b>,
+    /// `cache_control`; `None` if the client sends none.
     pub cache: Option<&'b RawValue>,
     /// Its index among the tools.
     index: usize,
@@ -37,7 +38,7 @@ pub enum OfferedToolKind<'c, 'b> {
 
 /// The tools that the model may call.
 pub enum ToolSelection<'b> {
-    /// The client does not specify it.
+    /// The client sends no tool choice.
     Unspecified,
     Auto,
     None,

@@ -1,6 +1,7 @@
-//! Request fields that may have no counterpart at a provider, and how they are handled. All writers share one list,
-//! so that a dropped field has the same name and the same handling for every provider. The fields of chat requests
-//! come first, then those that only Responses requests have.
+//! Request fields that may have no counterpart at a provider, and how they are handled. All writers
+//! share one list, so that a dropped field has the same name and the same handling for every
+//! provider. The fields of chat requests come first, then the fields that only Responses requests
+//! have.
 
 /// The reported name of fields that are not in the list.
 pub const OTHER_FIELDS: &str = "other fields";

@@ -74,6 +74,7 @@ impl Flag<'_> {
 }
 
 impl Number<'_> {
+    /// Returns the number; NaN if it cannot be parsed.
     #[inline]
     pub fn value(self) -> f64 {
         self.0.parse().unwrap_or(f64::NAN)

@@ -144,8 +144,9 @@ pub struct ResponseDetail<'b> {
     pub data: &'b str,
 }
 
-/// Reads the items of OpenAI's Responses; also returns whether there was anything else. The parts of a summary
-/// precede the encrypted content of their item; consecutive fragments with the same `index` form one part.
+/// Reads the items of OpenAI's Responses; also returns whether there were elements of another kind.
+/// The parts of a summary precede the encrypted content of their item; consecutive fragments with
+/// the same `index` form one part.
 pub fn read_responses(value: Option<&RawValue>) -> (Vec<ResponseDetail<'_>>, bool) {
     let Some(value) = value else {
         return (Vec::new(), false);
@@ -200,10 +201,11 @@ impl Element<'_> {
 /// Gemini's signed reasoning. Strings are JSON strings without their quotes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct GeminiDetails<'b> {
+    /// The texts of the thoughts.
     pub thoughts: Vec<&'b str>,
     /// The signatures of calls, by call id.
     pub signatures: Vec<(&'b str, &'b str)>,
-    /// Whether there was anything else.
+    /// Whether there were elements of another kind.
     pub has_dropped: bool,
 }
 

@@ -44,7 +44,7 @@ impl GuardedTools {
         Self(entries.into_iter().map(entry).collect())
     }
 
-    /// Returns the entries as they were given.
+    /// Returns the entries as they were passed to [`GuardedTools::new`].
     pub fn entries(&self) -> impl ExactSizeIterator<Item = &str> {
         self.0.iter().map(|entry| &*entry.name)
     }

@@ -14,7 +14,7 @@ const MAX_ADDED_BYTES: usize = 32 * 1024;
 #[derive(Debug)]
 pub struct Masks {
     automaton: AhoCorasick,
-    /// Sorted, so that those with a common prefix are adjacent.
+    /// Sorted, so that masks with a common prefix are adjacent.
     masks: Vec<(String, String)>,
     /// The length of the longest one, in bytes.
     max_len: usize,
@@ -92,7 +92,7 @@ pub(crate) struct MaskedSpan {
     pub(crate) mask: usize,
 }
 
-/// How much longer the current response has become.
+/// The number of bytes by which the current response has grown.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseGrowth(usize);
 

@@ -22,7 +22,7 @@ pub fn inspects_responses(profile: &Profile) -> bool {
     !profile.is_idle(Direction::Response)
 }
 
-/// How a response is delivered.
+/// The form in which a response is delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseKind {
     /// As one body.
@@ -119,11 +119,12 @@ impl ResponseInspector {
         self.inspection.guard.as_ref()
     }
 
-    /// Processes the next bytes of the response and appends to `out` what may be sent to the client.
+    /// Processes the next bytes of the response and appends to `out` the bytes that may be sent to
+    /// the client.
     ///
     /// # Errors
-    /// [`Denial`]: the response may not continue. What was appended to `out` may still be sent. Every later call returns the
-    /// same error.
+    /// [`Denial`]: the response may not continue. The bytes appended to `out` may still be sent.
+    /// Every later call returns the same error.
     pub fn push(
         &mut self,
         engine: &Engine,
@@ -413,8 +414,9 @@ impl Inspection {
         }
     }
 
-    /// Inspects a document: the data of the last event, or a whole response. `locate` maps an offset of the document to an
-    /// offset in the event's bytes; `line_break` is how a line break of the document is written there.
+    /// Inspects a document: the data of the last event, or a whole response. `locate` maps an
+    /// offset of the document to an offset in the event's bytes; `line_break` is the form of a
+    /// document's line break in the event.
     fn inspect_document(
         &mut self,
         document: &[u8],

@@ -13,7 +13,8 @@ use proofgate_policy::{
 
 use crate::token_ends::TokenEnds;
 
-/// A character with which a value can continue, since the text after a mark may be the rest of a value.
+/// A character with which a value can continue, because the text after a mark may be the rest of a
+/// value.
 const FILLER: char = '_';
 
 /// The marks of a text, in order.

@@ -72,7 +72,7 @@ impl Part {
         if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.bytes().all(plain) {
             return Err(MultipartError::InvalidName);
         }
-        // It would set the charset of other parts (RFC 7578 section 4.6).
+        // Such a part would set the charset of other parts (RFC 7578 section 4.6).
         if name.eq_ignore_ascii_case("_charset_") {
             return Err(MultipartError::InvalidName);
         }

@@ -3,7 +3,7 @@
 use crate::decode;
 use crate::random::is_random;
 
-/// Returns whether a matched text is what its rule looks for.
+/// Returns whether a matched text is a value that its rule looks for.
 pub(crate) type Check = fn(&[u8]) -> bool;
 
 /// The checks that a rule can name.
@@ -220,9 +220,9 @@ fn letter_and_digit(text: &[u8]) -> bool {
     text.iter().any(u8::is_ascii_alphabetic) && text.iter().any(u8::is_ascii_digit)
 }
 
-/// A GitHub token: the last six of the 36 characters after the prefix are the CRC-32 of the others in base62 ("Behind
-/// GitHub's new authentication token formats", 2021). No checksum is published for other lengths; those only have to be
-/// random.
+/// A GitHub token: the last six of the 36 characters after the prefix are the CRC-32 of the others
+/// in base62 ("Behind GitHub's new authentication token formats", 2021). No checksum is published
+/// for other lengths; such tokens only have to be random.
 fn github_token(text: &[u8]) -> bool {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let token = text

@@ -20,7 +20,7 @@ pub enum Mode {
     DryRun,
 }
 
-/// How rules handle images, recordings and files in a request.
+/// The handling of images, recordings and files in a request by rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum Attachments {
     /// Scan attachments that decode to text.
@@ -55,7 +55,7 @@ pub struct PolicyConfig {
     /// Additional CPU time for every KiB of the text, in microseconds.
     #[serde(rename = "budgetMicrosecondsPerKibibyte")]
     pub budget_us_per_kib: u64,
-    /// How rules handle attachments.
+    /// The handling of attachments by rules.
     pub attachments: Attachments,
     /// The user's own rules.
     pub rules: Vec<RuleSpec>,

@@ -33,7 +33,8 @@ pub struct Engine {
     pub(crate) table: &'static FoldTable,
     pub(crate) rules: Vec<Rule>,
     marks: Marks,
-    /// The needles of all rules, of those with the view `Text`, and of those with the view `Folded`.
+    /// The needles of all rules, of rules with the view `Text`, and of rules with the view
+    /// `Folded`.
     pub(crate) needle_searches: [NeedleSearch; 3],
     /// Rules with two needles, both of which must be found.
     pub(crate) two_needle_rules: RuleSet,
@@ -65,7 +66,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Compiles the rules of `config`: those of its packs, then its own.
+    /// Compiles the rules of `config`: the rules of its packs, then its own rules.
     ///
     /// # Errors
     /// [`PolicyError`] names the rule and the field, or the setting, that has to be changed.

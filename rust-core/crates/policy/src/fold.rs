@@ -1,4 +1,4 @@
-//! The folded copy of a text: what a reader sees, in lower case.
+//! The folded copy of a text: the text as a reader sees it, in lower case.
 //!
 //! Letters are lower-cased, look-alikes and compatibility forms become ASCII, accents, invisible
 //! characters and markup inside words are removed, character references are decoded, and white
@@ -20,8 +20,8 @@ pub(crate) fn fill_plain(plain: &mut Vec<u8>, text: &[u8]) {
     plain.extend(text.iter().map(|byte| plain_byte(*byte)));
 }
 
-/// A segment of the folded copy. In a *run* (`width` 0), offsets advance together with those of the text; otherwise the
-/// segment is the copy of one character of `width` bytes.
+/// A segment of the folded copy. In a *run* (`width` 0), offsets advance together with the offsets
+/// of the text; otherwise the segment is the copy of one character of `width` bytes.
 #[derive(Debug, Clone, Copy)]
 struct FoldedSegment {
     folded_start: usize,
@@ -35,7 +35,7 @@ pub(crate) struct FoldedText {
     bytes: Vec<u8>,
     segments: Vec<FoldedSegment>,
     prefix_len: usize,
-    /// How many bytes of the text the copy covers.
+    /// Number of bytes of the text that the copy covers.
     text_length: usize,
     plain: bool,
     /// Whether the copy can contain a byte with which markup begins.

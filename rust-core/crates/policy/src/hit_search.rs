@@ -37,8 +37,9 @@ pub(crate) fn collect_hits(
     collect_non_needle_hits(engine, active, surface, hits);
 }
 
-/// Like [`collect_hits`], for both copies of a text at once: they differ only in blanks, in non-ASCII characters and in the
-/// irregular ranges. `place_in_text` returns the position in the text that produced a byte of the copy.
+/// Like [`collect_hits`], for both copies of a text in one search: they differ only in blanks, in
+/// non-ASCII characters and in the irregular ranges. `place_in_text` returns the position in the
+/// text that produced a byte of the copy.
 pub(crate) fn collect_hits_in_both_copies(
     engine: &Engine,
     active: &RuleSet,
@@ -155,8 +156,8 @@ fn drop_incomplete(engine: &Engine, hits: &mut Vec<Hit>) {
     });
 }
 
-/// Drops the hits whose literal is followed by something that belongs to no match, as far as the
-/// read limit permits. `grounds` are the ranges of the views `Text` and `Folded`.
+/// Drops the hits whose literal is followed by text that belongs to no match, as far as the read
+/// limit permits. `grounds` are the ranges of the views `Text` and `Folded`.
 fn drop_impossible(
     engine: &Engine,
     hits: &mut Vec<Hit>,

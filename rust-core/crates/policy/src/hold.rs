@@ -35,7 +35,7 @@ impl fmt::Debug for HoldDetector {
     }
 }
 
-/// Which part of a streamed text is held back.
+/// The part of a streamed text that is held back.
 #[derive(Clone, Copy)]
 pub(crate) enum HoldMode<'a> {
     /// Everything undecided.

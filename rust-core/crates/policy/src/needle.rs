@@ -188,7 +188,7 @@ fn concatenate(first: Hir, others: impl IntoIterator<Item = Hir>) -> Hir {
     Hir::concat(std::iter::once(first).chain(others).collect())
 }
 
-/// Returns the parts of a concatenation, including those within groups.
+/// Returns the parts of a concatenation, including parts within groups.
 pub(crate) fn parts(hir: &Hir) -> Vec<&Hir> {
     match hir.kind() {
         HirKind::Concat(parts) => parts.iter().flat_map(self::parts).collect(),

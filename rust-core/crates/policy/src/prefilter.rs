@@ -1,11 +1,12 @@
 //! Finds all occurrences of some hundred literals in one pass, before any rule runs.
 //!
-//! Every second position of the text is looked up in a table by a hash of the three bytes there.
-//! The entry holds the classes of bytes that may be the fourth. If the fourth byte fits, a second
-//! entry holds the classes of bytes that may precede the three, and of those that may be the fifth.
-//! For each literal, the table contains the two adjacent windows that are rarest in English, so
-//! that one of them is at an even position. A hit is compared with the literals that share the
-//! window. Literals of three bytes have their own searcher; shorter ones are searched one by one.
+//! Every second position of the text is looked up in a table by a hash of the three bytes at the
+//! position. The entry holds the classes of bytes that may be the fourth. If the fourth byte fits,
+//! a second entry holds the classes of bytes that may precede the three, and of those that may be
+//! the fifth. For each literal, the table contains the two adjacent windows that are rarest in
+//! English, so that one of them is at an even position. A hit is compared with the literals that
+//! share the window. Literals of three bytes have their own searcher; shorter ones are searched one
+//! by one.
 //!
 //! Measured with `cargo run --release -p proofgate-policy --example prefilters` (1 KB of lower-case English prose, one
 //! core of a shared 2-core VM, ns per KB, with 200 and with 766 literals):
@@ -75,8 +76,8 @@ struct Slot {
 /// A literal that has a window at an offset. Small, so that the relevant entries stay in the cache.
 #[derive(Clone, Copy)]
 struct Entry {
-    /// The last eight bytes of the literal, in text order: literals that share a window differ there. A shorter literal is
-    /// preceded by zeros.
+    /// The last eight bytes of the literal, in text order: literals that share a window differ in
+    /// these bytes. A shorter literal is preceded by zeros.
     tail: u64,
     literal: u32,
     offset: u16,

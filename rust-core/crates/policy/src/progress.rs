@@ -1,4 +1,4 @@
-//! How far a text has been decided.
+//! The progress of a scan.
 
 use crate::RuleIndex;
 
@@ -40,7 +40,8 @@ impl Progress {
         self.text_position.min(self.folded_position)
     }
 
-    /// Returns the first byte that is undecided in every view: white space can keep one view far behind the other.
+    /// Returns the first byte that is undecided in every view: because of white space, one view can
+    /// be decided much later than the other.
     pub(crate) fn first_undecided_in_all(&self) -> usize {
         self.text_position.max(self.folded_position)
     }

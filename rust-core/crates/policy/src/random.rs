@@ -34,7 +34,7 @@ static COMMON_FOLLOWERS: LazyLock<[u32; 26]> = LazyLock::new(|| {
 enum CharKind {
     Letter,
     Digit,
-    /// Also occurs between words.
+    /// A character that also occurs between words.
     Joiner,
     Symbol,
 }

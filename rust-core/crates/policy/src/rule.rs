@@ -38,7 +38,7 @@ pub struct RuleInfo {
     pub target: Target,
     /// The copy of the text that it searches.
     pub view: View,
-    /// How far a replacement extends.
+    /// The extent of a replacement.
     pub extent: Extent,
     /// The score that it adds.
     pub score: u32,

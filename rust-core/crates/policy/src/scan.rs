@@ -255,7 +255,7 @@ pub(crate) struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
-    /// Scans a complete text, without what is encoded in it.
+    /// Scans a complete text, but not the texts encoded in it.
     fn scan_text(&mut self, text: &str, place: ReportTarget) -> Result<(), EvaluationError> {
         let mut progress = Progress::default();
         self.scan_windows(text, place, &mut progress)?;

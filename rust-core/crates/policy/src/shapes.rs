@@ -15,7 +15,7 @@ const MAX_SHAPES: usize = 64;
 /// Maximum number of known first bytes of a match without digits.
 pub(crate) const MAX_FIRST_BYTES: usize = 4;
 
-/// What is known about a byte.
+/// The known property of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ByteKind {
     Digit,

@@ -64,7 +64,7 @@ pub enum View {
     Folded,
 }
 
-/// How far a replacement extends: `SEMANTICS.md` has the exact definition.
+/// The extent of a replacement: `SEMANTICS.md` has the exact definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum Extent {
     /// The match, or its group `value`.
@@ -111,7 +111,7 @@ pub struct RuleSpec {
     /// The name of an additional check on the matched text.
     #[serde(default)]
     pub check: Option<String>,
-    /// How far the replacement of a match extends.
+    /// The extent of the replacement of a match.
     #[serde(default)]
     pub extent: Extent,
     /// In a built-in pack, instead of a regex and literals: the rule matches parts of a text whose

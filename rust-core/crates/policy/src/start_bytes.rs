@@ -29,7 +29,8 @@ impl StartBytes {
         Ok(Self { bytes })
     }
 
-    /// Whether a match can begin at `place` of `text`, judging by the byte there and the one before it.
+    /// Whether a match can begin at `place` of `text`, judging by the byte at `place` and the byte
+    /// before it.
     pub(crate) fn can_start_at(&self, text: &[u8], place: usize) -> bool {
         let in_word = place
             .checked_sub(1)

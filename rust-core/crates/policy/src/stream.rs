@@ -32,9 +32,9 @@ impl StreamScan {
         Self::default()
     }
 
-    /// Adds `text`, and appends the final matches to `found`, with offsets from the beginning of the text. Returns how many
-    /// bytes from the beginning are *cleared*: no match, present or future, covers them except those that were reported, and
-    /// those of rules that only flag a response.
+    /// Adds `text`, and appends the final matches to `found`, with offsets from the beginning of
+    /// the text. Returns how many bytes from the beginning are *cleared*: no match, present or
+    /// future, covers them, except reported matches and matches of rules that only flag a response.
     ///
     /// # Errors
     /// [`EvaluationError`]: there is no result, and the exchange has to be denied. Every later call returns the same error.

@@ -39,7 +39,7 @@ pub struct TokenTail {
     has_started: bool,
 }
 
-/// How far a token extends in a text.
+/// The extent of a token in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TailEnd {
     /// The end of its last character so far, exclusive.
@@ -161,7 +161,7 @@ fn collect_trailing(hir: &Hir, last: &mut AsciiSet) -> bool {
             is_optional
         }
         HirKind::Concat(parts) => {
-            // What follows the value is not part of it.
+            // The part after the value does not belong to it.
             let value = parts.iter().position(has_value_group);
             let behind = value.map_or(&[][..], |value| &parts[value + 1..]);
             if behind

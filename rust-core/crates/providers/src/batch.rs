@@ -9,7 +9,7 @@ use crate::storage_operation::is_object_id;
 /// The reason why a batch request, or a line of its input, is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBatch {
-    /// It is not the expected JSON, or repeats a key.
+    /// The body is not the expected JSON, or repeats a key.
     #[error(transparent)]
     Body(#[from] BadRequest),
     /// A field is missing or invalid.

@@ -32,7 +32,7 @@ pub(crate) enum IdObject {
 }
 
 impl IdObject {
-    /// Returns what the member `name` identifies.
+    /// Returns the id field that the member `name` is.
     pub(crate) fn member_field(self, name: &str) -> Option<IdField> {
         match (self, name) {
             (Self::Metadata, "user_id") => Some(IdField::MetadataUser),

@@ -62,7 +62,7 @@ pub struct Frame<'r> {
 #[derive(Debug)]
 pub struct FrameReader {
     buffer: Vec<u8>,
-    /// Where the current frame begins.
+    /// The start of the current frame.
     start: usize,
     max_payload: usize,
     failed: Option<FrameError>,

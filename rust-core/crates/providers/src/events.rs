@@ -18,9 +18,9 @@ pub struct EventTooLarge {
 pub struct EventReader {
     buffer: Vec<u8>,
     limit: usize,
-    /// Where the current event begins.
+    /// The start of the current event.
     start: usize,
-    /// Where its current line begins, and how far that has been searched for its end.
+    /// The start of its current line, and the end of the part searched for the line's end.
     line_start: usize,
     searched: usize,
     /// Values of the event's `data` lines, as offsets from the start of the event.

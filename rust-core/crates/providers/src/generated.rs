@@ -46,14 +46,14 @@ pub struct GeneratedText {
     finished: Vec<usize>,
 }
 
-/// How a part is encoded in the document.
+/// The encoding of a part in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartEncoding {
     /// As a string.
     String,
     /// As the key of an object in tool arguments.
     Key,
-    /// As a number in such an object.
+    /// As a number in tool arguments.
     Number,
 }
 

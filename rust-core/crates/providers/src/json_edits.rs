@@ -300,8 +300,8 @@ pub struct UniqueKeyNames {
 }
 
 impl UniqueKeyNames {
-    /// Returns `name`, numbered from the second key on, so that two keys of an object never become equal. A name that
-    /// stands for a single value is kept, so that the value can be restored.
+    /// Returns `name`, numbered from the second key on, so that two keys of an object never become
+    /// equal. A name that represents a single value is kept, so that the value can be restored.
     pub fn make_unique<'r>(&mut self, name: &Cow<'r, str>) -> Cow<'r, str> {
         if is_placeholder(name) {
             return name.clone();

@@ -44,9 +44,9 @@ pub struct ParsedRequest<'b> {
     pub prompt_count: usize,
     /// Number of messages.
     pub message_count: usize,
-    /// A field whose text is given as token ids, which rules cannot read.
+    /// A field whose text is sent as token ids, which rules cannot read; `None` if there is none.
     pub token_ids: Option<&'static str>,
-    /// The tools, as far as needed to know who runs them.
+    /// The tools, with the data that shows whether the client or the provider runs them.
     pub tools: Tools,
     /// The requested service tier.
     pub tier: RequestedTier<'b>,

@@ -82,7 +82,7 @@ fn is_image(data: &str) -> bool {
 
 /// The input of the upper bound on the tokens of a prompt.
 ///
-/// A token stands for at least one byte of text, so the bytes of a body are an upper bound on the
+/// A token represents at least one byte of text, so the bytes of a body are an upper bound on the
 /// tokens of its text. The tokens of an image are bounded, too. The tokens of a document, a
 /// recording or a video are not: a few bytes may hold many pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! How the fields of a request body are read, by field name.
+//! The purposes of a request body's fields, by field name.
 
 use proofgate_json::{Event, equals_ignore_case};
 
@@ -6,7 +6,7 @@ use crate::bad_request::{BadRequest, Field};
 use crate::client_ids::{IdField, IdObject};
 use crate::dialect::{Dialect, Family};
 
-/// How a top-level field of a body is read.
+/// The purpose of a top-level field of a body.
 #[derive(Clone, Copy)]
 pub(crate) enum FieldPurpose {
     Model,
@@ -270,8 +270,9 @@ impl Dialect {
         }
     }
 
-    /// Whether a tool of this type is run or described by the client. The provider runs all others: they reach the
-    /// network, cost something that is not counted in tokens, or keep state, and no rule sees what they do.
+    /// Whether a tool of this type is run or described by the client. The provider runs all others:
+    /// they reach the network, cost something that is not counted in tokens, or keep state, and no
+    /// rule sees their actions.
     pub(crate) fn is_client_tool(self, kind: &str) -> bool {
         match self {
             Dialect::Responses | Dialect::ResponseTokens => matches!(

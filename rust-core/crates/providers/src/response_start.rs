@@ -33,7 +33,7 @@ pub struct ResponseStartReader {
     is_event_stream: bool,
     growth_check: GrowthCheck,
     event_boundaries: EventBoundaries,
-    /// Where the current event begins, and how far it has been searched for its end.
+    /// The start of the current event, and the end of the part searched for the event's end.
     event_start: usize,
     searched: usize,
 }

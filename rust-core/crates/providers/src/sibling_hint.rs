@@ -16,11 +16,11 @@ pub(crate) fn is_textual(media_type: &str) -> bool {
 /// The type that the siblings of a string in an attachment field declare for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SiblingHint {
-    /// It is not text, or nothing is declared.
+    /// The string is not text, or nothing is declared.
     Data,
-    /// It decodes to text.
+    /// The string decodes to text.
     EncodedText,
-    /// It is plain text.
+    /// The string is plain text.
     Text,
 }
 
@@ -41,7 +41,7 @@ impl SiblingHint {
         FIELDS.into_iter().find(|field| *field == name)
     }
 
-    /// Returns the hint given by the members after a string; `rest` begins directly after the string.
+    /// Returns the hint of the members after a string; `rest` begins directly after the string.
     ///
     /// If the first few members give no hint, the string counts as text: an attachment has few
     /// siblings. The members are not validated here, but when the reader reaches them.

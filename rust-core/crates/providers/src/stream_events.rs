@@ -68,7 +68,7 @@ impl EventBoundaries {
 pub enum EventMeaning {
     /// A part of the response.
     Part,
-    /// Its successful end: what the provider sends last when generation succeeded.
+    /// Its successful end: the last event after generation succeeded.
     SuccessfulEnd,
     /// The provider reports a failure.
     Failure,

@@ -305,7 +305,8 @@ impl ToolCalls {
         self.push(start);
     }
 
-    /// Adds the calls from number `first` on a second time, under their names joined with those of their groups.
+    /// Adds the calls from number `first` on a second time, under their names joined with their
+    /// groups' names.
     fn push_grouped_names(&mut self, first: usize, groups: &[(&[&str], String)]) {
         let end = self.calls.len();
         for (before, group) in groups {

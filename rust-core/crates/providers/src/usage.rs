@@ -36,7 +36,7 @@ pub struct UsageReader {
     /// Finds the tool usage of a response outside its usage, if the request offers hosted tools.
     tool_member: Option<MemberScanner>,
     web_searches: Option<u64>,
-    /// Whether the request asks for a cache that keeps what is written for longer than five minutes.
+    /// Whether the request asks for a cache that keeps entries for longer than five minutes.
     is_long_cache_requested: bool,
     running_usage: RunningUsage,
     last: Option<Usage>,

@@ -18,7 +18,7 @@
 //! make a different request, it is always refused. Fields that both APIs support are copied byte
 //! for byte: numbers keep their digits, and objects keep the order of their keys.
 //!
-//! The table [`constraints`] lists what individual models refuse.
+//! The table [`constraints`] lists the fields and values that individual models refuse.
 #![forbid(unsafe_code)]
 
 pub mod anthropic_invoke;

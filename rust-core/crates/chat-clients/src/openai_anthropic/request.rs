@@ -11,7 +11,7 @@ use proofgate_dialect::object::Object;
 use proofgate_dialect::schema::write_for_claude;
 use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
-/// The fields that Anthropic supports, in addition to those that every provider supports.
+/// The fields that Anthropic supports, in addition to the fields that every provider supports.
 const SUPPORTED_FIELDS: &[&str] = &[
     "user",
     "safety_identifier",

@@ -6,7 +6,7 @@ use proofgate_dialect::constraints::{Constraint, has_constraint};
 use proofgate_dialect::json::write_all;
 use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
-/// The fields that Gemini supports, in addition to those that every provider supports.
+/// The fields that Gemini supports, in addition to the fields that every provider supports.
 const SUPPORTED_FIELDS: &[&str] = &[
     "n",
     "stop",

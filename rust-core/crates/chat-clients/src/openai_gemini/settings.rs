@@ -191,8 +191,9 @@ fn client_thinking_config<'b>(
     Ok(config)
 }
 
-/// Returns the member for `reasoning_effort` and its value. The levels and token budgets are those of Google's endpoint for
-/// OpenAI's clients (ai.google.dev, "OpenAI compatibility"); Gemini 2 takes a token budget.
+/// Returns the member for `reasoning_effort` and its value. The levels and token budgets are the
+/// same as in Google's endpoint for OpenAI's clients (ai.google.dev, "OpenAI compatibility");
+/// Gemini 2 takes a token budget.
 fn effort(
     chat: &ChatRequest<'_>,
     model: &str,

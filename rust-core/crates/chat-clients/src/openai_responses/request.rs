@@ -9,7 +9,7 @@ use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 /// The minimum of `max_output_tokens` (OpenAI's API reference, Responses).
 const MIN_OUTPUT_TOKENS: u64 = 16;
 
-/// The fields that Responses supports, in addition to those that every provider supports.
+/// The fields that Responses supports, in addition to the fields that every provider supports.
 const SUPPORTED_FIELDS: &[&str] = &[
     "parallel_tool_calls",
     "logprobs",

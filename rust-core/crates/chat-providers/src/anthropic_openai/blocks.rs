@@ -23,7 +23,7 @@ const MAX_CALLS: usize = 128;
 /// Maximum number of blocks that wait for others to close.
 const MAX_PENDING_BLOCKS: usize = 256;
 
-/// Assembles the blocks of an answer, and tracks what has been written.
+/// Assembles the blocks of an answer, and tracks the written content.
 #[derive(Debug, Default)]
 pub(super) struct BlockAssembler {
     /// The blocks that are not closed, in order; the first may be open.

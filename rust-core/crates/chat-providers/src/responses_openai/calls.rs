@@ -352,7 +352,7 @@ impl Call {
     }
 }
 
-/// Appends a string member, given in the form between quotes, with a comma before it.
+/// Appends a string member with a comma before it. `inside` is in the form between quotes.
 pub(super) fn write_string_member(name: &str, inside: &str, out: &mut Vec<u8>) {
     for piece in [",\"", name, "\":\"", inside, "\""] {
         write_json(out, piece);

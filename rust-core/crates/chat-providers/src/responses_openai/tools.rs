@@ -21,8 +21,8 @@ pub(super) fn unquoted(literal: &str) -> &str {
     literal.strip_suffix('"').unwrap_or(literal)
 }
 
-/// Maximum number of tools in a request, including those of namespaces and those found by searches. OpenAI's API accepts
-/// fewer.
+/// Maximum number of tools in a request, including tools of namespaces and tools found by searches.
+/// OpenAI's API accepts fewer.
 pub(super) const MAX_TOOLS: usize = 1024;
 
 const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;

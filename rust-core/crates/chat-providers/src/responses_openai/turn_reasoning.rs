@@ -121,7 +121,7 @@ impl TurnReasoning {
         write_signature(self.signature.as_deref(), out);
     }
 
-    /// Appends the member for a call, whose id is given as JSON.
+    /// Appends the member for a call. `id` is JSON.
     pub(super) fn write_call_member(&self, id: &str, out: &mut Vec<u8>) {
         write_signature(self.calls.get(id).map(String::as_str), out);
     }

@@ -50,7 +50,7 @@ pub struct ConstraintRow {
     pub models: ModelMatcher,
     /// The constraint.
     pub constraint: Constraint,
-    /// Where the fact is documented or was observed.
+    /// The place where the fact is documented or was observed.
     pub source: &'static str,
 }
 

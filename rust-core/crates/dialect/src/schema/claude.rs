@@ -18,15 +18,15 @@ const FORMATS: [&str; 10] = [
 
 /// The translation of a keyword of a schema.
 enum KeywordAction {
-    /// It is kept unchanged.
+    /// The keyword is kept unchanged.
     Keep,
-    /// It contains a schema, a list of schemas, or schemas by name.
+    /// The keyword contains a schema, a list of schemas, or schemas by name.
     RecurseOne,
     RecurseList(&'static str),
     RecurseMap,
-    /// It does not constrain the response, or is expressed in another way.
+    /// The keyword does not constrain the response, or is expressed in another way.
     Drop,
-    /// The API refuses it: it is moved to the description, where the model can read it.
+    /// The API refuses the keyword: it is moved to the description, where the model can read it.
     Describe,
 }
 

@@ -211,7 +211,7 @@ impl Table {
         })
     }
 
-    /// Returns the holder number for a tenant without one of its own: 0 if a number is available for it.
+    /// Returns the holder number for a tenant that has none: 0 if a number is available for it.
     fn holder_for_new_tenant(&self) -> u32 {
         let is_full = self.free_tenant == 0 && self.tenants.len() == self.tenants.capacity();
         if is_full { SHARED_TENANT } else { 0 }

@@ -11,7 +11,7 @@ use crate::attachment::{AttachmentPolicy, is_skipped_attachment};
 use crate::body_text::MIN_DIGITS;
 use crate::splice::StringLocation;
 
-/// How the strings of an object are recorded.
+/// The way in which the strings of an object are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextMode {
     /// As complete texts.
@@ -49,8 +49,8 @@ impl GeneratedText {
 
     /// Records the strings of an object after its start.
     ///
-    /// It excludes names and numbers of the API, and data that only the provider can read and that must return to it
-    /// byte for byte: signatures, and encrypted content.
+    /// It excludes names and numbers of the API, and data that only the provider can read and that
+    /// clients must send back byte for byte: signatures, and encrypted content.
     pub(super) fn read_fields(
         &mut self,
         reader: &mut Reader<'_, '_>,

@@ -1,4 +1,4 @@
-//! Reads the tools of a request, as far as needed to know who runs them.
+//! Reads the tools of a request to determine whether the client or the provider runs them.
 
 use std::ops::Range;
 

@@ -294,7 +294,8 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         match event {
             Event::String(string) => self.push_string(string, under, SiblingHint::Data, false),
             Event::ArrayStart => loop {
-                // In arrays, the API has neither words nor attachments; only schemas have types there.
+                // In arrays, the API has neither words nor attachments; only schemas have types in
+                // arrays.
                 let under = match under {
                     KeyMeaning::Unknown => KeyMeaning::Unknown,
                     _ if self.is_free_form => under,

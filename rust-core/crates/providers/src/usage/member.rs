@@ -13,7 +13,7 @@ pub(super) struct MemberScanner {
     in_string: bool,
     /// Whether the current byte is escaped.
     escaped: bool,
-    /// How much of the current or last string matches the name.
+    /// The part of the name that the current or last string matches.
     name_match: NameMatch,
     /// The value, once its name has been found.
     value: Option<Vec<u8>>,
