@@ -7,7 +7,7 @@
 /// other clients use only the first piece (hermes-agent#8259, open-webui#22235,
 /// weicj/vLLM-2080Ti-Definitive#127), and some providers send the name so far in each chunk. A
 /// piece that begins with the name so far is such a repetition; any other piece is appended. Both
-/// strings are in the form between quotes.
+/// strings are JSON-escaped and without quotes.
 pub(crate) fn append_name(name: &mut String, piece: &str) {
     if piece.starts_with(name.as_str()) {
         name.clear();

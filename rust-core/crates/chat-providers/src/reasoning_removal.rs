@@ -156,8 +156,8 @@ impl<'b> Message<'b> {
         serde_json::from_str(raw.get()).ok()
     }
 
-    /// Returns the message without thinking that the provider has not signed: `None` if the message
-    /// has no such thinking, and `Some(None)` if it has no other content.
+    /// Removes thinking that the provider has not signed from a message. Returns `None` if there is
+    /// no such thinking, and `Some(None)` if there is no other content.
     fn without_unsigned_thinking(&self, raw: &str, is_claude: bool) -> Option<Option<String>> {
         #[derive(Deserialize)]
         struct Block<'b> {

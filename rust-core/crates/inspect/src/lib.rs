@@ -5,9 +5,9 @@
 //! event of a stream is released as soon as no rule can match its text any more. A rule therefore
 //! sees text that was split across many events, and a client receives ordinary prose without delay.
 //! A text that an event carries complete, such as a repetition of text that was streamed before, is
-//! scanned separately and judged with that event. Whether a response is a body or a stream, and
-//! however the stream is split, the same generated text has the same matches and is redacted to the
-//! same text. One case, which no provider produces, is an exception: if a stream interrupts a text
+//! scanned separately and judged with that event. The same generated text has the same matches and
+//! is redacted to the same text, whether the response is a body or a stream, and however the stream
+//! is split. One case, which no provider produces, is an exception: if a stream interrupts a text
 //! in the middle of a word with another text of the same choice, the word may be judged before it
 //! is complete, and a redaction that comes too late denies the response.
 #![forbid(unsafe_code)]

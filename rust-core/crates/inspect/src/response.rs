@@ -108,8 +108,9 @@ impl ResponseInspector {
         self.inspection.texts.set_masks(masks);
     }
 
-    /// Denies or records calls of guarded tools: a denied whole response is not delivered at all, and of a stream, nothing
-    /// of the call is. A call whose name can become that of a guarded tool is held until the name is complete.
+    /// Denies or records calls of guarded tools. A denied whole response is not delivered; a denied
+    /// stream delivers no part of the call. A call whose name can become that of a guarded tool is
+    /// held until the name is complete.
     pub fn set_call_guard(&mut self, guard: CallGuard) {
         self.inspection.guard = Some(guard);
     }

@@ -52,8 +52,8 @@ impl Rule {
             }
             let low = from + low;
             let high = from.saturating_add(high).min(to - 1);
-            // If matches are long, trying each position of a range costs less than a search, which
-            // does not know where to stop, if few bytes are read at each position.
+            // If matches are long and few bytes are read at each position, trying each position of
+            // a range costs less than a search, which does not know where to stop.
             let stretch = high - low;
             let mut is_short = stretch < self.pattern.max_len.max(SHORT_RANGE);
             let mut left = (stretch + self.pattern.max_len).saturating_mul(MAX_READ_FACTOR);

@@ -25,7 +25,7 @@ enum State {
 }
 
 impl ArgumentScanner {
-    /// Reads the next fragment, in the form between the quotes of a JSON string.
+    /// Reads the next fragment, as written between the quotes of a JSON string.
     pub(crate) fn push(&mut self, fragment: &str) {
         let mut rest = fragment.as_bytes();
         while let Some((&byte, behind)) = rest.split_first() {

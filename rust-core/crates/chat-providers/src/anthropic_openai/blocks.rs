@@ -42,7 +42,7 @@ pub(super) struct BlockAssembler {
 struct Block {
     kind: Kind,
     open: bool,
-    /// Content not yet written, in the form between quotes.
+    /// Content not yet written, JSON-escaped and without quotes.
     buffered: String,
     /// The signature of completed thinking.
     signature: Option<String>,

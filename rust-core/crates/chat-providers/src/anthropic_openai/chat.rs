@@ -193,7 +193,7 @@ impl Choice<'_> {
     }
 }
 
-/// A piece of the model's output, in the form between quotes.
+/// A piece of the model's output, JSON-escaped and without quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutputFragment<'a> {
     Thinking(&'a str),

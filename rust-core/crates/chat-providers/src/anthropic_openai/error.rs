@@ -47,7 +47,7 @@ pub(crate) fn write_error(kind: &str, message: impl FnOnce(&mut Vec<u8>), out: &
 /// A provider's error.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ProviderError<'a> {
-    /// In the form between quotes.
+    /// JSON-escaped, without quotes.
     message: Option<&'a str>,
     kind: Option<&'a str>,
     code: Option<&'a RawValue>,
@@ -107,12 +107,12 @@ impl<'a> ProviderError<'a> {
         }
     }
 
-    /// Returns its message, in the form between quotes.
+    /// Returns its message, JSON-escaped and without quotes.
     pub(crate) fn message(&self) -> Option<&'a str> {
         self.message
     }
 
-    /// Returns its type, in the form between quotes.
+    /// Returns its type, JSON-escaped and without quotes.
     pub(crate) fn type_name(&self) -> Option<&'a str> {
         self.kind
     }
@@ -123,7 +123,8 @@ impl<'a> ProviderError<'a> {
         Some(code.trim_matches('"'))
     }
 
-    /// Returns the message that a client may read, in the form between quotes, if its type is `kind`.
+    /// Returns the message that a client may read, JSON-escaped and without quotes, if its type is
+    /// `kind`.
     pub(crate) fn message_if_type(&self, kind: &str) -> Option<&'a str> {
         self.message.filter(|_| kind != "authentication_error")
     }

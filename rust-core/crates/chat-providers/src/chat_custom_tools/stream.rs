@@ -51,7 +51,7 @@ pub struct Stream {
 struct Call {
     choice: u64,
     index: u64,
-    /// The arguments so far, in the form between quotes.
+    /// The arguments so far, JSON-escaped and without quotes.
     arguments: String,
     progress: ArgumentScanner,
 }

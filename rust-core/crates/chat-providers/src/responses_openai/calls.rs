@@ -27,7 +27,7 @@ pub(super) struct OutputCalls {
 struct Call {
     /// The provider's index of the call.
     index: Option<u64>,
-    /// In the form between quotes.
+    /// JSON-escaped, without quotes.
     id: String,
     name: String,
     arguments: String,
@@ -352,7 +352,7 @@ impl Call {
     }
 }
 
-/// Appends a string member with a comma before it. `inside` is in the form between quotes.
+/// Appends a string member with a comma before it. `inside` is JSON-escaped and without quotes.
 pub(super) fn write_string_member(name: &str, inside: &str, out: &mut Vec<u8>) {
     for piece in [",\"", name, "\":\"", inside, "\""] {
         write_json(out, piece);

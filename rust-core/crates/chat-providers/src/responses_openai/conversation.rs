@@ -25,7 +25,7 @@ pub(super) struct Call<'b> {
 #[derive(Default)]
 struct AssistantTurn<'b> {
     has_started: bool,
-    /// In the form between quotes.
+    /// JSON-escaped, without quotes.
     text: String,
     refusal: String,
     has_text: bool,
@@ -35,7 +35,7 @@ struct AssistantTurn<'b> {
 
 /// The messages so far.
 pub(super) struct Conversation<'b> {
-    /// Instructions, and system messages before all others, in the form between quotes.
+    /// Instructions, and system messages before all others, JSON-escaped and without quotes.
     system: String,
     messages: Vec<u8>,
     turn: AssistantTurn<'b>,

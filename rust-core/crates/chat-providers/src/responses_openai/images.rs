@@ -21,8 +21,8 @@ struct ImageUrl<'p> {
     url: &'p RawValue,
 }
 
-/// Returns the format and the data of the inline images in a message's `images`, in the form between quotes. Clients do not
-/// look for URLs.
+/// Returns the format and the data of the inline images in a message's `images`, JSON-escaped and
+/// without quotes. Clients do not look for URLs.
 pub(super) fn read(images: &RawValue) -> Vec<(&str, &str)> {
     let images: Vec<Image<'_>> = serde_json::from_str(images.get()).unwrap_or_default();
     let urls = images.into_iter().filter_map(|picture| picture.image_url);

@@ -20,7 +20,7 @@ pub(super) struct Message {
 #[derive(Debug, Default)]
 struct Part {
     is_refusal: bool,
-    /// In the form between quotes.
+    /// JSON-escaped, without quotes.
     text: String,
     /// The elements, separated by commas.
     annotations: Vec<u8>,

@@ -12,7 +12,7 @@ use proofgate_dialect::ResponseError;
 pub(super) struct Reasoning {
     /// The parts of the summary.
     parts: ItemParts,
-    /// The text of the current part, in the form between quotes.
+    /// The text of the current part, JSON-escaped and without quotes.
     text: Option<String>,
     pub(super) state: ReasoningState,
 }

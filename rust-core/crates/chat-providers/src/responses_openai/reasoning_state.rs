@@ -35,7 +35,7 @@ impl<'f> DetailFragment<'f> {
         serde_json::from_str(details.get()).unwrap_or_default()
     }
 
-    /// Returns its text in the form between quotes.
+    /// Returns its text, JSON-escaped and without quotes.
     pub(super) fn text(&self) -> Option<&'f str> {
         let text = self.text.or(self.summary)?.get();
         (text.starts_with('"') && text != "\"\"").then(|| unquoted(text))
@@ -48,9 +48,9 @@ pub(super) struct ReasoningState {
     blocks: Vec<Block>,
     /// The name of the member that had the text.
     pub(super) text_member: Option<&'static str>,
-    /// Gemini's signature of the message, in the form between quotes.
+    /// Gemini's signature of the message, JSON-escaped and without quotes.
     pub(super) signature: Option<String>,
-    /// Ids of calls and their signatures, in the form between quotes.
+    /// Ids of calls and their signatures, JSON-escaped and without quotes.
     pub(super) calls: Vec<(String, String)>,
 }
 

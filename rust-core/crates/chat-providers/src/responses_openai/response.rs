@@ -80,7 +80,7 @@ pub(super) enum Status<'s> {
     Completed,
     /// With one of OpenAI's reasons.
     Incomplete(&'static str),
-    /// With a code, and a message in the form between quotes.
+    /// With a code, and a message, JSON-escaped and without quotes.
     Failed(&'s str, &'s str),
 }
 

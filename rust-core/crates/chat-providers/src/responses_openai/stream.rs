@@ -200,7 +200,7 @@ impl Stream {
         self.fail(code, message, out)
     }
 
-    /// Writes the event that reports a failed answer; `message` is in the form between quotes.
+    /// Writes the event that reports a failed answer; `message` is JSON-escaped and without quotes.
     fn fail(&mut self, code: &str, message: &str, out: &mut Vec<u8>) -> StreamStatus {
         self.step = StreamStatus::Failed;
         match &mut self.output {

@@ -33,7 +33,7 @@ const APPLY_PATCH_SCHEMA: &str = r#"{"type":"object","properties":{"type":{"type
 /// A function for the provider.
 struct Definition<'b> {
     provider_name: String,
-    /// Descriptions in the form between quotes, to be joined by blank lines.
+    /// Descriptions, JSON-escaped and without quotes, to be joined by blank lines.
     descriptions: Vec<Cow<'b, str>>,
     parameters: Cow<'b, str>,
     strict: bool,
@@ -320,8 +320,8 @@ fn is_empty_object(json: &str) -> bool {
     inside.is_some_and(|inside| inside.trim_ascii().is_empty())
 }
 
-/// Returns the description of a custom tool's grammar, in the form between quotes. No provider enforces it, so the model is
-/// only informed.
+/// Returns the description of a custom tool's grammar, JSON-escaped and without quotes. No provider
+/// enforces it, so the model is only informed.
 fn grammar(
     format: &Field<'_, '_>,
     losses: &mut DroppedFields,

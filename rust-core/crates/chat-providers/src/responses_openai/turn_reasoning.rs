@@ -63,7 +63,7 @@ struct Call<'k> {
 pub(super) struct TurnReasoning {
     /// Elements of `reasoning_details`, separated by commas.
     details: Vec<u8>,
-    /// In the form between quotes.
+    /// JSON-escaped, without quotes.
     content: String,
     /// Whether the provider's member is `reasoning` instead of `reasoning_content`.
     is_reasoning: bool,
@@ -73,7 +73,7 @@ pub(super) struct TurnReasoning {
 }
 
 impl TurnReasoning {
-    /// Adds an item: the texts of its summary in the form between quotes, and its
+    /// Adds an item: the texts of its summary, JSON-escaped and without quotes, and its
     /// `encrypted_content`. Returns whether the content could be read; other providers' reasoning
     /// cannot be read and is left out.
     pub(super) fn push_item(&mut self, texts: &[&str], encrypted: Option<&str>) -> bool {
