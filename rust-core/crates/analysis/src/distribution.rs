@@ -2,7 +2,8 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Identifies a token by a digest of its bytes, so that distributions are compared by token and not by rank.
+/// The id of a token: a digest of its bytes, so that distributions are compared by token and not by
+/// rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TokenId(pub u64);
 
@@ -21,7 +22,7 @@ impl TokenId {
 pub struct TokenProbability {
     /// The token.
     pub token: TokenId,
-    /// 0 to 1.
+    /// The probability, 0 to 1.
     pub probability: f64,
 }
 
@@ -33,7 +34,8 @@ const NEGLIGIBLE: f64 = 1e-6;
 /// The distribution of one token: the reported tokens, and the total probability of all others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenDistribution {
-    /// Most likely first, each token once. Includes tokens that were reported with probability 0.
+    /// The reported tokens, the most likely first and each once, including tokens with probability
+    /// 0.
     reported: Vec<TokenProbability>,
     unreported: f64,
 }

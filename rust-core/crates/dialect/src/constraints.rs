@@ -32,9 +32,9 @@ pub fn has_constraint(model: &str, constraint: Constraint) -> bool {
 /// The form in which a model expresses an effort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort<'e> {
-    /// As this level: the requested one, or the highest level below it that the model has.
+    /// This level: the requested level, or the highest level below it that the model has.
     Level(&'e str),
-    /// As a number of thinking tokens.
+    /// This number of thinking tokens.
     Budget(u64),
     /// The model has no effort setting.
     Unsupported,

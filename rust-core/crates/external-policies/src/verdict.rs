@@ -19,21 +19,21 @@ pub enum Verdict {
     Allow,
     /// The request is denied.
     Deny {
-        /// Its id in the record; kebab-case, at most 32 characters.
+        /// The denial's id in the record; kebab-case, at most 32 characters.
         code: String,
         /// One sentence for the client, at most 256 characters.
         reason: String,
     },
     /// The request continues, and the finding is recorded.
     Flag {
-        /// Its id in the record; kebab-case, at most 32 characters.
+        /// The finding's id in the record; kebab-case, at most 32 characters.
         rule: String,
         /// The amount that the finding adds to the request's score.
         score: u32,
     },
     /// The request continues with parts of its text replaced.
     Replace {
-        /// Its id in the record; kebab-case, at most 32 characters.
+        /// The finding's id in the record; kebab-case, at most 32 characters.
         rule: String,
         /// The parts, in order.
         replacements: Vec<Replacement>,

@@ -26,7 +26,7 @@ pub(crate) struct CachedScan {
     text_hasher: TextHasher,
     /// The key of the run, once its text is hashed.
     key: Option<RunKey>,
-    /// Indexed by scope, computed on first use.
+    /// The hashes of the scan conditions, indexed by scope; computed on first use.
     conditions: [Option<Tag>; Scope::ALL.len()],
 }
 

@@ -14,7 +14,7 @@ const MAX_ADDED_BYTES: usize = 32 * 1024;
 #[derive(Debug)]
 pub struct Masks {
     automaton: AhoCorasick,
-    /// Sorted, so that masks with a common prefix are adjacent.
+    /// Pairs of mask and original, sorted so that masks with a common prefix are adjacent.
     masks: Vec<(String, String)>,
     /// The length of the longest one, in bytes.
     max_len: usize,
@@ -88,7 +88,7 @@ pub(crate) fn is_plain(character: char) -> bool {
 #[derive(Debug, Clone)]
 pub(crate) struct MaskedSpan {
     pub(crate) range: Range<usize>,
-    /// Its index.
+    /// The index of the mask.
     pub(crate) mask: usize,
 }
 

@@ -44,9 +44,9 @@ pub enum InspectionOutcome {
 pub struct ToolFlag {
     /// The index of its message.
     pub message: u32,
-    /// Its scope.
+    /// The scope of the text.
     pub scope: Scope,
-    /// Its location.
+    /// The location of the text in the request.
     pub location: MessageLocation,
 }
 

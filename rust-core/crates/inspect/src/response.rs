@@ -25,9 +25,9 @@ pub fn inspects_responses(profile: &Profile) -> bool {
 /// The form in which a response is delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseKind {
-    /// As one body.
+    /// One body.
     Unary,
-    /// As a stream of server-sent events (`text/event-stream`).
+    /// A stream of server-sent events (`text/event-stream`).
     Events,
 }
 

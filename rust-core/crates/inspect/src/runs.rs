@@ -16,9 +16,9 @@ use crate::text_scan::FullScan;
 /// A run of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// Its range in the text.
+    /// The range of the run in the text.
     pub range: Range<usize>,
-    /// Its scope.
+    /// The scope of all its messages.
     pub scope: Scope,
     /// The indices of its passages.
     pub passages: Range<usize>,

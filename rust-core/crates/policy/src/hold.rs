@@ -38,7 +38,7 @@ impl fmt::Debug for HoldDetector {
 /// The part of a streamed text that is held back.
 #[derive(Clone, Copy)]
 pub(crate) enum HoldMode<'a> {
-    /// Everything undecided.
+    /// All undecided text.
     All,
     /// Text in which one of these rules can begin to match.
     MatchStarts(&'a HoldDetector),

@@ -247,11 +247,11 @@ pub struct Judgement {
 /// The message that determines the result: the first that is denied, or else the one with the highest score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorstMessage {
-    /// Its index among the messages.
+    /// The index of the message.
     pub message: u32,
-    /// Its scope.
+    /// The scope of the message.
     pub scope: Scope,
-    /// Its score.
+    /// The score of the message.
     pub score: u32,
 }
 

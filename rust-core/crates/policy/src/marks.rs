@@ -16,8 +16,8 @@ const MAX_DIGITS: usize = 9;
 /// The marks of an engine's rules.
 #[derive(Debug, Clone, Default)]
 pub struct Marks {
-    /// Names that can follow the bracket: a complete name, or a prefix that ends with a dash and is followed by a number.
-    /// Sorted.
+    /// Sorted names that can follow the bracket: a complete name, or a prefix that ends with a dash
+    /// and is followed by a number.
     names: Vec<String>,
     /// Bytes of the longest name including its number.
     max_name_len: usize,

@@ -31,7 +31,7 @@ const SCORES: &[(&str, &str)] = &[(
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Pack {
-    /// Its name in `packs`.
+    /// The name by which `packs` selects it.
     pub name: String,
     /// Its purpose.
     pub description: String,

@@ -44,7 +44,7 @@ pub const MAX_LITERAL_BYTES: usize = 64;
 
 /// A searcher for a set of literals. Literals are numbered in the order in which they were passed.
 pub struct Prefilter {
-    /// By hash of a window: the classes of the bytes that may directly follow it.
+    /// The classes of the bytes that may directly follow a window, by the window's hash.
     behind: Box<[u32; TABLE_SIZE]>,
     /// By hash of a window, in two halves: the classes of the bytes that may precede it, and of those that may be the second
     /// after it.

@@ -15,13 +15,14 @@ pub struct Profile {
     pub(crate) mode: Mode,
     pub(crate) threshold: Option<u32>,
     pub(crate) flag_threshold: u32,
-    /// Indexed by rule.
+    /// The actions of the rules, indexed by rule.
     pub(crate) actions: Vec<Actions>,
     /// Actions that differ in texts that cannot be changed; in a profile for such texts, the actions in other texts.
     pub(crate) fixed_text_actions: Vec<(RuleIndex, Actions)>,
-    /// Indexed by scope.
+    /// The active rules, indexed by scope.
     pub(crate) active_rules: [RuleSet; Scope::ALL.len()],
-    /// For streamed responses; `None` if no rule does more to a response than flag it.
+    /// The hold detector for streamed responses; `None` if no rule does more to a response than
+    /// flag it.
     pub(crate) hold_detector: Option<Arc<HoldDetector>>,
 }
 

@@ -5,11 +5,11 @@ use crate::RuleIndex;
 /// The end of the part of a window in which the positions of matches are decided.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reach {
-    /// To the end: no text follows.
+    /// The end of the text: no text follows.
     End,
-    /// Up to the engine's horizon before the end, independently of the following text.
+    /// The engine's horizon before the end, independently of the following text.
     Horizon,
-    /// Up to the first position that depends on the following text.
+    /// The first position that depends on the following text.
     Undecided,
 }
 

@@ -28,11 +28,11 @@ impl RuleIndex {
 /// Public metadata of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleInfo {
-    /// Its id.
+    /// The rule's id in kebab-case.
     pub id: String,
     /// The pack that contains it; `None` for a rule of the user.
     pub pack: Option<String>,
-    /// One sentence for the client.
+    /// The reason as one sentence for the client.
     pub reason: String,
     /// The directions that it applies to.
     pub target: Target,

@@ -91,9 +91,9 @@ pub struct Examples {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RuleSpec {
-    /// Kebab-case; unique over all packs and the user's rules.
+    /// The rule's id in kebab-case; unique over all packs and the user's rules.
     pub id: String,
-    /// One sentence for the client, without any matched text.
+    /// The reason as one sentence for the client, without any matched text.
     pub reason: String,
     /// The directions it applies to.
     #[serde(default)]
@@ -122,7 +122,7 @@ pub struct RuleSpec {
     /// The score it adds to a message, once; 0 to 1000.
     #[serde(default = "default_score")]
     pub score: u32,
-    /// Its own action.
+    /// The action that applies unless the policy or the pack's limits change it.
     #[serde(default = "default_action")]
     pub action: Action,
     /// Texts with which it is tested.

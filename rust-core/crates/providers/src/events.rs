@@ -35,7 +35,7 @@ pub struct EventReader {
 /// An event, or the bytes between two events, unmodified.
 #[derive(Debug)]
 pub struct StreamEvent<'r> {
-    /// All its bytes.
+    /// All bytes of the event.
     pub raw: &'r [u8],
     /// The value of its `data`: its lines joined by line feeds. `None` if it has none, like a comment.
     pub data: Option<&'r [u8]>,

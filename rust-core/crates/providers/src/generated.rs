@@ -49,11 +49,11 @@ pub struct GeneratedText {
 /// The encoding of a part in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartEncoding {
-    /// As a string.
+    /// A string.
     String,
-    /// As the key of an object in tool arguments.
+    /// The key of an object in tool arguments.
     Key,
-    /// As a number in tool arguments.
+    /// A number in tool arguments.
     Number,
 }
 

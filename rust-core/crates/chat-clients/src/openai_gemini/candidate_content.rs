@@ -38,7 +38,7 @@ pub(super) struct Call<'b> {
 /// Generates ids for calls without an id. The same call of the same answer always gets the same id.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallIds<'a> {
-    /// Identifies the answer.
+    /// The id of the answer.
     pub response_id: &'a str,
     pub choice: u32,
 }

@@ -123,11 +123,11 @@ pub(super) struct Token<'b> {
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UsageMetadata {
-    /// Includes tokens read from a cache.
+    /// The tokens of the prompt, including tokens read from a cache.
     prompt_token_count: Option<u64>,
     cached_content_token_count: Option<u64>,
     tool_use_prompt_token_count: Option<u64>,
-    /// Excludes thoughts.
+    /// The tokens of the candidates, excluding thoughts.
     candidates_token_count: Option<u64>,
     thoughts_token_count: Option<u64>,
     total_token_count: Option<u64>,

@@ -47,7 +47,7 @@ pub(crate) fn write_error(kind: &str, message: impl FnOnce(&mut Vec<u8>), out: &
 /// A provider's error.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ProviderError<'a> {
-    /// JSON-escaped, without quotes.
+    /// The message, JSON-escaped and without quotes.
     message: Option<&'a str>,
     kind: Option<&'a str>,
     code: Option<&'a RawValue>,

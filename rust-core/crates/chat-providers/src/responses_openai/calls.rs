@@ -27,7 +27,7 @@ pub(super) struct OutputCalls {
 struct Call {
     /// The provider's index of the call.
     index: Option<u64>,
-    /// JSON-escaped, without quotes.
+    /// The id. This and the other strings are JSON-escaped and without quotes.
     id: String,
     name: String,
     arguments: String,

@@ -25,7 +25,7 @@ pub(super) struct Call<'b> {
 #[derive(Default)]
 struct AssistantTurn<'b> {
     has_started: bool,
-    /// JSON-escaped, without quotes.
+    /// The text. This and the refusal are JSON-escaped and without quotes.
     text: String,
     refusal: String,
     has_text: bool,

@@ -13,7 +13,7 @@ const MAX_ITEMS: usize = 512;
 /// The items so far, and their common state.
 #[derive(Debug, Default)]
 pub(super) struct OutputItems {
-    /// Identifies the answer; ids of items are derived from it.
+    /// The part of the ids that identifies the answer.
     id_stem: String,
     /// The finished items, each at its index.
     finished: Vec<Option<Vec<u8>>>,

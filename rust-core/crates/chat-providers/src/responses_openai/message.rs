@@ -20,7 +20,7 @@ pub(super) struct Message {
 #[derive(Debug, Default)]
 struct Part {
     is_refusal: bool,
-    /// JSON-escaped, without quotes.
+    /// The text, JSON-escaped and without quotes.
     text: String,
     /// The elements, separated by commas.
     annotations: Vec<u8>,

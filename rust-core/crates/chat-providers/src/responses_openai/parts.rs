@@ -9,7 +9,7 @@ use proofgate_dialect::ResponseError;
 pub(super) struct ItemParts {
     index: usize,
     id: String,
-    /// Separated by commas.
+    /// The finished parts, separated by commas.
     finished_parts: Vec<u8>,
     pub(super) count: usize,
     /// The member of an event that has the index of the part.

@@ -63,11 +63,11 @@ struct Call<'k> {
 pub(super) struct TurnReasoning {
     /// Elements of `reasoning_details`, separated by commas.
     details: Vec<u8>,
-    /// JSON-escaped, without quotes.
+    /// The text of the reasoning, JSON-escaped and without quotes.
     content: String,
     /// Whether the provider's member is `reasoning` instead of `reasoning_content`.
     is_reasoning: bool,
-    /// Strings as JSON.
+    /// The signature as a JSON string. The strings in `calls` are JSON strings, too.
     signature: Option<String>,
     calls: HashMap<String, String>,
 }

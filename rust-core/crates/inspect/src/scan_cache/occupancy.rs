@@ -4,7 +4,7 @@
 /// constant time; removing takes at most one step per unit.
 #[derive(Default)]
 pub(super) struct TenantOccupancy {
-    /// Indexed by tenant number, starting at 1.
+    /// The holdings of the tenants, indexed by tenant number, starting at 1.
     holdings: Vec<Holding>,
     /// For each number of units, one of the tenants that hold it; 0 for none.
     first_by_units: Box<[u32]>,

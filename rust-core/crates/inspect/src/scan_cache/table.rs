@@ -40,7 +40,7 @@ pub(super) const BASE_BYTES: usize = TENANT_BYTES + 2 * OCCUPANCY_UNIT_BYTES;
 #[derive(Default)]
 struct Entry {
     key: RunKey,
-    /// With offsets from the beginning of the run.
+    /// The matches, with offsets from the beginning of the run.
     matches: Box<[Match]>,
     /// The tenant's next newer entry or, for a free entry, the next free one.
     next: u32,
@@ -62,9 +62,9 @@ impl Entry {
 #[derive(Default)]
 struct Tenant {
     tag: Tag,
-    /// Its oldest entry; 0 for none.
+    /// The tenant's oldest entry; 0 for none.
     oldest: u32,
-    /// Its newest entry, or the next free tenant.
+    /// The tenant's newest entry or, for a free tenant number, the next free one.
     newest: u32,
 }
 

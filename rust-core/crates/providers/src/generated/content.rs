@@ -14,9 +14,10 @@ use crate::splice::StringLocation;
 /// The way in which the strings of an object are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextMode {
-    /// As complete texts.
+    /// The strings are complete texts.
     Complete,
-    /// As fragments that later events continue, except inside nested objects and arrays.
+    /// The strings are fragments that later events continue, except inside nested objects and
+    /// arrays.
     Fragment,
 }
 
