@@ -20,9 +20,9 @@
 //!   continuing the conversation. For each item these are
 //!   `{"type":"reasoning.summary","index","id","format","summary"}` for each part of the summary
 //!   and `{"type":"reasoning.encrypted","index","id","format","data"}`, with the format
-//!   `openai-responses-v1`, as in OpenRouter's API. The provider receives it before all other
-//!   content of its message: the only order that a chat message can express. Reasoning without
-//!   `data` cannot be sent back, because the provider has stored nothing.
+//!   `openai-responses-v1`, as in OpenRouter's API. The provider receives the reasoning before all
+//!   other content of its message: the only order that a chat message can express. Reasoning
+//!   without `data` cannot be sent back, because the provider has stored nothing.
 //!
 //! Several messages of one response become one `content`, with an empty line between them; their `phase` is lost. Results of
 //! OpenAI's own tools are not part of a chat completion, and a client cannot request them here. `moderation` passes and

@@ -61,7 +61,7 @@ pub struct RunScan {
 
 impl RunScan {
     /// Continues the scan of a run for about `slice` of CPU time. Text and scope must be the same
-    /// in every step. When it is done, [`matches`](RunScan::matches) returns all matches.
+    /// in every step. When the scan is done, [`matches`](RunScan::matches) returns all matches.
     ///
     /// # Errors
     /// [`EvaluationError`] if there is no result; the request has to be denied then.

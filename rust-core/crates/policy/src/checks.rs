@@ -94,7 +94,8 @@ fn luhn(text: &[u8]) -> bool {
     sum.is_multiple_of(10)
 }
 
-/// ISO 13616 (IBAN) with the checksum of ISO 7064, over the 15 to 34 letters and digits of `text`.
+/// Whether the 15 to 34 letters and digits of `text` are an IBAN (ISO 13616) with a correct
+/// checksum (ISO 7064).
 fn mod97(text: &[u8]) -> bool {
     let letters = || text.iter().filter(|byte| byte.is_ascii_alphanumeric());
     let count = letters().count();
@@ -112,7 +113,7 @@ fn mod97(text: &[u8]) -> bool {
     remainder == 1
 }
 
-/// A United States social security number that can have been issued.
+/// Whether `text` is a United States social security number that can have been issued.
 fn ssn(text: &[u8]) -> bool {
     let Some(digits) = Digits::<9>::parse(text) else {
         return false;
@@ -141,7 +142,7 @@ fn ipv4(text: &[u8]) -> bool {
     parts.next().is_none() && numbers[3] != 0 && is_large
 }
 
-/// A number of at most 255 without leading zeros.
+/// Reads a number of at most 255 without leading zeros.
 fn octet(part: &[u8]) -> Option<u8> {
     let has_shape = part.iter().all(u8::is_ascii_digit) && (part == b"0" || !part.starts_with(b"0"));
     std::str::from_utf8(part)
@@ -183,8 +184,8 @@ fn is_date(text: &[u8]) -> bool {
         && !text.get(10).is_some_and(u8::is_ascii_digit)
 }
 
-/// The second line of a passport's machine-readable zone with correct check digits for number, birth and expiry (ICAO Doc
-/// 9303-3, 4.9).
+/// Whether `text` is the second line of a passport's machine-readable zone with correct check
+/// digits for number, birth and expiry (ICAO Doc 9303-3, 4.9).
 fn mrz(text: &[u8]) -> bool {
     let is_right = |(start, end): &(usize, usize)| {
         let field = text.get(*start..*end).unwrap_or_default();
@@ -220,9 +221,9 @@ fn letter_and_digit(text: &[u8]) -> bool {
     text.iter().any(u8::is_ascii_alphabetic) && text.iter().any(u8::is_ascii_digit)
 }
 
-/// A GitHub token: the last six of the 36 characters after the prefix are the CRC-32 of the others
-/// in base62 ("Behind GitHub's new authentication token formats", 2021). No checksum is published
-/// for other lengths; such tokens only have to be random.
+/// Whether `text` is a GitHub token: the last six of the 36 characters after the prefix are the
+/// CRC-32 of the others in base62 ("Behind GitHub's new authentication token formats", 2021). No
+/// checksum is published for other lengths; such tokens only have to be random.
 fn github_token(text: &[u8]) -> bool {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let token = text
@@ -252,9 +253,10 @@ fn crc32(bytes: &[u8]) -> u32 {
 /// payload.
 const LONG_PAYLOAD: usize = 204;
 
-/// Three parts, the first of which is the header of a JSON Web Token (RFC 7515, section 4): the
-/// base64url of a JSON object that names an algorithm. Checks only where the object begins and ends
-/// and that it has this name, not its whole syntax. Of a long token, the beginning is sufficient.
+/// Whether `text` has three parts, and the first part is the header of a JSON Web Token (RFC 7515,
+/// section 4): the base64url of a JSON object that names an algorithm. Checks only the beginning
+/// and the end of the object and that it has this name, not its whole syntax. Of a long token, the
+/// beginning is sufficient.
 fn jwt(text: &[u8]) -> bool {
     const NAME: &[u8] = b"\"alg\"";
     let mut parts = text.split(|byte| *byte == b'.');

@@ -19,7 +19,7 @@ pub(crate) fn min_by_cost(needles: &[Needle], cost: impl Fn(&Needle) -> Option<f
         .map(|(needle, _)| needle)
 }
 
-/// The distance of an element of a match from its beginning, in bytes.
+/// The distance of an element of a match from the match's beginning, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Offsets {
     pub(crate) min: usize,
@@ -27,7 +27,7 @@ pub(crate) struct Offsets {
 }
 
 impl Offsets {
-    /// Returns the first and last position where a match can begin whose element is at `place`.
+    /// Returns the first and last possible start of a match whose element is at `place`.
     pub(crate) fn start_range(self, place: usize) -> Option<(usize, usize)> {
         Some((place.saturating_sub(self.max), place.checked_sub(self.min)?))
     }

@@ -26,7 +26,7 @@ pub(crate) struct Pattern {
     pub(crate) regex: Regex,
     pub(crate) max_len: usize,
     pub(crate) start_bytes: StartBytes,
-    /// The anchor, which excludes positions where no match begins faster than the regex.
+    /// The anchor, which is faster than the regex in excluding positions where no match begins.
     pub(crate) anchor: Anchor,
     /// Whether it has the group [`VALUE_GROUP`], which is then its only group.
     has_value: bool,

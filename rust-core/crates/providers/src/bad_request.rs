@@ -117,8 +117,7 @@ pub enum BadRequest {
         "An object in \"tools\" defines both a client tool and a hosted tool, or there are more than 128 hosted tools. Send each tool in its own object."
     )]
     UnsupportedTool,
-    /// A stream is requested for several images, but the stream's final event is that of a single
-    /// image.
+    /// A stream is requested for several images, but the stream's final event ends a single image.
     #[error("\"n\" must be 1 when \"stream\" is true.")]
     MultipleImagesInStream,
     /// The body has more strings than the limit.

@@ -32,7 +32,7 @@ pub(crate) enum IdObject {
 }
 
 impl IdObject {
-    /// Returns the id field that the member `name` is.
+    /// Returns the id field for the member `name`, if it is one.
     pub(crate) fn member_field(self, name: &str) -> Option<IdField> {
         match (self, name) {
             (Self::Metadata, "user_id") => Some(IdField::MetadataUser),
