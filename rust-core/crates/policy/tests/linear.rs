@@ -1,4 +1,4 @@
-//! The linear score: its value, its matches, and that it only flags.
+//! The linear score: its value, its matches, and its limitation to flags.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
