@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 /// Minimum number of values for a comparison.
 const MIN_VALUES: usize = 30;
-/// Maximum number of distinguished first tokens; the others are counted together.
+/// Maximum number of distinguished first tokens; the other tokens are counted together.
 const MAX_TOKENS: usize = 64;
 /// Number of permutations with at least the observed distance at which the test stops without a finding (Besag and Clifford
 /// 1991).

@@ -1,6 +1,7 @@
-//! Translates between a client of OpenAI's Responses and a provider of OpenAI's chat completions. It is the hub for the
-//! other modules: the chat request written here is read by `openai_anthropic`, `openai_gemini` or `openai_converse`, and
-//! their answers are read here.
+//! Translates between a client of OpenAI's Responses and a provider of OpenAI's chat completions.
+//! Other modules continue the translation: `openai_anthropic`, `openai_gemini` or `openai_converse`
+//! reads the chat request that this module writes, and this module reads the answer that they
+//! write.
 //!
 //! [`translate_request`] writes for them, with images and files in tool results.
 //! [`translate_for_chat`] writes for a provider that uses chat completions itself: images and files

@@ -68,7 +68,8 @@ const DROPPABLE_FIELDS: &[DroppableField] = &[
     droppable_field("stream_options.include_obfuscation", Harmless, &["false"]),
     droppable_field("messages[].name", Harmless, &[]),
     droppable_field("messages[].annotations", Harmless, &["[]"]),
-    // Reasoning of another provider, or unsigned: no provider reads it, and its turn is over.
+    // Reasoning of another provider, or unsigned reasoning: no provider reads it, and its turn is
+    // over.
     droppable_field("messages[].reasoning", Harmless, &["\"\""]),
     droppable_field("messages[].reasoning_content", Harmless, &["\"\""]),
     droppable_field("messages[].reasoning_details", Harmless, &["[]"]),

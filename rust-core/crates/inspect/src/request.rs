@@ -72,7 +72,8 @@ impl RequestVerdict {
     /// `text` was read from `body`.
     pub fn max_rewrite_bytes(&self, engine: &Engine, text: &BodyText, body: &[u8]) -> usize {
         let added = self.redactions.iter().map(|redaction| {
-            // Every key that it touches can contain its name with a number after it, and be put in quotes.
+            // In every key that the redaction touches, the replacement can have a number after it
+            // and quotes around it.
             let most = text.max_replacements(&redaction.range);
             let length = self
                 .placeholder(redaction)

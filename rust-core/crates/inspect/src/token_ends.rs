@@ -5,7 +5,7 @@ use proofgate_policy::{Engine, Match, TailEnd, TokenTail};
 
 use crate::spans::Spans;
 
-/// The text after the last matches, and the tokens that may continue in the text to come.
+/// The text after the last matches, and the tokens that may continue in the following text.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TokenEnds {
     /// The text from `base` on, as the rules see it: a later match can end in it.

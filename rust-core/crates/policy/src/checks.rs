@@ -222,8 +222,8 @@ fn letter_and_digit(text: &[u8]) -> bool {
 }
 
 /// Whether `text` is a GitHub token: the last six of the 36 characters after the prefix are the
-/// CRC-32 of the others in base62 ("Behind GitHub's new authentication token formats", 2021). No
-/// checksum is published for other lengths; such tokens only have to be random.
+/// CRC-32 of the other characters in base62 ("Behind GitHub's new authentication token formats",
+/// 2021). No checksum is published for other lengths; such tokens only have to be random.
 fn github_token(text: &[u8]) -> bool {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let token = text

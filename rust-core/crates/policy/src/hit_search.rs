@@ -190,8 +190,8 @@ fn drop_impossible(
     outcome
 }
 
-/// Drops the hits that cannot lead to a match, sorts the others, and joins adjacent ones of the same needle, so that the
-/// ranges of a needle are disjoint and ascending.
+/// Drops the hits that cannot lead to a match, sorts the other hits, and joins adjacent hits of the
+/// same needle, so that the ranges of a needle are disjoint and ascending.
 pub(crate) fn join_hits(
     engine: &Engine,
     hits: &mut Vec<Hit>,

@@ -203,7 +203,8 @@ impl WindowScan {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LinearScan {
     windows: WindowScan,
-    /// The highest of consecutive windows that reach the threshold; the first of equal ones.
+    /// The highest of consecutive windows that reach the threshold; the first window if several are
+    /// equal.
     highest: Option<WindowScore>,
     found_count: usize,
 }

@@ -88,7 +88,7 @@ impl Shape {
         is_joined.then_some(joined)
     }
 
-    /// Removes `shapes` that are found wherever another one is.
+    /// Removes `shapes` that are found wherever another shape is found.
     pub(crate) fn remove_covered(mut shapes: Vec<Self>) -> Vec<Self> {
         let is_known = |kind: &&ByteKind| **kind != ByteKind::Any;
         shapes.sort_by_key(|shape| (shape.kinds.iter().filter(is_known).count(), shape.at_word_start));
@@ -101,7 +101,7 @@ impl Shape {
         widest
     }
 
-    /// Whether it is found wherever `other` is.
+    /// Whether this shape is found wherever `other` is found.
     fn covers(&self, other: &Self) -> bool {
         let mut kinds = self.kinds.iter().enumerate();
         (other.at_word_start || !self.at_word_start)

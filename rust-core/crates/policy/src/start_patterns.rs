@@ -15,7 +15,7 @@ pub(crate) struct StartPatterns {
     probes: Vec<DigitProbe>,
     /// Possible distances between the first two digits of a shape; empty if one of the shapes has only one digit.
     gaps: Vec<usize>,
-    /// The other shapes.
+    /// Shapes that specify no position of a digit.
     non_digit: Option<NonDigitStarts>,
 }
 
@@ -235,7 +235,7 @@ impl FirstByteMatcher {
     }
 }
 
-/// Removes `densities` that are found wherever another one is.
+/// Removes `densities` that are found wherever another density is found.
 fn remove_covered(mut densities: Vec<(u32, usize)>) -> Vec<(u32, usize)> {
     // Fewest digits first: a text with more digits within as few words satisfies those, too.
     densities.sort_unstable_by_key(|(least, words)| (*least, std::cmp::Reverse(*words)));

@@ -286,11 +286,11 @@ impl BodyText {
     /// `body` is the document that the text was read from. `edits` are ranges of
     /// [`text`](BodyText::text), in order, with their replacements, which are escaped as JSON needs
     /// it. A range that spans several strings has its first part replaced and the rest removed,
-    /// inside each string. A string that is itself a JSON object or array stays one. A number
-    /// becomes a string; one that the API needs as a number ([`SegmentKind::ApiNumber`]) is left
-    /// unchanged. Changed keys are numbered from the second one on (`#2`), so that no two become
-    /// equal. A range that cuts through a character covers all of it. A range excludes the parts
-    /// that earlier ranges cover. `out` is cleared first.
+    /// inside each string. A string that is itself a JSON object or array remains one. A number
+    /// becomes a string, unless the API needs it as a number ([`SegmentKind::ApiNumber`]); then it
+    /// is left unchanged. Changed keys are numbered from the second one on (`#2`), so that no two
+    /// become equal. A range that cuts through a character covers all of it. A range excludes the
+    /// parts that earlier ranges cover. `out` is cleared first.
     ///
     /// Returns the range of the value of `model` in `out`, quotes included.
     pub fn rewrite(&self, body: &[u8], edits: &[(Range<usize>, &str)], out: &mut Vec<u8>) -> Range<usize> {

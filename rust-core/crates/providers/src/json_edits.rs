@@ -27,8 +27,9 @@ pub struct TextReplacement {
 }
 
 impl TextReplacement {
-    /// Returns the replacement of this range, where `by` replaces the whole edit: the first range becomes `by`, the
-    /// others are removed; for a key, `by` is made a unique name, and a number becomes a string.
+    /// Returns the replacement of this range, where `by` replaces the whole edit: the first range
+    /// becomes `by`, the other ranges are removed; for a key, `by` is made a unique name, and a
+    /// number becomes a string.
     pub fn replacement_text<'r>(&self, by: &Cow<'r, str>, keys: &mut UniqueKeyNames) -> Cow<'r, str> {
         match (self.kind, self.is_first) {
             (Some(JsonTokenKind::Key), _) => keys.make_unique(by),

@@ -253,7 +253,8 @@ impl Dialect {
             Dialect::Images => IMAGES,
             Dialect::Speech => SPEECH,
             Dialect::Storage(_) => &[],
-            // The bodies of the others are not read here: they are forms, or no client uses the dialect.
+            // The bodies of the other dialects are not read here: they are forms, or no client uses
+            // the dialect.
             Dialect::Moderations
             | Dialect::Transcriptions
             | Dialect::Translations

@@ -5,8 +5,8 @@ use proofgate_json::{Event, equals_ignore_case};
 /// Type of an item that has only the id of another item. The type may be absent (openai-python 2,
 /// `types/responses/response_input_item_param.py`: `ItemReference`).
 const ITEM_REFERENCE_TYPE: &str = "item_reference";
-/// An image generated earlier; without its data, the item refers to the stored one with its id (OpenAI, "Image
-/// generation", multi-turn).
+/// An image generated earlier; without its data, the item refers to the stored image with its id
+/// (OpenAI, "Image generation", multi-turn).
 const IMAGE_GENERATION_TYPE: &str = "image_generation_call";
 
 /// A member of an item that shows what the item refers to.

@@ -147,7 +147,7 @@ impl MessageWriter<'_> {
         Ok(())
     }
 
-    /// Writes the single text of a turn besides its tool results.
+    /// Writes the only text of a turn, without its tool results.
     fn write_only_text(&mut self, turn: &Turn<'_, '_, '_>) -> Result<(), UntranslatableRequest> {
         turn.for_each_part(|place, piece| {
             match piece {

@@ -52,8 +52,9 @@ impl TenantOccupancy {
         self.first_by_units.len().saturating_sub(1)
     }
 
-    /// Returns the tenant that has to release units so that `tenant` can hold `units` more: the tenant itself if it would
-    /// then hold more than any other, or else one that holds the most. 0: none.
+    /// Returns the tenant that has to release units so that `tenant` can hold `units` more: the
+    /// tenant itself if it would then hold more than any other, or else a tenant that holds the
+    /// most. 0: none.
     pub(super) fn eviction_candidate(&self, tenant: u32, units: u32) -> u32 {
         let own = self.holding(tenant).units;
         match own + units > self.max_units {
