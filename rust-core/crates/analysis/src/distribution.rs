@@ -1,8 +1,9 @@
-//! The distribution of one token, as far as a provider reports it.
+//! The part of a token's distribution that a provider reports.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Identifies a token by a digest of its bytes, so that distributions are compared by token and not by rank.
+/// The id of a token: a digest of its bytes, so that distributions are compared by token and not by
+/// rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TokenId(pub u64);
 
@@ -21,7 +22,7 @@ impl TokenId {
 pub struct TokenProbability {
     /// The token.
     pub token: TokenId,
-    /// 0 to 1.
+    /// The probability, 0 to 1.
     pub probability: f64,
 }
 
@@ -33,7 +34,8 @@ const NEGLIGIBLE: f64 = 1e-6;
 /// The distribution of one token: the reported tokens, and the total probability of all others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenDistribution {
-    /// Most likely first, each token once. Includes tokens that were reported with probability 0.
+    /// The reported tokens, the most likely first and each once, including tokens with probability
+    /// 0.
     reported: Vec<TokenProbability>,
     unreported: f64,
 }
@@ -104,7 +106,7 @@ impl TokenDistribution {
             .drain(depth.min(self.reported.len())..)
             .map(|outcome| outcome.probability)
             .sum();
-        // It is kept as long as its window.
+        // The distribution is kept as long as its window.
         self.reported.shrink_to_fit();
         self.unreported = (self.unreported + cut).min(1.0);
         Some(self)
@@ -140,7 +142,7 @@ impl TokenDistribution {
     }
 }
 
-/// `p log2(1/p)`, which is 0 at 0.
+/// Returns `p log2(1/p)` for the probability `p`; 0 for `p = 0`.
 pub(crate) fn surprisal_term(probability: f64) -> f64 {
     if probability <= 0.0 {
         return 0.0;

@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 /// Returns the Jensen-Shannon divergence (Lin 1991) of the reported parts of two distributions, in bits: 0 if they are the
 /// same, 1 if they have nothing in common.
 ///
-/// Tokens are matched by identity, not by rank. The unreported tokens of both sides are one shared outcome. If both report
-/// the same tokens, merging the rest is a function of the outcome, so this value is a lower bound of the divergence of the
-/// complete distributions (data-processing inequality). Otherwise, a token that only one side reports counts as impossible
-/// on the other side, although it may be in its rest: the value then describes only the reported parts and is not a bound.
+/// Tokens are matched by identity, not by rank. The unreported tokens of both sides are one shared
+/// outcome. If both report the same tokens, merging the rest is a function of the outcome, so this
+/// value is a lower bound of the divergence of the complete distributions (data-processing
+/// inequality). Otherwise, a token that only one side reports counts as impossible on the other
+/// side, although it may be one of that side's unreported tokens: the value then describes only the
+/// reported parts and is not a bound.
 #[must_use]
 pub fn jensen_shannon(one: &TokenDistribution, other: &TokenDistribution) -> f64 {
     let mut outcomes: BTreeMap<TokenId, (f64, f64)> = BTreeMap::new();

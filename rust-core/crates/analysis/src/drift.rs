@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 /// Minimum number of values for a comparison.
 const MIN_VALUES: usize = 30;
-/// Maximum number of distinguished first tokens; the others are counted together.
+/// Maximum number of distinguished first tokens; the other tokens are counted together.
 const MAX_TOKENS: usize = 64;
 /// Number of permutations with at least the observed distance at which the test stops without a finding (Besag and Clifford
 /// 1991).
@@ -58,7 +58,8 @@ pub(crate) fn compare(
     Feature::ALL.into_iter().filter_map(test).collect()
 }
 
-/// Returns the divergence of the mean distributions of first tokens, and its p-value among random splits of the pooled ones.
+/// Returns the divergence of the mean distributions of first tokens, and its p-value among random
+/// splits of the pooled distributions.
 fn compare_first_tokens(
     one: &[TokenDistribution],
     other: &[TokenDistribution],

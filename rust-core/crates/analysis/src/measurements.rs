@@ -14,11 +14,11 @@ pub struct ResponseMeasurements {
     pub refusal: Option<RefusalSignal>,
     /// Whether it ended at the length limit.
     pub hit_length_limit: bool,
-    /// How much it repeats itself; `None` if it is too short.
+    /// The repetition in its text; `None` if the text is too short.
     pub repetition: Option<Repetition>,
     /// Bytes of its text.
     pub text_bytes: usize,
-    /// Whether the response continues beyond what was read.
+    /// Whether the response continues beyond the part that was read.
     pub is_truncated: bool,
 }
 
@@ -33,7 +33,8 @@ pub struct Entropy {
     pub max: Option<f64>,
     /// The mean reported probability: 1 if everything was reported.
     pub reported_probability: f64,
-    /// The mean of the minimum entropy of each token for the same number of alternatives; `None` if any token reports fewer.
-    /// Only this value is compared: the bounds are tighter if more alternatives are reported.
+    /// The mean of the minimum entropy of each token, computed from the same number of alternatives
+    /// for each; `None` if any token reports fewer. Only this value is compared: the bounds are
+    /// tighter if more alternatives are reported.
     pub comparable_min: Option<f64>,
 }

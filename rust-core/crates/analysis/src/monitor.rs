@@ -26,16 +26,16 @@ struct PairState {
     windows: u64,
     /// Flagged responses of the current window.
     flagged: usize,
-    /// The number of its last response, among all responses.
+    /// The number of the pair's last response, among all responses.
     last_seen: u64,
 }
 
 /// A defect of one response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseFlag {
-    /// It repeats groups of words.
+    /// The response repeats groups of words.
     Repetition,
-    /// It repeats one block many times in a row.
+    /// The response repeats one block many times in a row.
     Loop,
 }
 
@@ -58,7 +58,8 @@ const MAX_RECORDED: usize = 10;
 pub struct MonitorOutcome {
     /// The defects found in it.
     pub flags: Vec<ResponseFlag>,
-    /// Whether the flags should be recorded: not if many responses of the window have been flagged before.
+    /// Whether the flags should be recorded; `false` if many responses of the window have been
+    /// flagged before.
     pub should_record: bool,
     /// Whether it is the first response of its pair.
     pub is_first: bool,

@@ -1,13 +1,14 @@
 //! Detects whether a response is a refusal.
 
-/// How a refusal was detected.
+/// The signal by which a refusal was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalSignal {
     /// The provider ended the response because of its content, for example with `content_filter`.
     Filtered,
     /// The response contains the field for refusals.
     Declared,
-    /// The text begins like a refusal. This is a guess: models also begin so and then help, or refuse in other words.
+    /// The text begins like a refusal. This is a guess: models also begin in this way and then
+    /// help, or refuse in other words.
     Prefix,
 }
 

@@ -14,7 +14,7 @@ const MIN_WORDS: usize = 64;
 /// Minimum number of consecutive occurrences of a block in a loop.
 const MIN_LOOP_REPEATS: usize = 8;
 
-/// How much a text repeats itself.
+/// The measured repetition in a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Repetition {
     /// The share of groups of four words that occurred before: 0 for a text without repetition, near 1 for a loop.
@@ -49,8 +49,8 @@ impl Repetition {
     }
 }
 
-/// Returns the length in words of the longest stretch in which each word equals the one a period before, and whether a
-/// stretch of any period is a loop.
+/// Returns the length in words of the longest stretch in which each word equals the word one period
+/// before it, and whether a stretch of any period is a loop.
 fn longest_run(words: &[u64]) -> (usize, bool) {
     let (mut longest, mut is_loop) = (0, false);
     for period in 1..=MAX_PERIOD {

@@ -25,20 +25,20 @@ pub enum ResponseDialect {
     Gemini,
 }
 
-/// The response cannot be read in its dialect.
+/// The error for a response that cannot be read in its dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnreadableResponse;
 
 /// A response as its client receives it. If there are several choices or candidates, the first is read.
 #[derive(Clone, Copy, Debug)]
 pub struct CapturedResponse<'a> {
-    /// Its format.
+    /// The format of the response.
     pub dialect: ResponseDialect,
     /// Whether it is an event stream.
     pub is_event_stream: bool,
-    /// Its body, or the beginning of it.
+    /// The body of the response, or its beginning.
     pub body: &'a [u8],
-    /// Whether the body continues beyond what was captured.
+    /// Whether the body continues beyond the captured part.
     pub is_truncated: bool,
 }
 

@@ -40,7 +40,7 @@ impl CallKind {
 }
 
 impl ChunkWriter {
-    /// Creates chunks of the answer with this id, which is JSON already.
+    /// Creates a writer for the chunks of the answer with this `id`, which is already JSON.
     pub(crate) fn new(id: &str, created: u64, model: &str, include_usage: bool) -> Self {
         let mut head = Vec::with_capacity(id.len() + model.len() + 96);
         write_all(

@@ -8,14 +8,15 @@ pub(crate) struct NestingTracker {
 }
 
 impl NestingTracker {
-    /// Takes the next fragment.
+    /// Reads the next fragment.
     pub(crate) fn push(&mut self, fragment: &str) {
         for byte in fragment.bytes() {
             self.push_byte(byte);
         }
     }
 
-    /// Takes the next fragment in its escaped form, as it appears between the quotes of a JSON string.
+    /// Reads the next fragment in its escaped form, as it appears between the quotes of a JSON
+    /// string.
     pub(crate) fn push_escaped(&mut self, inside: &str) {
         let mut bytes = inside.bytes();
         while let Some(byte) = bytes.next() {
@@ -47,7 +48,8 @@ impl NestingTracker {
     }
 }
 
-/// Returns the character of an escape sequence, or a question mark for one that does not matter here.
+/// Returns the character of an escape sequence, or a question mark for a character that does not
+/// affect nesting.
 fn unescape(bytes: &mut impl Iterator<Item = u8>) -> u8 {
     match bytes.next() {
         Some(b'u') => {

@@ -1,22 +1,26 @@
 //! Translates between a client of OpenAI's chat completions and Amazon Bedrock's Converse.
 //!
-//! Converse takes the model and whether the answer is streamed in the path instead of the body. The caller takes both from
-//! [`Target::model`](proofgate_dialect::Target::model) and
+//! In Converse, the path instead of the body names the model and determines whether the answer is
+//! streamed. The caller reads both from [`Target::model`](proofgate_dialect::Target::model) and
 //! [`RequestContext::stream`](proofgate_dialect::RequestContext::stream).
 //!
-//! Changes to a request: `system` and `developer` messages are moved before the conversation; consecutive turns of one role
-//! are merged; tool results come first in their turn; empty and blank text, and messages without other content, are left
-//! out, because Converse refuses them; a document's name keeps only the characters that Converse allows; ids of tool calls
-//! that Converse would refuse are replaced, both in the call and in its result. `cache_control` and
-//! `prompt_cache_breakpoint` become cache points without a lifetime of their own, except for `cache_control.ttl`.
+//! Changes to a request: `system` and `developer` messages are moved before the conversation;
+//! consecutive turns of one role are merged; tool results come first in their turn; empty and blank
+//! text, and messages without other content, are left out, because Converse refuses them; a
+//! document's name keeps only the characters that Converse allows; ids of tool calls that Converse
+//! would refuse are replaced, both in the call and in its result. `cache_control` and
+//! `prompt_cache_breakpoint` become cache points; only `cache_control.ttl` sets a lifetime.
 //!
-//! Refused requests: more than one answer (`n`), files and images that are not in the request itself (Converse fetches no
-//! URL and has no `file_id`), audio in answers, custom tools and those that OpenAI runs, functions in the style of 2023.
-//! Preferences are refused or left out as [`Target::untranslatable`](proofgate_dialect::Target::untranslatable) determines:
-//! `seed` and penalties, `logprobs`, a `temperature` above 1, `parallel_tool_calls: false`. What does not reach the model is
-//! left out: names of speakers, user identifiers, reasoning of other providers, unknown fields and parts. `json_object`
-//! becomes an instruction. A conversation with tool calls gets a placeholder tool that is not to be called if the request
-//! has no tools or `tool_choice` is `none`, because Converse refuses such a conversation without tools.
+//! Refused requests: more than one answer (`n`), files and images that are not in the request
+//! itself (Converse fetches no URL and has no `file_id`), audio in answers, custom tools and tools
+//! that OpenAI runs, functions in the style of 2023.
+//! [`Target::untranslatable`](proofgate_dialect::Target::untranslatable) determines whether
+//! preferences are refused or left out: `seed` and penalties, `logprobs`, a `temperature` above 1,
+//! `parallel_tool_calls: false`. Fields that do not reach the model are left out: names of
+//! speakers, user identifiers, reasoning of other providers, unknown fields and parts.
+//! `json_object` becomes an instruction. A conversation with tool calls gets a placeholder tool
+//! that is not to be called if the request has no tools or `tool_choice` is `none`, because
+//! Converse refuses such a conversation without tools.
 //!
 //! If the model's output could not be read, the finish reason is `content_filter`, and `native_finish_reason` has Converse's
 //! name for it.

@@ -3,15 +3,18 @@
 //! The provider is called with `generateContent` or, for a stream, `streamGenerateContent?alt=sse`. The caller writes the
 //! path, which has the method and the model.
 //!
-//! Not supported: ids of files and of recordings, which a provider keeps for its own clients; custom tools, and the
-//! `functions` that tools have replaced; audio and web search results in an answer. An image URL becomes `fileData`, which
-//! the provider fetches. Images in an answer are in `images` of the message, as in OpenRouter's API, and are read from there
-//! when the client sends them back. Instructions lose their position, because Gemini has one `systemInstruction` before all
-//! turns. A tool result becomes the `output` of an object, because Gemini takes no plain text there.
+//! Not supported: ids of files and of recordings, which a provider keeps for its own clients;
+//! custom tools, and the `functions` that tools have replaced; audio and web search results in an
+//! answer. An image URL becomes `fileData`, which the provider fetches. Images in an answer are in
+//! `images` of the message, as in OpenRouter's API, and are read from this field when the client
+//! sends them back. Instructions lose their position, because Gemini has one `systemInstruction`
+//! before all turns. A tool result becomes the `output` of an object, because Gemini accepts no
+//! plain text as a result.
 //!
-//! Gemini 3 refuses a function call of the current turn without its `thoughtSignature`. The client receives it in
-//! `extra_content.google.thought_signature` of the call or the message, as at Google's own endpoint for OpenAI's clients,
-//! and it is read from there. The first call of a message without one gets Google's placeholder for it.
+//! Gemini 3 refuses a function call of the current turn without its `thoughtSignature`. The client
+//! receives it in `extra_content.google.thought_signature` of the call or the message, as at
+//! Google's own endpoint for OpenAI's clients, and the signature is read from this field. If the
+//! first call of a message has no signature, it gets Google's placeholder.
 //!
 //! An end without a counterpart in OpenAI's API, such as `MALFORMED_FUNCTION_CALL`, becomes `content_filter`, and
 //! `native_finish_reason` has the provider's name for it. It is an answer that was charged, and an automatic retry would be

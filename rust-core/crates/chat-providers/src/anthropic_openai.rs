@@ -1,28 +1,34 @@
 //! Translates between a client of Anthropic's messages and a provider of OpenAI's chat completions.
 //!
-//! A request with any of these is refused: a prefilled answer, `max_tokens` of 0 (it warms a cache), tools that Anthropic
-//! defines (`web_search`, `bash` …) and their blocks, documents by URL, files and containers of Anthropic's store. Images
-//! and documents in a tool result are moved to the user's message after all results, because only the user can show them.
-//! Thinking of earlier turns with a signature is signed for its own provider: it is left out, and named in
-//! [`RequestContext::dropped`](proofgate_dialect::RequestContext::dropped_fields) whatever the target's policy. Thinking without a
-//! signature becomes `reasoning_content` again, which DeepSeek and Kimi require. An answer loses the matched stop sequence
-//! and the provider's citations. Thinking has an empty signature, unless encrypted reasoning came with it
-//! (`reasoning_details`): then the signature carries that, in one block for each element.
+//! Refused requests: a prefilled answer, `max_tokens` of 0 (it warms a cache), tools that Anthropic
+//! defines (`web_search`, `bash` …) and their blocks, documents by URL, files and containers of
+//! Anthropic's store. Images and documents in a tool result are moved to the user's message after
+//! all results, because only user messages can contain them. Thinking of earlier turns with a
+//! signature is signed for its own provider: it is left out, and named in
+//! [`RequestContext::dropped`](proofgate_dialect::RequestContext::dropped_fields) whatever the
+//! target's policy. Thinking without a signature becomes `reasoning_content` again, which DeepSeek
+//! and Kimi require. An answer loses the matched stop sequence and the provider's citations.
+//! Thinking has an empty signature, unless encrypted reasoning came with it (`reasoning_details`):
+//! then the signature contains the encrypted reasoning, in one block for each element.
 //!
-//! Texts of several blocks are joined by line feeds for roles that not all providers accept as parts (system, assistant,
-//! tool), and stay parts in the user's turns. Consecutive turns of one role are merged, as at Anthropic; in them the tool
-//! results come first. A result that is an error begins with `Error: `, because chat completions have no flag for it.
+//! Texts of several blocks are joined by line feeds for roles that not all providers accept as
+//! parts (system, assistant, tool), and stay parts in the user's turns. Consecutive turns of one
+//! role are merged, as at Anthropic; in a merged turn the tool results come first. A result that is
+//! an error begins with `Error: `, because chat completions have no flag for it.
 //!
-//! The limit is sent as `max_completion_tokens` to models with OpenAI's own names (`gpt-5`, `o3`), because the reasoning
-//! models among them refuse `max_tokens`, and as `max_tokens` to all others, because OpenAI-compatible providers refuse the
-//! new name (Mistral) or ignore it. OpenAI's own models from `gpt-5.4` on accept tools here only without an effort, so their
-//! effort is `none` then.
+//! The limit is sent as `max_completion_tokens` to models with OpenAI's own names (`gpt-5`, `o3`),
+//! because the reasoning models among them refuse `max_tokens`, and as `max_tokens` to all others,
+//! because OpenAI-compatible providers refuse the new name (Mistral) or ignore it. OpenAI's own
+//! models from `gpt-5.4` on accept tools in chat completions only without an effort, so requests
+//! with tools have the effort `none`.
 //!
-//! [`translate_for_responses`] writes a chat request that `openai_responses` translates for `/v1/responses`, as decided by
-//! `openai_responses::requires_responses_api`: effort and tools stay together, `thinking` passes, tool results keep their
-//! images and documents, documents may have URLs, and thinking with a signature of the gateway becomes `reasoning_details`
-//! again. [`translate_for_other_apis`] does the same for all other modules that read chat requests, and [`translate_for_gemini`]
-//! also requests thoughts. [`translate_response`] and [`Stream`] are the same for all.
+//! [`translate_for_responses`] writes a chat request that `openai_responses` translates for
+//! `/v1/responses`, as decided by `openai_responses::requires_responses_api`: effort and tools stay
+//! together, `thinking` is kept, tool results keep their images and documents, documents may have
+//! URLs, and thinking with a signature of the gateway becomes `reasoning_details` again.
+//! [`translate_for_other_apis`] does the same for all other modules that read chat requests, and
+//! [`translate_for_gemini`] also requests thoughts. [`translate_response`] and [`Stream`] are the
+//! same for all.
 
 pub(crate) mod arguments;
 mod block_errors;

@@ -2,11 +2,12 @@
 
 /// Adds a chunk's piece of a call's name.
 ///
-/// OpenAI's own clients concatenate the pieces (`accumulate_delta` of openai-python, LangChain), and most providers send the
-/// whole name once. Some repeat it in each chunk, so other clients take only the first one (hermes-agent#8259,
-/// open-webui#22235, weicj/vLLM-2080Ti-Definitive#127), and some send in each chunk the name so far. A piece that begins
-/// with everything that came before is such a repetition; any other piece is appended. Both strings are in the form between
-/// quotes.
+/// OpenAI's own clients concatenate the pieces (`accumulate_delta` of openai-python, LangChain),
+/// and most providers send the whole name once. Some providers repeat the name in each chunk, so
+/// other clients use only the first piece (hermes-agent#8259, open-webui#22235,
+/// weicj/vLLM-2080Ti-Definitive#127), and some providers send the name so far in each chunk. A
+/// piece that begins with the name so far is such a repetition; any other piece is appended. Both
+/// strings are JSON-escaped and without quotes.
 pub(crate) fn append_name(name: &mut String, piece: &str) {
     if piece.starts_with(name.as_str()) {
         name.clear();

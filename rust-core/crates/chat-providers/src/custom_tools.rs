@@ -11,8 +11,8 @@ pub(crate) const CALL_INSTRUCTIONS: &str = "Call it with one string, input, whic
 /// The description of the parameter.
 const INPUT_DESCRIPTION: &str = "The whole text, as it is.";
 
-/// Returns the description of a parameter whose texts have a grammar. No provider enforces it. `definition` and the result
-/// are in the form between quotes.
+/// Returns the description of a parameter whose texts have a grammar. No provider enforces it.
+/// `definition` and the result are JSON-escaped and without quotes.
 pub(crate) fn grammar_description(syntax: &str, definition: &str) -> String {
     let syntax = if syntax == "regex" {
         "regular expression"
@@ -22,8 +22,8 @@ pub(crate) fn grammar_description(syntax: &str, definition: &str) -> String {
     format!("{INPUT_DESCRIPTION} It has to match this {syntax}:\\n{definition}")
 }
 
-/// Returns the schema of the parameters. `description` is an additional description of the parameter, in the form between
-/// quotes.
+/// Returns the schema of the parameters. `description` is an additional description of the
+/// parameter, JSON-escaped and without quotes.
 pub(crate) fn parameters_schema(description: Option<&str>) -> String {
     let description = description.unwrap_or(INPUT_DESCRIPTION);
     format!(
@@ -38,7 +38,8 @@ pub(crate) fn members(json: &str) -> Option<HashMap<Cow<'_, str>, &RawValue>> {
     Some(members)
 }
 
-/// Returns the text for a call of a custom tool: the string `input`, or what the model wrote instead.
+/// Returns the text for a call of a custom tool: the string `input`, or the text that the model
+/// wrote instead.
 pub(crate) fn custom_input(arguments: &str) -> String {
     let members = members(arguments).unwrap_or_default();
     let text = match (members.get("input"), members.len()) {

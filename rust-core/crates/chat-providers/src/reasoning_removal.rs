@@ -1,14 +1,15 @@
-//! Removes from requests what the gateway added to answers so that clients send a provider's reasoning back, if the request
-//! goes to a provider that did not write it because the conversation has changed its provider. No provider reads another
-//! one's reasoning, and most refuse a request with it, so it is left out and named.
+//! Removes from requests the reasoning that the gateway added to answers so that clients send it
+//! back, if a request goes to another provider than the one that wrote the reasoning. No provider
+//! reads another provider's reasoning, and most refuse a request with it, so it is left out and
+//! named.
 //!
 //! * In Responses: reasoning items whose `encrypted_content` has the gateway's form, and references to reasoning items that
 //!   were never stored anywhere, because the gateway made their ids (OpenAI's have no number after a second underscore).
-//! * In Messages: thinking whose signature has the gateway's form, and, before Claude, unsigned thinking: Claude accepts
-//!   thinking only with its signature (Anthropic, "Extended thinking: preserving thinking blocks"; other vendors of its API
-//!   sign none).
+//! * In Messages: thinking whose signature has the gateway's form, and, in requests to Claude,
+//!   unsigned thinking: Claude accepts thinking only with its signature (Anthropic, "Extended
+//!   thinking: preserving thinking blocks"; other vendors of this API do not sign thinking).
 //!
-//! A body without any of these, or one that is not such a request, is not changed.
+//! A body without such content, or a body that is not such a request, is not changed.
 
 use std::borrow::Cow;
 
@@ -19,7 +20,8 @@ use crate::anthropic_openai::SEALED;
 use crate::edits::{self, value_range};
 use crate::responses_openai::STATE_PREFIX;
 
-/// Every body with something to remove contains one of these; few bodies do.
+/// Texts that identify bodies to read: every body with content to remove contains one of these, and
+/// few other bodies do.
 pub const GATEWAY_MARKERS: [&str; 5] = [
     "\"item_reference\"",
     "\"proofgate-1:",
@@ -35,9 +37,10 @@ struct BodyEdits {
     dropped_names: Vec<&'static str>,
 }
 
-/// Appends a Responses request without the content that only the gateway can read, and returns the names of what was left
-/// out. Returns `None` and appends nothing if there is nothing to leave out. `is_passed` is whether the provider receives
-/// the items unchanged; otherwise reasoning items stay, because they are translated.
+/// Appends a Responses request without the content that only the gateway can read, and returns the
+/// names of the parts left out. Returns `None` and appends nothing if there is nothing to leave
+/// out. `is_passed` is whether the provider receives the items unchanged; otherwise reasoning items
+/// stay, because they are translated.
 pub fn strip_gateway_items(body: &[u8], is_passed: bool, out: &mut Vec<u8>) -> Option<Vec<&'static str>> {
     #[derive(Deserialize)]
     struct Request<'b> {
@@ -92,8 +95,9 @@ fn is_gateway_item_id(id: &str) -> bool {
     })
 }
 
-/// Appends a Messages request without thinking that its provider has not signed, and returns the names of what was left out.
-/// Returns `None` and appends nothing if there is nothing to leave out. `model` is its name at the provider.
+/// Appends a Messages request without thinking that its provider has not signed, and returns the
+/// names of the parts left out. Returns `None` and appends nothing if there is nothing to leave
+/// out. `model` is the model's name at the provider.
 ///
 /// A message without other content is left out too. If the model is to continue after tool results, a thinking budget is
 /// switched off, because the turn would have to begin with the earlier thinking.
@@ -152,8 +156,8 @@ impl<'b> Message<'b> {
         serde_json::from_str(raw.get()).ok()
     }
 
-    /// Returns the message without thinking that the provider has not signed: `None` if it has none, and `Some(None)` if it
-    /// has nothing else.
+    /// Removes thinking that the provider has not signed from a message. Returns `None` if there is
+    /// no such thinking, and `Some(None)` if there is no other content.
     fn without_unsigned_thinking(&self, raw: &str, is_claude: bool) -> Option<Option<String>> {
         #[derive(Deserialize)]
         struct Block<'b> {

@@ -19,7 +19,7 @@ struct Vendor<'b> {
     thought_signature: Option<&'b RawValue>,
 }
 
-/// Returns the signature in an `extra_content`, in the form between quotes.
+/// Returns the signature in an `extra_content`, JSON-escaped and without quotes.
 pub(crate) fn signature(extra: Option<&RawValue>) -> Option<&str> {
     let extra: ExtraContent<'_> = serde_json::from_str(extra?.get()).ok()?;
     let signature = extra.google.or(extra.vertex)?.thought_signature?;

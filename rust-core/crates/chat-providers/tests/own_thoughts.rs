@@ -1,4 +1,5 @@
-//! Conversations that have changed their provider: what the gateway wrote for another provider is removed.
+//! Conversations that have changed their provider: content that the gateway wrote for another
+//! provider is removed.
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,

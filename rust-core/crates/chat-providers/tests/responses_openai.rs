@@ -1,4 +1,5 @@
-//! Requests and answers between a client of OpenAI's Responses and a provider of chat completions, or another one behind it.
+//! Requests and answers between a client of OpenAI's Responses and a provider of chat completions,
+//! or another provider behind it.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -138,7 +139,7 @@ impl Received {
     }
 }
 
-/// Feeds these data; an event in an array at its end is the end of the body.
+/// Pushes these events; ends the body after them.
 fn receive(data: &[String], asked: &RequestContext) -> Received {
     let mut stream = Stream::new(asked, CREATED);
     let mut out = Vec::new();

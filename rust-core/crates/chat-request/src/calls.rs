@@ -19,6 +19,7 @@ pub struct ToolInvocation<'c, 'b> {
     pub is_custom: bool,
     /// The arguments of a function, or the input of a custom tool.
     payload: Option<JsonText<'b>>,
+    /// `cache_control`; `None` if the client sends none.
     pub cache: Option<&'b RawValue>,
     /// Provider-specific data that clients store with a call.
     pub extra_content: Option<&'b RawValue>,

@@ -45,7 +45,7 @@ impl DroppedFields {
         }
     }
 
-    /// Drops a field, given as it is in the body, unless the value has no effect.
+    /// Drops a field with the value `json`, as written in the body, unless the value has no effect.
     ///
     /// # Errors
     /// As for [`drop_unless_handled`](DroppedFields::drop_unless_handled).
@@ -70,7 +70,7 @@ impl DroppedFields {
         self.drop_listed(key, json, || key.to_owned())
     }
 
-    /// Drops or refuses a field for a reason, which is a sentence.
+    /// Drops or refuses a field. The sentence `reason` explains the refusal.
     ///
     /// # Errors
     /// The refusal, if such fields are refused.
@@ -85,7 +85,7 @@ impl DroppedFields {
         })
     }
 
-    /// Drops the members of an object other than its known ones, which is harmless.
+    /// Drops the unknown members of an object, which is harmless.
     pub fn drop_unknown(&mut self, unknown: Option<&UnknownMember<'_>>) {
         if let Some((_, value)) = unknown {
             self.record_field(OTHER_FIELDS, value.get());

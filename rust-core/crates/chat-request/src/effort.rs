@@ -23,9 +23,9 @@ pub enum ThinkingSetting<'b> {
     Budget(u64),
 }
 
-/// Returns the thinking settings for the effort of a request with at most `most` tokens in its response. An effort
-/// that the model does not have is dropped and reported, and so is one that conflicts with the client's own
-/// `thinking`.
+/// Returns the thinking settings for the effort of a request with at most `most` tokens in its
+/// response. An effort that the model does not have, or that conflicts with the client's own
+/// `thinking`, is dropped and reported.
 ///
 /// # Errors
 /// [`UntranslatableRequest`] for an unknown level, if such fields are refused.
@@ -68,9 +68,10 @@ pub fn thinking_setting<'b>(
 }
 
 impl ChatRequest<'_> {
-    /// Returns the thinking budget for a request: at most half of its response. Returns `None` where the API refuses
-    /// thinking (platform.claude.com, Extended thinking): with custom sampling, with a required tool call, and in a
-    /// turn with tool calls whose reasoning was not sent back.
+    /// Returns the thinking budget for a request: at most half of its maximum tokens. Returns
+    /// `None` where the API refuses thinking (platform.claude.com, Extended thinking): with custom
+    /// sampling, with a required tool call, and in a turn with tool calls whose reasoning was not
+    /// sent back.
     fn budget(&self, tokens: u64, most: u64) -> Option<u64> {
         let number = |value: Option<Number<'_>>| value.map(Number::value);
         let samples = number(self.temperature).is_some_and(|temperature| temperature != 1.0)

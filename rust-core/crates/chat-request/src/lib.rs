@@ -42,8 +42,8 @@ use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 /// itself. `out` is unchanged if the request is refused.
 ///
 /// # Errors
-/// [`UntranslatableRequest`] when the body is not a valid request, or has something without a counterpart that must
-/// not be dropped.
+/// [`UntranslatableRequest`] when the body is not a valid request, or has a part without a
+/// counterpart that must not be dropped.
 pub fn translate(
     body: &[u8],
     target: &Target<'_>,

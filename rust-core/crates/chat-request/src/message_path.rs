@@ -1,6 +1,7 @@
 /// A location in the messages of a chat request.
 #[derive(Debug, Clone, Copy)]
 pub struct MessagePath {
+    /// The index of the message.
     pub message: usize,
     part: Option<usize>,
 }

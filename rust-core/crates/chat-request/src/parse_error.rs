@@ -1,7 +1,8 @@
 use proofgate_dialect::UntranslatableRequest;
 use proofgate_dialect::dropped_field_log::printable_name;
 
-/// Describes why a request cannot be parsed: where, as a field path. It quotes nothing of the request.
+/// Describes why a request cannot be parsed, and names the position as a field path. The
+/// description quotes nothing of the request.
 ///
 /// `part` is a slice of `body`; the error's line and column are relative to it.
 pub fn parse_error(body: &str, part: &str, error: &serde_json::Error) -> UntranslatableRequest {

@@ -13,13 +13,16 @@ use proofgate_dialect::json_text::JsonText;
 
 /// A content part of a message, or its single text.
 pub struct ContentPart<'b> {
+    /// The location in the request.
     pub path: MessagePath,
     pub content: PartContent<'b>,
     /// Cache control, if the writer handles it.
     pub cache: Option<&'b RawValue>,
+    /// `prompt_cache_breakpoint`; `None` if the client sends none.
     pub breakpoint: Option<&'b RawValue>,
 }
 
+/// The content of a part, by its type.
 pub enum PartContent<'b> {
     /// A text, or the text of a refusal.
     Text(JsonText<'b>),
@@ -242,7 +245,7 @@ impl ContentPart<'_> {
         }
     }
 
-    /// Returns the refusal of a part that is not allowed in a message with its role.
+    /// Returns the error for a part that is not allowed in a message with its role.
     pub fn misplaced_error(&self) -> UntranslatableRequest {
         let message =
             "the provider of this model does not accept a part of this type in a message with this role";

@@ -117,8 +117,8 @@ impl<'b> ChatRequest<'b> {
         Ok(newer.or(older))
     }
 
-    /// Returns the stop sequences, without those that the provider does not support and those beyond its maximum
-    /// number.
+    /// Returns the stop sequences, without the sequences that the provider does not support and the
+    /// sequences beyond its maximum number.
     pub fn stop_sequences(
         &self,
         most: usize,

@@ -1,4 +1,4 @@
-//! Reads the tools of a request, and which of them the model may call.
+//! Reads the tools of a request and its tool choice.
 
 use serde_json::value::RawValue;
 
@@ -24,6 +24,7 @@ pub struct Tools<'c, 'b> {
 pub struct OfferedTool<'c, 'b> {
     pub kind: OfferedToolKind<'c, 'b>,
     pub name: &'c UnescapedString<'b>,
+    /// `cache_control`; `None` if the client sends none.
     pub cache: Option<&'b RawValue>,
     /// Its index among the tools.
     index: usize,
@@ -35,9 +36,9 @@ pub enum OfferedToolKind<'c, 'b> {
     Custom(&'c Custom<'b>),
 }
 
-/// Which tools the model may call.
+/// The tools that the model may call.
 pub enum ToolSelection<'b> {
-    /// The client does not specify it.
+    /// The client sends no tool choice.
     Unspecified,
     Auto,
     None,

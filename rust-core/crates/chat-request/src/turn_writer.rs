@@ -16,7 +16,7 @@ pub struct TurnWriter<'o> {
     /// The provider's key for the content of a turn.
     parts_key: &'static str,
     speaker: Option<Speaker>,
-    /// Where the tool results of the current turn end.
+    /// The end of the tool results of the current turn.
     results_end: usize,
 }
 

@@ -27,7 +27,7 @@ pub enum BedrockError {
     /// The gateway's credentials were refused. The provider's message names accounts and roles, and quotes the signed
     /// request with its session token.
     Denied,
-    /// Anything else.
+    /// Any other error.
     Other,
 }
 

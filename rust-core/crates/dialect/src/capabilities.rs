@@ -31,7 +31,7 @@ pub struct CapabilityRow {
     pub tools: Option<bool>,
     /// Whether their responses can be constrained by a schema.
     pub structured_outputs: Option<bool>,
-    /// Where this is documented; every row with a value has a source.
+    /// The documentation of the values; every row with a value has a source.
     pub source: &'static str,
 }
 
@@ -177,7 +177,8 @@ impl Capabilities {
     }
 }
 
-/// Returns whether both support it; if one does not, the result is `false` even if the other is unknown.
+/// Returns whether both support it; if one model does not, the result is `false` even if the other
+/// is unknown.
 fn both_support(one: Option<bool>, other: Option<bool>) -> Option<bool> {
     match (one, other) {
         (Some(false), _) | (_, Some(false)) => Some(false),
@@ -186,8 +187,8 @@ fn both_support(one: Option<bool>, other: Option<bool>) -> Option<bool> {
     }
 }
 
-/// Returns the effort levels that all these models accept, the lowest first; `None` if those of any model are
-/// unknown.
+/// Returns the effort levels that all these models accept, the lowest first; `None` if the levels
+/// of any model are unknown.
 #[must_use]
 pub fn common_efforts<'m>(models: impl IntoIterator<Item = &'m str>) -> Option<Vec<&'static str>> {
     let mut common = EFFORTS.to_vec();

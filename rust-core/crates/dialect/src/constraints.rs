@@ -1,5 +1,6 @@
-//! What models refuse, and what they accept instead: one row per fact, with its source. Writers use it to translate a
-//! request so that the model accepts it. A model without a row accepts everything.
+//! Constraints of models: what a model refuses, and what it accepts instead, with one row per fact
+//! and its source. Writers use it to translate a request so that the model accepts it. A model
+//! without a row accepts everything.
 
 mod hosts;
 mod row;
@@ -9,8 +10,8 @@ pub use hosts::lacks_responses_api;
 pub use row::{Constraint, ConstraintRow, ModelMatcher};
 pub use table::ROWS;
 
-/// Returns the rows about a model, by its name at the provider. If two rows are about the same thing, the first one
-/// applies.
+/// Returns the rows about a model, by its name at the provider. If two rows are about the same
+/// property, the first one applies.
 pub fn constraint_rows(model: &str) -> impl Iterator<Item = &'static ConstraintRow> {
     ROWS.iter().filter(move |row| row.models.matches(model))
 }
@@ -28,12 +29,12 @@ pub fn has_constraint(model: &str, constraint: Constraint) -> bool {
     rows.any(|row| row.models.matches(model))
 }
 
-/// How a model expresses an effort.
+/// The form in which a model expresses an effort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort<'e> {
-    /// As this level: the requested one, or the highest level below it that the model has.
+    /// This level: the requested level, or the highest level below it that the model has.
     Level(&'e str),
-    /// As a number of thinking tokens.
+    /// This number of thinking tokens.
     Budget(u64),
     /// The model has no effort setting.
     Unsupported,
@@ -66,8 +67,8 @@ pub fn effort_for_level<'e>(model: &str, level: &'e str) -> Option<Effort<'e>> {
     Some(Effort::Level(level))
 }
 
-/// Returns the level of a model that stands for one of OpenAI's: the same one, else the highest below it, else the
-/// lowest.
+/// Returns the level of a model for one of OpenAI's levels: the same level, else the highest level
+/// below it, else the lowest level.
 #[must_use]
 pub fn nearest_level<'e>(levels: &[&'e str], level: &'e str) -> &'e str {
     let at = LEVELS.iter().position(|(name, _)| *name == level);

@@ -1,6 +1,7 @@
-//! Request fields that may have no counterpart at a provider, and how they are handled. All writers share one list,
-//! so that a dropped field has the same name and the same handling for every provider. The fields of chat requests
-//! come first, then those that only Responses requests have.
+//! Request fields that may have no counterpart at a provider, and how they are handled. All writers
+//! share one list, so that a dropped field has the same name and the same handling for every
+//! provider. The fields of chat requests come first, then the fields that only Responses requests
+//! have.
 
 /// The reported name of fields that are not in the list.
 pub const OTHER_FIELDS: &str = "other fields";
@@ -67,7 +68,8 @@ const DROPPABLE_FIELDS: &[DroppableField] = &[
     droppable_field("stream_options.include_obfuscation", Harmless, &["false"]),
     droppable_field("messages[].name", Harmless, &[]),
     droppable_field("messages[].annotations", Harmless, &["[]"]),
-    // Reasoning of another provider, or unsigned: no provider reads it, and its turn is over.
+    // Reasoning of another provider, or unsigned reasoning: no provider reads it, and its turn is
+    // over.
     droppable_field("messages[].reasoning", Harmless, &["\"\""]),
     droppable_field("messages[].reasoning_content", Harmless, &["\"\""]),
     droppable_field("messages[].reasoning_details", Harmless, &["[]"]),
@@ -140,7 +142,8 @@ const DROPPABLE_FIELDS: &[DroppableField] = &[
     droppable_field("tools[].output_schema", Harmless, &["{}"]),
     droppable_field("tools[].allowed_callers", Harmless, &["[\"direct\"]"]),
     droppable_field("tools[].async", Harmless, &["false"]),
-    // Unknown items, tools and parts do not refuse a request, since new clients send new ones.
+    // A request with unknown items, tools or parts is not refused, because new clients send new
+    // ones.
     droppable_field("input[].type", Harmless, &[]),
     droppable_field("input[].encrypted_content", Harmless, &["\"\""]),
     droppable_field("input[].content[].prompt_cache_breakpoint", Harmless, &[]),

@@ -12,7 +12,7 @@ const MAX_NAME_LEN: usize = 64;
 #[derive(Debug)]
 pub struct DroppedFieldLog {
     fields: UntranslatableFieldPolicy,
-    /// Each name once, with its location.
+    /// The dropped names, each once and with its location.
     names: Vec<(usize, &'static str)>,
 }
 

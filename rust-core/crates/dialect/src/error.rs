@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-/// Why a request cannot be translated to the provider's dialect.
+/// The reason why a request cannot be translated to the provider's dialect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct UntranslatableRequest {
@@ -21,17 +21,17 @@ impl UntranslatableRequest {
     }
 }
 
-/// Why a response, or an event of a streamed one, cannot be translated to the client's dialect. It quotes nothing of
-/// the response.
+/// The reason why a response, or an event of a streamed response, cannot be translated to the
+/// client's dialect. It quotes nothing of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResponseError {
-    /// It is not JSON, or lacks a required field of its dialect.
+    /// The response is not JSON, or lacks a required field of its dialect.
     #[error("the provider's answer is malformed: {0}")]
     Malformed(&'static str),
-    /// It has more parts than the limit.
+    /// The response has more parts than the limit.
     #[error("the provider's answer has too many parts")]
     TooLarge,
-    /// It is valid, and reports that generation failed.
+    /// The response is valid, and reports that generation failed.
     #[error("the provider's answer failed: {0}")]
     Failed(&'static str),
 }

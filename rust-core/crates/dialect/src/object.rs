@@ -74,6 +74,7 @@ impl Flag<'_> {
 }
 
 impl Number<'_> {
+    /// Returns the number; NaN if it cannot be parsed.
     #[inline]
     pub fn value(self) -> f64 {
         self.0.parse().unwrap_or(f64::NAN)
@@ -82,9 +83,9 @@ impl Number<'_> {
 
 /// Declares a struct that is deserialized from a JSON object and records the first unknown member.
 ///
-/// Serde's derive either ignores unknown members or fails on them, and `flatten` copies the whole object; a
-/// translator has to report what it drops. A member that is `null` counts as absent. A duplicate member is refused,
-/// because readers disagree which one counts.
+/// Serde's derive either ignores unknown members or fails on them, and `flatten` copies the whole
+/// object; a translator has to report what it drops. A member that is `null` counts as absent. A
+/// duplicate member is refused, because readers disagree about which one counts.
 #[macro_export]
 macro_rules! object {
     ($(#[$doc:meta])* $name:ident { $($(#[$note:meta])* $field:ident $(($key:literal))? : $type:ty),* $(,)? }) => {

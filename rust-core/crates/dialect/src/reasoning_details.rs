@@ -1,5 +1,6 @@
-//! Reads `reasoning_details` of an assistant message: a provider's reasoning, which clients send back. The format is
-//! OpenRouter's for all providers, so that a conversation can continue at another one.
+//! Reads `reasoning_details` of an assistant message: a provider's reasoning, which clients send
+//! back. All providers use OpenRouter's format, so that a conversation can continue at another
+//! provider.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -126,7 +127,7 @@ impl<'b> OpenBlock<'b> {
 }
 
 impl Element<'_> {
-    /// Whether it has Claude's format: OpenRouter declares it for each block, others do not.
+    /// Whether it has Claude's format: OpenRouter declares the format of each block, others do not.
     fn is_claude_format(&self) -> bool {
         let format = self.format.and_then(unquoted).unwrap_or("unknown");
         format.starts_with("anthropic") || format.starts_with("unknown")
@@ -143,8 +144,9 @@ pub struct ResponseDetail<'b> {
     pub data: &'b str,
 }
 
-/// Reads the items of OpenAI's Responses; also returns whether there was anything else. The parts of a summary
-/// precede the encrypted content of their item; consecutive fragments with the same `index` form one part.
+/// Reads the items of OpenAI's Responses; also returns whether there were elements of another kind.
+/// The parts of a summary precede the encrypted content of their item; consecutive fragments with
+/// the same `index` form one part.
 pub fn read_responses(value: Option<&RawValue>) -> (Vec<ResponseDetail<'_>>, bool) {
     let Some(value) = value else {
         return (Vec::new(), false);
@@ -199,10 +201,11 @@ impl Element<'_> {
 /// Gemini's signed reasoning. Strings are JSON strings without their quotes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct GeminiDetails<'b> {
+    /// The texts of the thoughts.
     pub thoughts: Vec<&'b str>,
     /// The signatures of calls, by call id.
     pub signatures: Vec<(&'b str, &'b str)>,
-    /// Whether there was anything else.
+    /// Whether there were elements of another kind.
     pub has_dropped: bool,
 }
 

@@ -1,6 +1,6 @@
 use crate::responses_context::ResponsesContext;
 
-/// How fields of a request without a counterpart at the provider are handled.
+/// The handling of request fields without a counterpart at the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 pub enum UntranslatableFieldPolicy {
     /// The request is refused with an error that names the field.
@@ -18,7 +18,7 @@ pub struct Target<'t> {
     pub model: &'t str,
     /// Maximum tokens of a response if the request sets none and the provider requires one.
     pub max_output_tokens: u64,
-    /// How fields without a counterpart are handled.
+    /// The handling of fields without a counterpart at the provider.
     pub untranslatable: UntranslatableFieldPolicy,
 }
 
@@ -31,8 +31,8 @@ pub struct RequestContext {
     pub stream: bool,
     /// Whether the client wants a stream to end with its usage (OpenAI's `stream_options.include_usage`).
     pub include_usage: bool,
-    /// Whether the client requested JSON and the provider was given a tool for it: the tool's arguments are the
-    /// response.
+    /// Whether the client requested JSON and the provider received a tool for it: the tool's
+    /// arguments are the response.
     pub uses_json_tool: bool,
     /// Whether embeddings are returned in base64.
     pub returns_base64: bool,

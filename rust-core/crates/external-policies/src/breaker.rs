@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Consecutive failures that open the breaker.
+/// Number of consecutive failures that opens the breaker.
 pub const MAX_CONSECUTIVE_FAILURES: u32 = 5;
-/// How long the breaker stays open; then one probe request is let through.
+/// The time for which the breaker stays open. After this time it permits one probe request.
 pub const OPEN_DURATION: Duration = Duration::from_secs(10);
 
 /// The breaker of one policy. Only the data-plane thread changes it.
@@ -66,13 +66,13 @@ impl Breaker {
 }
 
 impl BreakerPermit<'_> {
-    /// Records that the policy gave a verdict.
+    /// Records that the policy returned a verdict.
     pub(crate) fn record_success(self) {
         self.breaker.failures.store(0, Relaxed);
         self.breaker.open_until_ms.store(0, Relaxed);
     }
 
-    /// Records that the policy gave no verdict.
+    /// Records that the policy returned no verdict.
     pub fn record_failure(self) {
         let failures = self.breaker.failures.load(Relaxed).saturating_add(1);
         self.breaker.failures.store(failures, Relaxed);

@@ -35,7 +35,7 @@ impl Counters {
         self.verdicts[index].add(1);
     }
 
-    /// Counts a request that got no verdict, and returns the failure.
+    /// Counts a request that received no verdict, and returns the failure.
     pub fn record_failure(&self, failure: PolicyFailure) -> PolicyFailure {
         self.failures[failure as usize].add(1);
         failure

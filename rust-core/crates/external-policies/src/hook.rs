@@ -16,7 +16,7 @@ use super::counters::Counters;
 use super::queue::{PolicyItem, PolicyQueue, PolicyRequest};
 use super::verdict::{PolicyFailure, Verdict};
 
-/// Requests that can wait for one policy.
+/// Maximum number of requests that can wait for one policy.
 pub const QUEUE_CAPACITY: usize = 1024;
 
 /// The configuration of a policy.
@@ -24,15 +24,15 @@ pub const QUEUE_CAPACITY: usize = 1024;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HookConfig {
     pub name: String,
-    /// Changes whenever anything that makes up its evaluator changes.
+    /// The revision of its evaluator, which changes with every part of the evaluator.
     pub revision: String,
-    /// How long a request waits for its verdict.
+    /// Maximum time that a request waits for its verdict, in milliseconds.
     #[serde(rename = "deadlineMilliseconds")]
     pub deadline_ms: u64,
     pub on_failure: OnFailure,
 }
 
-/// What happens to a request whose policy gave no verdict.
+/// The handling of a request whose policy returned no verdict.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum OnFailure {
     Deny,
@@ -45,7 +45,8 @@ pub struct Hook {
     pub breaker: Breaker,
     pub counters: Counters,
     sender: Sender<PolicyItem>,
-    /// Present until an evaluator takes it; requests wait in the queue meanwhile.
+    /// The receiving end of the queue; `None` after an evaluator has taken it. Before that,
+    /// requests wait in the queue.
     receiver: Mutex<Option<Receiver<PolicyItem>>>,
 }
 
@@ -108,7 +109,7 @@ impl Hooks {
         }
     }
 
-    /// Returns the policies with these names, in the given order.
+    /// Returns the policies with these names, in the same order.
     ///
     /// # Errors
     /// [`Error::Config`] if a name has no policy.

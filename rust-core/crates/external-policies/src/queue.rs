@@ -14,7 +14,8 @@ use super::hook_memory::CopyPermit;
 use super::request_texts::RequestTexts;
 use super::verdict::Verdict;
 
-/// A request that waits for a policy's verdict. If it is dropped without one, the policy counts as dead.
+/// A request that waits for a policy's verdict. If it is dropped without a verdict, the policy
+/// counts as dead.
 pub struct PolicyItem {
     pub(super) request: PolicyRequest,
     pub(super) verdict: oneshot::Sender<Verdict>,
@@ -85,9 +86,9 @@ impl PolicyQueue {
         PolicyQueue(Mutex::new(receiver))
     }
 
-    /// Waits at most `patience` for requests and takes up to `most` of those that are queued, without those that no
-    /// longer wait for a verdict. Returns `None` when no request can come any more, because the policy is no longer
-    /// in service.
+    /// Waits at most `patience` for requests and takes up to `most` requests from the queue. The
+    /// result excludes requests that no longer wait for a verdict. Returns `None` when no more
+    /// requests can arrive because the policy is no longer in service.
     pub fn take_batch(&self, most: usize, patience: Duration) -> Option<Vec<PolicyItem>> {
         // Contended only by the evaluator's own threads: the sending side takes no lock.
         let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,7 +12,7 @@ pub struct RequestTexts {
     parts: Vec<Part>,
 }
 
-/// One string, key or long number.
+/// A string, key or long number of a request.
 struct Part {
     start: u32,
     end: u32,

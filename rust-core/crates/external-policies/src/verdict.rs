@@ -2,7 +2,8 @@
 
 use proofgate_policy::is_kebab_case;
 
-/// Longest id of a rule or denial, in bytes; a record must have room for it and the policy's name in front of it.
+/// Longest id of a rule or denial, in bytes; a record must have room for the id with the policy's
+/// name before it.
 const MAX_ID_LEN: usize = 32;
 /// Longest reason shown to a client, in characters.
 const MAX_REASON_CHARS: usize = 256;
@@ -18,21 +19,21 @@ pub enum Verdict {
     Allow,
     /// The request is denied.
     Deny {
-        /// Its id in the record; kebab-case, at most 32 characters.
+        /// The denial's id in the record; kebab-case, at most 32 characters.
         code: String,
         /// One sentence for the client, at most 256 characters.
         reason: String,
     },
     /// The request continues, and the finding is recorded.
     Flag {
-        /// Its id in the record; kebab-case, at most 32 characters.
+        /// The finding's id in the record; kebab-case, at most 32 characters.
         rule: String,
-        /// What it adds to the request's score.
+        /// The amount that the finding adds to the request's score.
         score: u32,
     },
     /// The request continues with parts of its text replaced.
     Replace {
-        /// Its id in the record; kebab-case, at most 32 characters.
+        /// The finding's id in the record; kebab-case, at most 32 characters.
         rule: String,
         /// The parts, in order.
         replacements: Vec<Replacement>,
@@ -56,7 +57,7 @@ pub struct Replacement {
     pub replacement: String,
 }
 
-/// Why a policy gave no verdict.
+/// The reason why a policy returned no verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolicyFailure {
     /// The policy's queue is full.
@@ -87,7 +88,7 @@ impl PolicyFailure {
         PolicyFailure::BreakerOpen,
     ];
 
-    /// Its name in metrics.
+    /// Returns its name in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             PolicyFailure::QueueFull => "queue_full",
@@ -100,12 +101,12 @@ impl PolicyFailure {
         }
     }
 
-    /// Its id in records, which follows the policy's name.
+    /// Returns its id in records, which follows the policy's name.
     pub fn id(self) -> String {
         format!("{FAILURE_ID_PREFIX}{}", self.as_str().replace('_', "-"))
     }
 
-    /// Whether it reflects on the policy's health; a burst of requests does not.
+    /// Whether the failure shows a problem of the policy; a burst of requests does not.
     pub(crate) fn affects_policy_health(self) -> bool {
         !matches!(self, PolicyFailure::QueueFull | PolicyFailure::BreakerOpen)
     }

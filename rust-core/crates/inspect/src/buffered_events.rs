@@ -10,10 +10,12 @@ use proofgate_providers::{OffsetMapper, PartEncoding, Rewriter, StringLocation, 
 use crate::changes::{self, Change};
 use crate::texts::ResponseTexts;
 
-/// A larger response is not copied unnecessarily, and its buffer grows by this many bytes.
+/// The step in which the buffer of a whole response grows, in bytes. A longer response is not
+/// copied unnecessarily.
 const GROWTH_STEP: usize = 256 * 1024;
 
-/// A part of an event that can hold the event back, or change in it. Positions are relative to the beginning of the event.
+/// A part of an event that can hold the event back or can be changed. Positions are relative to the
+/// beginning of the event.
 #[derive(Debug)]
 pub(crate) enum EventPart {
     /// A piece of a text.

@@ -8,10 +8,10 @@ use crate::runs::RunScan;
 use crate::scan_cache::{RunKey, ScanCache};
 use crate::tags::{HashProgress, Tag, TextHasher};
 
-/// A shorter run is scanned about as fast as it is looked up.
+/// Minimum bytes of a cached run: scanning a shorter run is about as fast as a lookup.
 pub const MIN_CACHED_RUN_BYTES: usize = 32;
 
-/// The scan cache, as one tenant uses it; for every step of an inspection of its requests.
+/// The access of one tenant to the scan cache, for every step of an inspection of its requests.
 pub struct TenantScanCache<'k> {
     /// The cache of all tenants.
     pub cache: &'k mut ScanCache,
@@ -26,7 +26,7 @@ pub(crate) struct CachedScan {
     text_hasher: TextHasher,
     /// The key of the run, once its text is hashed.
     key: Option<RunKey>,
-    /// Indexed by scope, computed on first use.
+    /// The hashes of the scan conditions, indexed by scope; computed on first use.
     conditions: [Option<Tag>; Scope::ALL.len()],
 }
 
@@ -89,7 +89,7 @@ impl CachedScan {
         self.scan.capacity()
     }
 
-    /// Continues computing the key of a run; `None` if it will have none.
+    /// Continues computing the key of a run; `None` if the run gets no key.
     fn compute_key(
         &mut self,
         recall: &mut TenantScanCache<'_>,

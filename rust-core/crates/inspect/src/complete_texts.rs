@@ -1,5 +1,5 @@
-//! Complete texts of one response, each scanned separately: those of a whole response in blocks or items, and in a stream
-//! those that no other event continues.
+//! Complete texts of one response, each scanned separately: the texts of a whole response in blocks
+//! or items, and in a stream the texts that no other event continues.
 
 use std::time::Duration;
 

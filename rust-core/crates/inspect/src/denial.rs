@@ -1,6 +1,6 @@
 use proofgate_policy::{EvaluationError, RuleIndex};
 
-/// Why a response is denied. None of its bytes that are still held may be released.
+/// The reason why a response is denied. Its held bytes may not be released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Denial {
     /// A rule denies the response.
@@ -14,7 +14,7 @@ pub enum Denial {
     /// The response calls a guarded tool.
     #[error("the answer calls a guarded tool")]
     GuardedCall,
-    /// The rules could not be evaluated: no result is never "no match".
+    /// The rules could not be evaluated: a missing result never counts as "no match".
     #[error(transparent)]
     Fault(#[from] EvaluationError),
     /// The response, one of its events, or the part of it that has to be held exceeds the limit, or it has too many texts.

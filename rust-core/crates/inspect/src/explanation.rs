@@ -10,11 +10,11 @@ use crate::request::{RequestInspection, RequestVerdict};
 /// The result for one message with a match.
 #[derive(Debug)]
 pub struct MessageVerdict {
-    /// Its location.
+    /// The location of the message in the request.
     pub location: MessageLocation,
-    /// Its scope.
+    /// The scope of the message.
     pub scope: Scope,
-    /// Its score.
+    /// The score of the message.
     pub score: u32,
     /// The decision for it under an enforced policy.
     pub decision: Option<Decision>,

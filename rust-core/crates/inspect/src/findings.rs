@@ -13,10 +13,10 @@ use crate::denial::Denial;
 use crate::spans::{MAX_MATCHES, Spans};
 use crate::text_scan::FullScan;
 
-/// Texts whose total length in bytes is greater are not scanned in one slice.
+/// Maximum total length, in bytes, of texts that are scanned in one slice.
 pub(crate) const MAX_SLICE_BYTES: usize = 16 * 1024;
 
-/// The rules, and what is needed to run them.
+/// The rules, and the state that is needed to run them.
 pub(crate) struct RuleContext<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) profile: &'a Profile,

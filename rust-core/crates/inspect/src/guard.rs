@@ -44,7 +44,7 @@ impl GuardedTools {
         Self(entries.into_iter().map(entry).collect())
     }
 
-    /// Returns the entries as they were given.
+    /// Returns the entries as they were passed to [`GuardedTools::new`].
     pub fn entries(&self) -> impl ExactSizeIterator<Item = &str> {
         self.0.iter().map(|entry| &*entry.name)
     }
@@ -107,7 +107,7 @@ fn normalize_separators(name: &str) -> String {
 /// The action of a guard on a call of a guarded tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuardAction {
-    /// The response is not delivered; of a stream, the rest is not.
+    /// The response, or the rest of a stream, is not delivered.
     Deny,
     /// The call is only recorded.
     Observe,

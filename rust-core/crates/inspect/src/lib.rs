@@ -1,13 +1,15 @@
 //! Applies the rules of a policy to requests and responses.
 //!
-//! A request is inspected at once ([`inspect_request`]) or in time slices ([`RequestInspection`]). A response is inspected
-//! while it is relayed ([`ResponseInspector`]): an event of a stream is released as soon as no rule can match its text any
-//! more. A rule therefore sees text that was split across many events, and a client receives ordinary prose without delay. A
-//! text that an event carries complete, such as a repetition of text that was streamed before, is separate and judged with
-//! that event. Whether a response is a body or a stream, and however the stream is split, the same generated text has the
-//! same matches and is redacted to the same text. One case, which no provider produces, is an exception: if a stream leaves
-//! a text of a choice in the middle of a word for another text and returns to it, the word may be judged before it is
-//! complete, and a redaction that comes too late denies the response.
+//! A request is inspected in one call ([`inspect_request`]) or in time slices
+//! ([`RequestInspection`]). A response is inspected while it is relayed ([`ResponseInspector`]): an
+//! event of a stream is released as soon as no rule can match its text any more. A rule therefore
+//! sees text that was split across many events, and a client receives ordinary prose without delay.
+//! A text that an event carries complete, such as a repetition of text that was streamed before, is
+//! scanned separately and judged with that event. The same generated text has the same matches and
+//! is redacted to the same text, whether the response is a body or a stream, and however the stream
+//! is split. One case, which no provider produces, is an exception: if a stream interrupts a text
+//! in the middle of a word with another text of the same choice, the word may be judged before it
+//! is complete, and a redaction that comes too late denies the response.
 #![forbid(unsafe_code)]
 
 mod buffered_events;

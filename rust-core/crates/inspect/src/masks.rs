@@ -14,7 +14,7 @@ const MAX_ADDED_BYTES: usize = 32 * 1024;
 #[derive(Debug)]
 pub struct Masks {
     automaton: AhoCorasick,
-    /// Sorted, so that those with a common prefix are adjacent.
+    /// Pairs of mask and original, sorted so that masks with a common prefix are adjacent.
     masks: Vec<(String, String)>,
     /// The length of the longest one, in bytes.
     max_len: usize,
@@ -88,11 +88,11 @@ pub(crate) fn is_plain(character: char) -> bool {
 #[derive(Debug, Clone)]
 pub(crate) struct MaskedSpan {
     pub(crate) range: Range<usize>,
-    /// Its index.
+    /// The index of the mask.
     pub(crate) mask: usize,
 }
 
-/// How much longer the current response has become.
+/// The number of bytes by which the current response has grown.
 #[derive(Debug, Default)]
 pub(crate) struct ResponseGrowth(usize);
 

@@ -26,7 +26,7 @@ pub(crate) struct RepeatedValueSearch {
     /// For each value, the rule that found it, and whether it is masked.
     found_by: Vec<(RuleIndex, bool)>,
     max_len: usize,
-    /// How far the text has been searched, and the occurrences found so far.
+    /// The end of the searched part of the text, and the occurrences found so far.
     searched_to: usize,
     found: Vec<Redaction>,
 }

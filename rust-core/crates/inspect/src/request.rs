@@ -44,9 +44,9 @@ pub enum InspectionOutcome {
 pub struct ToolFlag {
     /// The index of its message.
     pub message: u32,
-    /// Its scope.
+    /// The scope of the text.
     pub scope: Scope,
-    /// Its location.
+    /// The location of the text in the request.
     pub location: MessageLocation,
 }
 
@@ -68,11 +68,12 @@ pub struct RequestVerdict {
 }
 
 impl RequestVerdict {
-    /// Returns an upper bound for the size in bytes of what [`RequestVerdict::rewrite`] makes of `body`, from which `text`
-    /// was read.
+    /// Returns an upper bound, in bytes, for the body that [`RequestVerdict::rewrite`] writes.
+    /// `text` was read from `body`.
     pub fn max_rewrite_bytes(&self, engine: &Engine, text: &BodyText, body: &[u8]) -> usize {
         let added = self.redactions.iter().map(|redaction| {
-            // Every key that it touches can contain its name with a number after it, and be put in quotes.
+            // In every key that the redaction touches, the replacement can have a number after it
+            // and quotes around it.
             let most = text.max_replacements(&redaction.range);
             let length = self
                 .placeholder(redaction)
@@ -195,7 +196,8 @@ impl RequestInspection {
         self.found.capacity() * size_of::<FoundMatch>() + self.scan.capacity_bytes() + same
     }
 
-    /// Continues with a text, the same for every step, for about `slice` of CPU time. The last step returns the verdict.
+    /// Continues with a text, which must be the same in every step, for about `slice` of CPU time.
+    /// The last step returns the verdict.
     ///
     /// # Errors
     /// Same as [`inspect_request`].

@@ -22,12 +22,12 @@ pub fn inspects_responses(profile: &Profile) -> bool {
     !profile.is_idle(Direction::Response)
 }
 
-/// How a response is delivered.
+/// The form in which a response is delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseKind {
-    /// As one body.
+    /// One body.
     Unary,
-    /// As a stream of server-sent events (`text/event-stream`).
+    /// A stream of server-sent events (`text/event-stream`).
     Events,
 }
 
@@ -108,8 +108,9 @@ impl ResponseInspector {
         self.inspection.texts.set_masks(masks);
     }
 
-    /// Denies or records calls of guarded tools: a denied whole response is not delivered at all, and of a stream, nothing
-    /// of the call is. A call whose name can become that of a guarded tool is held until the name is complete.
+    /// Denies or records calls of guarded tools. A denied whole response is not delivered; a denied
+    /// stream delivers no part of the call. A call whose name can become that of a guarded tool is
+    /// held until the name is complete.
     pub fn set_call_guard(&mut self, guard: CallGuard) {
         self.inspection.guard = Some(guard);
     }
@@ -119,11 +120,12 @@ impl ResponseInspector {
         self.inspection.guard.as_ref()
     }
 
-    /// Processes the next bytes of the response and appends to `out` what may be sent to the client.
+    /// Processes the next bytes of the response and appends to `out` the bytes that may be sent to
+    /// the client.
     ///
     /// # Errors
-    /// [`Denial`]: the response may not continue. What was appended to `out` may still be sent. Every later call returns the
-    /// same error.
+    /// [`Denial`]: the response may not continue. The bytes appended to `out` may still be sent.
+    /// Every later call returns the same error.
     pub fn push(
         &mut self,
         engine: &Engine,
@@ -327,7 +329,7 @@ impl Inspection {
         self.unknown_document = None;
     }
 
-    /// Processes what is left at the end of a response: all of it unless it is a stream.
+    /// Processes the remaining part at the end of a response: all of it unless it is a stream.
     fn start_finish(
         &mut self,
         kind: ResponseKind,
@@ -413,8 +415,9 @@ impl Inspection {
         }
     }
 
-    /// Inspects a document: the data of the last event, or a whole response. `locate` maps an offset of the document to an
-    /// offset in the event's bytes; `line_break` is how a line break of the document is written there.
+    /// Inspects a document: the data of the last event, or a whole response. `locate` maps an
+    /// offset of the document to an offset in the event's bytes; `line_break` is the form of a
+    /// document's line break in the event.
     fn inspect_document(
         &mut self,
         document: &[u8],
@@ -469,7 +472,7 @@ impl Inspection {
             if piece.is_empty() {
                 continue;
             }
-            // A string contains no line break, so it lies within one line of the event.
+            // A string contains no line break, so it is within one line of the event.
             let start = locate(part.location.raw.start);
             let place = StringLocation {
                 raw: start..start + part.location.raw.len(),

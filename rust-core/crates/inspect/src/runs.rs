@@ -1,8 +1,9 @@
 //! The runs of a request's text: the units of scanning.
 //!
-//! A run is one message, or adjacent messages of one kind of prose, since a phrase may be split across them. Tool arguments,
-//! tool results and tool descriptions are separate runs. No match crosses a run boundary. The matches in a run depend on its
-//! text, its scope, the rules and the profile, and on nothing else in the request.
+//! A run is one message, or adjacent messages of one kind of prose, because a phrase may be split
+//! across them. Tool arguments, tool results and tool descriptions are separate runs. No match
+//! crosses a run boundary. The matches in a run depend on its text, its scope, the rules and the
+//! profile, and on nothing else in the request.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -15,9 +16,9 @@ use crate::text_scan::FullScan;
 /// A run of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Run {
-    /// Its range in the text.
+    /// The range of the run in the text.
     pub range: Range<usize>,
-    /// Its scope.
+    /// The scope of all its messages.
     pub scope: Scope,
     /// The indices of its passages.
     pub passages: Range<usize>,
@@ -59,8 +60,8 @@ pub struct RunScan {
 }
 
 impl RunScan {
-    /// Continues the scan of a run of this text and scope, the same for every step, for about `slice` of CPU time. When it
-    /// is done, [`matches`](RunScan::matches) returns all matches.
+    /// Continues the scan of a run for about `slice` of CPU time. Text and scope must be the same
+    /// in every step. When the scan is done, [`matches`](RunScan::matches) returns all matches.
     ///
     /// # Errors
     /// [`EvaluationError`] if there is no result; the request has to be denied then.

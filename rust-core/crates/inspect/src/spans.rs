@@ -48,8 +48,9 @@ pub(crate) struct Spans {
 }
 
 impl Spans {
-    /// Adds a match. Overlapping matches become one span. It is named after the match that begins first and, of several
-    /// such, the one whose rule has the smallest index; it is redacted unless all of them are masked.
+    /// Adds a match. Overlapping matches become one span. The span is named after the match that
+    /// begins first; of several that begin at the same position, the match whose rule has the
+    /// smallest index. The span is redacted unless all of its matches are masked.
     pub(crate) fn add(&mut self, rule: RuleIndex, found: Range<usize>, is_masked: bool) {
         if found.start >= found.end {
             return;

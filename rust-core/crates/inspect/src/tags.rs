@@ -1,4 +1,4 @@
-//! Keyed hashes of texts, with which a text is recognised.
+//! Keyed hashes that identify texts.
 //!
 //! A tag is the GHASH of a text under a secret random key (the authentication tag of AES-GCM with the text as associated
 //! data and a fixed nonce, NIST SP 800-38D). GHASH is a universal hash: two different texts of `n` bytes, chosen without
@@ -66,7 +66,7 @@ pub(crate) enum HashProgress<T> {
 }
 
 impl TextHasher {
-    /// Hashes the next block of `text`, the same for every step; `None` if that fails.
+    /// Hashes the next block of `text`, which must be the same in every step; `None` if that fails.
     pub(crate) fn step(&mut self, tagger: &Tagger, text: &[u8]) -> Option<HashProgress<Tag>> {
         if text.len() <= BLOCK_BYTES {
             return tagger.tag(TagKind::Text, text).map(HashProgress::Done);

@@ -1,4 +1,5 @@
-//! The scan of texts that contain marks for replaced values: a client sends back earlier responses.
+//! The scan of texts that can contain marks for replaced values, because clients send back earlier
+//! responses.
 //!
 //! The rules see a row of fillers instead of the name of a rule or the number of a mask, so that these cause no match. A
 //! match within a mark is ignored; one that extends beyond it counts.
@@ -12,7 +13,8 @@ use proofgate_policy::{
 
 use crate::token_ends::TokenEnds;
 
-/// A character with which a value can continue, since the text after a mark may be the rest of a value.
+/// A character with which a value can continue, because the text after a mark may be the rest of a
+/// value.
 const FILLER: char = '_';
 
 /// The marks of a text, in order.
@@ -45,7 +47,7 @@ impl MarkRanges {
         }
     }
 
-    /// Removes the matches from index `known` on that lie within a mark.
+    /// Removes the matches from index `known` on that are within a mark.
     fn drop_within_marks(&self, found: &mut Vec<Match>, known: usize) {
         if self.0.is_empty() {
             return;

@@ -1,9 +1,10 @@
 //! The texts of one response, each scanned separately.
 //!
-//! A text can end before the response does: when an event carries other texts of its choice and nothing of it, as when the
-//! content follows the reasoning, or when its choice has finished. The undecided part is then decided as if no text
-//! followed, so that one text does not hold back another. If the text continues after all, it is scanned as one text; a
-//! match that has to be replaced and begins in the released part denies the response.
+//! A text can end before the response: when its choice has finished, or when an event carries other
+//! texts of the choice but no part of this text, such as content after reasoning. The undecided
+//! part is then decided as if no text followed, so that one text does not hold back another. If the
+//! text continues after all, it is scanned as one text; a match that has to be replaced and begins
+//! in the released part denies the response.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -75,7 +76,7 @@ impl ResponseText {
         self.mask_scan.clear();
     }
 
-    /// Returns the masks in `range` that are restored: those that no rule partly replaces.
+    /// Returns the masks in `range` that are restored: the masks that no rule partly replaces.
     pub(crate) fn restored_masks(&self, range: &Range<usize>) -> impl Iterator<Item = &MaskedSpan> + Clone {
         self.mask_scan
             .overlapping(range)
@@ -163,8 +164,8 @@ impl ResponseText {
         self.uncounted.extend_from_slice(&findings.matches);
     }
 
-    /// Counts the matches that no later match can overlap: those before the first group of overlapping matches that extends
-    /// beyond the decided part.
+    /// Counts the matches that no later match can overlap: the matches before the first group of
+    /// overlapping matches that extends beyond the decided part.
     fn count_up_to(&mut self, decided: usize, rules: &RuleContext<'_>, findings: &mut Findings) {
         if self.uncounted.is_empty() {
             return;
@@ -228,7 +229,8 @@ pub(crate) struct ResponseTexts {
 }
 
 impl ResponseTexts {
-    /// Removes all texts; those of the next response are scanned at their end or piece by piece.
+    /// Removes all texts; the texts of the next response are scanned at their end or piece by
+    /// piece.
     pub(crate) fn reset(&mut self, at_end: bool, in_blocks: bool) {
         self.used = 0;
         self.complete_texts.clear();

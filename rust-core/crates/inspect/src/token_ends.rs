@@ -5,7 +5,7 @@ use proofgate_policy::{Engine, Match, TailEnd, TokenTail};
 
 use crate::spans::Spans;
 
-/// The text after the last matches, and the tokens that may continue in the text to come.
+/// The text after the last matches, and the tokens that may continue in the following text.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TokenEnds {
     /// The text from `base` on, as the rules see it: a later match can end in it.
@@ -75,7 +75,7 @@ impl TokenEnds {
         self.open_tokens.iter().map(|token| token.end).min()
     }
 
-    /// Removes the text before `decided`, except what open tokens may continue with.
+    /// Removes the text before `decided`, except the text with which open tokens may continue.
     pub(crate) fn discard_before(&mut self, decided: usize) {
         let from = self.undecided_start().map_or(decided, |end| end.min(decided));
         let most = from.saturating_sub(self.base).min(self.text.len());

@@ -152,7 +152,7 @@ fn texts_of_responses(stream: &[u8]) -> Vec<Vec<String>> {
     vec![deltas, done, items, whole]
 }
 
-/// How a dialect's responses are written and read.
+/// Functions that write and read a dialect's responses.
 struct Wire {
     dialect: Dialect,
     whole: fn(&[String]) -> Value,

@@ -63,8 +63,9 @@ fn event(index: usize, piece: &str, every: usize, end: &str) -> String {
     format!("data: {{\"choices\":[{choices}]}}{end}{end}")
 }
 
-/// Splits the texts into events: `order` has the next text, and its number of characters. Texts of the first choice come one
-/// after the other, as providers send them: if it is not a text's turn yet, the text whose turn it is comes instead.
+/// Splits the texts into events: `order` has the next text, and its number of characters. Texts of
+/// the first choice come one after the other, as providers send them: if an earlier text is not
+/// complete, it comes instead.
 fn stream(texts: &[String], order: &[(usize, usize)], every: usize, end: &str) -> String {
     let mut rest: Vec<Vec<char>> = texts.iter().map(|text| text.chars().collect()).collect();
     let all = [0, 2, 3, 1].map(|index| (index, usize::MAX));

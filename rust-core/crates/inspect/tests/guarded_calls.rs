@@ -1,4 +1,4 @@
-//! Calls of guarded tools in responses: nothing of them is released.
+//! Calls of guarded tools in responses: no part of them is released.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -263,7 +263,7 @@ fn a_call_is_held_only_while_its_name_can_become_that_of_a_guarded_tool() {
     // Nothing is released before it, not even a text.
     assert_eq!(leaves(&chat_call(1, &json!({"name": "Ba"}))), Ok(false));
     assert_eq!(leaves(&chat(&json!({"content": "x"}))), Ok(false));
-    // Everything is released at once.
+    // Everything is released together.
     assert_eq!(leaves(&chat_call(1, &json!({"arguments": "{"}))), Ok(false));
     assert_eq!(leaves(&chat_call(1, &json!({"arguments": "}"}))), Ok(true));
     assert_eq!(leaves(&chat_call(2, &json!({"name": "Bas"}))), Ok(false));

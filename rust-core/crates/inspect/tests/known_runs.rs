@@ -1,4 +1,4 @@
-//! Cached runs are not scanned again, and every verdict equals that of a full scan.
+//! Cached runs are not scanned again, and every verdict equals the verdict of a full scan.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -21,7 +21,7 @@ use support::rules;
 
 const ROLES: [&str; 4] = ["system", "user", "assistant", "tool"];
 
-/// Role and texts.
+/// The role and the texts of a message.
 type Message = (usize, Vec<String>);
 
 fn body(messages: &[Message]) -> BodyText {

@@ -1,4 +1,5 @@
-//! A value that is replaced in a request is replaced wherever it occurs, and a masked one can be restored.
+//! A value that is replaced in a request is replaced wherever it occurs, and a masked value can be
+//! restored.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

@@ -41,7 +41,7 @@ fn prose_is_held_back_by_hardly_more_than_its_last_word() {
     }
 }
 
-/// As models write: the blank arrives with the next word.
+/// The blank arrives with the next word, as models write.
 #[test]
 fn a_word_leaves_with_its_event_unless_something_can_begin_with_it() {
     let mut policy = Policy::new();

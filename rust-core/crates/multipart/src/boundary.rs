@@ -2,8 +2,8 @@ use crate::MultipartError;
 
 /// Maximum length of a boundary, in bytes (RFC 2046 section 5.1.1).
 const MAX_BOUNDARY_BYTES: usize = 70;
-/// Allowed besides letters and digits. RFC 2046 also allows a comma and a space, but lists of header fields and lines
-/// are split there.
+/// The characters that a boundary may have besides letters and digits. RFC 2046 also allows a comma
+/// and a space, but lists of header fields and lines are split at them.
 const ALLOWED_PUNCTUATION: &[u8] = b"'()+_-./:=?";
 
 /// The boundary between the parts of a form.
@@ -35,7 +35,7 @@ impl Boundary {
         let quoted = value.strip_prefix('"').map(|rest| rest.strip_suffix('"'));
         let boundary = match quoted {
             Some(quoted) => quoted.ok_or(MultipartError::InvalidBoundary)?,
-            // Readers disagree about where a value ends that is not a token.
+            // Readers disagree about the end of a value that is not a token.
             None if value.bytes().all(is_token_byte) => value,
             None => return Err(MultipartError::InvalidBoundary),
         };

@@ -1,4 +1,4 @@
-/// Why a form is refused: it is malformed, or parsers could read it differently.
+/// The reason why a form is refused: it is malformed, or parsers could read it differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MultipartError {
     /// The body is not declared as a form.
@@ -51,8 +51,8 @@ pub enum MultipartError {
     /// A file name is empty, or contains a character that parsers read differently.
     #[error("A file's name must be UTF-8 without quotes, backslashes and control characters, and not empty.")]
     InvalidFileName,
-    /// The `Content-Type` of a part is malformed, is that of a nested form, or is that of a file for a part that is
-    /// not a file.
+    /// The `Content-Type` of a part is malformed, is the type of a nested form, or is the type of a
+    /// file in a part that is not a file.
     #[error(
         "A part's Content-Type is not accepted: a field must be text/plain or application/json in UTF-8, and a file must not be multipart."
     )]

@@ -1,8 +1,9 @@
 //! Strict sans-IO `multipart/form-data` (RFC 7578, with the boundaries of RFC 2046 section 5.1).
 //!
-//! A proxy that checks a form and forwards its bytes must parse it as the receiver does. Receivers differ in what
-//! they accept as a boundary, in which headers of a part they use, and in how names are quoted. This crate accepts
-//! only forms that all receivers parse alike and refuses the rest; it never repairs.
+//! A proxy that checks a form and forwards its bytes must parse it as the receiver does. Receivers
+//! differ in the boundaries that they accept, in the headers of a part that they use, and in the
+//! quoting of names. This crate accepts only forms that all receivers parse alike and refuses the
+//! rest; it never repairs.
 //!
 //! 1. The result does not depend on how the bytes were split into reads.
 //! 2. A [`MultipartError`] is final.

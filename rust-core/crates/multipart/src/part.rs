@@ -22,8 +22,8 @@ impl Part {
                 .strip_suffix(b"\r\n")
                 .ok_or(MultipartError::InvalidHeadLine)?;
             let line = std::str::from_utf8(line).map_err(|_| MultipartError::InvalidHeadLine)?;
-            // This includes a line that begins with white space, which would continue the one before (RFC 5322
-            // section 2.2.3).
+            // This includes a line that begins with white space, which would continue the previous
+            // line (RFC 5322 section 2.2.3).
             let (name, value) = line.split_once(':').ok_or(MultipartError::InvalidHeadLine)?;
             let is_field = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
             if name.is_empty() || !name.bytes().all(is_field) || value.chars().any(char::is_control) {
@@ -72,7 +72,7 @@ impl Part {
         if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.bytes().all(plain) {
             return Err(MultipartError::InvalidName);
         }
-        // It would set the charset of other parts (RFC 7578 section 4.6).
+        // Such a part would set the charset of other parts (RFC 7578 section 4.6).
         if name.eq_ignore_ascii_case("_charset_") {
             return Err(MultipartError::InvalidName);
         }

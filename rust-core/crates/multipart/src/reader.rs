@@ -44,7 +44,7 @@ pub struct FormReader {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// This many bytes of the first delimiter have been read.
+    /// In the first delimiter, after this many of its bytes.
     FirstDelimiter(usize),
     /// After a delimiter.
     AfterDelimiter(LineEnd),
@@ -69,8 +69,8 @@ enum Content {
     Data,
     /// The last bytes match this much of a delimiter; they are data if the match does not continue.
     Delimiter(usize),
-    /// At the start of a line that does not follow a CRLF, where this much of a delimiter matches: some readers would
-    /// accept a delimiter there.
+    /// At the start of a line that does not follow a CRLF, where this much of a delimiter matches:
+    /// some readers would accept a delimiter at this position.
     StrayLine(usize),
 }
 
@@ -90,7 +90,7 @@ impl FormReader {
     /// Reads up to the next event.
     ///
     /// # Errors
-    /// What is wrong with the form; every later call returns the same error.
+    /// The fault of the form; every later call returns the same error.
     pub fn read<'a>(&'a mut self, input: &'a [u8]) -> Result<Step<'a>, MultipartError> {
         let mut at = 0;
         loop {
@@ -231,7 +231,7 @@ impl FormReader {
         Ok(Some(part))
     }
 
-    /// Scans bytes of a content; returns how many were consumed, and what they are.
+    /// Scans bytes of a content; returns the number of consumed bytes, and their kind.
     fn scan_content(
         &mut self,
         content: Content,
@@ -290,7 +290,8 @@ enum ContentMatch {
     None,
     /// All consumed bytes are data.
     Data,
-    /// They follow this many bytes of a partial delimiter, which are data because the match did not continue.
+    /// The consumed bytes follow this many bytes of a partial delimiter, which are data because the
+    /// match did not continue.
     Withheld(usize),
     End,
 }

@@ -22,7 +22,7 @@ const SECRETS: &str = "secrets";
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PolicyAllowList {
-    /// Allowed values: a rule does not match one of them. Rules on the folded copy ignore case.
+    /// Allowed values: no rule matches them. Rules on the folded copy ignore case.
     pub values: Vec<String>,
     /// Allowed domains, with their subdomains: a rule does not match a text that contains only mail addresses and URLs of
     /// these domains. Rules of the pack `secrets` are not affected.

@@ -1,4 +1,5 @@
-//! Checks by its first bytes whether a match can begin at a position: cheaper than a search.
+//! Checks the bytes at a position to exclude positions where no match begins: cheaper than a
+//! search.
 
 use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::{Anchored, Input};
@@ -8,8 +9,9 @@ use crate::EvaluationError;
 use crate::automaton::{FAULT, all_matches_dfa};
 use crate::start_bytes::StartBytes;
 
-/// A gap between words of more bytes than this ends the prefix that is checked: a text that matches up to the gap is likely
-/// to fill it, and an automaton of what can begin within it has thousands of states.
+/// Maximum bytes of a gap between words in a checked prefix. A longer gap ends the prefix: a text
+/// that matches up to the gap usually also fills it, and an automaton for the gap has thousands of
+/// states.
 const MAX_GAP_BYTES: u32 = 16;
 const CACHE_BYTES: usize = 1 << 18;
 
@@ -23,7 +25,8 @@ impl Anchor {
         all_matches_dfa(&[&head], CACHE_BYTES).map(Self)
     }
 
-    /// Builds the anchor for what follows the literals of a needle; `None` if it would exclude too little.
+    /// Builds the anchor for the part of a match that begins with one of a needle's `literals`;
+    /// `None` if it would exclude too little.
     pub(crate) fn after_literals(literals: &[Vec<u8>], rest: &Hir) -> Result<Option<Self>, String> {
         let longest = literals.iter().map(Vec::len).max().unwrap_or(0);
         match pattern_prefix(rest) {
@@ -37,8 +40,8 @@ impl Anchor {
         StartBytes::from_dfa(&self.0, &mut self.0.create_cache())
     }
 
-    /// Returns whether a match can begin at `place` of `text`, and how many bytes were read to decide. If the text ends
-    /// before that is decided, a match can begin.
+    /// Returns whether a match can begin at `place` of `text`, and the number of bytes read. If the
+    /// text ends before the decision, a match can begin.
     pub(crate) fn check_start(
         &self,
         cache: &mut Option<Cache>,

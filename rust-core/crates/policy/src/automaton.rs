@@ -20,7 +20,7 @@ pub(crate) struct Automaton {
 
 /// The outcome of a walk.
 pub(crate) enum WalkOutcome {
-    /// Dead state: no pattern's match depends on more than this many bytes.
+    /// The dead state, reached after this many bytes: no match depends on later bytes.
     Dead(usize),
     /// The end of the text was reached in this state.
     Alive(LazyStateID),
@@ -37,7 +37,7 @@ impl WalkOutcome {
 }
 
 impl Automaton {
-    /// Builds the automaton of at least one pattern; patterns are numbered in the given order.
+    /// Builds the automaton of at least one pattern; patterns are numbered in this order.
     pub(crate) fn build(patterns: &[&Hir]) -> Result<Self, PolicyError> {
         let build = || {
             let dfa = all_matches_dfa(patterns, CACHE_BYTES)?;
@@ -54,13 +54,15 @@ impl Automaton {
         self.dfa.create_cache()
     }
 
-    /// Whether a match can begin at `place` of `text`, judging by the byte there and the one before it.
+    /// Whether a match can begin at `place` of `text`, judging by the byte at `place` and the byte
+    /// before it.
     pub(crate) fn can_start_at(&self, text: &[u8], place: usize) -> bool {
         self.start_bytes.can_start_at(text, place)
     }
 
-    /// Reads `text` from `place`. Calls `found` with the number of each pattern that has a complete match from there, and
-    /// the end of the match, possibly more than once. A match that ends at the end of `text` is not reported.
+    /// Reads `text` from `place`. Calls `found` with the number of each pattern that has a complete
+    /// match from `place`, and the end of the match, possibly more than once. A match that ends at
+    /// the end of `text` is not reported.
     pub(crate) fn walk(
         &self,
         cache: &mut Cache,

@@ -12,8 +12,8 @@ use crate::EvaluationError;
 /// Bytes of work between two clock readings: some hundred microseconds.
 const CLOCK_READ_INTERVAL_BYTES: usize = 8 * 1024;
 
-/// The CPU time left to an evaluation, or to several that share it. An evaluation that exceeds it fails with
-/// [`EvaluationError::BudgetExceeded`].
+/// The remaining CPU time of one evaluation, or of several evaluations that share it. An evaluation
+/// that exceeds it fails with [`EvaluationError::BudgetExceeded`].
 #[derive(Debug, Clone)]
 pub struct Budget {
     remaining: Option<Duration>,

@@ -3,7 +3,7 @@
 use crate::decode;
 use crate::random::is_random;
 
-/// Returns whether a matched text is what its rule looks for.
+/// Returns whether a matched text is a value that its rule looks for.
 pub(crate) type Check = fn(&[u8]) -> bool;
 
 /// The checks that a rule can name.
@@ -71,7 +71,8 @@ impl<const N: usize> Digits<N> {
     }
 }
 
-/// Luhn check digit (ISO/IEC 7812-1 annex B), for 12 to 19 digits that are not all the same.
+/// Whether `text` has 12 to 19 digits, not all the same, with a valid Luhn check digit (ISO/IEC
+/// 7812-1 annex B).
 fn luhn(text: &[u8]) -> bool {
     let Some(digits) = Digits::<19>::parse(text) else {
         return false;
@@ -93,7 +94,8 @@ fn luhn(text: &[u8]) -> bool {
     sum.is_multiple_of(10)
 }
 
-/// ISO 13616 (IBAN) with the checksum of ISO 7064, over the 15 to 34 letters and digits of `text`.
+/// Whether the 15 to 34 letters and digits of `text` are an IBAN (ISO 13616) with a correct
+/// checksum (ISO 7064).
 fn mod97(text: &[u8]) -> bool {
     let letters = || text.iter().filter(|byte| byte.is_ascii_alphanumeric());
     let count = letters().count();
@@ -111,7 +113,7 @@ fn mod97(text: &[u8]) -> bool {
     remainder == 1
 }
 
-/// A United States social security number that can have been issued.
+/// Whether `text` is a United States social security number that can have been issued.
 fn ssn(text: &[u8]) -> bool {
     let Some(digits) = Digits::<9>::parse(text) else {
         return false;
@@ -123,8 +125,9 @@ fn ssn(text: &[u8]) -> bool {
     area != [0, 0, 0] && area != [6, 6, 6] && a != 9 && [d, e] != [0, 0] && [f, g, h, i] != [0, 0, 0, 0]
 }
 
-/// An IPv4 address of a host, not a version number: four numbers of at most 255 without leading zeros; the last one is not
-/// 0, and at least one is 100 or more, or at least two are 40 or more.
+/// Whether `text` is the IPv4 address of a host, not a version number: four numbers of at most 255
+/// without leading zeros; the last one is not 0, and at least one is 100 or more, or at least two
+/// are 40 or more.
 fn ipv4(text: &[u8]) -> bool {
     let mut numbers = [0; 4];
     let mut parts = text.split(|byte| *byte == b'.');
@@ -139,7 +142,7 @@ fn ipv4(text: &[u8]) -> bool {
     parts.next().is_none() && numbers[3] != 0 && is_large
 }
 
-/// A number of at most 255 without leading zeros.
+/// Reads a number of at most 255 without leading zeros.
 fn octet(part: &[u8]) -> Option<u8> {
     let has_shape = part.iter().all(u8::is_ascii_digit) && (part == b"0" || !part.starts_with(b"0"));
     std::str::from_utf8(part)
@@ -148,8 +151,9 @@ fn octet(part: &[u8]) -> Option<u8> {
         .and_then(|part| part.parse().ok())
 }
 
-/// A telephone number: 7 to 15 digits (ITU-T E.164) before the first letter, not all the same, and nothing that occurs in
-/// tables, dates and programs but not in telephone numbers: `0000`, `/-`, dots next to blanks, a date with its year first.
+/// Whether `text` is a telephone number: 7 to 15 digits (ITU-T E.164) before the first letter, not
+/// all the same, and nothing that occurs in tables, dates and programs but not in telephone
+/// numbers: `0000`, `/-`, dots next to blanks, a date with its year first.
 fn phone(text: &[u8]) -> bool {
     let letter = text.iter().position(u8::is_ascii_alphabetic);
     let number = &text[..letter.unwrap_or(text.len())];
@@ -180,8 +184,8 @@ fn is_date(text: &[u8]) -> bool {
         && !text.get(10).is_some_and(u8::is_ascii_digit)
 }
 
-/// The second line of a passport's machine-readable zone with correct check digits for number, birth and expiry (ICAO Doc
-/// 9303-3, 4.9).
+/// Whether `text` is the second line of a passport's machine-readable zone with correct check
+/// digits for number, birth and expiry (ICAO Doc 9303-3, 4.9).
 fn mrz(text: &[u8]) -> bool {
     let is_right = |(start, end): &(usize, usize)| {
         let field = text.get(*start..*end).unwrap_or_default();
@@ -195,7 +199,8 @@ fn mrz(text: &[u8]) -> bool {
     [(0, 9), (13, 19), (21, 27)].iter().all(is_right)
 }
 
-/// At least 3.5 bits of Shannon entropy per byte: random keys reach it, words and padding do not.
+/// Whether `text` has at least 3.5 bits of Shannon entropy per byte: random keys do, words and
+/// padding do not.
 fn high_entropy(text: &[u8]) -> bool {
     let mut counts = [0_u32; 256];
     for byte in text {
@@ -211,14 +216,14 @@ fn high_entropy(text: &[u8]) -> bool {
     bits >= 3.5 - 1e-9
 }
 
-/// At least one letter and one digit.
+/// Whether `text` has at least one letter and one digit.
 fn letter_and_digit(text: &[u8]) -> bool {
     text.iter().any(u8::is_ascii_alphabetic) && text.iter().any(u8::is_ascii_digit)
 }
 
-/// A GitHub token: the last six of the 36 characters after the prefix are the CRC-32 of the others in base62 ("Behind
-/// GitHub's new authentication token formats", 2021). No checksum is published for other lengths; those only have to be
-/// random.
+/// Whether `text` is a GitHub token: the last six of the 36 characters after the prefix are the
+/// CRC-32 of the other characters in base62 ("Behind GitHub's new authentication token formats",
+/// 2021). No checksum is published for other lengths; such tokens only have to be random.
 fn github_token(text: &[u8]) -> bool {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let token = text
@@ -244,12 +249,14 @@ fn crc32(bytes: &[u8]) -> u32 {
         .fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
 }
 
-/// A match with at least this many payload bytes may lack the signature, because it ends within the payload.
+/// Minimum payload bytes of a match that may lack the signature, because the match ends within the
+/// payload.
 const LONG_PAYLOAD: usize = 204;
 
-/// Three parts, the first of which is the header of a JSON Web Token (RFC 7515, section 4): the base64url of a JSON object
-/// that names an algorithm. Checks only where the object begins and ends and that it has this name, not its whole syntax.
-/// The beginning of a long token is enough.
+/// Whether `text` has three parts, and the first part is the header of a JSON Web Token (RFC 7515,
+/// section 4): the base64url of a JSON object that names an algorithm. Checks only the beginning
+/// and the end of the object and that it has this name, not its whole syntax. Of a long token, the
+/// beginning is sufficient.
 fn jwt(text: &[u8]) -> bool {
     const NAME: &[u8] = b"\"alg\"";
     let mut parts = text.split(|byte| *byte == b'.');
@@ -273,7 +280,8 @@ fn jwt(text: &[u8]) -> bool {
         })
 }
 
-/// A mail address on its own, not one in a URL or a remote such as `://user@host` or `user@host:path`.
+/// Whether `text` is a separate mail address, not part of a URL or of a remote such as
+/// `://user@host` or `user@host:path`.
 fn mailbox(text: &[u8]) -> bool {
     !text.contains(&b':')
 }

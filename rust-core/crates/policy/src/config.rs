@@ -20,7 +20,7 @@ pub enum Mode {
     DryRun,
 }
 
-/// How rules handle images, recordings and files in a request.
+/// The handling of images, recordings and files in a request by rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum Attachments {
     /// Scan attachments that decode to text.
@@ -38,7 +38,8 @@ pub struct PolicyConfig {
     pub packs: Vec<String>,
     /// Whether the policy is enforced.
     pub mode: Mode,
-    /// Replaces every rule's own action wherever the rule is not off; pack rules that are signs flag at most.
+    /// Replaces every rule's own action where the rule is not off. Pack rules that only flag
+    /// continue to only flag.
     pub action: Option<Action>,
     /// Replaces the actions of some rules, or of all rules of some packs, in all scopes or in some.
     pub actions: Vec<ActionOverride>,
@@ -54,7 +55,7 @@ pub struct PolicyConfig {
     /// Additional CPU time for every KiB of the text, in microseconds.
     #[serde(rename = "budgetMicrosecondsPerKibibyte")]
     pub budget_us_per_kib: u64,
-    /// How rules handle attachments.
+    /// The handling of attachments by rules.
     pub attachments: Attachments,
     /// The user's own rules.
     pub rules: Vec<RuleSpec>,
@@ -78,15 +79,16 @@ impl Default for PolicyConfig {
     }
 }
 
-/// A tenant's overrides of the worker's policy. An absent field leaves the policy's value.
+/// A tenant's overrides of the worker's policy. An absent field keeps the policy's value.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct TenantPolicy {
     /// Whether the policy is enforced.
     pub mode: Option<Mode>,
-    /// Replaces every rule's action, except where the policy has the rule off.
+    /// Replaces every rule's action, except where the policy turns the rule off.
     pub action: Option<Action>,
-    /// Action overrides, applied after those of the policy. A rule that the policy has off in all scopes stays off.
+    /// Action overrides, applied after those of the policy. A rule that the policy turns off in all
+    /// scopes stays off.
     pub actions: Vec<ActionOverride>,
     /// The score at which a message is denied; at least 1.
     pub threshold: Option<u32>,

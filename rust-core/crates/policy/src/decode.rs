@@ -2,7 +2,7 @@
 
 use crate::digits::word_bitmask;
 
-/// A longer token is split into pieces of this size.
+/// Maximum bytes of a token; a longer one is split into pieces of this size.
 pub(crate) const MAX_TOKEN_BYTES: usize = 4096;
 pub(crate) const MIN_BASE64: usize = 24;
 const MIN_HEX: usize = 32;
@@ -11,7 +11,7 @@ const MIN_ESCAPES: usize = 3;
 const BASE64: u8 = 1;
 const HEX: u8 = 2;
 const TOKEN: u8 = 4;
-/// The bytes with which escapes begin.
+/// The class of the bytes with which escapes begin.
 const ESCAPE: u8 = 8;
 
 /// The alphabets to which each byte belongs.
@@ -52,11 +52,12 @@ pub(crate) enum TokenSearchResult {
     NoToken(usize),
 }
 
-/// Bytes without a token after which [`TokenSearchResult::NoToken`] is returned: a search of some ten microseconds.
+/// Bytes without a token after which [`TokenSearchResult::NoToken`] is reported: about ten
+/// microseconds of searching.
 const SEARCH_STEP: usize = 64 * 1024;
 
-/// Calls `visit` with the span of every token of `text` at or after `from` that can hold something encoded, in order. Stops
-/// at the first error.
+/// Calls `visit` with the span of every token of `text` at or after `from` that can contain an
+/// encoded text, in order. Stops at the first error.
 pub(crate) fn for_each_token<E>(
     text: &[u8],
     from: usize,
@@ -69,7 +70,8 @@ pub(crate) fn for_each_token<E>(
             if limit == text.len() {
                 return Ok(());
             }
-            // A token that crosses the limit is seen whole in the next turn; it cannot be as long as the range.
+            // A token that crosses the limit is searched whole in the next step; it cannot be as
+            // long as the range.
             let cut = done + trailing_token_start(&text[done..limit]);
             done = if cut > done { cut } else { limit };
             visit(TokenSearchResult::NoToken(done))?;
@@ -96,7 +98,8 @@ pub(crate) fn for_each_token<E>(
     }
 }
 
-/// Returns the length of the token at the beginning of `text`, and whether it can hold something encoded.
+/// Returns the length of the token at the beginning of `text`, and whether it can contain an
+/// encoded text.
 fn token_length(text: &[u8]) -> (usize, bool) {
     let (mut longest, mut run, mut escapes) = (0, 0, 0);
     for (at, byte) in text.iter().enumerate() {
@@ -141,8 +144,8 @@ fn suspicious_block(text: &[u8], from: usize) -> Option<(usize, usize)> {
     })
 }
 
-/// The same for blocks that begin in the first [`CHUNK_SIZE`] bytes of `chunk`, which is located at `from` and may be padded
-/// with zeros after the end of `text`.
+/// Like [`suspicious_block`], for blocks that begin in the first [`CHUNK_SIZE`] bytes of `chunk`,
+/// which is located at `from` and may be padded with zeros after the end of `text`.
 fn suspicious_block_in_chunk(
     text: &[u8],
     from: usize,
@@ -154,7 +157,7 @@ fn suspicious_block_in_chunk(
         behind | u128::from(is_base64_digit(*byte)) << (CHUNK_SIZE + place)
     });
     let run = u128::from(word_bitmask(first, is_base64_digit)) | behind;
-    // For each position, the digits of two, four, and eight bytes; of these, two in a row.
+    // For each position, whether two, four, eight, and then sixteen digits begin there.
     let run = run & run >> 1;
     let run = run & run >> 2;
     let run = run & run >> 4;
@@ -306,7 +309,7 @@ pub(crate) fn run_length(text: &[u8]) -> usize {
     text.iter().take_while(|byte| is_in_class(**byte, BASE64)).count()
 }
 
-/// Returns the part of a run that consists of hex digits, if any does.
+/// Returns a run without its prefix `0x`: the part that can consist of hex digits.
 pub(crate) fn hex_digits(run: &[u8]) -> &[u8] {
     let digits = run.strip_prefix(b"0x").or_else(|| run.strip_prefix(b"0X"));
     digits.unwrap_or(run)
@@ -403,7 +406,7 @@ fn decode_escapes(token: &[u8], decoded: &mut Vec<u8>) -> Option<usize> {
     let mut at = 0;
     while at < token.len() {
         let Some((mut number, mut length)) = parse_escape(&token[at..]) else {
-            // Backslashes that do not escape anything: none of them begins an escape either.
+            // None of these bytes begins an escape, including the backslashes.
             let plain = token[at..]
                 .iter()
                 .take_while(|byte| **byte == b'\\')

@@ -1,5 +1,5 @@
-//! Prefilter for rules that digits trigger, tried together: a table of numbers triggers them nearly everywhere, and each of
-//! them alone would read all of it.
+//! Prefilter that tries all digit-triggered rules together. A table of numbers triggers these rules
+//! nearly everywhere, and each rule alone would read the whole table.
 
 use regex_automata::hybrid::dfa::Cache;
 
@@ -15,7 +15,8 @@ use crate::start_patterns::StartPatterns;
 use crate::trigger::Trigger;
 use crate::{EvaluationError, PolicyError, RuleIndex, View};
 
-/// Maximum bytes that the walks over a text may read, per byte of the text. Beyond it the rules search for themselves.
+/// Maximum bytes that the walks over a text may read, per byte of the text. Beyond this limit, each
+/// rule searches on its own.
 const MAX_READ_FACTOR: usize = 8;
 
 /// One automaton for the rules of a view that digits trigger.
@@ -73,8 +74,8 @@ impl DigitPrefilter {
         }))
     }
 
-    /// Adds a hit for every position at which a match of one of the `active` rules does begin. `places` are the positions
-    /// after the beginning of `ground`.
+    /// Adds a hit for every position at which a match of one of the `active` rules begins. `places`
+    /// are the digits and word starts of `ground`, from its first undecided position on.
     pub(crate) fn collect_hits(
         &self,
         active: &RuleSet,

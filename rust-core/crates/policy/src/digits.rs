@@ -12,7 +12,7 @@ pub(crate) const WORD_BITS: usize = u64::BITS as usize;
 #[derive(Debug, Default)]
 pub(crate) struct PositionBitmap {
     pub(crate) digits: Vec<u64>,
-    /// Where a word byte follows a non-word byte.
+    /// Word starts: positions where a word byte follows a non-word byte.
     pub(crate) word_starts: Vec<u64>,
 }
 

@@ -1,5 +1,6 @@
-//! Values that belong to no real person or system: those that standards, payment providers and vendors reserve or publish
-//! for documentation and tests, and those that programs write instead of a person's address.
+//! Values that belong to no real person or system: values that standards, payment providers and
+//! vendors reserve or publish for documentation and tests, and values that programs write instead
+//! of a person's address.
 
 use std::sync::LazyLock;
 

@@ -33,7 +33,8 @@ pub struct Engine {
     pub(crate) table: &'static FoldTable,
     pub(crate) rules: Vec<Rule>,
     marks: Marks,
-    /// The needles of all rules, of those with the view `Text`, and of those with the view `Folded`.
+    /// The needles of all rules, of rules with the view `Text`, and of rules with the view
+    /// `Folded`.
     pub(crate) needle_searches: [NeedleSearch; 3],
     /// Rules with two needles, both of which must be found.
     pub(crate) two_needle_rules: RuleSet,
@@ -49,7 +50,7 @@ pub struct Engine {
     has_token_tails: bool,
     /// Whether the needles of the rules with the view `Text` also occur in the folded copy, outside irregular ranges.
     pub(crate) shares_needles: bool,
-    /// How many bytes after its beginning the outcome of a match can depend on.
+    /// Maximum number of bytes, from the beginning of a match, on which its outcome can depend.
     pub(crate) horizon: usize,
     pub(crate) undecided_automata: [UndecidedAutomaton; 4],
     /// The model that scores a text, and the rule that uses it, if there is one.
@@ -65,7 +66,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Compiles the rules of `config`: those of its packs, then its own.
+    /// Compiles the rules of `config`: the rules of its packs, then its own rules.
     ///
     /// # Errors
     /// [`PolicyError`] names the rule and the field, or the setting, that has to be changed.
@@ -320,7 +321,8 @@ impl Engine {
         &self.rules[index.position()].info
     }
 
-    /// Returns the token tail of a rule: what can follow its match and belong to it. `None` if nothing can.
+    /// Returns the token tail of a rule: the characters that can follow its match and belong to it.
+    /// `None` if there are none.
     #[must_use]
     pub fn token_tail(&self, index: RuleIndex) -> Option<TokenTail> {
         self.rules[index.position()].token_tail

@@ -45,7 +45,7 @@ pub enum PolicyError {
         /// Its valid range.
         reason: String,
     },
-    /// A defect in this library: its embedded data or what it builds is inconsistent.
+    /// A defect in this library: its embedded data, or data that it builds, is inconsistent.
     #[error("internal: {0}")]
     Internal(String),
 }

@@ -1,11 +1,13 @@
-//! Why an evaluation gave no result. A fault denies the exchange: no result is never "no match".
+//! Reasons why an evaluation has no result. A fault denies the exchange: a missing result never
+//! counts as "no match".
 
 use thiserror::Error;
 
 /// An evaluation that did not complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum EvaluationError {
-    /// The evaluation used up its CPU time, or the text would make the scanner hold more of it than its limit.
+    /// The evaluation used up its CPU time, or the scanner would have to hold more of the text than
+    /// its limit.
     #[error("the policy evaluation exceeded its budget")]
     BudgetExceeded,
     /// A rule panicked. The scratch was reset; the next evaluation is not affected.

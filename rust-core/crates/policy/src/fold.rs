@@ -1,10 +1,11 @@
-//! The folded copy of a text: what a reader sees, in lower case.
+//! The folded copy of a text: the text as a reader sees it, in lower case.
 //!
-//! Letters are lower-cased, look-alikes and compatibility forms become ASCII, accents, invisible characters and markup
-//! inside words are removed, character references are decoded, and white space of any kind and length becomes one space. The
-//! result at a position depends on one preceding byte of the copy, and on as much of the following text as a reference or
-//! markup can be long (SEMANTICS.md), so a text can be folded in pieces. An ASCII text that keeps its length needs no map
-//! back to the text.
+//! Letters are lower-cased, look-alikes and compatibility forms become ASCII, accents, invisible
+//! characters and markup inside words are removed, character references are decoded, and white
+//! space of any kind and length becomes one space. The result at a position depends on one
+//! preceding byte of the copy, and on the following text up to the maximum length of a reference or
+//! markup (SEMANTICS.md), so a text can be folded in pieces. An ASCII text that keeps its length
+//! needs no map back to the text.
 
 use std::ops::Range;
 use std::{array, iter, mem};
@@ -19,8 +20,8 @@ pub(crate) fn fill_plain(plain: &mut Vec<u8>, text: &[u8]) {
     plain.extend(text.iter().map(|byte| plain_byte(*byte)));
 }
 
-/// A segment of the folded copy. In a *run* (`width` 0), offsets advance together with those of the text; otherwise the
-/// segment is the copy of one character of `width` bytes.
+/// A segment of the folded copy. In a *run* (`width` 0), offsets advance together with the offsets
+/// of the text; otherwise the segment is the copy of one character of `width` bytes.
 #[derive(Debug, Clone, Copy)]
 struct FoldedSegment {
     folded_start: usize,
@@ -34,22 +35,22 @@ pub(crate) struct FoldedText {
     bytes: Vec<u8>,
     segments: Vec<FoldedSegment>,
     prefix_len: usize,
-    /// How many bytes of the text the copy covers.
+    /// Number of bytes of the text that the copy covers.
     text_length: usize,
     plain: bool,
     /// Whether the copy can contain a byte with which markup begins.
     may_have_markup: bool,
     removed_ranges: Vec<Range<usize>>,
-    /// Where the copy differs from the text's plain copy by more than dropped repeated blanks and changed non-ASCII
-    /// characters.
+    /// Ranges where the copy differs from the text's plain copy by more than dropped repeated
+    /// blanks and changed non-ASCII characters.
     irregular_ranges: Vec<Range<usize>>,
     scratch: (Vec<u8>, Vec<FoldedSegment>),
 }
 
 impl FoldedText {
-    /// Replaces the content with the folded copy of `text`. `before` is the byte that precedes it in the folded copy of a
-    /// longer text. Unless the text is `ended`, an end of it that depends on the following text is left out: see
-    /// [`Self::text_length`].
+    /// Replaces the content with the folded copy of `text`. `before` is the byte that precedes it
+    /// in the folded copy of a longer text. Unless the text is `ended`, the copy omits the end of
+    /// the text that depends on the following text: see [`Self::text_length`].
     pub(crate) fn fill(&mut self, table: &FoldTable, text: &str, before: Option<u8>, ended: bool) {
         self.bytes.clear();
         self.segments.clear();
@@ -397,8 +398,8 @@ impl FoldedText {
     }
 }
 
-/// Returns the first position at or after `from`, which is not 0, where `fits` is true for the byte before it and the byte
-/// there.
+/// Returns the first position at or after `from` where `fits` is true for the previous byte and the
+/// byte at the position. `from` is not 0.
 #[inline]
 fn find_pair(bytes: &[u8], from: usize, fits: impl Fn(u8, u8) -> bool) -> Option<usize> {
     let mut at = from;

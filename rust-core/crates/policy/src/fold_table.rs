@@ -25,7 +25,8 @@ pub(crate) enum FoldResult<'t> {
     Characters(&'t str),
 }
 
-/// Maps blocks of 256 characters that contain at least one character changed by folding.
+/// The folding results of all characters, stored only for blocks of 256 characters that contain at
+/// least one character changed by folding.
 #[derive(Debug)]
 pub(crate) struct FoldTable {
     blocks: Vec<u16>,

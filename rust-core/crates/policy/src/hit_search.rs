@@ -15,7 +15,7 @@ use crate::start_bytes::is_word_byte;
 use crate::trigger::{MAX_NEEDLES, MIN_GRAPHIC_RUN};
 use crate::{Engine, EvaluationError, RuleIndex, View};
 
-/// Maximum bytes read after literals, per byte of a text. Beyond it every literal counts.
+/// Maximum bytes read after literals, per byte of a text. Beyond this limit every literal is a hit.
 const MAX_READ_FACTOR: usize = 4;
 
 /// The caches of the [anchors](crate::anchor::Anchor) of a rule.
@@ -37,8 +37,9 @@ pub(crate) fn collect_hits(
     collect_non_needle_hits(engine, active, surface, hits);
 }
 
-/// Like [`collect_hits`], for both copies of a text at once: they differ only in blanks, in non-ASCII characters and in the
-/// irregular ranges. `place_in_text` returns the position in the text that produced a byte of the copy.
+/// Like [`collect_hits`], for both copies of a text in one search: they differ only in blanks, in
+/// non-ASCII characters and in the irregular ranges. `place_in_text` returns the position in the
+/// text that produced a byte of the copy.
 pub(crate) fn collect_hits_in_both_copies(
     engine: &Engine,
     active: &RuleSet,
@@ -155,8 +156,8 @@ fn drop_incomplete(engine: &Engine, hits: &mut Vec<Hit>) {
     });
 }
 
-/// Drops the hits whose literal is followed by something that belongs to no match, as far as the read limit allows to check.
-/// `grounds` are those of the views `Text` and `Folded`.
+/// Drops the hits whose literal is followed by text that belongs to no match, as far as the read
+/// limit permits. `grounds` are the ranges of the views `Text` and `Folded`.
 fn drop_impossible(
     engine: &Engine,
     hits: &mut Vec<Hit>,
@@ -189,8 +190,8 @@ fn drop_impossible(
     outcome
 }
 
-/// Drops the hits that cannot lead to a match, sorts the others, and joins adjacent ones of the same needle, so that the
-/// ranges of a needle are disjoint and ascending.
+/// Drops the hits that cannot lead to a match, sorts the other hits, and joins adjacent hits of the
+/// same needle, so that the ranges of a needle are disjoint and ascending.
 pub(crate) fn join_hits(
     engine: &Engine,
     hits: &mut Vec<Hit>,

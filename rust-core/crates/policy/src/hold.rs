@@ -35,10 +35,10 @@ impl fmt::Debug for HoldDetector {
     }
 }
 
-/// Which part of a streamed text is held back.
+/// The part of a streamed text that is held back.
 #[derive(Clone, Copy)]
 pub(crate) enum HoldMode<'a> {
-    /// Everything undecided.
+    /// All undecided text.
     All,
     /// Text in which one of these rules can begin to match.
     MatchStarts(&'a HoldDetector),

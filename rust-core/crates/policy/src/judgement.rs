@@ -81,7 +81,8 @@ impl MessageJudgement {
         let Some(first) = learned.clone().next() else {
             return self.count_matches(engine, profile, scope, found);
         };
-        // A learned score covers a whole part of the text and does not displace matches that rules find there.
+        // A learned score covers a whole part of the text and does not displace matches that rules
+        // find in this part.
         self.count_rule(engine, profile, scope, first.rule);
         let others = found.iter().filter(|found| !engine.is_linear_rule(found.rule));
         self.count_matches(engine, profile, scope, &others.copied().collect::<Vec<_>>());
@@ -246,11 +247,11 @@ pub struct Judgement {
 /// The message that determines the result: the first that is denied, or else the one with the highest score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorstMessage {
-    /// Its index among the messages.
+    /// The index of the message.
     pub message: u32,
-    /// Its scope.
+    /// The scope of the message.
     pub scope: Scope,
-    /// Its score.
+    /// The score of the message.
     pub score: u32,
 }
 

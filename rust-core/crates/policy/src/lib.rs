@@ -1,15 +1,18 @@
 //! Policy rules over the text of requests and responses.
 //!
-//! An [`Engine`] is compiled once from the built-in packs and the user's rules. It finds the [`Match`]es of its rules in a
-//! whole text ([`Engine::scan`]), in time slices ([`Scan`]) or in a stream ([`StreamScan`]). A [`MessageJudgement`] turns
-//! the matches of one message into a [`Decision`], and a [`Judgement`] those of an exchange, under the tenant's [`Profile`].
-//! The crate does no I/O and reads no clock except for [`EvaluationError::BudgetExceeded`]. It does not allocate once the
-//! engine's [`Scratch`] has grown. A rule that panics or hangs ends only its own evaluation, with an [`EvaluationError`].
+//! An [`Engine`] is compiled once from the built-in packs and the user's rules. It finds the
+//! [`Match`]es of its rules in a whole text ([`Engine::scan`]), in time slices ([`Scan`]) or in a
+//! stream ([`StreamScan`]). A [`MessageJudgement`] turns the matches of one message into a
+//! [`Decision`], and a [`Judgement`] the matches of an exchange, under the tenant's [`Profile`].
+//! The crate does no I/O and reads no clock except to detect [`EvaluationError::BudgetExceeded`].
+//! It does not allocate once the engine's [`Scratch`] has grown. A rule that panics or hangs ends
+//! only its own evaluation, with an [`EvaluationError`].
 //!
-//! `SEMANTICS.md` beside this crate's sources defines what a rule matches. The search works in steps: the text is folded
-//! once (`fold`); one pass over the copy looks for the literals of all rules (`prefilter`); these and other cheap triggers
-//! select the rules to try (`wake`, `woken`); and those rules run their regex only where the bytes after the literal can
-//! belong to a match (`anchor`, `window`, `search`).
+//! `SEMANTICS.md` beside this crate's sources defines what a rule matches. The search works in
+//! steps: the text is folded once (`fold`); one pass over the copy looks for the literals of all
+//! rules (`prefilter`); these and other cheap triggers select the rules to try (`trigger`,
+//! `hit_search`); and those rules run their regex only where the bytes after the literal can belong
+//! to a match (`anchor`, `window`, `search`).
 #![forbid(unsafe_code)]
 
 mod action_limit;

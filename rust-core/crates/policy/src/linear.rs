@@ -1,4 +1,5 @@
-//! The linear score: how much a part of a text reads like an instruction to a model that overrides others.
+//! The linear score: how much a part of a text resembles an instruction that overrides a model's
+//! other instructions.
 //!
 //! Every word of a text and every pair of words has a weight, found by its hash. The score of a window of 64 words is the
 //! sum of their weights, and the score of a text is that of its highest window. It uses integers only, and one pass without
@@ -10,15 +11,15 @@ use crate::PolicyError;
 const BUCKET_BITS: u32 = 18;
 /// Words of half a window. Windows begin at half-window boundaries.
 const WORDS_PER_HALF: usize = 32;
-/// Bytes of a half: no word begins after them.
+/// Maximum bytes of a half window; no word begins after them.
 const MAX_HALF_BYTES: usize = 4096;
-/// Bytes of a word; a longer word is split.
+/// Maximum bytes of a word; a longer word is split.
 const MAX_WORD_BYTES: usize = 64;
-/// Buckets that are remembered within a half, so that repetitions count once.
+/// Maximum number of word buckets remembered within a half window, so that repetitions count once.
 const SLOTS: usize = 256;
-/// Matches that are reported for one text.
+/// Maximum number of matches reported for one text.
 const MAX_MATCHES: usize = 32;
-/// Bytes without words that are skipped in one step.
+/// Maximum bytes without words that are skipped in one step.
 const MAX_BLANK_BYTES: usize = 16 * 1024;
 
 const FNV_OFFSET: u32 = 0x811c_9dc5;
@@ -202,14 +203,16 @@ impl WindowScan {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LinearScan {
     windows: WindowScan,
-    /// The highest of consecutive windows that reach the threshold; the first of equal ones.
+    /// The highest of consecutive windows that reach the threshold; the first window if several are
+    /// equal.
     highest: Option<WindowScore>,
     found_count: usize,
 }
 
 impl LinearScan {
-    /// Continues with a text, the same for every call, by at most some 16 KiB. Returns how many bytes were read, and what
-    /// was found; `None` once the text is finished and nothing more is found.
+    /// Reads at most about 16 KiB more of a text, which must be the same in every call. Returns the
+    /// number of bytes read and the match found; `None` at the end of the text, when no match
+    /// remains.
     pub(crate) fn advance(
         &mut self,
         weights: &Weights,

@@ -16,8 +16,8 @@ const MAX_DIGITS: usize = 9;
 /// The marks of an engine's rules.
 #[derive(Debug, Clone, Default)]
 pub struct Marks {
-    /// Names that can follow the bracket: a complete name, or a prefix that ends with a dash and is followed by a number.
-    /// Sorted.
+    /// Sorted names that can follow the bracket: a complete name, or a prefix that ends with a dash
+    /// and is followed by a number.
     names: Vec<String>,
     /// Bytes of the longest name including its number.
     max_name_len: usize,
@@ -33,8 +33,8 @@ pub enum Mark {
 }
 
 impl RuleInfo {
-    /// Returns the kind of value that it finds: its id without the prefix that the rules of its pack share (`pii-email`
-    /// finds an `email`).
+    /// Returns the kind of value that the rule finds: the rule's id without the prefix that the
+    /// rules of its pack share (`pii-email` finds an `email`).
     #[must_use]
     pub fn kind(&self) -> &str {
         match (&self.pack, self.id.split_once('-')) {

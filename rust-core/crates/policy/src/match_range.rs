@@ -25,7 +25,7 @@ impl<'t> MatchRange<'t> {
 /// A copy of a text, starting at the first undecided position.
 pub(crate) struct UndecidedText<'t> {
     pub(crate) bytes: &'t [u8],
-    /// Matches that begin here or later are not searched for.
+    /// The end, exclusive, of the positions at which matches are searched for.
     pub(crate) limit: usize,
     /// The view whose rules are tried; `None` if the copy serves both.
     pub(crate) view: Option<View>,

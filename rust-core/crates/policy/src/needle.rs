@@ -11,7 +11,7 @@ use crate::start_bytes::is_word_byte;
 const MAX_LITERALS: usize = 300;
 const KB: f64 = 1024.0;
 
-/// Returns the needle with the lowest `cost`, among those that have one.
+/// Returns the needle with the lowest `cost`, among the needles that have a cost.
 pub(crate) fn min_by_cost(needles: &[Needle], cost: impl Fn(&Needle) -> Option<f64>) -> Option<&Needle> {
     let priced = needles.iter().filter_map(|needle| Some((needle, cost(needle)?)));
     priced
@@ -19,7 +19,7 @@ pub(crate) fn min_by_cost(needles: &[Needle], cost: impl Fn(&Needle) -> Option<f
         .map(|(needle, _)| needle)
 }
 
-/// The distance of something from the beginning of a match, in bytes.
+/// The distance of an element of a match from the match's beginning, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Offsets {
     pub(crate) min: usize,
@@ -27,7 +27,7 @@ pub(crate) struct Offsets {
 }
 
 impl Offsets {
-    /// Returns the first and last position where a match can begin that has this at `place`.
+    /// Returns the first and last possible start of a match whose element is at `place`.
     pub(crate) fn start_range(self, place: usize) -> Option<(usize, usize)> {
         Some((place.saturating_sub(self.max), place.checked_sub(self.min)?))
     }
@@ -38,13 +38,12 @@ impl Offsets {
 pub(crate) struct Needle {
     pub(crate) literals: Vec<Vec<u8>>,
     pub(crate) offsets: Offsets,
-    /// Pattern of what every match contains from the literal on: the literal and the part after it. `None` if that is not
-    /// known.
+    /// Pattern of the part of every match that begins with the literal; `None` if it is not known.
     pub(crate) tail_pattern: Option<Hir>,
 }
 
 impl Needle {
-    /// Whether `literal`, one of its own, counts only at the start of a word.
+    /// Whether `literal`, one of the needle's, counts only at the start of a word.
     pub(crate) fn requires_word_start(&self, literal: &[u8]) -> bool {
         let looks = self
             .tail_pattern
@@ -75,7 +74,8 @@ impl Needle {
         self.expected_hits() * (60.0 + stretch as f64)
     }
 
-    /// Whether the two are often found in the same bytes, so that both together exclude little more than one.
+    /// Whether both needles often occur in the same bytes, so that together they exclude little
+    /// more than one alone.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let within = |one: &[u8], other: &[u8]| memchr::memmem::find(one, other).is_some();
         let shared = |literal: &&Vec<u8>| {
@@ -96,7 +96,7 @@ impl Needle {
         })
     }
 
-    /// Makes the literals plain and removes those that another one covers.
+    /// Makes the literals plain and removes those that another literal covers.
     pub(crate) fn normalize(mut self) -> Option<Self> {
         for literal in &mut self.literals {
             literal.truncate(MAX_LITERAL_BYTES);
@@ -188,7 +188,7 @@ fn concatenate(first: Hir, others: impl IntoIterator<Item = Hir>) -> Hir {
     Hir::concat(std::iter::once(first).chain(others).collect())
 }
 
-/// Returns the parts of a concatenation, including those within groups.
+/// Returns the parts of a concatenation, including parts within groups.
 pub(crate) fn parts(hir: &Hir) -> Vec<&Hir> {
     match hir.kind() {
         HirKind::Concat(parts) => parts.iter().flat_map(self::parts).collect(),

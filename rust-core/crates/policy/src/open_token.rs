@@ -81,8 +81,8 @@ fn can_become_text(run: &[u8], buffer: &mut Vec<u8>) -> bool {
     (is_whole && std::str::from_utf8(buffer).is_ok()) || is_utf8_prefix(buffer, known)
 }
 
-/// Whether UTF-8 can begin with `bytes`, followed, if `last` is given, by a byte of which only the given number of highest
-/// bits is known.
+/// Whether UTF-8 can begin with `bytes`. `last`: an incomplete byte after them, and the number of
+/// its highest bits that are known.
 fn is_utf8_prefix(bytes: &[u8], last: Option<(u8, u32)>) -> bool {
     let begins = |bytes: &[u8]| match std::str::from_utf8(bytes) {
         Ok(_) => true,

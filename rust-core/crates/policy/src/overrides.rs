@@ -10,7 +10,8 @@ use crate::{Action, ActionLimit, Direction, Extent, PolicyError};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ActionOverride {
-    /// Names of the packs whose rules are affected. Pack rules that are signs flag at most.
+    /// Names of the packs whose rules are affected. Pack rules that only flag continue to only
+    /// flag.
     #[serde(default)]
     pub packs: Vec<String>,
     /// Ids of the rules that are affected.
@@ -43,18 +44,19 @@ pub(crate) fn own_actions(action: Action, extent: Extent, limits: &[ActionLimit]
     })
 }
 
-/// A rule, as overrides refer to it.
+/// The properties of a rule by which overrides select it.
 #[derive(Clone, Copy)]
 pub(crate) struct RuleName<'r> {
     pub(crate) id: &'r str,
     pub(crate) pack: Option<&'r str>,
-    /// Whether it is only a sign: an override makes it do more than flag only by its id.
+    /// Whether its pack defines it to flag only: only an override by its id can make it stricter.
     pub(crate) is_flag_only: bool,
 }
 
-/// Applies an action for all rules, and then the overrides that select this rule: by its pack before by its id, those
-/// without scopes before those with scopes, and otherwise in order, so that later ones win. An override without scopes does
-/// not change scopes where the rule is off.
+/// Applies the action for all rules, and then the overrides that select this rule. Overrides by
+/// pack come before overrides by id, then overrides without scopes before overrides with scopes;
+/// otherwise their order is kept. Later ones win. An override without scopes does not change scopes
+/// where the rule is off.
 pub(crate) fn apply(
     actions: &mut Actions,
     rule: RuleName<'_>,

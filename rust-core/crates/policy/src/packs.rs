@@ -31,7 +31,7 @@ const SCORES: &[(&str, &str)] = &[(
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Pack {
-    /// Its name in `packs`.
+    /// The name by which `packs` selects it.
     pub name: String,
     /// Its purpose.
     pub description: String,
@@ -41,8 +41,9 @@ pub struct Pack {
     /// Whether its rules skip values that occur only in documentation, such as `user@example.com`.
     #[serde(default)]
     pub spares_documentation: bool,
-    /// The strictest action of its rules, instead of a replacement, in a text that cannot be changed, such as a form, unless
-    /// a policy overrides it. Absent: a rule that would replace something there denies.
+    /// The strictest action of its rules, instead of a replacement, in a text that cannot be
+    /// changed, such as a form, unless a policy overrides it. Absent: a rule that would replace a
+    /// part of such a text denies.
     #[serde(default)]
     pub fixed_texts: Option<Action>,
     /// The strictest actions of its rules in some scopes, unless a policy overrides them.

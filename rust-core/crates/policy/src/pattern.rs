@@ -26,7 +26,7 @@ pub(crate) struct Pattern {
     pub(crate) regex: Regex,
     pub(crate) max_len: usize,
     pub(crate) start_bytes: StartBytes,
-    /// Excludes positions where no match begins, faster than the regex.
+    /// The anchor, which is faster than the regex in excluding positions where no match begins.
     pub(crate) anchor: Anchor,
     /// Whether it has the group [`VALUE_GROUP`], which is then its only group.
     has_value: bool,
@@ -139,8 +139,8 @@ impl Pattern {
     }
 }
 
-/// Checks whether a pattern has the group [`VALUE_GROUP`]. Engines agree on its content only if it participates at most
-/// once, and an empty value could not be replaced.
+/// Checks whether a pattern has the group [`VALUE_GROUP`]. Engines agree on the group's content
+/// only if the group participates at most once, and an empty value could not be replaced.
 fn check_value(hir: &Hir) -> Result<bool, String> {
     let repeated = || Err("the group value must not be repeated; put the repetition inside it".to_owned());
     match hir.kind() {

@@ -1,10 +1,12 @@
 //! Finds all occurrences of some hundred literals in one pass, before any rule runs.
 //!
-//! Every second position of the text is looked up in a table by a hash of the three bytes there. The entry holds the classes
-//! of bytes that may follow as the fourth; if that fits, a second entry holds those that may precede, and those that may be
-//! the fifth. For each literal, the table contains the two adjacent windows that are rarest in English, so that one of them
-//! is at an even position. A hit is compared with the literals that share the window. Literals of three bytes have their own
-//! searcher; shorter ones are searched one by one.
+//! Every second position of the text is looked up in a table by a hash of the three bytes at the
+//! position. The entry holds the classes of bytes that may be the fourth. If the fourth byte fits,
+//! a second entry holds the classes of bytes that may precede the three, and of those that may be
+//! the fifth. For each literal, the table contains the two adjacent windows that are rarest in
+//! English, so that one of them is at an even position. A hit is compared with the literals that
+//! share the window. Literals of three bytes have their own searcher; shorter ones are searched one
+//! by one.
 //!
 //! Measured with `cargo run --release -p proofgate-policy --example prefilters` (1 KB of lower-case English prose, one
 //! core of a shared 2-core VM, ns per KB, with 200 and with 766 literals):
@@ -16,10 +18,10 @@
 //! | Teddy (`aho_corasick::packed`), groups of 16 | 2,100 | 9,200 |
 //! | Teddy, groups of 64 | 2,500 | 7,800 |
 //!
-//! Vectorscan 5.4.9, a C++ library, finds 798 literals in 540 ns of the same prose and 420 ns of source code, where this
-//! table took 910 ns on the same machine: half a microsecond of the time of a scan. Given the regexes of all 190 rules
-//! instead, it rejects 12 as too large, compiles the others for three minutes, and takes 12 to 17 µs for a kilobyte of any
-//! kind.
+//! Vectorscan 5.4.9, a C++ library, finds 798 literals in 540 ns of the same prose and 420 ns of
+//! source code, where this table took 910 ns on the same machine: half a microsecond of the time of
+//! a scan. With the regexes of all 190 rules instead, it rejects 12 as too large, takes three
+//! minutes to compile the others, and searches a kilobyte of any kind of text in 12 to 17 µs.
 
 use std::collections::BTreeMap;
 
@@ -40,9 +42,9 @@ const MIN_TRIPLES: usize = 3;
 /// Maximum bytes of a literal: a longer one would not exclude more.
 pub const MAX_LITERAL_BYTES: usize = 64;
 
-/// A searcher for a set of literals. Literals are numbered in the given order.
+/// A searcher for a set of literals. Literals are numbered in the order in which they were passed.
 pub struct Prefilter {
-    /// By hash of a window: the classes of the bytes that may follow it.
+    /// The classes of the bytes that may directly follow a window, by the window's hash.
     behind: Box<[u32; TABLE_SIZE]>,
     /// By hash of a window, in two halves: the classes of the bytes that may precede it, and of those that may be the second
     /// after it.
@@ -74,8 +76,8 @@ struct Slot {
 /// A literal that has a window at an offset. Small, so that the relevant entries stay in the cache.
 #[derive(Clone, Copy)]
 struct Entry {
-    /// The last eight bytes of the literal, in text order: literals that share a window differ there. A shorter literal is
-    /// preceded by zeros.
+    /// The last eight bytes of the literal, in text order: literals that share a window differ in
+    /// these bytes. A shorter literal is preceded by zeros.
     tail: u64,
     literal: u32,
     offset: u16,

@@ -1,9 +1,10 @@
 //! Finds the end of a private key whose beginning a rule has matched (RFC 7468; RFC 9580, 6.2): a key of 4096 bits is longer
 //! than a match may be.
 
-/// Shorter base64 is treated as a word, unless the end of a key follows.
+/// Minimum base64 characters of a line of a key. Shorter base64 is treated as a word, unless the
+/// end of a key follows.
 const MIN_LINE: usize = 16;
-/// Short lines at the end of a key: the rest of the key, and a checksum.
+/// Maximum number of short lines at the end of a key: the rest of the key, and a checksum.
 const MAX_SHORT_LINES: usize = 2;
 const MAX_NUMBER_LEN: usize = 6;
 const END_MARKER: &[u8] = b"-----END ";

@@ -15,13 +15,14 @@ pub struct Profile {
     pub(crate) mode: Mode,
     pub(crate) threshold: Option<u32>,
     pub(crate) flag_threshold: u32,
-    /// Indexed by rule.
+    /// The actions of the rules, indexed by rule.
     pub(crate) actions: Vec<Actions>,
     /// Actions that differ in texts that cannot be changed; in a profile for such texts, the actions in other texts.
     pub(crate) fixed_text_actions: Vec<(RuleIndex, Actions)>,
-    /// Indexed by scope.
+    /// The active rules, indexed by scope.
     pub(crate) active_rules: [RuleSet; Scope::ALL.len()],
-    /// For streamed responses; `None` if no rule does more to a response than flag it.
+    /// The hold detector for streamed responses; `None` if no rule does more to a response than
+    /// flag it.
     pub(crate) hold_detector: Option<Arc<HoldDetector>>,
 }
 
@@ -51,8 +52,9 @@ impl Profile {
         takes_part.then(|| self.actions[rule.position()][scope as usize])
     }
 
-    /// Returns the profile for texts that cannot be changed, such as a form. There, some pack rules flag what they replace
-    /// in other texts, unless a policy overrides them; the other rules that would replace something deny.
+    /// Returns the profile for texts that cannot be changed, such as a form. In such texts, some
+    /// pack rules only flag the values that they replace in other texts, unless a policy overrides
+    /// them; all other replacing rules deny.
     #[must_use]
     pub fn for_fixed_texts(&self) -> Box<Self> {
         let mut fixed = Box::new(self.clone());
@@ -98,8 +100,9 @@ impl Profile {
         self.active_rules(scope).is_empty()
     }
 
-    /// Appends everything besides the text that determines the matches of a scan in a scope: with equal bytes, a scan finds
-    /// the same. The number of bytes is constant, and they are valid only in this process.
+    /// Appends everything, besides the text, that determines the matches of a scan in a scope:
+    /// equal bytes mean equal matches. The number of bytes is constant, and they are valid only in
+    /// this process.
     pub fn write_conditions(&self, scope: Scope, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.engine_id.to_le_bytes());
         out.push(scope as u8);

@@ -1,20 +1,20 @@
-//! How far a text has been decided.
+//! The progress of a scan.
 
 use crate::RuleIndex;
 
-/// How far a window decides where matches begin.
+/// The end of the part of a window in which the positions of matches are decided.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Reach {
-    /// To the end: no text follows.
+    /// The end of the text: no text follows.
     End,
-    /// Up to the engine's horizon before the end, independently of the following text.
+    /// The engine's horizon before the end, independently of the following text.
     Horizon,
-    /// Up to the first position that depends on the following text.
+    /// The first position that depends on the following text.
     Undecided,
 }
 
-/// How far a text has been decided. Offsets are relative to the text that is passed to
-/// [`Evaluation::scan_window`](crate::scan::Evaluation::scan_window).
+/// The progress of a scan: which matches in a text are decided. Offsets are relative to the text
+/// that is passed to [`Evaluation::scan_window`](crate::scan::Evaluation::scan_window).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Progress {
     /// In the view `Text`: the first undecided byte.
@@ -40,7 +40,8 @@ impl Progress {
         self.text_position.min(self.folded_position)
     }
 
-    /// Returns the first byte that is undecided in every view: white space can keep one view far behind the other.
+    /// Returns the first byte that is undecided in every view: because of white space, one view can
+    /// be decided much later than the other.
     pub(crate) fn first_undecided_in_all(&self) -> usize {
         self.text_position.max(self.folded_position)
     }

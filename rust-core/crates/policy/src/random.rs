@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Minimum sum over all pairs of neighbours. The weights are logarithms, times four, of how much more often a pair of that
-/// kind occurs in random letters and digits than in identifiers of code.
+/// Minimum sum of the weights of all pairs of neighbouring characters. A weight is four times the
+/// logarithm of a ratio: the pair's frequency in random letters and digits to its frequency in
+/// identifiers of code.
 const MIN_WEIGHT: i32 = 16;
 const RARE_PAIR_WEIGHT: i32 = 9;
 const COMMON_PAIR_WEIGHT: i32 = -4;
 const LETTER_AND_DIGIT_WEIGHT: i32 = 7;
 const SYMBOL_WEIGHT: i32 = 4;
 const MIN_DISTINCT: usize = 6;
-/// Hex digits of a 128-bit key or a UUID. Of sixteen digits only six are letters, whose pairs give little evidence.
+/// Hex digits of a 128-bit key or a UUID. Only six of the sixteen hex digits are letters, so their
+/// pairs give little evidence.
 const LONG_HEX: usize = 32;
 
 /// For each letter, the letters that often follow it, as bits.
@@ -32,7 +34,7 @@ static COMMON_FOLLOWERS: LazyLock<[u32; 26]> = LazyLock::new(|| {
 enum CharKind {
     Letter,
     Digit,
-    /// Also occurs between words.
+    /// A character that also occurs between words.
     Joiner,
     Symbol,
 }
@@ -61,7 +63,7 @@ fn weight(text: &[u8]) -> i32 {
     let (mut sum, mut before, mut rest) = (0, None, text);
     while let Some((&byte, behind)) = rest.split_first() {
         sum += before.map_or(0, |before| pair_weight(before, byte));
-        // A percent escape counts as one symbol, whatever its digits.
+        // A percent escape counts as one symbol.
         rest = match behind {
             [high, low, others @ ..]
                 if byte == b'%' && high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>

@@ -28,17 +28,17 @@ impl RuleIndex {
 /// Public metadata of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleInfo {
-    /// Its id.
+    /// The rule's id in kebab-case.
     pub id: String,
     /// The pack that contains it; `None` for a rule of the user.
     pub pack: Option<String>,
-    /// One sentence for the client.
+    /// The reason as one sentence for the client.
     pub reason: String,
     /// The directions that it applies to.
     pub target: Target,
     /// The copy of the text that it searches.
     pub view: View,
-    /// How far a replacement extends.
+    /// The extent of a replacement.
     pub extent: Extent,
     /// The score that it adds.
     pub score: u32,
@@ -76,11 +76,11 @@ pub(crate) struct Rule {
     /// Values that it does not match.
     pub(crate) exemptions: Exemptions,
     pub(crate) trigger: Trigger,
-    /// For each of its needles, the anchor that checks what follows.
+    /// For each of its needles, the anchor that checks the text from a literal on.
     pub(crate) anchors: [Option<Anchor>; MAX_NEEDLES],
-    /// The linear score at which it matches, instead of by its pattern.
+    /// The minimum linear score of a match; `None` if the rule matches by its pattern.
     pub(crate) min_linear_score: Option<i32>,
-    /// What can follow a match and belong to it, with [`Extent::Token`].
+    /// The characters that can follow a match and belong to it, with [`Extent::Token`].
     pub(crate) token_tail: Option<TokenTail>,
     /// Its actions in texts that cannot be changed, as in [`RuleInfo::actions`].
     pub(crate) fixed_text_actions: Actions,

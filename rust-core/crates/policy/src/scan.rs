@@ -75,9 +75,10 @@ pub struct Scan {
     progress: Progress,
     /// The end of the last window.
     window_end: usize,
-    /// How far encodings have been searched, once the text itself is scanned.
+    /// The end of the part that was searched for encodings; `None` until the text itself is
+    /// scanned.
     tokens_scanned_to: Option<usize>,
-    /// How far the text is scored, once everything else is complete.
+    /// The progress of the linear score; `None` until everything else is complete.
     linear: Option<LinearScan>,
     fault: Option<EvaluationError>,
 }
@@ -89,9 +90,9 @@ impl Scan {
         Self::default()
     }
 
-    /// Continues the scan of `text`, the same for every step, until about `slice` of CPU time is used: at least one window
-    /// or one token of the text is scanned. Appends the matches to `found`. The scratch may be used for other texts between
-    /// two steps.
+    /// Continues the scan of `text`, which must be the same in every step, until about `slice` of
+    /// CPU time is used: at least one window or one token of the text is scanned. Appends the
+    /// matches to `found`. The scratch may be used for other texts between two steps.
     ///
     /// # Errors
     /// [`EvaluationError`]: there is no result, and the exchange has to be denied; matches that were found before are not
@@ -193,8 +194,9 @@ pub(crate) fn run_guarded<T>(
 pub(crate) enum ReportTarget {
     /// At their own positions; the text begins at this offset.
     AtOffset(usize),
-    /// All at one span, from which the scanned text was decoded. Only the first `plain` bytes appear unchanged in the text,
-    /// and matches that begin there keep their start. Matches from index `known` on are known to belong to the same token.
+    /// All at one span, from which the scanned text was decoded. Only the first `plain` bytes
+    /// appear unchanged in the text, and matches that begin in them keep their start. Matches from
+    /// index `known` on are known to belong to the same token.
     Within {
         start: usize,
         end: usize,
@@ -228,7 +230,7 @@ impl ReportTarget {
     }
 }
 
-/// Why the tokens of a text are left before the end.
+/// The reason why a scan of tokens stops before the end of the text.
 enum StopReason {
     /// The slice is over; the scan continues at this position.
     SliceOver(usize),
@@ -253,7 +255,7 @@ pub(crate) struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
-    /// Scans a complete text, without what is encoded in it.
+    /// Scans a complete text, but not the texts encoded in it.
     fn scan_text(&mut self, text: &str, place: ReportTarget) -> Result<(), EvaluationError> {
         let mut progress = Progress::default();
         self.scan_windows(text, place, &mut progress)?;
@@ -287,8 +289,8 @@ impl Evaluation<'_> {
         let window = &text[..floor_char_boundary(text.as_bytes(), next)];
         self.scan_window(window, place, progress, Reach::Horizon)?;
         if window.len() - progress.first_undecided() > MAX_HELD_BYTES {
-            // A little of the copy can stand for much of the text, such as a run of white space: possibly nothing in it is
-            // undecided.
+            // A short part of the copy can represent much of the text, such as a run of white
+            // space, so this text may be decided after all.
             self.scan_window(window, place, progress, Reach::Undecided)?;
         }
         if window.len() - progress.first_undecided() > MAX_HELD_BYTES {

@@ -14,9 +14,9 @@ use crate::trigger::MAX_NEEDLES;
 /// Maximum number of profiles whose hold detector caches are kept.
 const MAX_HOLD_CACHES: usize = 4;
 
-/// Working memory of the successive evaluations of one engine. It grows with the texts, by at most some hundred kilobytes
-/// apart from the lazily built automata of the regexes, which are bounded too. Used with another engine, it is reset, and
-/// the automata have to be rebuilt.
+/// Working memory of the successive evaluations of one engine. It grows with the texts, by at most
+/// some hundred kilobytes apart from the lazily built automata of the regexes, which are bounded
+/// too. Use with another engine resets it, and the automata have to be rebuilt.
 #[derive(Default)]
 pub struct Scratch {
     engine_id: u64,
@@ -41,13 +41,14 @@ impl Scratch {
         Self::default()
     }
 
-    /// Returns how often it was set up for a different engine than before; 1 if it is used with one engine only.
+    /// Returns how often it was set up for another engine; 1 if it is used with only one engine.
     #[must_use]
     pub fn engine_switches(&self) -> u64 {
         self.engine_switches
     }
 
-    /// Returns the caches for `hold` out of `holds`, which keeps those of the most recently used profiles.
+    /// Returns the caches for `hold` from `holds`, which contains the caches of the most recently
+    /// used profiles.
     pub(crate) fn caches_for<'c>(
         holds: &'c mut Vec<(u64, HoldDetectorCaches)>,
         hold: &HoldDetector,

@@ -11,9 +11,9 @@ use crate::match_range::MatchRange;
 use crate::rule::Rule;
 use crate::trigger::Trigger;
 
-/// Ranges up to this length are tried position by position, however short the matches are.
+/// Maximum length of a range that is tried position by position even if the matches are short.
 const SHORT_RANGE: usize = 64;
-/// Maximum bytes read for that, per byte that a search would read.
+/// Maximum bytes that trying each position may read, per byte that a search would read.
 const MAX_READ_FACTOR: usize = 4;
 
 /// Caches that a pattern reuses between texts, once it was searched for.
@@ -52,8 +52,8 @@ impl Rule {
             }
             let low = from + low;
             let high = from.saturating_add(high).min(to - 1);
-            // If matches are long, trying each position of a range costs less than a search, which does not know where to
-            // stop, as long as few bytes are read at each.
+            // If matches are long and few bytes are read at each position, trying each position of
+            // a range costs less than a search, which does not know where to stop.
             let stretch = high - low;
             let mut is_short = stretch < self.pattern.max_len.max(SHORT_RANGE);
             let mut left = (stretch + self.pattern.max_len).saturating_mul(MAX_READ_FACTOR);

@@ -1,5 +1,5 @@
-//! Shapes: where the matches of a regex have digits at their beginning, which is cheap to search for in a whole text at
-//! once.
+//! Shapes: the positions of digits at the beginning of a regex's matches. Searching a whole text
+//! for shapes is cheap.
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
@@ -15,7 +15,7 @@ const MAX_SHAPES: usize = 64;
 /// Maximum number of known first bytes of a match without digits.
 pub(crate) const MAX_FIRST_BYTES: usize = 4;
 
-/// What is known about a byte.
+/// The known property of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ByteKind {
     Digit,
@@ -88,7 +88,7 @@ impl Shape {
         is_joined.then_some(joined)
     }
 
-    /// Removes `shapes` that are found wherever another one is.
+    /// Removes `shapes` that are found wherever another shape is found.
     pub(crate) fn remove_covered(mut shapes: Vec<Self>) -> Vec<Self> {
         let is_known = |kind: &&ByteKind| **kind != ByteKind::Any;
         shapes.sort_by_key(|shape| (shape.kinds.iter().filter(is_known).count(), shape.at_word_start));
@@ -101,7 +101,7 @@ impl Shape {
         widest
     }
 
-    /// Whether it is found wherever `other` is.
+    /// Whether this shape is found wherever `other` is found.
     fn covers(&self, other: &Self) -> bool {
         let mut kinds = self.kinds.iter().enumerate();
         (other.at_word_start || !self.at_word_start)

@@ -64,7 +64,7 @@ pub enum View {
     Folded,
 }
 
-/// How far a replacement extends: `SEMANTICS.md` has the exact definition.
+/// The extent of a replacement: `SEMANTICS.md` has the exact definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum Extent {
     /// The match, or its group `value`.
@@ -91,9 +91,9 @@ pub struct Examples {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RuleSpec {
-    /// Kebab-case; unique over all packs and the user's rules.
+    /// The rule's id in kebab-case; unique over all packs and the user's rules.
     pub id: String,
-    /// One sentence for the client, without any matched text.
+    /// The reason as one sentence for the client, without any matched text.
     pub reason: String,
     /// The directions it applies to.
     #[serde(default)]
@@ -101,7 +101,8 @@ pub struct RuleSpec {
     /// The copy of the text that its regex is applied to.
     #[serde(default)]
     pub view: View,
-    /// Without a regex: the texts it matches. With one: a match counts only if it contains one of these.
+    /// Without a regex: the texts that the rule matches. With a regex: a match counts only if it
+    /// contains one of these.
     #[serde(default)]
     pub literals: Vec<String>,
     /// The regex it matches.
@@ -110,17 +111,18 @@ pub struct RuleSpec {
     /// The name of an additional check on the matched text.
     #[serde(default)]
     pub check: Option<String>,
-    /// How far the replacement of a match extends.
+    /// The extent of the replacement of a match.
     #[serde(default)]
     pub extent: Extent,
-    /// In a built-in pack, instead of a regex and literals: it matches parts of a text whose linear score reaches the
-    /// threshold for this false positive rate. Such a rule flags a request, and does nothing else.
+    /// In a built-in pack, instead of a regex and literals: the rule matches parts of a text whose
+    /// linear score reaches the threshold for this false positive rate. Such a rule flags a
+    /// request, and does nothing else.
     #[serde(default)]
     pub likeness: Option<FalsePositiveRate>,
     /// The score it adds to a message, once; 0 to 1000.
     #[serde(default = "default_score")]
     pub score: u32,
-    /// Its own action.
+    /// The action that applies unless the policy or the pack's limits change it.
     #[serde(default = "default_action")]
     pub action: Action,
     /// Texts with which it is tested.

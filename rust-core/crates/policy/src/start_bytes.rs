@@ -10,7 +10,7 @@ pub(crate) struct StartBytes {
 }
 
 impl StartBytes {
-    /// Derives them from an automaton that is anchored at the start of matches.
+    /// Derives the start bytes from an automaton that is anchored at the start of matches.
     pub(crate) fn from_dfa(dfa: &DFA, cache: &mut Cache) -> Result<Self, String> {
         let mut bytes = [Box::new([false; 256]), Box::new([false; 256])];
         for (before, bytes) in [b' ', b'a'].into_iter().zip(&mut bytes) {
@@ -29,7 +29,8 @@ impl StartBytes {
         Ok(Self { bytes })
     }
 
-    /// Whether a match can begin at `place` of `text`, judging by the byte there and the one before it.
+    /// Whether a match can begin at `place` of `text`, judging by the byte at `place` and the byte
+    /// before it.
     pub(crate) fn can_start_at(&self, text: &[u8], place: usize) -> bool {
         let in_word = place
             .checked_sub(1)

@@ -15,20 +15,22 @@ pub(crate) struct StartPatterns {
     probes: Vec<DigitProbe>,
     /// Possible distances between the first two digits of a shape; empty if one of the shapes has only one digit.
     gaps: Vec<usize>,
-    /// The other shapes.
+    /// Shapes that specify no position of a digit.
     non_digit: Option<NonDigitStarts>,
 }
 
 /// A [`Shape`] that specifies the positions of digits.
 struct DigitProbe {
     at_word_start: bool,
-    /// For the offset of a byte, the mask with which the digit bits are inverted: zero if there is a digit.
+    /// Offsets of bytes, each with the mask that inverts the digit bits: zero if the byte is a
+    /// digit.
     tests: Vec<(usize, u64)>,
 }
 
 /// Rules whose matches can begin with other bytes than digits.
 struct NonDigitStarts {
-    /// Minimum digits of a match of one of them, within this many bitmap words.
+    /// Pairs of the minimum digits of a match of one of these rules and the number of bitmap words
+    /// that contain them.
     densities: Vec<(u32, usize)>,
     matchers: Vec<FirstByteMatcher>,
 }
@@ -42,7 +44,7 @@ enum StartPosition {
     Anywhere,
 }
 
-/// Matches the first bytes: for each of them and each value, the shapes that allow it.
+/// For each of the first bytes and each of its values, the shapes that allow this value.
 struct FirstByteMatcher {
     position: StartPosition,
     bytes: Box<[[u64; 256]; MAX_FIRST_BYTES]>,
@@ -233,7 +235,7 @@ impl FirstByteMatcher {
     }
 }
 
-/// Removes `densities` that are found wherever another one is.
+/// Removes `densities` that are found wherever another density is found.
 fn remove_covered(mut densities: Vec<(u32, usize)>) -> Vec<(u32, usize)> {
     // Fewest digits first: a text with more digits within as few words satisfies those, too.
     densities.sort_unstable_by_key(|(least, words)| (*least, std::cmp::Reverse(*words)));

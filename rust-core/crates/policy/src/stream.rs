@@ -9,8 +9,8 @@ use crate::progress::{Progress, Reach};
 use crate::scan::{Evaluation, MAX_HELD_BYTES, ReportTarget, run_guarded};
 use crate::{Budget, Engine, EvaluationError, Match, Profile, Scope, Scratch};
 
-/// The scan of a text that arrives in pieces. Keeps only its undecided end: usually the last word. A clone of it can be
-/// finished to learn which matches there would be if no text followed.
+/// The scan of a text that arrives in pieces. Keeps only its undecided end: usually the last word.
+/// Finishing a clone returns the matches that would result if no text followed.
 #[derive(Debug, Clone, Default)]
 pub struct StreamScan {
     /// The undecided end of the text, after one decided character that a word boundary can depend on.
@@ -18,7 +18,7 @@ pub struct StreamScan {
     /// The offset of the tail in the text.
     base: usize,
     progress: Progress,
-    /// How far in the tail encodings have been searched.
+    /// The end of the part of the tail that was searched for encodings.
     tokens_scanned_to: usize,
     /// Bytes of the whole text that may be released.
     cleared: usize,
@@ -32,9 +32,9 @@ impl StreamScan {
         Self::default()
     }
 
-    /// Adds `text`, and appends the final matches to `found`, with offsets from the beginning of the text. Returns how many
-    /// bytes from the beginning are *cleared*: no match, present or future, covers them except those that were reported, and
-    /// those of rules that only flag a response.
+    /// Adds `text`, and appends the final matches to `found`, with offsets from the beginning of
+    /// the text. Returns how many bytes from the beginning are *cleared*: no match, present or
+    /// future, covers them, except reported matches and matches of rules that only flag a response.
     ///
     /// # Errors
     /// [`EvaluationError`]: there is no result, and the exchange has to be denied. Every later call returns the same error.

@@ -29,16 +29,17 @@ impl AsciiSet {
     }
 }
 
-/// What can follow a rule's match and belong to it, and how far it has been read in a text.
+/// The characters that can follow a rule's match and belong to it, and the progress of reading them
+/// in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenTail {
     /// Characters that the last repetition accepts.
     repeated: AsciiSet,
-    /// Whether one of these directly followed the match.
+    /// Whether one of the repeated characters directly followed the match.
     has_started: bool,
 }
 
-/// How far a token extends in a text.
+/// The extent of a token in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TailEnd {
     /// The end of its last character so far, exclusive.
@@ -71,8 +72,8 @@ impl TokenTail {
         self.repeated == AsciiSet::default()
     }
 
-    /// Continues in `text` at `from`, which is the end of the match or of what already belongs to it. An open token
-    /// continues, from `end`, in the text that follows.
+    /// Continues in `text` at `from`, which is the end of the match or of the part that already
+    /// belongs to it. An open token continues at `end` in the following text.
     pub fn advance(&mut self, text: &[u8], from: usize) -> TailEnd {
         let mut end = from;
         loop {
@@ -160,7 +161,7 @@ fn collect_trailing(hir: &Hir, last: &mut AsciiSet) -> bool {
             is_optional
         }
         HirKind::Concat(parts) => {
-            // What follows the value is not part of it.
+            // The part after the value does not belong to it.
             let value = parts.iter().position(has_value_group);
             let behind = value.map_or(&[][..], |value| &parts[value + 1..]);
             if behind

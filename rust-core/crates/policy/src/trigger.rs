@@ -1,5 +1,5 @@
-//! Triggers: what a text must contain before a rule is worth trying, derived from the rule's regex, so that ordinary text
-//! costs one pass for all rules together and not one pass for each.
+//! Triggers: conditions for trying a rule on a text, derived from the rule's regex. With them,
+//! ordinary text costs one pass for all rules together instead of one pass for each.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
@@ -62,7 +62,7 @@ impl Trigger {
         };
         let mut needles: Vec<Needle> = needles(hir).into_iter().chain(explicit.normalize()).collect();
         if view == View::Text && (has_characters || needles.iter().any(Needle::survives_folding)) {
-            // Both copies of a text can then be searched at once.
+            // Both copies of a text can then be searched together.
             needles.retain(Needle::survives_folding);
         }
         if let Some(first) = min_by_cost(&needles, |needle| {
@@ -83,7 +83,7 @@ impl Trigger {
 }
 
 impl Trigger {
-    /// Returns, for each needle, the anchor for what matches from its literals on.
+    /// Returns, for each needle, the anchor for the part of a match from its literal on.
     pub(crate) fn anchors(&self) -> Result<[Option<Anchor>; MAX_NEEDLES], String> {
         let mut anchors = [None, None];
         if let Self::Needles(needles) = self {

@@ -1,4 +1,5 @@
-//! Positions where the text so far does not decide whether a match begins: what a stream has to hold back.
+//! Positions where the text so far does not decide whether a match begins: the text that a stream
+//! has to hold back.
 
 use regex_automata::hybrid::dfa::Cache;
 use regex_syntax::hir::Hir;

@@ -11,7 +11,8 @@ use crate::{Direction, EvaluationError, Match, RuleIndex, Scratch, View};
 /// Maximum number of irregular ranges of a window around which needles are searched individually.
 const MAX_IRREGULAR_RANGES: usize = 64;
 impl Evaluation<'_> {
-    /// Finds the matches that begin in the undecided part, as far as `reach` decides it, and advances `progress`.
+    /// Finds the matches that begin in the undecided part, up to the end that `reach` determines,
+    /// and advances `progress`.
     // Never inlined: once it is inlined into some callers, the compiler treats the remaining copy as cold, and the other
     // callers run that copy.
     #[inline(never)]

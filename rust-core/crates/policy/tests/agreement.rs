@@ -296,7 +296,8 @@ fn cluttered() -> impl Strategy<Value = String> {
     prop::collection::vec(select(parts), 0..24).prop_map(|parts| parts.concat())
 }
 
-/// Numbers with little else, either short or so many that walking from each of them would take too long.
+/// Numbers with little else, either in a short text or so many that a walk from each of them would
+/// take too long.
 fn numbers() -> impl Strategy<Value = String> {
     let parts = vec![
         "0", "17", "123", "4111", "99999", " ", " ", "-", "  ", "a", "x", "Q", "b12", "\u{ff11}", "\u{e9}",

@@ -1,4 +1,4 @@
-//! The default actions of the packs' rules, and what overrides them.
+//! The default actions of the packs' rules, and their overrides.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -77,7 +77,7 @@ fn personal_data_is_masked_in_chat_and_passes_where_tools_work_with_it() {
     assert_eq!(of(&others), BTreeSet::from([Action::Ignore]));
 }
 
-/// A text that cannot be changed is denied if something in it would be replaced.
+/// A text that cannot be changed is denied if a part of it would be replaced.
 #[test]
 fn the_default_of_personal_data_flags_in_texts_that_cannot_be_changed_and_what_a_policy_says_holds() {
     let packs = json!(["pii", "secrets"]);
@@ -114,7 +114,7 @@ fn the_default_of_personal_data_flags_in_texts_that_cannot_be_changed_and_what_a
     assert_eq!(of(of_answers, None), by_default);
 }
 
-/// Otherwise one line of a policy would deny texts that only match a sign.
+/// Otherwise one line of a policy would deny texts that match only a rule that flags.
 #[test]
 fn a_sign_is_raised_by_its_id_only() {
     let (sure, sign) = ("injection-override", "injection-override-anywhere");
@@ -149,7 +149,8 @@ fn a_tenant_raises_signs_by_their_ids_only() {
     assert_eq!(of("injection-override-anywhere"), Some(Action::Flag));
 }
 
-/// With `threshold: 100`, the same phrases deny as if their packs blocked, and so do signs that add up.
+/// With `threshold: 100`, the same phrases deny as if their packs blocked, and so do rules that
+/// only flag if their scores add up.
 #[test]
 fn every_rule_that_blocks_by_itself_reaches_the_usual_threshold() {
     for pack in pack_names().map(|name| Pack::built_in(name).unwrap()) {

@@ -1,4 +1,4 @@
-//! The score of a message's matches: which of them count, and what the sum leads to.
+//! The score of a message's matches: which matches count, and which decision the sum leads to.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

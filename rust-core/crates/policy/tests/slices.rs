@@ -1,4 +1,5 @@
-//! The scan of a long text finds the same as a scan at once, however it is sliced and whatever is scanned in between.
+//! The scan of a long text in slices finds the same as a scan in one call, however it is sliced and
+//! whatever is scanned between the slices.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

@@ -181,7 +181,8 @@ fn a_last_word_leaves_at_once_unless_something_can_begin_with_it() {
     assert_eq!(waiting(&mut policy, &pieces), [0, 0, 0, 0, 1, 3, 0, 0, 0]);
 }
 
-/// Each could become a run of base64 or hex that decodes to text, and the whole run would be replaced.
+/// Each last word could become a run of base64 or hex that decodes to text, and the whole run would
+/// be replaced.
 #[test]
 fn a_last_word_that_may_encode_a_text_waits() {
     let mut policy = Policy::rule(json!({"literals": ["ignore all"]}));

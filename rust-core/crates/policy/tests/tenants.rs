@@ -165,7 +165,7 @@ fn a_rule_that_the_policy_has_off_everywhere_is_gone() {
     let mut policy = Policy::of(&config);
     assert_eq!(policy.ids("gold silver"), ["silver"]);
     assert!(policy.engine.rules().all(|rule| rule.id != "gold"));
-    // A tenant may still name it.
+    // A tenant may still name the rule.
     let tenant = serde_json::from_value(json!({"actions": [{"rules": ["gold"], "action": "Block"}]}));
     assert!(policy.engine.profile(Some(&tenant.unwrap())).is_ok());
 }

@@ -1,4 +1,5 @@
-//! A rule is about the group `value` of its regex: names, quotes and separators around it are only conditions.
+//! A rule reports the group `value` of its regex; names, quotes and separators around it are only
+//! conditions.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -102,6 +103,6 @@ fn a_stream_holds_what_may_become_a_value_and_reports_it() {
     let start = pieces.concat().find("hunter2").unwrap();
     let value = ("a-rule".to_owned(), start, start + "hunter2".len());
     assert_eq!(found.into_iter().collect::<Vec<_>>(), [value]);
-    // The name is released; nothing of the value is, until the match is decided.
+    // The name is released; no part of the value is released before the match is decided.
     assert_eq!(cleared[..5], [8, 12, start, start, start]);
 }

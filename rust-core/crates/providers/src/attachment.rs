@@ -1,17 +1,17 @@
 //! Detects strings that are encoded data rather than text: images, recordings and files, in base64.
 //!
-//! Applies only to fields that accept an attachment: there the provider decodes the string, and no model reads it as
-//! it is.
+//! Applies only to fields that accept an attachment. The provider decodes the strings of these
+//! fields, and no model reads them as written.
 
 use crate::sibling_hint::is_textual;
 
-/// Shorter strings are always text.
+/// Minimum length of an attachment, in bytes; shorter strings are always text.
 const MIN_ATTACHMENT_LEN: usize = 64;
 /// Maximum length of `data:<type>;base64,`, in bytes (RFC 2397).
 const MAX_PREFIX_LEN: usize = 256;
 /// Minimum length of a line in multi-line base64 (RFC 2045: 76 at most, RFC 7468: 64). Shorter lines may be words.
 const MIN_LINE_LEN: usize = 60;
-/// Number of base64 bytes that are checked at once: as many as the rules decode at once.
+/// Number of base64 bytes that are checked together: as many as the rules decode together.
 const CHUNK_LEN: usize = 4096;
 
 /// Whether rules scan attachments.
@@ -66,8 +66,8 @@ fn payload(value: &str) -> Option<(&str, &[u8])> {
     is_base64.then_some((media_type, &bytes[comma + 1..]))
 }
 
-/// Whether this is one run of base64 (either alphabet, with or without padding), or base64 in lines of equal length.
-/// Words joined by line feeds or by `=` do not qualify.
+/// Whether `payload` is one run of base64 (either alphabet, with or without padding), or base64 in
+/// lines of equal length. Words joined by line feeds or by `=` do not qualify.
 fn is_base64(payload: &[u8]) -> bool {
     let Some(first) = payload.iter().position(|byte| matches!(byte, b'\r' | b'\n')) else {
         return is_base64_run(payload);
@@ -83,7 +83,7 @@ fn is_base64(payload: &[u8]) -> bool {
         && last.is_some_and(|line| digits(line) <= first && is_base64_run(&line[..digits(line)]))
 }
 
-/// Compares without a branch for each byte.
+/// Whether `payload` is one run of base64, checked without a branch for each byte.
 fn is_base64_run(payload: &[u8]) -> bool {
     let padding = payload
         .iter()

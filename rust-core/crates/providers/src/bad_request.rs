@@ -76,7 +76,8 @@ impl Field {
     }
 }
 
-/// Why a request body is invalid or not supported. No variant repeats content of the body.
+/// The reason why a request body is invalid or not supported. No variant repeats content of the
+/// body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadRequest {
     /// The body is not one JSON document in UTF-8, or an object of it repeats a key.
@@ -91,8 +92,8 @@ pub enum BadRequest {
     /// A field has an invalid value.
     #[error("\"{}\" must be {}.", .0.name(), .0.expected())]
     InvalidField(Field),
-    /// A field name differs only in case from a field that is read. Parsers that ignore case (Go's `encoding/json`,
-    /// ASP.NET's web defaults) take it for that field.
+    /// A field name differs only in case from a field that is read. Parsers that ignore case (Go's
+    /// `encoding/json`, ASP.NET's web defaults) read it as that field.
     #[error("A field name differs from \"{0}\" only in case. Write the name exactly like this.")]
     AmbiguousName(&'static str),
     /// The body names a model although the path already does.
@@ -101,7 +102,7 @@ pub enum BadRequest {
     /// The body names a different model than the path.
     #[error("The model in the path differs from \"model\" in the request body.")]
     ModelMismatch,
-    /// A field refers to something that the provider stores, or that it does on its own.
+    /// A field refers to content that the provider stores, or to work that it does on its own.
     #[error(
         "\"{0}\" is not served here: it refers to content that all tenants share at the provider, or to work of the provider that no rule can inspect. Send the content itself."
     )]
@@ -116,7 +117,7 @@ pub enum BadRequest {
         "An object in \"tools\" defines both a client tool and a hosted tool, or there are more than 128 hosted tools. Send each tool in its own object."
     )]
     UnsupportedTool,
-    /// A stream is requested for several images, but the end of the stream is that of a single image.
+    /// A stream is requested for several images, but the stream's final event ends a single image.
     #[error("\"n\" must be 1 when \"stream\" is true.")]
     MultipleImagesInStream,
     /// The body has more strings than the limit.

@@ -6,10 +6,10 @@ use crate::bad_request::BadRequest;
 use crate::dialect::{Dialect, Family};
 use crate::storage_operation::is_object_id;
 
-/// Why a batch request, or a line of its input, is invalid.
+/// The reason why a batch request, or a line of its input, is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBatch {
-    /// It is not the expected JSON, or repeats a key.
+    /// The body is not the expected JSON, or repeats a key.
     #[error(transparent)]
     Body(#[from] BadRequest),
     /// A field is missing or invalid.
@@ -20,8 +20,8 @@ pub enum InvalidBatch {
         "A line of a batch may only have \"custom_id\", \"method\", \"url\" and \"body\". Remove the other fields."
     )]
     UnknownEndpoint,
-    /// A carriage return within a line. Some readers end the line there (Python's text files, for one), so that it
-    /// could be followed by a request that no rule has checked.
+    /// A carriage return within a line. Some readers, such as Python's text files, end the line at
+    /// it; the rest could then be a request that no rule has checked.
     #[error(
         "The line contains a carriage return, which some readers treat as the end of a line. End lines with a line feed only."
     )]

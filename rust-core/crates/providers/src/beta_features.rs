@@ -5,7 +5,7 @@
 
 use crate::members::{Members, ObjectWriter};
 
-/// A field of a body: a top-level member, or a member of one.
+/// A field of a body: a top-level member, or a member of a top-level member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FieldPath {
     top_level: &'static str,
@@ -75,9 +75,9 @@ pub fn is_beta_feature(value: &str, name: &str) -> bool {
     value == name || without_date(value) == name
 }
 
-/// Writes the object `body` without the fields of the named features (with or without a date), and returns the names
-/// of the removed fields. Writes nothing if it had none of them or is not an object. Everything else is copied byte
-/// for byte, except white space between members.
+/// Writes the object `body` without the fields of the named features (with or without a date), and
+/// returns the names of the removed fields. Writes nothing if `body` has none of these fields or is
+/// not an object. Everything else is copied byte for byte, except white space between members.
 pub fn remove_feature_fields(body: &[u8], names: &[String], out: &mut Vec<u8>) -> Vec<&'static str> {
     let mut left_out = Vec::new();
     let of = |name: &String| FEATURES.iter().find(|(known, _)| *known == without_date(name));

@@ -41,12 +41,13 @@ impl BodyFieldOverrides {
 
     /// Returns the maximum length of a body of `length` bytes after the fields are set.
     pub fn max_bytes(&self, length: usize) -> usize {
-        // A member of the client grows at most by its comma, where it was separated by spaces.
+        // A client's member grows by at most its comma, if spaces separated the members.
         length.saturating_add(self.members.len()).saturating_add(3)
     }
 
-    /// Writes the object `body` with the fields, and returns which of their names it had. Returns `None` and writes
-    /// nothing if it is not an object. All other members are copied byte for byte.
+    /// Writes the object `body` with the fields, and returns the names of these fields that `body`
+    /// already had. Returns `None` and writes nothing if `body` is not an object. All other members
+    /// are copied byte for byte.
     pub fn write(&self, body: &[u8], out: &mut Vec<u8>) -> Option<Vec<&str>> {
         let members: Members<'_> = serde_json::from_slice(body).ok()?;
         let mut replaced = Vec::new();

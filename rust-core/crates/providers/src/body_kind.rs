@@ -1,12 +1,12 @@
-/// The kind of a response body, by its first bytes. A client that requested a stream parses one whatever
-/// `Content-Type` is.
+/// The kind of a response body, by its first bytes. A client that requested a stream parses the
+/// body as a stream whatever its `Content-Type` is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyKind {
-    /// Server-sent events: it begins with one of their fields, or with a comment.
+    /// Server-sent events: the body begins with one of their fields, or with a comment.
     Events,
-    /// It begins like a JSON object.
+    /// The body begins like a JSON object.
     Object,
-    /// Neither.
+    /// Any other body.
     Other,
 }
 

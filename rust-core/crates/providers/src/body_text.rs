@@ -14,7 +14,7 @@ use crate::splice::{OffsetMapper, Rewriter, StringLocation};
 /// size of the document.
 pub const MAX_STRINGS: usize = 1 << 20;
 
-/// Minimum length of a number that is collected: that of a US social security number.
+/// Minimum length of a collected number: the length of a US social security number.
 pub(crate) const MIN_DIGITS: usize = 9;
 
 /// The strings and long numbers of a document, unescaped and joined by line feeds into one text, with the location of
@@ -25,7 +25,7 @@ pub(crate) const MIN_DIGITS: usize = 9;
 pub struct BodyText {
     text: String,
     segments: Vec<Segment>,
-    /// The value of `model` in the document, quotes included; empty if it has none.
+    /// The range of the value of `model` in the document, quotes included; empty if there is none.
     model: Range<usize>,
     attachments: AttachmentPolicy,
     passages: Passages,
@@ -70,7 +70,7 @@ impl BodyText {
             .filter_map(|(index, segment)| Some((self.string_range(index)?, segment.kind())))
     }
 
-    /// Sets the attachment policy for the documents that follow.
+    /// Sets the attachment policy for the next documents.
     pub fn set_attachments(&mut self, attachments: AttachmentPolicy) {
         self.attachments = attachments;
     }
@@ -166,7 +166,8 @@ impl BodyText {
         self.overflowed = false;
     }
 
-    /// Adds a number if it has at least [`MIN_DIGITS`] characters. `end`: where it ends in the document.
+    /// Adds a number if it has at least [`MIN_DIGITS`] characters. `end`: the number's end in the
+    /// document.
     pub(crate) fn push_number(&mut self, number: &str, end: usize, kind: SegmentKind) {
         if number.len() < MIN_DIGITS {
             return;
@@ -282,13 +283,14 @@ impl BodyText {
 
     /// Writes the document with parts of its text replaced, and every other byte unchanged.
     ///
-    /// `body` is the document that the text was read from. `edits` are ranges of [`text`](BodyText::text), in order,
-    /// with their replacements, which are escaped as JSON needs it. A range that spans several strings has its first
-    /// part replaced and the rest removed, inside each string. A string that is itself a JSON object or array stays
-    /// one. A number becomes a string; one that the API needs as a number ([`SegmentKind::ApiNumber`]) is left
-    /// unchanged. Changed keys are numbered from the second one on (`#2`), so that no two become equal. A range that
-    /// cuts through a character covers all of it; what an earlier range covers is excluded from a later one. `out` is
-    /// cleared first.
+    /// `body` is the document that the text was read from. `edits` are ranges of
+    /// [`text`](BodyText::text), in order, with their replacements, which are escaped as JSON needs
+    /// it. A range that spans several strings has its first part replaced and the rest removed,
+    /// inside each string. A string that is itself a JSON object or array remains one. A number
+    /// becomes a string, unless the API needs it as a number ([`SegmentKind::ApiNumber`]); then it
+    /// is left unchanged. Changed keys are numbered from the second one on (`#2`), so that no two
+    /// become equal. A range that cuts through a character covers all of it. A range excludes the
+    /// parts that earlier ranges cover. `out` is cleared first.
     ///
     /// Returns the range of the value of `model` in `out`, quotes included.
     pub fn rewrite(&self, body: &[u8], edits: &[(Range<usize>, &str)], out: &mut Vec<u8>) -> Range<usize> {
@@ -357,8 +359,8 @@ impl BodyText {
         self.model.start + added - removed..self.model.end + added - removed
     }
 
-    /// The strings that the edits touch, in order, each with the index of its first edit and the index after its
-    /// last.
+    /// Returns the strings that the edits touch, in order, each with the index of its first edit
+    /// and the index after its last.
     fn touched_strings(&self, edits: &[(Range<usize>, &str)]) -> impl Iterator<Item = (usize, usize, usize)> {
         let mut next = 0;
         let mut first = 0;
@@ -415,7 +417,8 @@ impl BodyText {
         settled.start + string.start..settled.end + string.start
     }
 
-    /// Whether a part of the text lies in a number that the API needs as a number, so that it cannot be replaced.
+    /// Whether a part of the text is in a number that the API needs as a number, so that it cannot
+    /// be replaced.
     pub fn is_required_number(&self, part: &Range<usize>) -> bool {
         let behind = self
             .segments
@@ -429,7 +432,7 @@ impl BodyText {
                 .is_some_and(|string| part.end <= string.end)
     }
 
-    /// The range of the string with this number in the text.
+    /// Returns the range in the text of the string with this number.
     fn string_range(&self, index: usize) -> Option<Range<usize>> {
         let start = self.segments.get(index)?.start();
         let end = match self.segments.get(index + 1) {

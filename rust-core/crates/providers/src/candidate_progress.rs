@@ -7,8 +7,8 @@ use crate::stream_events::{EventMeaning, event_data};
 
 /// Progress of the candidates of a streamed Gemini response.
 ///
-/// The stream has no final event. It is complete when the transfer ends and every candidate has a finish reason, or
-/// the prompt was blocked. Either may be in an event that is not the last.
+/// The stream has no final event. It is complete when the transfer ends and every candidate has a
+/// finish reason, or the prompt was blocked. The event that shows this may not be the last event.
 #[derive(Debug, Default)]
 pub struct CandidateProgress {
     /// The candidates that have started and finished, one bit for each index.

@@ -6,11 +6,11 @@ use serde::Deserialize;
 /// Maximum length of a value, in bytes as written; longer values are ignored.
 const MAX_ID_BYTES: usize = 1024;
 
-/// A field that names a session or an end user. If several fields name the same thing, the greatest wins: the order
-/// is by how specific the field is to that purpose.
+/// A field that names a session or an end user. If several fields name the same thing, the last
+/// variant in this order wins: it is the most specific to this purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum IdField {
-    /// `prompt_cache_key`: the cache to use (OpenAI). Codex puts its session there.
+    /// `prompt_cache_key`: the cache to use (OpenAI). Codex sends its session in this field.
     CacheKey,
     /// `session_id` in `metadata`, or in the `client_metadata` of Codex.
     MetadataSession,
@@ -18,7 +18,7 @@ pub(crate) enum IdField {
     Conversation,
     /// `user_id` in `metadata` (Anthropic).
     MetadataUser,
-    /// `user` (OpenAI; deprecated there).
+    /// `user` (OpenAI; deprecated).
     User,
     /// `safety_identifier` (OpenAI).
     SafetyIdentifier,
@@ -32,7 +32,7 @@ pub(crate) enum IdObject {
 }
 
 impl IdObject {
-    /// Returns what the member `name` identifies.
+    /// Returns the id field for the member `name`, if it is one.
     pub(crate) fn member_field(self, name: &str) -> Option<IdField> {
         match (self, name) {
             (Self::Metadata, "user_id") => Some(IdField::MetadataUser),
@@ -43,7 +43,8 @@ impl IdObject {
     }
 }
 
-/// The session and the end user named in a body, as written there. They are not authenticated.
+/// The session and the end user named in a body, as written in the body. They are not
+/// authenticated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientIds<'b> {
     session: Option<(IdField, Str<'b>)>,
@@ -65,7 +66,7 @@ impl<'b> ClientIds<'b> {
         }
     }
 
-    /// Whether neither is set.
+    /// Whether neither the session nor the end user is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.session.is_none() && self.end_user.is_none()
@@ -115,7 +116,8 @@ struct PackedUserId<'t> {
 }
 
 impl<'t> UserId<'t> {
-    /// Parses Claude Code's formats: the user is the account, or else the device. Values of other clients are a user.
+    /// Parses Claude Code's formats: the user is the account, or else the device. The value of
+    /// another client is the user.
     fn parse(text: &'t str) -> Self {
         let some = |text: &'t str| (!text.is_empty()).then_some(text);
         if text.starts_with('{')

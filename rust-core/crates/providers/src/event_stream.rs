@@ -15,7 +15,8 @@ const MAX_HEADERS: usize = 32;
 const PRELUDE_BYTES: usize = 12;
 const CHECKSUM_BYTES: usize = 4;
 
-/// Why the input is not a valid stream of frames. The next frame cannot be found after such an error.
+/// The reason why the input is not a valid stream of frames. The next frame cannot be found after
+/// such an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// A checksum does not match.
@@ -61,7 +62,7 @@ pub struct Frame<'r> {
 #[derive(Debug)]
 pub struct FrameReader {
     buffer: Vec<u8>,
-    /// Where the current frame begins.
+    /// The start of the current frame.
     start: usize,
     max_payload: usize,
     failed: Option<FrameError>,

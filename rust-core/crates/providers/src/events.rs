@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use crate::body_kind::BYTE_ORDER_MARK;
 
-/// An event of a stream is larger than the limit of the reader.
+/// The error for an event that is larger than the reader's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event of the stream is larger than {limit} bytes")]
 pub struct EventTooLarge {
@@ -18,9 +18,9 @@ pub struct EventTooLarge {
 pub struct EventReader {
     buffer: Vec<u8>,
     limit: usize,
-    /// Where the current event begins.
+    /// The start of the current event.
     start: usize,
-    /// Where its current line begins, and how far that has been searched for its end.
+    /// The start of its current line, and the end of the part searched for the line's end.
     line_start: usize,
     searched: usize,
     /// Values of the event's `data` lines, as offsets from the start of the event.
@@ -35,7 +35,7 @@ pub struct EventReader {
 /// An event, or the bytes between two events, unmodified.
 #[derive(Debug)]
 pub struct StreamEvent<'r> {
-    /// All its bytes.
+    /// All bytes of the event.
     pub raw: &'r [u8],
     /// The value of its `data`: its lines joined by line feeds. `None` if it has none, like a comment.
     pub data: Option<&'r [u8]>,

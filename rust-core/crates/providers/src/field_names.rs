@@ -1,9 +1,9 @@
 //! Field names of the providers' APIs and of JSON Schema.
 //!
-//! As keys they carry no content, so they are excluded from the text that rules scan. Between user strings they would
-//! only be mistaken for part of them.
+//! As keys they carry no content, so they are excluded from the text that rules scan. Otherwise
+//! rules could read them as parts of the user strings next to them.
 
-/// What a key implies for its value.
+/// The meaning of a key for its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyMeaning {
     /// Not a known name: the key is text itself.
@@ -12,10 +12,10 @@ pub(crate) enum KeyMeaning {
     Field,
     /// A field whose value is one of a few words, such as `role`.
     Word,
-    /// A field whose value may be an encoded image, recording or file, the address of one, or data that a provider
-    /// has signed or encrypted.
+    /// A field whose value may be an encoded image, recording or file, the address of such content,
+    /// or data that a provider has signed or encrypted.
     Attachment,
-    /// A field that may contain such an object, and whose value may also be text.
+    /// A field that may contain an object with an attachment, and whose value may also be text.
     AttachmentContainer,
 }
 
@@ -87,8 +87,8 @@ pub(crate) fn is_free_form(key: &str) -> bool {
     )
 }
 
-/// Whether this is a type of JSON Schema (JSON Schema, Validation, 6.1.1), in lower or upper case: Google uses upper
-/// case.
+/// Whether `value` is a type of JSON Schema (JSON Schema, Validation, 6.1.1), in lower or upper
+/// case: Google uses upper case.
 pub(crate) fn is_schema_type(value: &str) -> bool {
     const JSON_SCHEMA_TYPES: [&str; 7] = [
         "object", "string", "number", "integer", "boolean", "array", "null",

@@ -97,7 +97,7 @@ fn write_event(out: &mut Vec<u8>, before: &str, name: &str, data: &[u8]) {
     out.extend_from_slice(b"data: ");
     let begin = out.len();
     out.extend_from_slice(data);
-    // A line break in JSON is white space between its tokens; here it would end the line.
+    // A line break in JSON is white space between its tokens; in an event it would end the line.
     for byte in &mut out[begin..] {
         if matches!(byte, b'\n' | b'\r') {
             *byte = b' ';
@@ -106,7 +106,8 @@ fn write_event(out: &mut Vec<u8>, before: &str, name: &str, data: &[u8]) {
     out.extend_from_slice(b"\n\n");
 }
 
-/// Writes a connection error. It carries in headers what an exception carries in its payload.
+/// Writes a connection error. Its headers carry the information that an exception carries in its
+/// payload.
 fn write_error(frame: &Frame<'_>, out: &mut Vec<u8>) {
     let name = checked_name(frame.error_code).unwrap_or("error");
     let said = serde_json::json!({ "message": frame.error_message });

@@ -21,13 +21,14 @@ use paths::NodePaths;
 /// The kind of a response document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DocumentKind {
-    /// A response of the dialect, or an event of a streamed one.
+    /// A response of the dialect, or an event of a streamed response.
     Known,
     /// Some other JSON document, such as an error.
     Other,
 }
 
-/// The strings that a model generated, read from a response or from one event of a streamed one.
+/// The strings that a model generated, read from a response or from one event of a streamed
+/// response.
 ///
 /// Strings with the same key belong to one text, unless they are [complete](Part::is_complete): a fragment in a
 /// stream has the same key as its text in a whole response. The buffers are reused between documents, until
@@ -45,18 +46,18 @@ pub struct GeneratedText {
     finished: Vec<usize>,
 }
 
-/// How a part is encoded in the document.
+/// The encoding of a part in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartEncoding {
-    /// As a string.
+    /// A string.
     String,
-    /// As the key of an object in tool arguments.
+    /// The key of an object in tool arguments.
     Key,
-    /// As a number in such an object.
+    /// A number in tool arguments.
     Number,
 }
 
-/// A generated string, or the fragment of it in an event.
+/// A generated string, or the fragment of one in an event.
 #[derive(Debug)]
 pub struct Part {
     /// The location in the document.
@@ -197,8 +198,8 @@ impl GeneratedText {
         self.paths.first_index(part.node)
     }
 
-    /// Returns the indices of the choices with a `finish_reason`, and of the blocks and items that an event reports
-    /// as done, in full or in part: what came before gets no more text.
+    /// Returns the indices of the choices with a `finish_reason`, and of the blocks and items that
+    /// an event reports as done, in full or in part. Their earlier texts are complete.
     pub fn finished(&self) -> impl Iterator<Item = u64> + Clone {
         self.finished.iter().map(|node| self.paths.first_index(*node))
     }

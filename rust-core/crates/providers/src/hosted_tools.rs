@@ -73,7 +73,7 @@ impl HostedTool {
         undated
     }
 
-    /// Whether one of the names allows it: by its kind, or by its kind without the date suffix.
+    /// Whether one of `names` is the tool's kind, with or without the date suffix.
     #[must_use]
     pub fn is_allowed(&self, names: &[String]) -> bool {
         names
@@ -94,7 +94,7 @@ impl HostedTool {
     }
 }
 
-/// How a request can limit the provider's calls of hosted tools.
+/// The way in which a request can limit the provider's calls of hosted tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallLimit {
     /// `max_uses` of each tool that [has it](HostedTool::has_max_uses) (Anthropic).
@@ -126,7 +126,7 @@ pub struct Tools {
     pub has_client_tools: bool,
     /// Maximum number of calls of all hosted tools together (`max_tool_calls`), if set.
     pub max_calls: Option<u64>,
-    /// The range of `null` if that is `null`.
+    /// The range of the value of `max_tool_calls` if it is `null`.
     pub(crate) null_max_calls_range: Option<Range<usize>>,
 }
 

@@ -1,8 +1,9 @@
 //! Replaces parts of a text that is itself JSON, such as the arguments of a tool call, so that it remains valid JSON.
 //!
-//! A replacement in a string stays within the string, a number becomes a string, and a changed key gets a name that
-//! no other changed key has. Everything between them (braces, commas, `true`, `null`) is kept, even where a match
-//! spans it. In a text that is JSON only up to some point, the rest is replaced as plain text.
+//! A replacement in a string stays within the string, a number becomes a string, and a changed key
+//! gets a name that no other changed key has. Everything else (braces, commas, `true`, `null`) is
+//! kept, even where a match spans it. In a text that is JSON only up to some point, the rest is
+//! replaced as plain text.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -26,8 +27,9 @@ pub struct TextReplacement {
 }
 
 impl TextReplacement {
-    /// Returns the replacement of this range, where `by` replaces the whole edit: the first range becomes `by`, the
-    /// others are removed; for a key, `by` is made a unique name, and a number becomes a string.
+    /// Returns the replacement of this range, where `by` replaces the whole edit: the first range
+    /// becomes `by`, the other ranges are removed; for a key, `by` is made a unique name, and a
+    /// number becomes a string.
     pub fn replacement_text<'r>(&self, by: &Cow<'r, str>, keys: &mut UniqueKeyNames) -> Cow<'r, str> {
         match (self.kind, self.is_first) {
             (Some(JsonTokenKind::Key), _) => keys.make_unique(by),
@@ -299,8 +301,8 @@ pub struct UniqueKeyNames {
 }
 
 impl UniqueKeyNames {
-    /// Returns `name`, numbered from the second key on, so that two keys of an object never become equal. A name that
-    /// stands for a single value is kept, so that the value can be restored.
+    /// Returns `name`, numbered from the second key on, so that two keys of an object never become
+    /// equal. A name that represents a single value is kept, so that the value can be restored.
     pub fn make_unique<'r>(&mut self, name: &Cow<'r, str>) -> Cow<'r, str> {
         if is_placeholder(name) {
             return name.clone();

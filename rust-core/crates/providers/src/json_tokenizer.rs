@@ -1,7 +1,7 @@
 //! Tokenizes a text that may be JSON (RFC 8259) as it arrives, and finds the parts of it that can be replaced.
 //!
-//! The text may hold one document or several in sequence, as in JSON lines. From the first byte that is not valid
-//! JSON on, the text no longer counts as JSON; what came before still does.
+//! The text may hold one document or several in sequence, as in JSON lines. The text before the
+//! first byte that is not valid JSON counts as JSON; the rest does not.
 
 use std::ops::Range;
 
@@ -301,7 +301,7 @@ fn next_text_state(
             EscapeState::Backslash { at: escaped, high },
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't',
         ) => {
-            // An escape of its own follows an unpaired surrogate.
+            // A separate escape follows an unpaired surrogate.
             let start = if high { at - 1 } else { escaped };
             if high {
                 found(JsonTokenKind::Escape, escaped..start);
@@ -354,8 +354,8 @@ fn next_text_state(
     }
 }
 
-/// Returns the state after a `\uXXXX` escape that begins at `escaped`, or is the second of a pair that does, and ends
-/// at `end`.
+/// Returns the state after a `\uXXXX` escape that ends at `end`. The escape, or the surrogate pair
+/// that it completes, begins at `escaped`.
 fn finish_unicode_escape(
     escaped: usize,
     high: bool,

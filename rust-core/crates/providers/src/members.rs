@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// One member.
+/// A member of an object.
 pub(crate) struct Member<'b> {
     pub(crate) name: Cow<'b, str>,
     /// The name as written.

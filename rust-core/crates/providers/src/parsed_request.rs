@@ -38,15 +38,15 @@ pub struct ParsedRequest<'b> {
     stream_options: StreamOptions,
     /// Maximum tokens of the response; the largest value where several fields set it.
     pub max_tokens: Option<u64>,
-    /// Number of choices that are requested, or generated to choose from.
+    /// Number of choices that are requested, or that the provider generates to select from.
     pub choice_count: u32,
     /// Number of prompts of a completion; each has its own choices.
     pub prompt_count: usize,
     /// Number of messages.
     pub message_count: usize,
-    /// A field whose text is given as token ids, which rules cannot read.
+    /// A field whose text is sent as token ids, which rules cannot read; `None` if there is none.
     pub token_ids: Option<&'static str>,
-    /// The tools, as far as needed to know who runs them.
+    /// The tools, with the data that shows whether the client or the provider runs them.
     pub tools: Tools,
     /// The requested service tier.
     pub tier: RequestedTier<'b>,
@@ -93,8 +93,9 @@ impl<'b> ParsedRequest<'b> {
         Self::read_text(dialect, Self::body_as_str(body)?, workspace, text)
     }
 
-    /// Builds a request that is a [form](Dialect::has_form) from its fields. `model_value`: the range of the model's
-    /// name in it. `n`: the number of choices. `counted_bytes`: those of its text, plus what its files count for.
+    /// Builds a request that is a [form](Dialect::has_form) from its fields. `model_value`: the
+    /// range of the model's name in it. `n`: the number of choices. `counted_bytes`: the bytes of
+    /// its text, plus the bytes that its files count for.
     ///
     /// # Errors
     /// [`BadRequest::MultipleImagesInStream`].
@@ -401,8 +402,8 @@ impl<'b> ParsedRequest<'b> {
 
     /// Returns the maximum number of tokens in the prompt. `most`: the context size of the model, if known.
     ///
-    /// For text and images it is an upper bound, whatever the provider's tokenizer. For documents, recordings and
-    /// video it is one only if the context size of the model is known.
+    /// For text and images it is an upper bound, whatever the provider's tokenizer. For documents,
+    /// recordings and video it is an upper bound only if the context size of the model is known.
     pub fn max_prompt_tokens(&self, most: Option<u64>) -> u64 {
         self.prompt_size.max_tokens(self.estimated_prompt_tokens(), most)
     }

@@ -70,7 +70,7 @@ const NO_INDEX: u32 = u32::MAX;
 /// Maximum spare capacity, in passages.
 const MAX_EXTRA_CAPACITY: usize = 1 << 16;
 
-/// Where a passage begins; it ends where the next one begins.
+/// The start of a passage; the passage ends where the next one begins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PassageStart {
     start: u32,

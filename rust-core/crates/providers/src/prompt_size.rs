@@ -82,9 +82,9 @@ fn is_image(data: &str) -> bool {
 
 /// The input of the upper bound on the tokens of a prompt.
 ///
-/// A token stands for at least one byte of text, so the bytes of a body are an upper bound on the tokens of its text.
-/// Those of an image are bounded, too. Those of a document, a recording or a video are not: a few bytes may hold many
-/// pages.
+/// A token represents at least one byte of text, so the bytes of a body are an upper bound on the
+/// tokens of its text. The tokens of an image are bounded, too. The tokens of a document, a
+/// recording or a video are not: a few bytes may hold many pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PromptSize {
     /// Bytes of the body outside attachments.
@@ -119,7 +119,8 @@ impl PromptSize {
         }
     }
 
-    /// Records that the provider adds instructions of its own to the prompt: the request has tools or a response schema.
+    /// Records that the provider adds its own instructions to the prompt: the request has tools or
+    /// a response schema.
     pub(crate) fn mark_provider_additions(&mut self) {
         self.has_additions = true;
     }
@@ -136,8 +137,8 @@ impl PromptSize {
     /// Returns the maximum number of tokens in the prompt, at least `estimate`. `most`: the context size of the
     /// model, if known.
     ///
-    /// With documents it is the context size; if that is not known, the result counts only the rest and is not an
-    /// upper bound.
+    /// If there are documents, the result is the context size; if that is not known, the result
+    /// excludes the documents and is not an upper bound.
     #[must_use]
     pub fn max_tokens(&self, estimate: u64, most: Option<u64>) -> u64 {
         let images = self.images.saturating_mul(MAX_IMAGE_TOKENS);

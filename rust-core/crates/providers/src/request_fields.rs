@@ -1,4 +1,4 @@
-//! How the fields of a request body are read, by field name.
+//! The purposes of a request body's fields, by field name.
 
 use proofgate_json::{Event, equals_ignore_case};
 
@@ -6,21 +6,21 @@ use crate::bad_request::{BadRequest, Field};
 use crate::client_ids::{IdField, IdObject};
 use crate::dialect::{Dialect, Family};
 
-/// How a top-level field of a body is read.
+/// The purpose of a top-level field of a body.
 #[derive(Clone, Copy)]
 pub(crate) enum FieldPurpose {
     Model,
     /// The messages or items of a conversation, in an array.
     Messages,
-    /// The same, or a single text.
+    /// The messages or items of a conversation in an array, or a single text.
     MessagesOrText,
-    /// Texts, each of which may be given as token ids.
+    /// Texts, each of which may be sent as token ids.
     TextOrTokens(&'static str),
     /// Instructions for the model.
     Instructions,
     /// User text, in any shape.
     Prompt,
-    /// Tools, of which only the text matters.
+    /// Tools from which only the text is read.
     ToolDescriptions,
     Stream,
     /// The format of a streamed response; it is a stream of events only if this is `sse`.
@@ -28,7 +28,7 @@ pub(crate) enum FieldPurpose {
     StreamOptions,
     /// The requested urgency or location of processing, which some prices depend on.
     ServiceTier,
-    /// How long a cache keeps what is written to it.
+    /// The time for which a cache keeps new entries.
     CacheRetention,
     MaxTokens(Field),
     Count(Field),
@@ -41,15 +41,16 @@ pub(crate) enum FieldPurpose {
     Object(Fields, Field),
     /// The model, which the path already names: only `null` is accepted.
     ModelInPath,
-    /// A field for content that the provider stores for all tenants of the gateway, or for work that it does on its
-    /// own. It is refused unless it is `null`, `false` or an empty array.
+    /// A field for content that the provider stores for all tenants of the gateway, or for work
+    /// that the provider does on its own. The field is refused unless it is `null`, `false` or an
+    /// empty array.
     Unsupported(&'static str),
     /// The id of content stored at the provider. The request may go only to an account that is exclusive to the
     /// tenant.
     StoredReference(&'static str),
-    /// The end user or session of the request: recorded, and otherwise text like any other.
+    /// The end user or session of the request: recorded, and also scanned like any other text.
     ClientId(IdField),
-    /// An object with such ids.
+    /// An object with ids of end users or sessions.
     ClientIdObject(IdObject),
     /// Plain text.
     Text,
@@ -236,7 +237,7 @@ const GEMINI_EMBEDDING: Fields = &[
     ("content", FieldPurpose::MessagesOrText),
 ];
 
-/// Each of the requests has its own model, which must equal that of the path.
+/// Each of the requests has its own model, which must equal the model of the path.
 const GEMINI_EMBEDDINGS: Fields = &[
     ("model", FieldPurpose::ModelInPath),
     ("requests", FieldPurpose::MessagesOrText),
@@ -252,7 +253,8 @@ impl Dialect {
             Dialect::Images => IMAGES,
             Dialect::Speech => SPEECH,
             Dialect::Storage(_) => &[],
-            // The bodies of the others are not read here: they are forms, or no client uses the dialect.
+            // The bodies of the other dialects are not read here: they are forms, or no client uses
+            // the dialect.
             Dialect::Moderations
             | Dialect::Transcriptions
             | Dialect::Translations
@@ -269,8 +271,9 @@ impl Dialect {
         }
     }
 
-    /// Whether a tool of this type is run or described by the client. The provider runs all others: they reach the
-    /// network, cost something that is not counted in tokens, or keep state, and no rule sees what they do.
+    /// Whether a tool of this type is run or described by the client. The provider runs all others:
+    /// they reach the network, cost something that is not counted in tokens, or keep state, and no
+    /// rule sees their actions.
     pub(crate) fn is_client_tool(self, kind: &str) -> bool {
         match self {
             Dialect::Responses | Dialect::ResponseTokens => matches!(
@@ -281,7 +284,7 @@ impl Dialect {
                     | "apply_patch"
                     | "computer"
                     | "computer_use_preview"
-                    // Searches the tools of the request, whoever runs it.
+                    // Searches the tools of the request, and either side may run it.
                     | "tool_search"
             ),
             Dialect::Messages | Dialect::CountTokens => {

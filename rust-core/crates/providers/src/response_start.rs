@@ -11,12 +11,12 @@ use crate::frame_events::EXCEPTION_PREFIX;
 use crate::growth::GrowthCheck;
 use crate::stream_events::{EventBoundaries, EventMeaning, event_parts};
 
-/// What the first bytes of a response with a success status show.
+/// The kind of a response with a success status, as its first bytes show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseStart {
     /// Not known yet.
     Unknown,
-    /// It is a response.
+    /// A response of the model.
     Success,
     /// The provider failed.
     Failure {
@@ -33,7 +33,7 @@ pub struct ResponseStartReader {
     is_event_stream: bool,
     growth_check: GrowthCheck,
     event_boundaries: EventBoundaries,
-    /// Where the current event begins, and how far it has been searched for its end.
+    /// The start of the current event, and the end of the part searched for the event's end.
     event_start: usize,
     searched: usize,
 }
@@ -52,8 +52,8 @@ impl ResponseStartReader {
         }
     }
 
-    /// Classifies a body from its first bytes. `begin` is all of it received so far; Amazon's frames must be passed
-    /// as decoded events. `is_whole`: whether nothing follows.
+    /// Classifies a body from its first bytes. `begin` is the whole part received so far; Amazon's
+    /// frames must be passed as decoded events. `is_whole`: whether nothing follows.
     ///
     /// Comments, pings and the events that announce a response before any of its content (`message_start`,
     /// `response.created`) are not conclusive.
@@ -146,7 +146,8 @@ fn is_preamble_event(dialect: Dialect, name: &str, data: &[u8]) -> bool {
     typed.is_some_and(|typed| announcements.contains(&typed.r#type.as_str()))
 }
 
-/// An object whose first member is not an error is not read further.
+/// Classifies a body that begins like an object. If its first member is not an error, the rest is
+/// not read.
 fn classify_object(dialect: Dialect, begin: &[u8]) -> ResponseStart {
     let firsts: &[&[u8]] = match dialect {
         Dialect::Messages => &[b"\"error\":", b"\"type\":\"error\""],
@@ -191,7 +192,8 @@ fn error_document_status(document: &[u8]) -> Option<u16> {
     Some(told.or_else(named).unwrap_or(500))
 }
 
-/// The status for an error name of OpenAI, Anthropic or Google. Unknown names count as failures of the provider.
+/// Returns the status for an error name of OpenAI, Anthropic or Google. Unknown names count as
+/// failures of the provider.
 fn error_name_status(name: &str) -> Option<u16> {
     Some(match name.to_ascii_lowercase().as_str() {
         "invalid_request_error" | "invalid_argument" | "failed_precondition" | "context_length_exceeded" => {
@@ -214,7 +216,7 @@ fn error_name_status(name: &str) -> Option<u16> {
     })
 }
 
-/// The status for a Bedrock error. Source: botocore 1.44.5, errors of ConverseStream and
+/// Returns the status for a Bedrock error. Source: botocore 1.44.5, errors of ConverseStream and
 /// InvokeModelWithResponseStream.
 fn exception_status(name: &str) -> u16 {
     let name = name.strip_suffix("Exception").unwrap_or(name);

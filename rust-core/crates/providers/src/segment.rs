@@ -16,9 +16,9 @@ pub enum SegmentKind {
 /// A string or number of a document, stored in 12 bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Segment {
-    /// Where it begins in the text.
+    /// The start in the text.
     start: u32,
-    /// Where its characters begin in the document; the highest bit is set if they contain escapes.
+    /// The start of its characters in the document; the highest bit is set if they contain escapes.
     raw_start: u32,
     /// Its length in bytes; the two highest bits encode the kind.
     length: u32,

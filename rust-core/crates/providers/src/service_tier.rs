@@ -31,7 +31,7 @@ pub enum RequestedTier<'b> {
     Standard,
     /// Another tier.
     Named(Cow<'b, str>),
-    /// Several tiers at once, or an invalid name.
+    /// Several different tiers, or an invalid name.
     Ambiguous,
 }
 

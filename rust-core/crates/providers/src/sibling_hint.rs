@@ -13,19 +13,19 @@ pub(crate) fn is_textual(media_type: &str) -> bool {
             .any(|zipped| lower.contains(zipped))
 }
 
-/// What the siblings of a string in an attachment field declare about it.
+/// The type that the siblings of a string in an attachment field declare for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SiblingHint {
-    /// It is not text, or nothing is declared.
+    /// The string is not text, or nothing is declared.
     Data,
-    /// It decodes to text.
+    /// The string decodes to text.
     EncodedText,
-    /// It is plain text.
+    /// The string is plain text.
     Text,
 }
 
 impl SiblingHint {
-    /// The hint given by the field `name` with the value `word`.
+    /// Returns the hint of the field `name` with the value `word`.
     pub(crate) fn from_field(name: &str, word: &str) -> Self {
         match name {
             "type" if word == "text" => SiblingHint::Text,
@@ -41,10 +41,10 @@ impl SiblingHint {
         FIELDS.into_iter().find(|field| *field == name)
     }
 
-    /// Returns the hint given by the members after a string; `rest` begins directly after the string.
+    /// Returns the hint of the members after a string; `rest` begins directly after the string.
     ///
-    /// If the first few members give no hint, the string counts as text: an attachment has few siblings. Nothing is
-    /// validated here; the reader does that when it gets there.
+    /// If the first few members give no hint, the string counts as text: an attachment has few
+    /// siblings. The members are not validated here, but when the reader reaches them.
     pub(crate) fn from_following_members(rest: &str) -> Self {
         const MAX_MEMBERS: usize = 8;
         let mut rest = rest.as_bytes();
@@ -94,7 +94,8 @@ fn skip_past_byte(rest: &[u8], before: u8) -> Option<&[u8]> {
     Some(rest.trim_ascii_start())
 }
 
-/// Returns the string at the start of `text`, with only escaped slashes decoded. `rest` is set to what follows it.
+/// Returns the string at the start of `text`, with only escaped slashes decoded. `rest` is set to
+/// the text after it.
 fn string<'t>(text: &'t [u8], rest: &mut &'t [u8]) -> Option<String> {
     let begin = text.strip_prefix(b"\"")?;
     let mut end = 0;

@@ -1,7 +1,7 @@
 //! Signs requests to Amazon Web Services: Signature Version 4, in headers.
 //!
-//! The signature covers what is sent: the path as on the wire, and the body after its last rewrite. It is valid for
-//! some minutes around its time, so a retry must be signed again.
+//! The signature covers the request as sent: the path as on the wire, and the body after its last
+//! rewrite. It is valid for some minutes around its time, so a retry must be signed again.
 //!
 //! Source: "Signature Version 4 signing process" of the AWS General Reference; the rules for services other than S3.
 
@@ -15,7 +15,7 @@ const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 /// 9999-12-31T23:59:59Z: a later year has five digits, which do not fit the date format.
 const MAX_TIMESTAMP: u64 = 253_402_300_799;
 
-/// Headers that a proxy may change or add to, and those that the signer sets itself.
+/// Headers that a proxy may change or extend, and headers that the signer sets itself.
 const NEVER_SIGNED: [&str; 20] = [
     "authorization",
     "baggage",
@@ -99,8 +99,8 @@ pub struct RequestHead<'r> {
     pub query: &'r str,
     /// The value of `host`, which is always signed. The default port `:443` must be omitted here and on the wire.
     pub host: &'r str,
-    /// Other headers to sign, with names in any case. Headers that proxies change and those that the signer sets are
-    /// skipped.
+    /// Other headers to sign, with names in any case. Headers that proxies change and headers that
+    /// the signer sets are skipped.
     pub headers: &'r [(&'r str, &'r str)],
     /// The SHA-256 of the body as it is sent.
     pub body_sha256: &'r [u8; 32],

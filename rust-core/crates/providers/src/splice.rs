@@ -28,7 +28,7 @@ pub struct OffsetMapper<'d> {
     /// The segments after the current one; `None` for a string without escapes.
     pieces: Option<StrSegments<'d>>,
     piece: Option<StrSegment<'d>>,
-    /// Where the current segment begins in the document and in the value.
+    /// The start of the current segment in the document and in the value.
     raw: usize,
     value: usize,
     end: usize,
@@ -95,8 +95,8 @@ impl<'d, 'o> Rewriter<'d, 'o> {
         }
     }
 
-    /// Replaces `raw` with what `write` appends. Ranges must be in order; the part covered by an earlier range is
-    /// skipped.
+    /// Replaces `raw` with the bytes that `write` appends. Ranges must be in order; the part
+    /// covered by an earlier range is skipped.
     pub fn replace(&mut self, raw: Range<usize>, write: impl FnOnce(&mut Vec<u8>)) {
         self.copy_to(raw.start);
         write(self.out);

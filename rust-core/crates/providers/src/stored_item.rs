@@ -2,11 +2,11 @@
 
 use proofgate_json::{Event, equals_ignore_case};
 
-/// Type of an item that has only the id of another one. The type may be absent (openai-python 2,
+/// Type of an item that has only the id of another item. The type may be absent (openai-python 2,
 /// `types/responses/response_input_item_param.py`: `ItemReference`).
 const ITEM_REFERENCE_TYPE: &str = "item_reference";
-/// An image generated earlier; without its data, the item refers to the stored one with its id (OpenAI, "Image
-/// generation", multi-turn).
+/// An image generated earlier; without its data, the item refers to the stored image with its id
+/// (OpenAI, "Image generation", multi-turn).
 const IMAGE_GENERATION_TYPE: &str = "image_generation_call";
 
 /// A member of an item that shows what the item refers to.
@@ -36,7 +36,7 @@ impl ItemMember {
     }
 }
 
-/// What has been read of an item.
+/// The parts of an item that have been read.
 #[derive(Default)]
 pub(crate) struct ItemSummary {
     kind: Kind,
@@ -47,7 +47,7 @@ pub(crate) struct ItemSummary {
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// The type is not given.
+    /// The type is absent.
     #[default]
     Unspecified,
     Reference,

@@ -17,7 +17,7 @@ use crate::dialect::Dialect;
 #[derive(Debug)]
 pub struct EventBoundaries {
     line_is_empty: bool,
-    /// Whether the last byte was a CR: a LF after it ends no line of its own.
+    /// Whether the last byte was a CR: a LF after it does not end another line.
     is_after_cr: bool,
 }
 
@@ -68,7 +68,7 @@ impl EventBoundaries {
 pub enum EventMeaning {
     /// A part of the response.
     Part,
-    /// Its successful end: what the provider sends last when generation succeeded.
+    /// Its successful end: the last event after generation succeeded.
     SuccessfulEnd,
     /// The provider reports a failure.
     Failure,
@@ -122,9 +122,10 @@ impl EventMeaning {
         }
     }
 
-    /// Classifies an event that is too large to buffer from its beginning: its name, the type that its data begins
-    /// with, and whether its first member is an error. Such large events are the last event of a Response, which
-    /// repeats all of it, events with an image, and any that a provider makes that large.
+    /// Classifies an event that is too large to buffer from its beginning: its name, the type that
+    /// its data begins with, and whether its first member is an error. Such large events are the
+    /// last event of a Response, which repeats the whole response, events with an image, and any
+    /// other event that a provider makes that large.
     pub fn classify_prefix(dialect: Dialect, begin: &[u8]) -> EventMeaning {
         let (good_ends, failures): (&[&str], &[&str]) = match dialect {
             Dialect::Chat | Dialect::Completions => (&[], &[]),
@@ -208,7 +209,8 @@ fn is_done(event: &[u8]) -> bool {
     data_lines(&text[begin..]).any(|data| data == b"[DONE]")
 }
 
-/// Whether an event is an object with an error, as a member of its own or of Groq's `x_groq`.
+/// Whether an event is an object with an error, as its own member or as a member of Groq's
+/// `x_groq`.
 fn has_error(event: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct ErrorDocument<'d> {
@@ -259,7 +261,7 @@ fn meaning_by_type(event: &[u8], words: &[&[u8]], meaning: impl Fn(&str) -> Even
 pub fn is_usage_only(event: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Chunk {
-        // Some servers omit `choices` there (ROCm/ATOM#1711).
+        // Some servers omit `choices` in this event (ROCm/ATOM#1711).
         #[serde(default)]
         choices: Vec<IgnoredAny>,
         usage: Option<Counts>,

@@ -6,7 +6,7 @@ use proofgate_json::{Event, JsonError, Reader, Str, Workspace};
 
 use crate::dialect::Dialect;
 
-/// A tool call in a response, or the part of one in a stream event.
+/// A tool call in a response, or the part of a call in a stream event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolCall {
     /// The index of the choice, and the index of the call within it. In a stream of Chat Completions, fragments with
@@ -21,9 +21,10 @@ pub struct ToolCall {
 
 /// The tool calls in a response, or in one event of a streamed one: Chat Completions, Responses, Messages and Gemini.
 ///
-/// A tool without its own name, such as OpenAI's `shell_call`, has the name of its type without `_call`. A tool in a
-/// group (a namespace or a server) is listed by its own name and by its name joined with the group, as clients join
-/// the two. What a document repeats from its request, such as the offered tools, is not a call.
+/// A tool without its own name, such as OpenAI's `shell_call`, has the name of its type without
+/// `_call`. A tool in a group (a namespace or a server) is listed by its own name and by its name
+/// joined with the group, as clients join the two. Content that a document repeats from its
+/// request, such as the offered tools, is not a call.
 #[derive(Debug, Default)]
 pub struct ToolCalls {
     names: String,
@@ -304,7 +305,8 @@ impl ToolCalls {
         self.push(start);
     }
 
-    /// Adds the calls from number `first` on a second time, under their names joined with those of their groups.
+    /// Adds the calls from number `first` on a second time, under their names joined with their
+    /// groups' names.
     fn push_grouped_names(&mut self, first: usize, groups: &[(&[&str], String)]) {
         let end = self.calls.len();
         for (before, group) in groups {

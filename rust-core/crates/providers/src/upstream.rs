@@ -3,7 +3,7 @@ use std::fmt;
 use crate::dialect::{Dialect, Family};
 use crate::storage_operation::StorageOperation;
 
-/// Why a provider's `baseURL` is refused.
+/// The reason why a provider's `baseURL` is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BaseUrlError {
     /// The scheme is neither `http` nor `https`.
@@ -188,7 +188,8 @@ impl RequestTemplate {
         self.write_with_framing(request_id, Some(length as u64), model, fields, out);
     }
 
-    /// Does the same for a body that is still arriving: without a length it is sent in chunks (RFC 9112 section 7.1).
+    /// Like [`write`](Self::write), for a body that is still arriving. A body without a `length` is
+    /// sent in chunks (RFC 9112 section 7.1).
     pub fn write_with_framing(
         &self,
         request_id: &str,

@@ -36,11 +36,11 @@ pub struct UsageReader {
     /// Finds the tool usage of a response outside its usage, if the request offers hosted tools.
     tool_member: Option<MemberScanner>,
     web_searches: Option<u64>,
-    /// Whether the request asks for a cache that keeps what is written for longer than five minutes.
+    /// Whether the request asks for a cache that keeps entries for longer than five minutes.
     is_long_cache_requested: bool,
     running_usage: RunningUsage,
     last: Option<Usage>,
-    /// Whether the last usage was in an event with choices: it may be that of a single choice.
+    /// Whether the last usage was in an event with choices: it may be the usage of a single choice.
     last_had_choices: bool,
     /// Whether the stream was interrupted before its end.
     interrupted: bool,
@@ -286,7 +286,8 @@ impl UsageReader {
     pub fn usage(&self) -> Option<Usage> {
         let is_of_one_choice = self.last_had_choices && self.interrupted;
         let usage = match self.dialect {
-            // vLLM also reports there the usage of one prompt out of many (`continuous_usage_stats`).
+            // In such an event, vLLM also reports the usage of one of several prompts
+            // (`continuous_usage_stats`).
             Dialect::Completions if is_of_one_choice => None,
             Dialect::Chat if is_of_one_choice => self.scanner.usage().map(|usage| Usage {
                 is_partial: true,

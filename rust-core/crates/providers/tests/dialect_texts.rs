@@ -404,6 +404,7 @@ fn what_stands_behind_many_attachments_is_not_read_again_and_again() {
         r#"{{"model":"m","messages":[{{"role":"user","content":[{{{keys}{}"x":""}}]}}]}}"#,
         r#""data":"","#.repeat(200_000)
     );
-    // Takes seconds; if each of them scanned everything after it, hundreds.
+    // This takes seconds; it would take hundreds of seconds if each of them scanned everything
+    // after it.
     assert!(read(Dialect::Chat, &body).is_err());
 }

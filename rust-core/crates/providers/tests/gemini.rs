@@ -238,7 +238,7 @@ fn a_stream_is_whole_once_each_of_its_candidates_has_finished() {
         whole_after(&[usage, first, ": hb\n\n", second, last, usage]),
         [false, false, false, false, true, true]
     );
-    // A candidate that begins late is waited for.
+    // The response is not complete before a candidate that begins late.
     let late = "data: {\"candidates\":[{\"index\":2,\"finishReason\":\"FINISH_REASON_UNSPECIFIED\"}]}\n\n";
     assert_eq!(whole_after(&[last, late]), [true, false]);
     let beyond = "data: {\"candidates\":[{\"index\":64,\"finishReason\":\"STOP\"}]}\n\n";

@@ -1,4 +1,4 @@
-//! Responses without generated text are recognized, and other documents are not taken for them.
+//! Responses without generated text are recognized, and other documents are not mistaken for them.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

@@ -1,5 +1,5 @@
-//! OpenAI-compatible servers that deviate from OpenAI's chat completions, and what is still read from their
-//! responses.
+//! OpenAI-compatible servers that deviate from OpenAI's chat completions, and the content that is
+//! still read from their responses.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_json::Workspace;

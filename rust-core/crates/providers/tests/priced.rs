@@ -1,4 +1,5 @@
-//! What affects the price of an exchange: the service tier, the retention of cache writes, the size of a prompt.
+//! The factors that affect the price of an exchange: the service tier, the retention of cache
+//! writes, the size of a prompt.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_providers::{Dialect, ParsedRequest, RequestedTier, Usage, UsageReader};
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 fn answer(dialect: Dialect, answer: &Value) -> Usage {
     let text = answer.to_string();
     let whole = read(dialect, &[&text]);
-    // Independent of where the response is cut.
+    // The position at which the response is cut does not matter.
     for cut in 0..text.len() {
         let (begin, end) = text.split_at(cut);
         assert_eq!(read(dialect, &[begin, end]), whole, "{cut}");

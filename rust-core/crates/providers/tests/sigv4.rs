@@ -1,4 +1,4 @@
-//! Signatures match those of Amazon's test suite, of botocore and of OpenAI's client.
+//! Signatures match the signatures of Amazon's test suite, of botocore and of OpenAI's client.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -296,7 +296,7 @@ fn a_secret_longer_than_a_block_makes_a_key_too() {
         let key = SigningKey::derive(secret, NOON, "us-east-1", "bedrock");
         key.sign(&converse("/", &[], &[0; 32]), &KEY, NOON).authorization
     };
-    // Computed with Python's hmac.
+    // The expected value was computed with Python's hmac.
     assert!(
         sign(&long).ends_with("Signature=a142d7ded3bf2fa56b509cb9be9ed6d06afc583c3374b3d8d3a5d860d903a259")
     );

@@ -1,4 +1,4 @@
-//! Files and batches: the heads of their requests, and what is read from a batch.
+//! Files and batches: the heads of their requests, and the data that is read from a batch.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proofgate_json::Workspace;

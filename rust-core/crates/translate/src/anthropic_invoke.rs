@@ -1,10 +1,11 @@
 //! Translates between a client of Anthropic's Messages API and Amazon Bedrock's InvokeModel, which is nearly the same API.
 //!
-//! InvokeModel takes the model and whether the answer is streamed in the path instead of the body, and the API version and
-//! the betas in the body instead of the headers. Everything else passes unchanged and in the same order.
+//! In InvokeModel, the path instead of the body names the model and determines whether the answer
+//! is streamed, and the body instead of the headers has the API version and the betas. Everything
+//! else is copied unchanged and in the same order.
 //!
-//! Answers and events are Anthropic's own. Errors of the HTTP exchange and exceptions in a stream are Bedrock's, and become
-//! Anthropic's.
+//! Answers and events are Anthropic's. Errors of the HTTP exchange and exceptions in a stream are
+//! Bedrock's, and are translated to Anthropic's.
 
 mod error;
 mod request;
@@ -21,9 +22,9 @@ use serde::Deserialize;
 
 use proofgate_dialect::ResponseError;
 
-/// Returns whether a Bedrock model takes Anthropic's messages, judged by its id: the id of a Claude model names its vendor
-/// (`us.anthropic.claude-…`). An ARN of an inference profile or of provisioned throughput that names no model may be
-/// anything.
+/// Returns whether a Bedrock model accepts Anthropic's messages, judged by its id: the id of a
+/// Claude model names its vendor (`us.anthropic.claude-…`). An ARN of an inference profile or of
+/// provisioned throughput that names no model may stand for any model.
 #[must_use]
 pub fn supports_messages(model: &str) -> bool {
     let names_a_model = ["foundation-model/", ":inference-profile/"];

@@ -1,5 +1,6 @@
-//! Translates between a client that counts the tokens of Anthropic's messages and Amazon Bedrock's CountTokens, which takes
-//! the body of an [InvokeModel](crate::anthropic_invoke) request and returns its number of tokens.
+//! Translates between a client that counts the tokens of Anthropic's messages and Amazon Bedrock's
+//! CountTokens, which accepts the body of an [InvokeModel](crate::anthropic_invoke) request and
+//! returns its number of tokens.
 //!
 //! Source: botocore 1.44.8, operation `CountTokens`.
 

@@ -1,10 +1,11 @@
-//! Translates for Claude models on Google's Vertex AI. Its `rawPredict` and `streamRawPredict` are nearly the same API as
-//! Anthropic's Messages: the model is in the path instead of the body, and the API version and the betas are in the body
-//! instead of the headers. Whether the answer is streamed is in both.
+//! Translates requests and answers of Claude models on Google's Vertex AI. Its `rawPredict` and
+//! `streamRawPredict` are nearly the same API as Anthropic's Messages: the model is in the path
+//! instead of the body, and the API version and the betas are in the body instead of the headers.
+//! Both the path and the body determine whether the answer is streamed.
 //!
-//! Requests of Anthropic's Messages API otherwise pass unchanged; chat completions are
-//! [translated](proofgate_chat_clients::openai_anthropic) first. Answers and events are Anthropic's own, so they translate
-//! back as Anthropic's do. Errors may be Google's.
+//! Requests of Anthropic's Messages API are otherwise unchanged; chat completions are
+//! [translated](proofgate_chat_clients::openai_anthropic) first. Answers and events are in
+//! Anthropic's format, and are translated back like Anthropic's. Errors may be Google's.
 //!
 //! Source: Google Cloud's reference, Request predictions with Claude models; `AnthropicVertex` of Anthropic's client.
 
@@ -20,7 +21,8 @@ use proofgate_dialect::{
 /// The version of Anthropic's API that Vertex AI supports.
 const VERSION: &str = "vertex-2023-10-16";
 
-/// Returns whether a Vertex AI model is one of Anthropic's, judged by its id: only theirs begin with `claude-`.
+/// Returns whether a Vertex AI model is one of Anthropic's, judged by its id: only ids of
+/// Anthropic's models begin with `claude-`.
 #[must_use]
 pub fn supports_messages(model: &str) -> bool {
     model.starts_with("claude-")
@@ -88,7 +90,7 @@ impl Stream {
         Stream::default()
     }
 
-    /// Takes one event, with its name and its data, and appends the client's event.
+    /// Appends the client's event for one event, with its name and its data.
     ///
     /// # Errors
     /// Never returns an error: the client interprets the content of an event.

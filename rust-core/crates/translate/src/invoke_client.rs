@@ -1,7 +1,8 @@
-//! Requests of Claude clients that use the API of Amazon Bedrock's InvokeModel or Vertex AI's rawPredict. They name the
-//! model and whether the answer is streamed in the path instead of the body, and the API version and the betas in the body
-//! instead of the headers. [`to_messages_request`] turns their requests into Messages requests; everything else passes
-//! unchanged. Answers are Anthropic's own.
+//! Requests of Claude clients that use the API of Amazon Bedrock's InvokeModel or Vertex AI's
+//! rawPredict. In these requests, the path instead of the body names the model and determines
+//! whether the answer is streamed, and the body instead of the headers has the API version and the
+//! betas. [`to_messages_request`] converts them to Messages requests; everything else is unchanged.
+//! Answers are Anthropic's.
 //!
 //! Source: `AnthropicBedrock` and `AnthropicVertex` of Anthropic's client; code.claude.com, LLM gateway protocol.
 
@@ -15,15 +16,15 @@ use proofgate_dialect::json::write_string;
 pub struct PathParameters<'p> {
     /// The model; `None` if the body names it.
     pub model: Option<&'p str>,
-    /// Whether the answer is streamed; `None` if the body says so.
+    /// Whether the answer is streamed; `None` if the body determines this.
     pub stream: Option<bool>,
 }
 
 /// Appends the Messages request for a body and returns the betas that it names. Returns `None` and appends nothing if the
 /// body is not a JSON object.
 ///
-/// The parameters of the path come first. A `model` that differs from the path's, and any field of the wrong type, is kept,
-/// so that later checks refuse it.
+/// The parameters of the path come first. A `model` that differs from the path's model, and any
+/// field of the wrong type, is kept, so that later checks refuse it.
 pub fn to_messages_request(body: &[u8], path: PathParameters<'_>, out: &mut Vec<u8>) -> Option<Vec<String>> {
     let OrderedFields(fields) = serde_json::from_slice(body).ok()?;
     let mut betas = Vec::new();

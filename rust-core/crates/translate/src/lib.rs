@@ -3,20 +3,22 @@
 //! Each pair of APIs has a module, named after the client's API and the provider's: with [`openai_anthropic`], a client of
 //! OpenAI's chat completions reaches a provider of Anthropic's messages. Each has the same four parts:
 //!
-//! * `translate_request` writes the request for the provider and returns what the translation of its answer needs
-//!   ([`RequestContext`]);
+//! * `translate_request` writes the request for the provider and returns the context that the
+//!   translation of its answer needs ([`RequestContext`]);
 //! * `translate_response` writes a whole answer for the client;
 //! * `translate_error` writes the provider's error as an error of the client's API;
-//! * `Stream` takes the events of a streamed answer one by one and writes the client's events. If an event is an error, it
-//!   may have written that to the client already; a caller that reports the error itself must drop what was written.
+//! * `Stream` reads the events of a streamed answer one by one and writes the client's events. If
+//!   an event is an error, `Stream` may already have written the error for the client; a caller
+//!   that reports the error itself must drop that output.
 //!
-//! Nothing is guessed and nothing is lost silently. A field without a counterpart at the provider is in one of three
-//! classes: if it does not reach the model, it is left out and named in [`RequestContext::dropped_fields`]; if the request can be
-//! served without it, it is refused by name, or left out and named if [`Target::untranslatable`] allows that; if leaving it
-//! out would make a different request, it is always refused. What both APIs support passes byte for byte: numbers keep their
-//! digits, objects the order of their keys.
+//! Nothing is guessed and nothing is lost silently. A field without a counterpart at the provider
+//! is in one of three classes: if it does not reach the model, it is left out and named in
+//! [`RequestContext::dropped_fields`]; if the request can be served without it, it is refused by
+//! name, or left out and named if [`Target::untranslatable`] allows that; if its omission would
+//! make a different request, it is always refused. Fields that both APIs support are copied byte
+//! for byte: numbers keep their digits, and objects keep the order of their keys.
 //!
-//! The table [`constraints`] lists what individual models refuse.
+//! The table [`constraints`] lists the fields and values that individual models refuse.
 #![forbid(unsafe_code)]
 
 pub mod anthropic_invoke;

@@ -42,7 +42,8 @@ impl<'a> JsonValue<'a> {
         })
     }
 
-    /// Returns the members of an object with these names; of several with the same name, the last.
+    /// Returns the members of an object with these names; the last one of several members with the
+    /// same name.
     pub(super) fn get_all<const N: usize>(self, names: [&str; N]) -> [Option<JsonValue<'a>>; N] {
         let mut found = [None; N];
         for (name, part) in self.members() {

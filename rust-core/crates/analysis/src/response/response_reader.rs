@@ -133,7 +133,7 @@ pub(super) fn token_log_probability(
     Some((token, logarithm?.as_f64()?))
 }
 
-/// Returns the choice or candidate with index 0; one without an index counts as 0.
+/// Returns the choice or candidate with index 0; a missing index counts as 0.
 pub(super) fn first_choice(list: Option<JsonValue<'_>>) -> Option<JsonValue<'_>> {
     list?.elements().find(|choice| {
         let index = choice.get("index").and_then(JsonValue::as_u64);

@@ -9,7 +9,7 @@ use proofgate_dialect::json_text::JsonText;
 struct ErrorBody<'b> {
     #[serde(borrow)]
     error: Option<&'b RawValue>,
-    /// The message's position at clouds that host Anthropic's models.
+    /// The message in errors of clouds that host Anthropic's models.
     #[serde(borrow)]
     message: Option<&'b RawValue>,
 }
@@ -32,8 +32,9 @@ struct ErrorDetails<'b> {
 
 /// Writes an error of Anthropic's API as OpenAI's error body.
 ///
-/// Its `message` passes. The type and the code are OpenAI's counterparts of Anthropic's type, or of the HTTP `status` if the
-/// type is unknown. A body that cannot be read becomes a general message.
+/// Its `message` is kept. The type and the code are OpenAI's counterparts of Anthropic's type, or
+/// of the HTTP `status` if the type is unknown. A body that cannot be read becomes a general
+/// message.
 pub fn translate_error(status: u16, body: &[u8], out: &mut Vec<u8>) {
     write_error(Some(status), body, out);
 }

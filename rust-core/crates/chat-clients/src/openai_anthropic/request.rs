@@ -11,7 +11,7 @@ use proofgate_dialect::object::Object;
 use proofgate_dialect::schema::write_for_claude;
 use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
-/// The fields that Anthropic supports, in addition to those that every provider supports.
+/// The fields that Anthropic supports, in addition to the fields that every provider supports.
 const SUPPORTED_FIELDS: &[&str] = &[
     "user",
     "safety_identifier",
@@ -34,9 +34,9 @@ const SUPPORTED_FIELDS: &[&str] = &[
 /// `out` receives the JSON body; it is unchanged if the request is refused.
 ///
 /// # Errors
-/// Returns [`UntranslatableRequest`] if the body is not such a request, if it asks for something that Anthropic does not
-/// have and that cannot be left out without changing the request, or if [`Target::untranslatable`] refuses a field without a
-/// counterpart.
+/// Returns [`UntranslatableRequest`] if the body is not such a request, if it asks for a feature
+/// that Anthropic does not have and whose omission would change the request, or if
+/// [`Target::untranslatable`] refuses a field without a counterpart.
 pub fn translate_request(
     body: &[u8],
     target: &Target<'_>,

@@ -90,10 +90,10 @@ impl<'b> Block<'b> {
     }
 }
 
-/// Writes the chat completion for a whole message of Anthropic's, and returns its usage.
+/// Writes the chat completion for a whole message of Anthropic's API, and returns its usage.
 ///
-/// `created` is the time of the answer in seconds since 1970, because Anthropic reports none. The id is Anthropic's. `out`
-/// is unchanged if the answer cannot be translated.
+/// `created` is the time of the answer in seconds since 1970, because Anthropic reports none. The
+/// completion has Anthropic's id. `out` is unchanged if the answer cannot be translated.
 ///
 /// # Errors
 /// Returns [`ResponseError::Malformed`] if it is not a message, or has no stop reason or usage, and
@@ -163,7 +163,8 @@ pub(super) fn refusal<'b>(stop_reason: &str, stop_details: Option<&'b RawValue>)
 
 type ContentAndInput<'b> = (BlockContent<'b>, Option<&'b RawValue>);
 
-/// Writes the texts as one string. Without text it is `null` only if there is other content instead.
+/// Writes the texts as one string. Without text, writes `null` if there is other content, and
+/// otherwise an empty string.
 fn write_content(said: &[ContentAndInput<'_>], something_else: bool, out: &mut Vec<u8>) {
     let start = out.len();
     out.push(b'"');

@@ -19,10 +19,11 @@ const MAX_INPUT_BYTES: usize = 65_536;
 
 const NOT_STARTED: ResponseError = ResponseError::Malformed("an event before message_start");
 
-/// Translates a streamed answer of Anthropic's to chunks of a chat completion.
+/// Translates a streamed answer of Anthropic's API to chunks of a chat completion.
 ///
-/// Each event is translated at once. The stream keeps the prefix of every chunk (the client's model name, and an id of up to
-/// 256 bytes), up to 64 open blocks, and up to 64 KiB of input for each open call whose input came with its start.
+/// Each event is translated immediately. The stream keeps the prefix of every chunk (the client's
+/// model name, and an id of up to 256 bytes), up to 64 open blocks, and up to 64 KiB of input for
+/// each open call whose input came with its start.
 #[derive(Debug)]
 pub struct Stream {
     model: String,
@@ -79,8 +80,8 @@ impl Stream {
         }
     }
 
-    /// Takes one event: its `event` name, `""` if it has none, and its data. `out` receives the chunks for it. There are
-    /// none for a ping, for events of unknown types, and for all events after the end.
+    /// Appends to `out` the chunks for one event. `name`: its `event` name, `""` if it has none. A
+    /// ping, events of unknown types and all events after the end have no chunks.
     ///
     /// # Errors
     /// Returns [`ResponseError`] if the event is not valid at its position or exceeds a limit of the stream; nothing is
@@ -114,7 +115,8 @@ impl Stream {
         }
     }
 
-    /// Returns the usage reported so far. Before the end it is the prompt, and little of the answer.
+    /// Returns the usage reported so far. Before the end it covers the prompt, but only a small
+    /// part of the answer.
     pub fn usage(&self) -> Option<Usage> {
         self.tokens.map(|tokens| tokens.usage())
     }

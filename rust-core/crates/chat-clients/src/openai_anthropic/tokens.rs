@@ -3,7 +3,8 @@ use serde::Deserialize;
 use proofgate_dialect::Usage;
 use proofgate_dialect::json::write_number;
 
-/// Anthropic's token counts as far as they are known: of a whole answer, or what a stream has reported so far.
+/// Anthropic's known token counts: those of a whole answer, or those that a stream has reported so
+/// far.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 pub(super) struct Tokens {
     input_tokens: Option<u64>,

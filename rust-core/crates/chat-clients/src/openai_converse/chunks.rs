@@ -11,7 +11,7 @@ pub(super) struct ChunkWriter {
     model: String,
     created: u64,
     include_usage: bool,
-    /// The chunk up to its `choices`, once the first event has come.
+    /// The part of every chunk up to its `choices`; empty before the first event.
     prefix: Vec<u8>,
 }
 
@@ -49,7 +49,7 @@ impl ChunkWriter {
         self.write_delta(out, &[r#""role":"assistant","content":"""#]);
     }
 
-    /// Writes a chunk with the fields of its `delta`, given in pieces.
+    /// Writes a chunk whose `delta` consists of these pieces of fields.
     pub(super) fn write_delta(&self, out: &mut Vec<u8>, fields: &[&str]) {
         self.write_choice(out, fields, None);
     }

@@ -11,7 +11,8 @@ pub fn translate_error(status: u16, kind: Option<&str>, body: &[u8], out: &mut V
     write(out, error, &said);
 }
 
-/// Appends OpenAI's error object for an exception in a stream, given its `:exception-type` and its payload.
+/// Appends OpenAI's error object for an exception in a stream. `name`: its `:exception-type`;
+/// `data`: its payload.
 pub(super) fn write_exception(out: &mut Vec<u8>, name: &str, data: &[u8]) {
     write(out, BedrockError::from_name(name, 500), &ErrorBody::parse(data));
 }

@@ -11,8 +11,8 @@ pub(super) struct DocumentNames {
 }
 
 impl DocumentNames {
-    /// Returns the name of a file without its extension and the characters that Converse refuses, with a number if it is
-    /// taken.
+    /// Returns the name of a file without its extension and the characters that Converse refuses,
+    /// with a number if it is already used.
     pub(super) fn unique_name(&mut self, file_name: &str) -> String {
         let stem = sanitize(file_name.rsplit_once('.').map_or(file_name, |(stem, _)| stem));
         let Some(mut number) = self.assigned.get(&stem).copied() else {

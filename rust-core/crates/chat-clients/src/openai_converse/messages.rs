@@ -99,8 +99,8 @@ impl Conversation<'_> {
         }
     }
 
-    /// Adds a text to the user's documents if they have none: Converse requires one (Amazon Bedrock's API reference,
-    /// Message: content).
+    /// Adds a text to a user turn that has documents but no text, because Converse requires one
+    /// (Amazon Bedrock's API reference, Message: content).
     fn introduce_documents(&mut self) -> Result<(), UntranslatableRequest> {
         let is_alone = self.has_documents && !self.has_text;
         (self.has_documents, self.has_text) = (false, false);

@@ -9,7 +9,7 @@ use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::schema::write_for_claude;
 use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
-/// The fields that Converse supports, in addition to those that every provider supports.
+/// The fields that Converse supports, in addition to the fields that every provider supports.
 const SUPPORTED_FIELDS: &[&str] = &[
     "stop",
     "service_tier",
@@ -64,7 +64,7 @@ fn write(
     Ok(())
 }
 
-/// Writes the fields of an object, and the object itself only if it has any.
+/// Writes the fields of an object; does not write an object without fields.
 struct Fields<'o> {
     out: &'o mut Vec<u8>,
     name: &'static str,

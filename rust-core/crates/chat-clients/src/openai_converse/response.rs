@@ -10,7 +10,8 @@ use proofgate_dialect::json_text::unquoted as inner;
 use proofgate_dialect::reasoning_details::{ENCRYPTED, TEXT};
 use proofgate_dialect::{RequestContext, ResponseError, Usage};
 
-/// An answer of Converse, reduced to what has a counterpart. Source: botocore 1.44.5, shape `ConverseResponse`.
+/// An answer of Converse, reduced to the members that have a counterpart. Source: botocore 1.44.5,
+/// shape `ConverseResponse`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ConverseResponse<'b> {

@@ -12,7 +12,7 @@ use proofgate_dialect::json_text::unquoted as inner;
 use proofgate_dialect::reasoning_details::{ENCRYPTED, TEXT};
 use proofgate_dialect::{EventKind, RequestContext, ResponseError, StreamStatus, Usage, write_data};
 
-/// Maximum number of open tool calls in an answer. All other state of a stream is numbers.
+/// Maximum number of open tool calls in an answer. All other state of a stream consists of numbers.
 pub const MAX_OPEN_TOOL_CALLS: usize = 128;
 
 /// Translates a streamed answer of ConverseStream to chunks of a chat completion.
@@ -57,8 +57,8 @@ impl Stream {
         }
     }
 
-    /// Takes one frame of the provider, with its name and payload, and appends the client's events. Frames after the end are
-    /// ignored.
+    /// Appends the client's events for one frame of the provider, with the frame's name and
+    /// payload. Frames after the end are ignored.
     ///
     /// # Errors
     /// Returns [`ResponseError::Malformed`] for an event that does not match its type, and [`ResponseError::TooLarge`] for
@@ -284,7 +284,7 @@ impl Stream {
         }
         self.stopped = true;
         let finish = FinishReason::from_stop_reason(string_contents(event.stop_reason)?, self.call_count > 0);
-        // Arguments may be truncated only if the whole answer is.
+        // Arguments may be truncated only if the whole answer is truncated.
         if self.is_truncated && !matches!(finish.reason, "length" | "content_filter") {
             write_data(out, write_malformed_output_error);
             return Ok(StreamStatus::Failed);

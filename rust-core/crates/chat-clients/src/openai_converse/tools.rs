@@ -7,8 +7,9 @@ use proofgate_dialect::json::{write_all, write_member};
 use proofgate_dialect::json_text::JsonText;
 use proofgate_dialect::schema::{write_arguments, write_for_claude};
 
-/// Replaces the tools of a conversation with tool calls if the request has none or may call none: Converse requires a tool
-/// (its error "The toolConfig field must be defined when using toolUse and toolResult content blocks").
+/// The tools of a conversation with tool calls if the request has no tools or forbids calls:
+/// Converse requires a tool (its error "The toolConfig field must be defined when using toolUse and
+/// toolResult content blocks").
 const PLACEHOLDER_TOOL_CONFIG: &str = r#","toolConfig":{"tools":[{"toolSpec":{"name":"no_tool_available","description":"There is no tool to call. Answer without one.","inputSchema":{"json":{"type":"object","properties":{}}}}}]}"#;
 
 /// Writes `toolConfig` if the request has tools or the conversation has tool calls.

@@ -35,10 +35,10 @@ pub(super) struct Call<'b> {
     signature: Option<&'b str>,
 }
 
-/// Generates ids for calls without one: always the same for the same call of the same answer.
+/// Generates ids for calls without an id. The same call of the same answer always gets the same id.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallIds<'a> {
-    /// Identifies the answer.
+    /// The id of the answer.
     pub response_id: &'a str,
     pub choice: u32,
 }

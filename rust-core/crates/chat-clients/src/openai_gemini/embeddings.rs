@@ -1,8 +1,8 @@
-//! Translates between OpenAI's embeddings and those of Google's Gemini.
+//! Translates between OpenAI's embeddings and the embeddings of Google's Gemini.
 //!
-//! A request of OpenAI's API becomes a `batchEmbedContents` request: one entry for each text, in the same order. Texts given
-//! as token numbers are not supported. A request of Google's API passes, except for the model's name, which is in each of
-//! its entries and not only in the path.
+//! A request of OpenAI's API becomes a `batchEmbedContents` request: one entry for each text, in
+//! the same order. Texts sent as token numbers are not supported. A request of Google's API is
+//! unchanged except for the model's name, which is in each of its entries as well as in the path.
 //!
 //! Sources: openai 3.54.0 (`resources/embeddings.py`, which requests base64 by default), google-genai 3.4.0 (`models.py`),
 //! the discovery document of generativelanguage v1beta, revision 20260529.
@@ -25,8 +25,8 @@ const TOKENS_UNSUPPORTED: &str = "The provider accepts text only, not token ids.
 /// Appends the body of `batchEmbedContents` for a body of `POST /v1/embeddings`.
 ///
 /// # Errors
-/// Returns [`UntranslatableRequest`] if the body is not such a request, or asks for something that Gemini does not support.
-/// Nothing is appended then.
+/// Returns [`UntranslatableRequest`] if the body is not such a request, or asks for a feature that
+/// Gemini does not support. Nothing is appended then.
 pub fn translate_request(
     body: &[u8],
     target: &Target<'_>,
@@ -226,8 +226,8 @@ fn parse_number(value: &RawValue) -> Result<f32, ResponseError> {
 /// model name, from the path.
 ///
 /// # Errors
-/// Returns [`UntranslatableRequest`] if the body has no entries, or one has another model than the path. Nothing is appended
-/// then.
+/// Returns [`UntranslatableRequest`] if the body has no entries, or an entry names another model
+/// than the path. Nothing is appended then.
 pub fn rename_model(
     body: &[u8],
     asked_for: &str,

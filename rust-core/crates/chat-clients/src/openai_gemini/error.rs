@@ -35,14 +35,15 @@ struct Detail<'b> {
 
 /// Appends the provider's error as an error of OpenAI's API.
 ///
-/// Its `message` is the provider's own. If the body is not Google's error, the message is derived from the HTTP `status`.
+/// Its `message` is the provider's. If the body is not Google's error, the message is derived from
+/// the HTTP `status`.
 pub fn translate_error(status: u16, body: &[u8], out: &mut Vec<u8>) {
     let report = read(body);
     write(status, report.and_then(|report| report.message), out);
 }
 
-/// Returns the number of seconds to wait before a retry, rounded up; `None` if the provider names none. Google sends it here
-/// instead of in a header.
+/// Returns the number of seconds to wait before a retry, rounded up; `None` if the provider names
+/// none. Google sends the number in the body instead of in a header.
 pub fn retry_after(body: &[u8]) -> Option<u64> {
     let details: Vec<Detail<'_>> = serde_json::from_str(read(body)?.details?.get()).ok()?;
     let is_retry = |detail: &&Detail<'_>| {

@@ -118,15 +118,16 @@ pub(super) struct Token<'b> {
     pub log_probability: Option<&'b RawValue>,
 }
 
-/// Tokens so far. Every event has the totals up to it, so a later one replaces an earlier one.
+/// The tokens so far. Every event has the totals so far, so they replace the totals of earlier
+/// events.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UsageMetadata {
-    /// Includes tokens read from a cache.
+    /// The tokens of the prompt, including tokens read from a cache.
     prompt_token_count: Option<u64>,
     cached_content_token_count: Option<u64>,
     tool_use_prompt_token_count: Option<u64>,
-    /// Excludes thoughts.
+    /// The tokens of the candidates, excluding thoughts.
     candidates_token_count: Option<u64>,
     thoughts_token_count: Option<u64>,
     total_token_count: Option<u64>,
@@ -246,7 +247,8 @@ impl UsageMetadata {
 
     /// Returns the usage; `None` if no counts were reported.
     ///
-    /// Some models count thoughts only in the total. The rest of the total after prompt and candidates is reasoning.
+    /// Some models count thoughts only in the total. The part of the total beyond prompt and
+    /// candidates is reasoning.
     pub fn usage(&self) -> Option<Usage> {
         let prompt = self.prompt_token_count;
         prompt

@@ -6,7 +6,7 @@ use proofgate_dialect::constraints::{Constraint, has_constraint};
 use proofgate_dialect::json::write_all;
 use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 
-/// The fields that Gemini supports, in addition to those that every provider supports.
+/// The fields that Gemini supports, in addition to the fields that every provider supports.
 const SUPPORTED_FIELDS: &[&str] = &[
     "n",
     "stop",
@@ -25,12 +25,13 @@ const SUPPORTED_FIELDS: &[&str] = &[
 
 /// Appends the body of `generateContent` for a body of `POST /v1/chat/completions`.
 ///
-/// `target.max_output_tokens` is not used, because Gemini requires no maximum. Of `target.model` only the generation is
-/// read, which determines how thinking is requested.
+/// `target.max_output_tokens` is not used, because Gemini requires no maximum. Only the generation
+/// of `target.model` is read; it determines how thinking is requested.
 ///
 /// # Errors
-/// Returns [`UntranslatableRequest`] if the body is not a chat request, asks for something that Gemini cannot do, or has a
-/// field without a counterpart and `target.untranslatable` refuses it. Nothing is appended then.
+/// Returns [`UntranslatableRequest`] if the body is not a chat request, asks for a feature that
+/// Gemini does not have, or has a field without a counterpart and `target.untranslatable` refuses
+/// it. Nothing is appended then.
 pub fn translate_request(
     body: &[u8],
     target: &Target<'_>,

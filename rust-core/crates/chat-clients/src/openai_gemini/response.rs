@@ -12,8 +12,8 @@ pub(super) const MAX_ID_BYTES: usize = 256;
 
 /// Appends a whole answer of `generateContent` as a chat completion.
 ///
-/// `created` is the time in seconds since 1970; ids are derived from it if the provider sends none. Without a reported usage
-/// the usage is zero, and not written.
+/// `created` is the time in seconds since 1970; ids are derived from it if the provider sends none.
+/// If the provider reports no usage, the usage is zero and is not written.
 ///
 /// # Errors
 /// Returns [`ResponseError::Malformed`] if it is not an answer, or has not ended, and [`ResponseError::Failed`] if it is an

@@ -30,7 +30,7 @@ object! {
     }
 }
 
-/// Members of an object that are written already, each followed by a comma.
+/// The members of an object, written as JSON, each followed by a comma.
 struct Members(Vec<u8>);
 
 impl Members {
@@ -117,7 +117,8 @@ fn write_candidates(
     Ok(())
 }
 
-/// Returns the requested modalities. Text is the default; a model that generates images may be asked for them too.
+/// Returns the requested modalities. Text is the default; images can also be requested from a model
+/// that generates them.
 fn modalities(
     chat: &ChatRequest<'_>,
     losses: &mut DroppedFields,
@@ -190,8 +191,9 @@ fn client_thinking_config<'b>(
     Ok(config)
 }
 
-/// Returns the member for `reasoning_effort` and its value. The levels and token budgets are those of Google's endpoint for
-/// OpenAI's clients (ai.google.dev, "OpenAI compatibility"); Gemini 2 takes a token budget.
+/// Returns the member for `reasoning_effort` and its value. The levels and token budgets are the
+/// same as in Google's endpoint for OpenAI's clients (ai.google.dev, "OpenAI compatibility");
+/// Gemini 2 takes a token budget.
 fn effort(
     chat: &ChatRequest<'_>,
     model: &str,

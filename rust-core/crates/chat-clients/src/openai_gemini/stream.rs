@@ -58,8 +58,8 @@ impl Stream {
         }
     }
 
-    /// Takes an event and appends the chunks for it; Gemini's events have no names. An error object of the provider counts
-    /// as an event, however it was framed.
+    /// Appends the chunks for one event; Gemini's events have no names. An error object of the
+    /// provider counts as an event, however it was framed.
     ///
     /// It never returns [`StreamStatus::Finished`], because an event with a finish reason may not be the last one: only the
     /// end of the provider's stream is the end. With [`StreamStatus::Failed`] an event with the error was appended, and
@@ -162,8 +162,9 @@ impl Stream {
         Ok(())
     }
 
-    /// Handles the end of the provider's stream. It appends a chunk with the finish reason of each choice, the usage if it
-    /// was requested and is known, and `[DONE]`. Nothing is appended after a failure, or a second time.
+    /// Handles the end of the provider's stream. It appends a chunk with the finish reason of each
+    /// choice, the usage if it was requested and is known, and `[DONE]`. Nothing is appended after
+    /// a failure, or in a second call.
     ///
     /// # Errors
     /// Returns [`ResponseError::Failed`] if a candidate has no finish reason, or there is no candidate. Nothing is appended
@@ -246,7 +247,7 @@ impl Stream {
         });
     }
 
-    /// Returns the usage reported so far: that of the last event with one.
+    /// Returns the usage reported so far: the usage in the last event that has one.
     pub fn usage(&self) -> Option<Usage> {
         self.usage.usage()
     }

@@ -31,7 +31,7 @@ pub(super) fn write(
         ToolSelection::Required => write_choice("ANY", &[], out),
         ToolSelection::Specific(named) => write_choice("ANY", std::slice::from_ref(named), out),
         ToolSelection::AllowedTools(names, true) => write_choice("ANY", names, out),
-        // `AUTO` takes no names; this mode also leaves the model free to answer with text.
+        // `AUTO` accepts no names; this mode also lets the model answer with text.
         ToolSelection::AllowedTools(names, false) => write_choice("VALIDATED", names, out),
     }
     Ok(())

@@ -6,7 +6,8 @@ use serde_json::value::RawValue;
 use proofgate_dialect::constraints::{Constraint, has_constraint, model_requires_responses_api};
 use proofgate_dialect::json_text::JsonText;
 
-/// The fields that decide; they have the same names in chat completions and in Anthropic's messages.
+/// The fields that determine the API; they have the same names in chat completions and in
+/// Anthropic's messages.
 #[derive(Deserialize)]
 struct RoutingFields<'b> {
     #[serde(borrow)]
@@ -27,10 +28,12 @@ struct Inner<'b> {
     kind: Option<&'b RawValue>,
 }
 
-/// Returns whether a request of chat completions or of Anthropic's messages must be sent to this model of OpenAI's own at
-/// `/v1/responses` ([`model_requires_responses_api`]). `model` is the provider's name; a body that cannot be read requires nothing.
+/// Returns whether a request of chat completions or of Anthropic's messages must be sent to this
+/// model of OpenAI's own at `/v1/responses` ([`model_requires_responses_api`]). `model` is the
+/// provider's name. Returns `false` for a body that cannot be read.
 ///
-/// The body is read only for models from `gpt-5.4` on, and for those that exist nowhere else.
+/// The body is read only for models from `gpt-5.4` on, and for models that exist only at
+/// `/v1/responses`.
 #[must_use]
 pub fn requires_responses_api(model: &str, body: &[u8]) -> bool {
     if has_constraint(model, Constraint::ResponsesOnly) {

@@ -7,7 +7,8 @@ use proofgate_dialect::json::write_member;
 use proofgate_dialect::json::write_string;
 use proofgate_dialect::json_text::JsonText;
 
-/// An error of OpenAI's API, or what contains one: a body, an `error` event or a failed response.
+/// An error of OpenAI's API, or an object that contains one: a body, an `error` event or a failed
+/// response.
 #[derive(Default, Deserialize)]
 struct ErrorFields<'b> {
     #[serde(borrow)]
@@ -26,10 +27,11 @@ struct ErrorFields<'b> {
 
 /// Writes the provider's error as an error of chat completions.
 ///
-/// Both have the same form: message, type and code pass. `param` is replaced if the field has another name in chat
-/// completions, and is `null` if it has none there, such as for an item of the input. For a refused key (401) the message is
-/// the gateway's own, because the provider's is about the gateway's key. A body that cannot be read becomes a general
-/// message for the HTTP `status`.
+/// Both errors have the same form: message, type and code are kept. `param` is replaced if the
+/// field has another name in chat completions, and is `null` if it has no counterpart, such as an
+/// item of the input. For a refused key (401) the message is the gateway's own, because the
+/// provider's is about the gateway's key. A body that cannot be read becomes a general message for
+/// the HTTP `status`.
 ///
 /// Source: OpenAI's API reference, Error codes.
 pub fn translate_error(status: u16, body: &[u8], out: &mut Vec<u8>) {

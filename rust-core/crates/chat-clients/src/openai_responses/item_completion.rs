@@ -10,7 +10,7 @@ use crate::openai_responses::stream::{NOT_STARTED, Stream};
 use proofgate_dialect::ResponseError;
 
 impl Stream {
-    /// Ends an item and writes what no delta has sent.
+    /// Ends an item and writes the content that no delta has sent.
     pub(super) fn close_item(&mut self, event: &Event<'_>, out: &mut Vec<u8>) -> Result<(), ResponseError> {
         let Some(at) = self
             .open_items

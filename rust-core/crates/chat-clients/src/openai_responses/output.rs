@@ -1,5 +1,5 @@
-//! The shape of a response and of its items (openai 3.54.0, `types/responses/response.py`), reduced to what is read. Members
-//! whose type depends on the item's type are left raw.
+//! The shape of a response and of its items (openai 3.54.0, `types/responses/response.py`), reduced
+//! to the members that are read. Members whose type depends on the item's type are left raw.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -155,7 +155,7 @@ impl<'b> Response<'b> {
     }
 }
 
-/// A call, reduced to what chat completions have.
+/// A call, reduced to the members that chat completions have.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Call<'b> {
     pub(super) is_custom: bool,
@@ -241,12 +241,13 @@ impl<'b> Part<'b> {
 }
 
 impl Annotation<'_> {
-    /// Returns whether chat completions support it: they have only web URLs.
+    /// Returns whether chat completions support the citation: they have only web URLs.
     pub(super) fn is_supported(&self) -> bool {
         self.kind.as_deref() == Some("url_citation")
     }
 
-    /// Writes it for chat completions. `before` is the number of characters before its text.
+    /// Writes the citation for chat completions. `before` is the number of characters before its
+    /// text.
     pub(super) fn write(&self, before: u64, out: &mut Vec<u8>) {
         let index = |at: Option<u64>| at.unwrap_or(0).saturating_add(before).to_string();
         let text = |value: Option<&'_ RawValue>| {

@@ -6,8 +6,8 @@ use proofgate_dialect::reasoning_details::{self, ResponseDetail};
 
 /// Writes the reasoning items of a message, each followed by a comma; returns whether there are any.
 ///
-/// Reasoning of other providers and reasoning without encrypted content are left out: the provider has stored nothing that
-/// an id could refer to.
+/// Reasoning of other providers and reasoning without encrypted content are left out, because the
+/// provider has stored nothing to which an id could refer.
 pub(super) fn write(message: &Message<'_>, losses: &mut DroppedFields, out: &mut Vec<u8>) -> bool {
     let (items, lost) = reasoning_details::read_responses(message.reasoning_details);
     if lost {

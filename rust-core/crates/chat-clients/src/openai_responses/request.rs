@@ -9,7 +9,7 @@ use proofgate_dialect::{RequestContext, Target, UntranslatableRequest};
 /// The minimum of `max_output_tokens` (OpenAI's API reference, Responses).
 const MIN_OUTPUT_TOKENS: u64 = 16;
 
-/// The fields that Responses supports, in addition to those that every provider supports.
+/// The fields that Responses supports, in addition to the fields that every provider supports.
 const SUPPORTED_FIELDS: &[&str] = &[
     "parallel_tool_calls",
     "logprobs",
@@ -44,9 +44,9 @@ object! {
 /// `out` receives the JSON body; it is unchanged if the request is refused.
 ///
 /// # Errors
-/// Returns [`UntranslatableRequest`] if the body is not such a request, if it asks for something that Responses does not
-/// have and that cannot be left out without changing the request, or if [`Target::untranslatable`] refuses a field without a
-/// counterpart.
+/// Returns [`UntranslatableRequest`] if the body is not such a request, if it asks for a feature
+/// that Responses does not have and whose omission would change the request, or if
+/// [`Target::untranslatable`] refuses a field without a counterpart.
 ///
 /// Source: openai 3.54.0, `types/responses/response_create_params.py`.
 pub fn translate_request(
@@ -117,8 +117,8 @@ fn write_limit(
     Ok(())
 }
 
-/// Writes `reasoning`. `reasoning_effort` passes, because both APIs have the same levels. `thinking` requests a summary, and
-/// an effort if no other field does.
+/// Writes `reasoning`. `reasoning_effort` is kept, because both APIs have the same levels.
+/// `thinking` requests a summary, and an effort if no other field does.
 fn write_reasoning(
     chat: &ChatRequest<'_>,
     model: &str,

@@ -10,14 +10,16 @@ use proofgate_dialect::{RequestContext, ResponseError, Usage};
 /// The separator between the texts of two messages, or of two parts of a summary, in a JSON string.
 pub(super) const TEXT_SEPARATOR: &str = "\\n\\n";
 
-/// Writes the chat completion for a whole response, and returns its usage, 0 where the provider counts nothing.
+/// Writes the chat completion for a whole response, and returns its usage; counts that the provider
+/// does not report are 0.
 ///
 /// `created` is the time of the answer in seconds since 1970, used if the response has none. `out` is unchanged if the
 /// answer cannot be translated.
 ///
 /// # Errors
-/// Returns [`ResponseError::Malformed`] if it is not a response, or an item lacks what its type requires, and
-/// [`ResponseError::Failed`] if it is an error, or a response that failed, was cancelled or has not ended.
+/// Returns [`ResponseError::Malformed`] if it is not a response, or an item lacks a member that its
+/// type requires, and [`ResponseError::Failed`] if it is an error, or a response that failed, was
+/// cancelled or has not ended.
 ///
 /// Source: openai 3.54.0, `types/responses/response.py`.
 pub fn translate_response(

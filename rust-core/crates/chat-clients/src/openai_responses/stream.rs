@@ -16,8 +16,9 @@ pub(super) const NOT_STARTED: ResponseError = ResponseError::Malformed("an event
 
 /// Translates a streamed response to chunks of a chat completion.
 ///
-/// Each event is translated at once. The stream keeps the prefix of every chunk (the client's model name, and an id of up to
-/// 256 bytes), and up to 128 open items with an id of up to 256 bytes each.
+/// Each event is translated immediately. The stream keeps the prefix of every chunk (the client's
+/// model name, and an id of up to 256 bytes), and up to 128 open items with an id of up to 256
+/// bytes each.
 #[derive(Debug)]
 pub struct Stream {
     pub(super) model: String,
@@ -57,8 +58,8 @@ impl Stream {
         }
     }
 
-    /// Takes one event: its `event` name, `""` if it has none, and its data. `out` receives the chunks for it. There are
-    /// none for events of unknown types, and for all events after the end.
+    /// Appends to `out` the chunks for one event. `name`: its `event` name, `""` if it has none.
+    /// Events of unknown types and all events after the end have no chunks.
     ///
     /// # Errors
     /// Returns [`ResponseError`] if the event is not valid at its position or exceeds a limit of the stream; nothing is

@@ -1,4 +1,4 @@
-//! Refused requests, and the field that is named.
+//! Refused requests, and the field that the error names.
 
 use proofgate_chat_clients::openai_converse::translate_request;
 use proofgate_dialect::UntranslatableFieldPolicy;

@@ -1,4 +1,4 @@
-//! Streamed answers as the client receives them, and what ends them.
+//! Streamed answers as the client receives them, and the events that end them.
 
 use std::fs;
 

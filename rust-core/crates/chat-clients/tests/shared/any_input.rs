@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-/// One of the inputs with a few faults.
+/// Generates one of the inputs with a few faults.
 pub fn with_faults(inputs: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     let bytes = prop::sample::select(&b"{}[]\":,\\0e.-ntu \xff"[..]);
     let faults = proptest::collection::vec((any::<prop::sample::Index>(), 0usize..6, bytes), 1..4);

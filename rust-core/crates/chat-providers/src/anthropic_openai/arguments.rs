@@ -2,7 +2,8 @@
 
 /// Tracks the brackets and strings of one JSON object, without buffering it.
 ///
-/// It tells a truncated object from a complete one; other errors between the brackets are left to the client's parser.
+/// It distinguishes a truncated object from a complete one; other errors between the brackets are
+/// left to the client's parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ArgumentScanner {
     state: State,
@@ -19,12 +20,12 @@ enum State {
     /// After a backslash in a string.
     Escaped,
     Complete,
-    /// Not an object, or followed by something else.
+    /// Not an object, or an object followed by other content.
     Invalid,
 }
 
 impl ArgumentScanner {
-    /// Takes the next fragment, in the form between the quotes of a JSON string.
+    /// Reads the next fragment, as written between the quotes of a JSON string.
     pub(crate) fn push(&mut self, fragment: &str) {
         let mut rest = fragment.as_bytes();
         while let Some((&byte, behind)) = rest.split_first() {

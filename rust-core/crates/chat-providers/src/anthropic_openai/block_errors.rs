@@ -1,4 +1,5 @@
-//! Refused blocks: those without a counterpart in chat completions, and those at an invalid position.
+//! Refused blocks: blocks without a counterpart in chat completions, and blocks at an invalid
+//! position.
 
 use std::borrow::Cow;
 

@@ -25,7 +25,8 @@ pub(super) fn write_call_start([id, name]: [&str; 2], answer: &str, number: usiz
     write_json(out, "\",\"input\":{}}");
 }
 
-/// Writes a delta: its type, the field that it extends, and the text, in the form between quotes.
+/// Writes a delta: its type, the field that it extends, and the text, JSON-escaped and without
+/// quotes.
 pub(super) fn write_delta(index: u64, [kind, field, text]: [&str; 3], out: &mut Vec<u8>) {
     write_event(out, "content_block_delta", |out| {
         write_json(out, "{\"type\":\"content_block_delta\",\"index\":");

@@ -1,5 +1,6 @@
-//! The blocks of a streamed Message. One is open at a time, and their indexes have no gaps. A chat stream may interleave the
-//! content of several, so all but the open one are buffered.
+//! The blocks of a streamed Message. One block is open at a time, and the indexes have no gaps. A
+//! chat stream may interleave the content of several blocks, so all blocks except the open one are
+//! buffered.
 
 use std::collections::VecDeque;
 
@@ -22,7 +23,7 @@ const MAX_CALLS: usize = 128;
 /// Maximum number of blocks that wait for others to close.
 const MAX_PENDING_BLOCKS: usize = 256;
 
-/// Assembles the blocks of an answer, and tracks what has been written.
+/// Assembles the blocks of an answer, and tracks the written content.
 #[derive(Debug, Default)]
 pub(super) struct BlockAssembler {
     /// The blocks that are not closed, in order; the first may be open.
@@ -41,7 +42,7 @@ pub(super) struct BlockAssembler {
 struct Block {
     kind: Kind,
     open: bool,
-    /// Content not yet written, in the form between quotes.
+    /// Content not yet written, JSON-escaped and without quotes.
     buffered: String,
     /// The signature of completed thinking.
     signature: Option<String>,
@@ -72,7 +73,7 @@ impl Call {
 }
 
 impl BlockAssembler {
-    /// Takes a piece of thinking or text.
+    /// Adds a piece of thinking or text.
     pub(super) fn push(&mut self, piece: OutputFragment<'_>, out: &mut Vec<u8>) -> Result<(), ResponseError> {
         let (kind, text) = match piece {
             OutputFragment::Thinking(text) => (Kind::Thinking, text),
@@ -94,7 +95,7 @@ impl BlockAssembler {
         self.write_available(out)
     }
 
-    /// Takes a fragment of a call.
+    /// Adds a fragment of a call.
     pub(super) fn push_call(
         &mut self,
         fragment: &ToolCall<'_>,
@@ -126,7 +127,8 @@ impl BlockAssembler {
         self.write_available(out)
     }
 
-    /// Returns the call of a fragment. Most have an index; some providers give all calls the same one, or none.
+    /// Returns the call of a fragment. Most fragments have an index; some providers give all calls
+    /// the same index, or none.
     fn find_or_add_call(
         &mut self,
         fragment: &ToolCall<'_>,
@@ -155,7 +157,7 @@ impl BlockAssembler {
         Ok(number)
     }
 
-    /// Takes a fragment of arguments.
+    /// Adds a fragment of arguments.
     fn extend_arguments(&mut self, number: usize, text: &str) -> Result<(), ResponseError> {
         let Some(call) = self.calls.get_mut(number) else {
             return Ok(());
@@ -195,7 +197,7 @@ impl BlockAssembler {
         });
     }
 
-    /// Takes the encrypted reasoning for the preceding thinking, which completes that block.
+    /// Adds the encrypted reasoning for the preceding thinking, which completes that block.
     fn push_encrypted_reasoning(
         &mut self,
         sealed: EncryptedReasoning<'_>,
@@ -213,7 +215,7 @@ impl BlockAssembler {
         self.write_available(out)
     }
 
-    /// Writes all that can be written now.
+    /// Writes all content that can be written now.
     fn write_available(&mut self, out: &mut Vec<u8>) -> Result<(), ResponseError> {
         while let Some(block) = self.pending.front() {
             let (ready, over) = match block.kind {
@@ -242,8 +244,8 @@ impl BlockAssembler {
         Ok(())
     }
 
-    /// Writes everything left at the end of the answer with the id `answer`. `cut` is whether the last call may be
-    /// truncated.
+    /// Writes the remaining content at the end of the answer with the id `answer`. `cut` is whether
+    /// the last call may be truncated.
     pub(super) fn finish(
         &mut self,
         answer: &str,
@@ -344,8 +346,8 @@ impl BlockAssembler {
     }
 }
 
-/// Returns whether a fragment begins another call than the latest one with its index: it has another id, or arguments
-/// although those of the latest are complete.
+/// Returns whether a fragment begins another call than the latest one with its index: it has
+/// another id, or has arguments although the latest call's arguments are complete.
 fn starts_new_call(call: &Call, fragment: &ToolCall<'_>, arguments: Arguments<'_>) -> bool {
     if fragment.name().is_none() {
         return false;

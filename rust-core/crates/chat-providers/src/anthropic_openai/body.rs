@@ -101,7 +101,7 @@ object! {
 }
 
 object! {
-    /// A tool; those that Anthropic defines have a type of their own.
+    /// A tool; tools that Anthropic defines have their own types.
     Tool<'a> {
         "type" => kind: Text<'a>,
         "name" => name: Text<'a>,
@@ -142,7 +142,7 @@ object! {
 }
 
 object! {
-    /// Whether and how much the model thinks.
+    /// The setting that enables thinking and limits it.
     Thinking<'a> {
         "type" => kind: Text<'a>,
         "budget_tokens" => budget_tokens: Number<'a>,

@@ -1,5 +1,6 @@
-//! The shape of chat answers and of the chunks of streamed ones, reduced to what is read. Strings are kept raw, so that they
-//! pass byte for byte. Values to which some provider gives another type than OpenAI are left raw.
+//! The shape of whole chat answers and of the chunks of streamed answers, reduced to the members
+//! that are read. Strings are kept raw, so that they are copied byte for byte. Values whose type
+//! differs between providers are left raw.
 
 use std::fmt;
 
@@ -164,7 +165,7 @@ impl<'a> ChatCompletion<'a> {
         serde_json::from_slice(data).map_err(|_| ResponseError::Malformed("it is not a chat completion"))
     }
 
-    /// Returns the error that it reports, if any; the whole of it if it is an error itself.
+    /// Returns the error that the answer reports, if any; `whole` if the answer itself is an error.
     pub(crate) fn error<'e>(&'e self, whole: &'e str) -> Option<&'e str> {
         let groq = self.x_groq.as_ref().and_then(|groq| groq.error);
         let chosen = self.choice().and_then(|choice| choice.error);
@@ -186,13 +187,13 @@ impl<'a> ChatCompletion<'a> {
 }
 
 impl Choice<'_> {
-    /// Returns why the model stopped, if it did.
+    /// Returns the reason why the model stopped, if it did.
     pub(crate) fn finish_reason(&self) -> Option<&str> {
         unquoted(self.finish_reason)
     }
 }
 
-/// A piece of the model's output, in the form between quotes.
+/// A piece of the model's output, JSON-escaped and without quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutputFragment<'a> {
     Thinking(&'a str),
@@ -235,7 +236,8 @@ impl<'a> ChatMessage<'a> {
         self.visit_content(&mut visit)
     }
 
-    /// Does the same without `reasoning_details`, for callers that read those themselves.
+    /// Like [`for_each_fragment`](Self::for_each_fragment), but without `reasoning_details`, for
+    /// callers that read them separately.
     pub(crate) fn for_each_fragment_except_details<E: From<ResponseError>>(
         &self,
         mut visit: impl FnMut(OutputFragment<'a>) -> Result<(), E>,
@@ -359,7 +361,7 @@ pub(crate) enum Arguments<'a> {
 }
 
 impl Arguments<'_> {
-    /// Returns whether the provider sent none of them.
+    /// Returns whether the provider sent no arguments.
     pub(crate) fn are_blank(self) -> bool {
         match self {
             Arguments::None => true,

@@ -1,4 +1,5 @@
-//! The reader of the chat request written for a Messages request, and the additional features that it supports.
+//! The reader of the chat request that is written for a Messages request, and the reader's
+//! additional features.
 
 use super::body::Thinking;
 use proofgate_dialect::constraints::{Constraint, effort_levels, has_constraint};
@@ -17,7 +18,7 @@ pub(super) enum Destination {
 }
 
 impl Destination {
-    /// Returns whether another module reads what is written.
+    /// Returns whether another module reads the written request.
     pub(super) fn is_intermediate(self) -> bool {
         self != Destination::Chat
     }

@@ -56,8 +56,9 @@ impl fmt::Display for JsonPath<'_> {
     }
 }
 
-/// Fields that do not reach the model (cache marks, the user, transport), and those that only allow it what it does anyway:
-/// thinking, and dropping earlier thinking. They are left out, and never refused.
+/// Fields that do not reach the model (cache marks, the user, transport), and fields that only
+/// permit its default behaviour: thinking, and dropping earlier thinking. They are left out, and
+/// never refused.
 const IGNORED_FIELDS: [&str; 9] = [
     OTHER_FIELDS,
     "thinking",
@@ -70,7 +71,7 @@ const IGNORED_FIELDS: [&str; 9] = [
     "strict",
 ];
 
-/// Notes what is left out of a request, or refuses it.
+/// Records the fields that are left out of a request, or refuses the request.
 #[derive(Debug)]
 pub(super) struct DroppedFields(DroppedFieldLog);
 
@@ -79,17 +80,18 @@ impl DroppedFields {
         DroppedFields(DroppedFieldLog::new(fields))
     }
 
-    /// Returns the names of what was left out, in the order of the written request.
+    /// Returns the names of the fields that were left out, in the order of the written request.
     pub(super) fn into_names(self) -> Vec<&'static str> {
         self.0.into_names()
     }
 
-    /// Notes a name, once.
+    /// Records a name, once.
     pub(super) fn record_field(&mut self, name: &'static str) {
         self.0.record_field(name, 0);
     }
 
-    /// Drops a field without a counterpart at the provider: a preference, unless it does not reach the model.
+    /// Drops a field without a counterpart at the provider, or refuses it if it reaches the model
+    /// and such fields are refused.
     pub(super) fn drop_preference(
         &mut self,
         place: &JsonPath<'_>,

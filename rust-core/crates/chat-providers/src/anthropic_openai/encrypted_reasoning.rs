@@ -13,7 +13,8 @@ use proofgate_dialect::reasoning_details::{ENCRYPTED, GEMINI, SUMMARY};
 /// The prefix of such a signature; base64 of JSON follows.
 pub(crate) const SIGNATURE_PREFIX: &str = "reasoning_details:";
 
-/// An element of `reasoning_details` that only its provider can read. Its members are in the form between quotes.
+/// An element of `reasoning_details` that only its provider can read. Its members are JSON-escaped
+/// and without quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EncryptedReasoning<'a> {
     id: Option<&'a str>,
@@ -41,7 +42,7 @@ struct Element<'a> {
 /// An element of `reasoning_details`.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Detail<'a> {
-    /// Readable reasoning, in the form between quotes.
+    /// Readable reasoning, JSON-escaped and without quotes.
     Readable(&'a str),
     Encrypted(EncryptedReasoning<'a>),
 }
@@ -78,8 +79,8 @@ impl<'a> Element<'a> {
 }
 
 impl<'a> EncryptedReasoning<'a> {
-    /// Creates the element for Gemini's signature of a call, from the call's id and the signature in the form between
-    /// quotes.
+    /// Creates the element for Gemini's signature of a call, from the call's id and the signature,
+    /// JSON-escaped and without quotes.
     pub(super) fn for_call(id: &'a str, signature: &'a str) -> Self {
         EncryptedReasoning {
             id: Some(id),
@@ -111,14 +112,15 @@ impl<'a> EncryptedReasoning<'a> {
     }
 }
 
-/// Returns whether a signature, in the form between quotes, was made by the gateway.
+/// Returns whether a signature, JSON-escaped and without quotes, was made by the gateway.
 pub(super) fn is_gateway_signature(signature: &str) -> bool {
     signature.starts_with(SIGNATURE_PREFIX)
 }
 
-/// Appends the elements of `reasoning_details` stored in a signature of the gateway, with a comma before each but the first,
-/// and counts them in `index`: the readable part (`thinking`, in the form between quotes) and the encrypted one. Returns
-/// whether they could be read; a client may have changed them.
+/// Appends the elements of `reasoning_details` stored in a signature of the gateway, with a comma
+/// before each except the first, and counts them in `index`: the readable part (`thinking`,
+/// JSON-escaped and without quotes) and the encrypted part. Returns whether they could be read; a
+/// client may have changed them.
 pub(super) fn write_details(
     signature: &str,
     thinking: Option<&str>,

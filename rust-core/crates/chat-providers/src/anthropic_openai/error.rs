@@ -8,9 +8,10 @@ use proofgate_dialect::json::write_number;
 
 /// Appends Anthropic's error body for a provider's error to `out`.
 ///
-/// Its type is that of the status. For a status that is not an error (some providers send errors with 200) the error itself
-/// determines it. The message is the provider's `message`, and nothing else of the body. For a refused key it is the
-/// gateway's own, because the provider's message is about the gateway's key.
+/// The status determines the type. If the status is not an error (some providers send errors with
+/// 200), the error itself determines the type. The message is the provider's `message`, and nothing
+/// else of the body. For a refused key the message is the gateway's, because the provider's message
+/// is about the gateway's key.
 ///
 /// Source: Anthropic's API reference, Errors; OpenAI's API reference, Error codes.
 pub fn translate_error(status: u16, body: &[u8], out: &mut Vec<u8>) {
@@ -46,7 +47,7 @@ pub(crate) fn write_error(kind: &str, message: impl FnOnce(&mut Vec<u8>), out: &
 /// A provider's error.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ProviderError<'a> {
-    /// In the form between quotes.
+    /// The message, JSON-escaped and without quotes.
     message: Option<&'a str>,
     kind: Option<&'a str>,
     code: Option<&'a RawValue>,
@@ -106,12 +107,12 @@ impl<'a> ProviderError<'a> {
         }
     }
 
-    /// Returns its message, in the form between quotes.
+    /// Returns its message, JSON-escaped and without quotes.
     pub(crate) fn message(&self) -> Option<&'a str> {
         self.message
     }
 
-    /// Returns its type, in the form between quotes.
+    /// Returns its type, JSON-escaped and without quotes.
     pub(crate) fn type_name(&self) -> Option<&'a str> {
         self.kind
     }
@@ -122,7 +123,8 @@ impl<'a> ProviderError<'a> {
         Some(code.trim_matches('"'))
     }
 
-    /// Returns the message that a client may read, in the form between quotes, if its type is `kind`.
+    /// Returns the message that a client may read, JSON-escaped and without quotes, if its type is
+    /// `kind`.
     pub(crate) fn message_if_type(&self, kind: &str) -> Option<&'a str> {
         self.message.filter(|_| kind != "authentication_error")
     }

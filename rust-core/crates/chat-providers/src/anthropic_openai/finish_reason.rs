@@ -7,13 +7,14 @@ use proofgate_dialect::ResponseError;
 pub(crate) enum FinishReason {
     /// The model was done, or called tools.
     Completed,
-    /// It reached a stop sequence (TGI reports this; OpenAI does not distinguish it from `Completed`).
+    /// The model reached a stop sequence (TGI reports this; OpenAI does not distinguish it from
+    /// `Completed`).
     StopSequence,
-    /// It reached the token limit.
+    /// The model reached the token limit.
     Length,
-    /// A filter stopped it.
+    /// A filter stopped the model.
     Filtered,
-    /// The provider could not go on.
+    /// The provider could not continue.
     Failed,
 }
 
@@ -39,7 +40,7 @@ impl FinishReason {
     /// An answer with tool calls ends with `tool_use` whatever the provider reports, unless a filter stopped it.
     ///
     /// # Errors
-    /// Returns [`ResponseError::Failed`] if the provider could not go on.
+    /// Returns [`ResponseError::Failed`] if the provider could not continue.
     pub(crate) fn stop_reason(self, answer: ContentSummary) -> Result<&'static str, ResponseError> {
         match self {
             FinishReason::Failed => Err(ResponseError::Failed("the provider stopped with an error")),
@@ -57,10 +58,10 @@ impl FinishReason {
 /// The properties of an answer that determine its stop reason.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ContentSummary {
-    /// It has tool calls.
+    /// Whether the answer has tool calls.
     pub has_calls: bool,
-    /// The arguments of the last call are truncated.
+    /// Whether the arguments of the last call are truncated.
     pub has_truncated_call: bool,
-    /// The model refused.
+    /// Whether the model refused.
     pub has_refusal: bool,
 }

@@ -68,9 +68,8 @@ impl<'a> Deserialize<'a> for Object<'a> {
 
 /// Declares an object whose fields may all be absent or `null`, and which notes unknown fields.
 ///
-/// Besides its fields it has `unknown`, the first unknown name. `given` returns the fields that are present; a duplicate
-/// field is an error.
-/// a field that comes twice is an error.
+/// Besides its fields it has `unknown`, the first unknown name. `present_fields` returns the fields
+/// that are present; a duplicate field is an error.
 macro_rules! object {
     ($(#[$doc:meta])* $name:ident<$life:lifetime> { $($key:literal => $field:ident: $type:ty,)* }) => {
         $(#[$doc])*

@@ -11,7 +11,7 @@ pub(super) struct MessageWriter<'o> {
     pub(super) dropped_fields: &'o mut DroppedFields,
     pub(super) out: &'o mut Vec<u8>,
     pub(super) has_messages: bool,
-    /// Whether the model accepts its earlier thinking: OpenAI's own models have no such field.
+    /// Whether the model accepts its earlier thinking: OpenAI's own models have no field for it.
     pub(super) accepts_reasoning: bool,
     pub(super) destination: Destination,
 }

@@ -97,8 +97,9 @@ impl MessageWriter<'_> {
         Ok(())
     }
 
-    /// Writes the tool results, which must follow their calls, and then the user's content. Only the user can show an image
-    /// or a document, so those of the results come first in it.
+    /// Writes the tool results, which must follow their calls, and then the user's content. Only a
+    /// user message can contain an image or a document, so the user's content begins with those of
+    /// the results.
     fn write_user_turn(&mut self, turn: &Turn<'_, '_, '_>) -> Result<(), UntranslatableRequest> {
         let mut said = 0;
         let mut is_text = false;
@@ -146,7 +147,7 @@ impl MessageWriter<'_> {
         Ok(())
     }
 
-    /// Writes the single text of a turn besides its tool results.
+    /// Writes the only text of a turn, without its tool results.
     fn write_only_text(&mut self, turn: &Turn<'_, '_, '_>) -> Result<(), UntranslatableRequest> {
         turn.for_each_part(|place, piece| {
             match piece {
@@ -160,8 +161,9 @@ impl MessageWriter<'_> {
         })
     }
 
-    /// Writes the model's text and calls. Thinking that another provider signed is bound to that provider. Thinking without
-    /// a signature came from a provider of chat completions, and some of them refuse a turn without it.
+    /// Writes the model's text and calls. Thinking that another provider signed is bound to that
+    /// provider. Thinking without a signature came from a provider of chat completions, and some of
+    /// these providers refuse a turn without it.
     fn write_assistant_turn(&mut self, turn: &Turn<'_, '_, '_>) -> Result<(), UntranslatableRequest> {
         let start = self.out.len();
         let begun = self.has_messages;

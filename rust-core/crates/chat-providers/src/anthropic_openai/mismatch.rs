@@ -1,5 +1,5 @@
-//! Finds the field that makes a request unreadable. A request is read in one pass that does not track positions; only one
-//! that fails is walked again, piece by piece.
+//! Finds the field that makes a request unreadable. A request is read in one pass that does not
+//! track positions; only a request that fails is read again, piece by piece.
 
 use std::fmt;
 

@@ -55,7 +55,7 @@ pub(super) fn write_output_options(
     }
 }
 
-/// Writes a thinking budget as the effort that costs no more.
+/// Writes a thinking budget as the highest effort that costs no more.
 fn write_budget_as_effort(thinking: &Thinking<'_>, model: &str, out: &mut Vec<u8>) {
     let budget = thinking.budget_tokens.and_then(|budget| budget.0.parse().ok());
     if let Some(budget) = budget {
@@ -94,7 +94,7 @@ fn write_thinking(
     Ok(())
 }
 
-/// Writes the effort, or the highest one below it that the model has. An unknown level passes.
+/// Writes the effort, or the highest one below it that the model has. An unknown level is kept.
 fn write_effort(
     place: &JsonPath<'_>,
     level: &str,

@@ -23,10 +23,11 @@ const MAX_USER_CHARS: usize = 64;
 /// A streamed answer is requested with its usage. `out` is unchanged if the request is refused.
 ///
 /// # Errors
-/// Returns [`UntranslatableRequest`] with the field that is malformed, or that the provider has no counterpart for. Unknown
-/// fields and preferences without a counterpart (`top_k`, `thinking`, `cache_control`, citations, a `user_id` of more than
-/// 64 characters …) are refused or left out as [`Target::untranslatable`] determines. A field whose loss would change the
-/// meaning of the request is always refused.
+/// Returns [`UntranslatableRequest`] with the field that is malformed or has no counterpart at the
+/// provider. Unknown fields and preferences without a counterpart (`top_k`, `thinking`,
+/// `cache_control`, citations, a `user_id` of more than 64 characters …) are refused or left out as
+/// [`Target::untranslatable`] determines. A field whose loss would change the meaning of the
+/// request is always refused.
 ///
 /// Source: Anthropic's API reference, Messages; OpenAI's API reference, Chat Completions.
 pub fn translate_request(
@@ -39,9 +40,10 @@ pub fn translate_request(
 
 /// Appends the chat request that `openai_responses::translate_request` translates for Responses to `out`.
 ///
-/// It differs from that of [`translate_request`] in what Responses accepts and chat completions do not: an effort besides
-/// tools, `thinking`, images and documents in tool results, documents by URL, and encrypted reasoning. `stop_sequences` are
-/// a preference without a counterpart.
+/// Unlike the chat request of [`translate_request`], it has features that Responses accepts and
+/// chat completions do not: an effort together with tools, `thinking`, images and documents in tool
+/// results, documents by URL, and encrypted reasoning. `stop_sequences` are a preference without a
+/// counterpart.
 ///
 /// # Errors
 /// As for [`translate_request`].
@@ -55,8 +57,9 @@ pub fn translate_for_responses(
 
 /// Appends the chat request that a writer of the crate `chat-clients` translates for its provider to `out`.
 ///
-/// It differs from that of [`translate_request`] in what those writers read and providers of chat completions do not: images
-/// and documents in tool results, documents by URL, and encrypted reasoning. A thinking budget becomes an effort.
+/// Unlike the chat request of [`translate_request`], it has features that those writers read and
+/// providers of chat completions do not: images and documents in tool results, documents by URL,
+/// and encrypted reasoning. A thinking budget becomes an effort.
 ///
 /// # Errors
 /// As for [`translate_request`].
@@ -70,7 +73,8 @@ pub fn translate_for_other_apis(
 
 /// Appends the chat request that `openai_gemini::translate_request` translates for Gemini to `out`.
 ///
-/// It differs from that of [`translate_for_other_apis`] in visible thinking: Gemini shows its thoughts only on request.
+/// Unlike the chat request of [`translate_for_other_apis`], it requests visible thinking: Gemini
+/// shows its thoughts only on request.
 ///
 /// # Errors
 /// As for [`translate_request`].
@@ -178,7 +182,7 @@ fn write_max_tokens(
     }
 }
 
-/// Writes sampling parameters and stop sequences, as far as the model accepts them.
+/// Writes the sampling parameters and stop sequences that the model accepts.
 fn write_sampling(
     body: &Body<'_>,
     model: &str,

@@ -1,4 +1,5 @@
-//! Tool results. Chat completions accept only text there: only the user can show an image or a document.
+//! Tool results. In chat completions they can only be text: only a user message can contain an
+//! image or a document.
 
 use super::body::{Block, ContentPart, has_type};
 use super::content::{JoinedTextWriter, PartWriter, required_block_text};
@@ -12,7 +13,7 @@ use proofgate_dialect::json::write_string;
 /// The prefix of a tool result that is an error, because chat completions have no flag for it.
 const ERROR_PREFIX: &str = "\"Error:";
 
-/// The text of a tool result whose content only the user can show.
+/// The text of a tool result whose content is in a user message.
 const RESULT_IN_USER_MESSAGE: &str = "\"The result is in the next user message.\"";
 
 /// Writes the text of a result; returns whether it has other content, which is moved to the user's message.
@@ -101,7 +102,7 @@ fn write_parts(
     Ok(())
 }
 
-/// Returns whether a block of a tool result is one that only the user can show.
+/// Returns whether only a user message can contain this block of a tool result.
 fn is_media_block(block: &Block<'_>) -> bool {
     has_type(block, "image") || has_type(block, "document")
 }

@@ -64,7 +64,7 @@ fn write_tool(
     write_json(out, ",\"parameters\":");
     write_json(out, schema.0);
     match tool.strict {
-        // OpenAI refuses a strict schema that leaves something open, which Anthropic's may.
+        // Anthropic's strict schemas may have open objects, which OpenAI refuses.
         Some(true) if !can_be_strict(schema.0) => left_out.record_field("strict"),
         Some(true) => write_json(out, ",\"strict\":true"),
         Some(false) => write_json(out, ",\"strict\":false"),

@@ -49,8 +49,8 @@ struct RequestRewrite {
 /// Appends a chat-completions request with functions instead of its custom tools.
 ///
 /// # Errors
-/// Returns [`UntranslatableRequest`] if a custom tool and a function have the same name, because their calls could not be
-/// told apart.
+/// Returns [`UntranslatableRequest`] if a custom tool and a function have the same name, because
+/// their calls could not be distinguished.
 pub fn translate_request(body: &[u8], out: &mut Vec<u8>) -> Result<RequestContext, UntranslatableRequest> {
     let read = std::str::from_utf8(body).ok();
     let read = read.and_then(|text| Some((text, serde_json::from_str::<Body<'_>>(text).ok()?)));
@@ -183,7 +183,7 @@ impl RequestRewrite {
         self.edits.replace(text, raw, into_text(out));
     }
 
-    /// Rewrites the choice of a custom tool, or of several tools with custom ones among them.
+    /// Rewrites the choice of a custom tool, or of several tools that include custom tools.
     fn rewrite_choice(&mut self, text: &str, raw: &RawValue) {
         let Ok(choice) = serde_json::from_str::<ToolChoice<'_>>(raw.get()) else {
             return;

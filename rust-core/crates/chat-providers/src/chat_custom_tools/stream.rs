@@ -51,7 +51,7 @@ pub struct Stream {
 struct Call {
     choice: u64,
     index: u64,
-    /// The arguments so far, in the form between quotes.
+    /// The arguments so far, JSON-escaped and without quotes.
     arguments: String,
     progress: ArgumentScanner,
 }
@@ -67,7 +67,7 @@ impl Stream {
         }
     }
 
-    /// Takes an event of chat completions and appends the rewritten one.
+    /// Appends an event of chat completions in its rewritten form.
     ///
     /// # Errors
     /// Returns [`ResponseError::Malformed`] if it is not a chunk, and [`ResponseError::TooLarge`] if a limit of the stream

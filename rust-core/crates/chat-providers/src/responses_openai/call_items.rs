@@ -15,7 +15,7 @@ use proofgate_dialect::{ToolKind, ToolMapping};
 pub(super) struct CallItem<'c> {
     pub(super) kind: ToolKind,
     pub(super) tool: Option<&'c ToolMapping>,
-    /// In the form between quotes: the item's id, the call's id, and the name at the provider.
+    /// The item's id, the call's id, and the name at the provider, JSON-escaped and without quotes.
     pub(super) id: &'c str,
     pub(super) call_id: &'c str,
     pub(super) name: &'c str,

@@ -27,13 +27,14 @@ pub(super) struct OutputCalls {
 struct Call {
     /// The provider's index of the call.
     index: Option<u64>,
-    /// In the form between quotes.
+    /// The id. This and the other strings are JSON-escaped and without quotes.
     id: String,
     name: String,
     arguments: String,
     /// The number of bytes of the arguments that were sent to the client.
     sent_len: usize,
-    /// Its tool among those that are not plain functions, once its name is complete.
+    /// The index of its tool among the tools that are not plain functions, once the name is
+    /// complete.
     tool: Option<usize>,
     progress: ArgumentScanner,
     /// The index and id of its item, once that has begun.
@@ -126,7 +127,8 @@ impl OutputCalls {
         call.write_available(tool, items, out)
     }
 
-    /// Writes what is available of the latest call before another item begins, because items are sent in order.
+    /// Writes the available part of the latest call before another item begins, because items are
+    /// sent in order.
     pub(super) fn flush_latest(
         &mut self,
         items: &mut OutputItems,
@@ -201,7 +203,7 @@ impl Call {
         items.count_retained(text.len())
     }
 
-    /// Writes to the client all that is available.
+    /// Writes all available content of a call to the client.
     fn write_available(
         &mut self,
         tool: Option<&ToolMapping>,
@@ -350,15 +352,15 @@ impl Call {
     }
 }
 
-/// Appends a string member, given in the form between quotes, with a comma before it.
+/// Appends a string member with a comma before it. `inside` is JSON-escaped and without quotes.
 pub(super) fn write_string_member(name: &str, inside: &str, out: &mut Vec<u8>) {
     for piece in [",\"", name, "\":\"", inside, "\""] {
         write_json(out, piece);
     }
 }
 
-/// Returns whether a fragment begins another call than the latest one with its index: it has another id, or arguments
-/// although those of the latest are complete.
+/// Returns whether a fragment begins another call than the latest one with its index: it has
+/// another id, or has arguments although the latest call's arguments are complete.
 fn starts_new_call(call: &Call, fragment: &ToolCall<'_>, arguments: Arguments<'_>) -> bool {
     if fragment.name().is_none() {
         return false;

@@ -8,7 +8,7 @@ use proofgate_dialect::json::write_string;
 
 /// A part of a chat message.
 pub(super) enum Part<'b> {
-    /// Text in the form between quotes.
+    /// Text, JSON-escaped and without quotes.
     Text(&'b str),
     /// Generated text.
     GeneratedText(String),
@@ -18,7 +18,7 @@ pub(super) enum Part<'b> {
 }
 
 impl Part<'_> {
-    /// Returns its text in the form between quotes.
+    /// Returns its text, JSON-escaped and without quotes.
     pub(super) fn text(&self) -> Option<&str> {
         match self {
             Part::Text(text) | Part::Refusal(text) => Some(text),
@@ -149,7 +149,7 @@ fn read_image<'b>(
     Ok(Part::Media(out))
 }
 
-/// Reads a file. A URL takes the position of the data, where providers that fetch it look for it.
+/// Reads a file. A URL is written in place of the data, where providers that fetch URLs expect it.
 fn read_file<'b>(
     part: &Field<'b, '_>,
     members: &Members<'b, '_>,

@@ -9,7 +9,7 @@ use crate::responses_openai::tools::write_json;
 use crate::responses_openai::turn_reasoning::TurnReasoning;
 use proofgate_dialect::json::write_string;
 
-/// The text of a tool result whose content only the user can show.
+/// The text of a tool result whose content is in a user message.
 const RESULT_IN_USER_MESSAGE: &str = "\"The result is in the next user message.\"";
 
 /// A function call in the form that is sent.
@@ -25,7 +25,7 @@ pub(super) struct Call<'b> {
 #[derive(Default)]
 struct AssistantTurn<'b> {
     has_started: bool,
-    /// In the form between quotes.
+    /// The text. This and the refusal are JSON-escaped and without quotes.
     text: String,
     refusal: String,
     has_text: bool,
@@ -35,7 +35,7 @@ struct AssistantTurn<'b> {
 
 /// The messages so far.
 pub(super) struct Conversation<'b> {
-    /// Instructions, and system messages before all others, in the form between quotes.
+    /// Instructions, and system messages before all others, JSON-escaped and without quotes.
     system: String,
     messages: Vec<u8>,
     turn: AssistantTurn<'b>,
@@ -43,7 +43,7 @@ pub(super) struct Conversation<'b> {
     pending_calls: HashSet<Cow<'b, str>>,
     /// Messages that follow the results.
     deferred_messages: Vec<u8>,
-    /// Images and files of results, which the user shows if results can only be text.
+    /// Images and files of results, for a user message if results can only be text.
     pending_media: Vec<Part<'b>>,
     text_only_results: bool,
 }
@@ -69,7 +69,8 @@ impl<'b> Conversation<'b> {
         }
     }
 
-    /// Adds a system message. Some models accept it only once, and before all others.
+    /// Adds a system message. Some models accept only one system message, before all other
+    /// messages.
     pub(super) fn push_system(&mut self, parts: &[Part<'_>]) {
         let mut text = Vec::new();
         content::write_texts(parts, &mut text);
@@ -174,7 +175,7 @@ impl<'b> Conversation<'b> {
         }
     }
 
-    /// Ends the results, and writes what follows them.
+    /// Ends the results, and writes the messages that follow them.
     fn flush_deferred(&mut self) {
         self.pending_calls.clear();
         let shown = std::mem::take(&mut self.pending_media);

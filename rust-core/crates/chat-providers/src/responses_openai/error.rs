@@ -6,8 +6,9 @@ use proofgate_dialect::json::write_number;
 
 /// Appends OpenAI's error body for a provider's error to `out`.
 ///
-/// Its `message`, and its type and code if they are words, are the provider's, and nothing else of the body. For a refused
-/// key the message is the gateway's own, because the provider's is about the gateway's key.
+/// From the provider's body it copies only the `message`, and the type and the code if they are
+/// words. For a refused key the message is the gateway's, because the provider's message is about
+/// the gateway's key.
 ///
 /// Source: OpenAI's API reference, Error codes.
 pub fn translate_error(status: u16, body: &[u8], out: &mut Vec<u8>) {
@@ -56,8 +57,8 @@ fn is_identifier(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
 }
 
-/// Returns the code of a failed Response for an error, one of OpenAI's or of those that Codex handles, and whether the error
-/// is about a key.
+/// Returns the code of a failed Response for an error, either a code of OpenAI's or a code that
+/// Codex handles, and whether the error is about a key.
 pub(super) fn failure_code(told: &ProviderError<'_>) -> (&'static str, bool) {
     let names = [told.code_name(), told.type_name()];
     let code = names.into_iter().flatten().find_map(|name| match name {

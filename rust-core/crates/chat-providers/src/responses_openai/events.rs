@@ -4,7 +4,8 @@ use crate::responses_openai::tools::write_json;
 use proofgate_dialect::json::write_number;
 use proofgate_dialect::{ResponseError, write_event};
 
-/// Maximum number of bytes kept of an answer. All of it is kept, because the last event repeats it.
+/// Maximum number of bytes of an answer that are kept. The whole answer is kept, because the last
+/// event repeats it.
 const MAX_RETAINED_BYTES: usize = 8 << 20;
 /// Maximum number of items in an answer.
 const MAX_ITEMS: usize = 512;
@@ -12,7 +13,7 @@ const MAX_ITEMS: usize = 512;
 /// The items so far, and their common state.
 #[derive(Debug, Default)]
 pub(super) struct OutputItems {
-    /// Identifies the answer; ids of items are derived from it.
+    /// The part of the ids that identifies the answer.
     id_stem: String,
     /// The finished items, each at its index.
     finished: Vec<Option<Vec<u8>>>,
@@ -59,7 +60,7 @@ impl OutputItems {
         Ok(self.finished.len() - 1)
     }
 
-    /// Counts the bytes kept of an item.
+    /// Counts the bytes of an item that are kept.
     ///
     /// # Errors
     /// Returns [`ResponseError::TooLarge`] if the limit is exceeded.
@@ -111,12 +112,12 @@ impl OutputItems {
         });
     }
 
-    /// Writes that an item has begun.
+    /// Writes the event that reports the start of an item.
     pub(super) fn write_added(&mut self, index: usize, item: &[u8], out: &mut Vec<u8>) {
         self.write_item_event("response.output_item.added", index, item, out);
     }
 
-    /// Writes that an item is done, and keeps it.
+    /// Writes the event that reports the end of an item, and keeps the item.
     pub(super) fn finish_item(&mut self, index: usize, item: Vec<u8>, out: &mut Vec<u8>) {
         self.write_item_event("response.output_item.done", index, &item, out);
         if let Some(place) = self.finished.get_mut(index) {

@@ -18,7 +18,7 @@ const COMPACTION_ERROR: &str = "Only OpenAI can read a conversation that OpenAI 
                           of it as a message.";
 const COMPUTER_TOOL_ERROR: &str = "The provider of this model has no computer use tool.";
 
-/// Reads the tools among the items: those that a search found, and those that were added later.
+/// Reads the tools among the items: tools that a search found, and tools that were added later.
 pub(super) fn read_tools<'b>(
     input: &Field<'b, '_>,
     tools: &mut Tools<'b>,
@@ -184,7 +184,7 @@ impl<'b> InputReader<'_, 'b> {
         }
     }
 
-    /// Reads a generated image: only the user can show it.
+    /// Reads a generated image: only a user message can contain it.
     fn read_image(&mut self, item: &Item<'b, '_>) -> Result<(), UntranslatableRequest> {
         let Some(result) = &item.result else { return Ok(()) };
         let format = item
@@ -263,7 +263,7 @@ impl<'b> InputReader<'_, 'b> {
         Ok(())
     }
 
-    /// Adds the provider names of a tool, or of those in a namespace.
+    /// Adds the provider names of a tool, or of the tools in a namespace.
     fn add_provider_names(
         &self,
         tool: &Field<'b, '_>,

@@ -20,7 +20,7 @@ pub(super) struct Message {
 #[derive(Debug, Default)]
 struct Part {
     is_refusal: bool,
-    /// In the form between quotes.
+    /// The text, JSON-escaped and without quotes.
     text: String,
     /// The elements, separated by commas.
     annotations: Vec<u8>,
@@ -40,7 +40,7 @@ impl Message {
         Ok(message)
     }
 
-    /// Takes a piece of the content; `logprobs` are elements separated by commas.
+    /// Adds a piece of the content; `logprobs` are elements separated by commas.
     pub(super) fn push(
         &mut self,
         is_refusal: bool,

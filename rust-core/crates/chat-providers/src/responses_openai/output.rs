@@ -55,7 +55,7 @@ impl Output {
         self.emitted_bytes.div_ceil(4)
     }
 
-    /// Takes a message, or a piece of one.
+    /// Adds a message, or a piece of one.
     pub(super) fn push_message(
         &mut self,
         said: &ChatMessage<'_>,
@@ -139,7 +139,7 @@ impl Output {
         self.calls.push_fragment(number, fragment, &mut self.items, out)
     }
 
-    /// Writes an item for signatures that have none.
+    /// Writes an item for signatures without an item.
     fn write_pending_signatures(&mut self, out: &mut Vec<u8>) -> Result<(), ResponseError> {
         let signed = std::mem::take(&mut self.pending_signatures);
         if signed.signature.is_none() && signed.calls.is_empty() {
@@ -154,8 +154,8 @@ impl Output {
     /// Ends the answer.
     ///
     /// # Errors
-    /// Returns [`ResponseError`] if the provider could not go on, or if a call is incomplete although the answer was not
-    /// truncated.
+    /// Returns [`ResponseError`] if the provider could not continue, or if a call is incomplete
+    /// although the answer was not truncated.
     pub(super) fn finish(
         &mut self,
         finish: FinishReason,

@@ -9,7 +9,7 @@ use proofgate_dialect::ResponseError;
 pub(super) struct ItemParts {
     index: usize,
     id: String,
-    /// Separated by commas.
+    /// The finished parts, separated by commas.
     finished_parts: Vec<u8>,
     pub(super) count: usize,
     /// The member of an event that has the index of the part.
@@ -42,7 +42,8 @@ impl ItemParts {
         }
     }
 
-    /// Writes that the current part is done, and adds it to the finished ones.
+    /// Writes the event that reports the end of the current part, and adds the part to the finished
+    /// parts.
     pub(super) fn finish_part(
         &mut self,
         kind: &str,
@@ -58,12 +59,12 @@ impl ItemParts {
         self.count = self.count.saturating_add(1);
     }
 
-    /// Writes that the item has begun.
+    /// Writes the event that reports the start of the item.
     pub(super) fn write_added(&self, item: &[u8], items: &mut OutputItems, out: &mut Vec<u8>) {
         items.write_added(self.index, item, out);
     }
 
-    /// Writes that the item is done.
+    /// Writes the event that reports the end of the item.
     pub(super) fn finish(&self, item: Vec<u8>, items: &mut OutputItems, out: &mut Vec<u8>) {
         items.finish_item(self.index, item, out);
     }
@@ -90,7 +91,7 @@ impl ItemParts {
     }
 }
 
-/// Appends one or more elements to those of a list.
+/// Appends one or more elements to a list.
 pub(super) fn append_elements(elements: &[u8], list: &mut Vec<u8>) {
     if !list.is_empty() && !elements.is_empty() {
         list.push(b',');

@@ -12,7 +12,7 @@ use proofgate_dialect::ResponseError;
 pub(super) struct Reasoning {
     /// The parts of the summary.
     parts: ItemParts,
-    /// The text of the current part, in the form between quotes.
+    /// The text of the current part, JSON-escaped and without quotes.
     text: Option<String>,
     pub(super) state: ReasoningState,
 }
@@ -29,7 +29,7 @@ impl Reasoning {
         Ok(reasoning)
     }
 
-    /// Takes a piece of thinking from a member with this name.
+    /// Adds a piece of thinking from a member with this name.
     pub(super) fn push_thinking(
         &mut self,
         text: &str,
@@ -61,7 +61,7 @@ impl Reasoning {
         Ok(())
     }
 
-    /// Takes a fragment of a block; each block is a part of the summary.
+    /// Adds a fragment of a block; each block is a part of the summary.
     pub(super) fn push_detail(
         &mut self,
         fragment: &DetailFragment<'_>,

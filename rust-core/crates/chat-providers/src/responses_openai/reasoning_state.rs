@@ -1,5 +1,5 @@
-//! Collects the parts of a provider's reasoning that are stored in `encrypted_content`, which [`thoughts`](super::turn_reasoning)
-//! reads.
+//! Collects the parts of a provider's reasoning that are stored in `encrypted_content`, which
+//! [`turn_reasoning`](super::turn_reasoning) reads.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -35,22 +35,22 @@ impl<'f> DetailFragment<'f> {
         serde_json::from_str(details.get()).unwrap_or_default()
     }
 
-    /// Returns its text in the form between quotes.
+    /// Returns its text, JSON-escaped and without quotes.
     pub(super) fn text(&self) -> Option<&'f str> {
         let text = self.text.or(self.summary)?.get();
         (text.starts_with('"') && text != "\"\"").then(|| unquoted(text))
     }
 }
 
-/// What a reasoning item stores of the provider's reasoning, apart from its text.
+/// The part of the provider's reasoning, other than its text, that a reasoning item stores.
 #[derive(Debug, Default)]
 pub(super) struct ReasoningState {
     blocks: Vec<Block>,
     /// The name of the member that had the text.
     pub(super) text_member: Option<&'static str>,
-    /// Gemini's signature of the message, in the form between quotes.
+    /// Gemini's signature of the message, JSON-escaped and without quotes.
     pub(super) signature: Option<String>,
-    /// Ids of calls and their signatures, in the form between quotes.
+    /// Ids of calls and their signatures, JSON-escaped and without quotes.
     pub(super) calls: Vec<(String, String)>,
 }
 
@@ -65,7 +65,8 @@ struct Block {
 }
 
 impl ReasoningState {
-    /// Takes a fragment. Returns whether it begins another block, and how many of its bytes are kept.
+    /// Adds a fragment. Returns whether it begins another block, and how many of its bytes are
+    /// kept.
     pub(super) fn push(&mut self, fragment: &DetailFragment<'_>) -> (bool, usize) {
         let kind = fragment.kind.map_or(TEXT, |kind| unquoted(kind.get()));
         let goes_on = |block: &&mut Block| {

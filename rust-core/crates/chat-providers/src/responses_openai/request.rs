@@ -34,8 +34,8 @@ pub fn translate_request(
     write_or_roll_back(body, target, None, false, out)
 }
 
-/// Does the same for `openai_gemini::translate_request`: Gemini shows its thoughts only on request, which
-/// `reasoning.summary` makes.
+/// Like [`translate_request`], for `openai_gemini::translate_request`: Gemini shows its thoughts
+/// only on request, and `reasoning.summary` is that request.
 ///
 /// # Errors
 /// As for [`translate_request`].
@@ -47,10 +47,11 @@ pub fn translate_for_gemini(
     write_or_roll_back(body, target, None, true, out)
 }
 
-/// Does the same for a provider that uses chat completions itself.
+/// Like [`translate_request`], for a provider that uses chat completions itself.
 ///
-/// Tool results are texts: the user shows images and files after them. Tools that the model may not choose are left out, and
-/// fields that only OpenAI's own models support are left out and named. The limit has the name that the model accepts.
+/// Tool results are texts; their images and files follow in a user message. Tools that the model
+/// may not choose are left out, and fields that only OpenAI's own models support are left out and
+/// named. The token limit has the name that the model accepts.
 ///
 /// # Errors
 /// As for [`translate_request`].
@@ -77,7 +78,7 @@ fn write_or_roll_back(
     asked
 }
 
-/// Fields that are read one after another, wherever they are in the body.
+/// Fields that are read in a fixed order, whatever their order in the body.
 #[derive(Default)]
 struct Fields<'b, 'p> {
     model: Option<Field<'b, 'p>>,

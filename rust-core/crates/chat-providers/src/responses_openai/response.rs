@@ -78,9 +78,9 @@ pub(super) fn write_compact(json: &str, out: &mut Vec<u8>) {
 pub(super) enum Status<'s> {
     InProgress,
     Completed,
-    /// With one of OpenAI's reasons.
+    /// The answer is incomplete, for one of OpenAI's reasons.
     Incomplete(&'static str),
-    /// With a code, and a message in the form between quotes.
+    /// The answer failed, with a code, and with a message that is JSON-escaped and without quotes.
     Failed(&'s str, &'s str),
 }
 

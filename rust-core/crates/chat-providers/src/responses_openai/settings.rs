@@ -139,7 +139,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Reads the effort; a provider of chat completions receives one that its model has.
+    /// Reads the effort; a provider of chat completions receives an effort that its model has.
     fn read_effort(
         &mut self,
         field: &Field<'_, '_>,

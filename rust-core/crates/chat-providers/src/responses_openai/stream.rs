@@ -62,8 +62,8 @@ impl Stream {
         }
     }
 
-    /// Takes one event of the provider, its `event:` name (`""` if it has none) and its data, and appends the client's
-    /// events to `out`.
+    /// Appends to `out` the client's events for one event of the provider. `name`: its `event:`
+    /// name, `""` if it has none.
     ///
     /// # Errors
     /// Returns [`ResponseError`] if the event is malformed, if the answer ends without a valid end, or if it exceeds a
@@ -129,7 +129,7 @@ impl Stream {
         let chunk = match ChatCompletion::read(data) {
             Ok(chunk) => chunk,
             Err(_) if name == "error" => return Ok(self.write_failure(ProviderError::default(), out)),
-            // An event with a name of its own is not a chat chunk.
+            // An event with its own name is not a chat chunk.
             Err(_) if !matches!(name, "" | "message") => return Ok(StreamStatus::InProgress),
             Err(error) => return Err(error),
         };
@@ -200,7 +200,7 @@ impl Stream {
         self.fail(code, message, out)
     }
 
-    /// Writes that the answer failed; `message` is in the form between quotes.
+    /// Writes the event that reports a failed answer; `message` is JSON-escaped and without quotes.
     fn fail(&mut self, code: &str, message: &str, out: &mut Vec<u8>) -> StreamStatus {
         self.step = StreamStatus::Failed;
         match &mut self.output {

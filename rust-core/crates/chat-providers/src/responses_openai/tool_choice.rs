@@ -123,7 +123,7 @@ impl ToolChoice {
         Ok(())
     }
 
-    /// Applies the choice by leaving out the other tools, for providers without such a choice.
+    /// Applies the choice by leaving out the other tools, for providers that do not support it.
     pub(super) fn restrict_tools(self, tools: &mut Tools<'_>) -> Self {
         match self {
             ToolChoice::AllowedTools(names, is_required) => {

@@ -21,8 +21,8 @@ pub(super) fn unquoted(literal: &str) -> &str {
     literal.strip_suffix('"').unwrap_or(literal)
 }
 
-/// Maximum number of tools in a request, including those of namespaces and those found by searches. OpenAI's API accepts
-/// fewer.
+/// Maximum number of tools in a request, including tools of namespaces and tools found by searches.
+/// OpenAI's API accepts fewer.
 pub(super) const MAX_TOOLS: usize = 1024;
 
 const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
@@ -33,7 +33,7 @@ const APPLY_PATCH_SCHEMA: &str = r#"{"type":"object","properties":{"type":{"type
 /// A function for the provider.
 struct Definition<'b> {
     provider_name: String,
-    /// Descriptions in the form between quotes, to be joined by blank lines.
+    /// Descriptions, JSON-escaped and without quotes, to be joined by blank lines.
     descriptions: Vec<Cow<'b, str>>,
     parameters: Cow<'b, str>,
     strict: bool,
@@ -226,7 +226,8 @@ impl<'b> Tools<'b> {
         Ok(())
     }
 
-    /// Reads the functions of a namespace: the namespace's description is put before that of its first function.
+    /// Reads the functions of a namespace: the namespace's description is put before the
+    /// description of its first function.
     fn read_namespace(
         &mut self,
         tool: &Field<'b, '_>,
@@ -319,8 +320,8 @@ fn is_empty_object(json: &str) -> bool {
     inside.is_some_and(|inside| inside.trim_ascii().is_empty())
 }
 
-/// Returns the description of a custom tool's grammar, in the form between quotes. No provider enforces it, so the model is
-/// only informed.
+/// Returns the description of a custom tool's grammar, JSON-escaped and without quotes. No provider
+/// enforces it, so the model is only informed.
 fn grammar(
     format: &Field<'_, '_>,
     losses: &mut DroppedFields,

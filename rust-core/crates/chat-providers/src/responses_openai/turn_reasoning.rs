@@ -63,18 +63,19 @@ struct Call<'k> {
 pub(super) struct TurnReasoning {
     /// Elements of `reasoning_details`, separated by commas.
     details: Vec<u8>,
-    /// In the form between quotes.
+    /// The text of the reasoning, JSON-escaped and without quotes.
     content: String,
     /// Whether the provider's member is `reasoning` instead of `reasoning_content`.
     is_reasoning: bool,
-    /// Strings as JSON.
+    /// The signature as a JSON string. The strings in `calls` are JSON strings, too.
     signature: Option<String>,
     calls: HashMap<String, String>,
 }
 
 impl TurnReasoning {
-    /// Takes an item: the texts of its summary in the form between quotes, and its `encrypted_content`. Returns whether that
-    /// could be read; reasoning of another provider cannot, and is left out.
+    /// Adds an item: the texts of its summary, JSON-escaped and without quotes, and its
+    /// `encrypted_content`. Returns whether the content could be read; other providers' reasoning
+    /// cannot be read and is left out.
     pub(super) fn push_item(&mut self, texts: &[&str], encrypted: Option<&str>) -> bool {
         let Some(encrypted) = encrypted else {
             self.content.extend(texts.iter().copied());
@@ -120,7 +121,7 @@ impl TurnReasoning {
         write_signature(self.signature.as_deref(), out);
     }
 
-    /// Appends the member for a call, whose id is given as JSON.
+    /// Appends the member for a call. `id` is JSON.
     pub(super) fn write_call_member(&self, id: &str, out: &mut Vec<u8>) {
         write_signature(self.calls.get(id).map(String::as_str), out);
     }

@@ -92,7 +92,7 @@ fn claude_is_given_its_thinking_and_the_pictures_of_tools() {
     );
 }
 
-/// Feeds the output of the inner stream, as far as it is written.
+/// Pushes the written output of the inner stream.
 fn relay(chat: &[u8], stream: &mut Stream, out: &mut Vec<u8>) {
     for (name, data) in events(std::str::from_utf8(chat).unwrap()) {
         stream.push_event(&name, data.as_bytes(), out).unwrap();
@@ -107,7 +107,8 @@ fn received(stream: Stream, out: Vec<u8>) -> Received {
     }
 }
 
-/// Repeats the request with the answer and the results of its calls, and returns what is sent.
+/// Repeats the request with the answer and the results of its calls, and returns the request that
+/// is sent.
 fn next_turn(writer: Writer, model: &str, first: &Value, output: &[Value]) -> Value {
     let mut next = first.clone();
     let mut items = vec![json!({"role": "user", "content": "hi"})];

@@ -156,7 +156,7 @@ fn tools_of_openais_that_the_client_runs_are_functions() {
         (&json!("tool_search_call"), &json!("client"))
     );
     assert_eq!(item["arguments"], json!({"query": "agents"}));
-    // A call that does not fit its tool is sent as a call of what the model named.
+    // A call that does not fit its tool is sent as a call of the function that the model named.
     let item = told(tools, "apply_patch", r#"{"file":"a"}"#);
     assert_eq!(
         (&item["type"], &item["name"]),

@@ -33,8 +33,8 @@ const HOSTS_WITHOUT_RESPONSES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Whether the provider at a host (lower case) is known to lack `/responses`. An unlisted provider may have it:
-/// OpenAI and Azure do, and so do DeepSeek, Groq, OpenRouter, xAI, and vLLM and Ollama of 2026.
+/// Whether the provider at a host (lower case) is known to lack `/responses`. An unlisted provider
+/// may have it, as OpenAI, Azure, DeepSeek, Groq, OpenRouter, xAI, and vLLM and Ollama of 2026 do.
 #[must_use]
 pub fn lacks_responses_api(host: &str) -> bool {
     HOSTS_WITHOUT_RESPONSES

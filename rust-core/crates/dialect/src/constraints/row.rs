@@ -36,8 +36,8 @@ pub enum ModelMatcher {
     Containing(&'static [&'static str]),
     /// Models whose name begins with a series and a version of at least this one (major, minor).
     SinceVersion(&'static str, (u32, u32)),
-    /// Models with a version from the first up to, but not including, the second, except chat models, which do not
-    /// reason.
+    /// Models with a version from the first (inclusive) to the second (exclusive), except chat
+    /// models, which do not reason.
     VersionRange(&'static str, (u32, u32), (u32, u32)),
     /// Models whose name begins with a series and a version, followed by one of these words between hyphens.
     Variants(&'static str, &'static [&'static str]),
@@ -50,7 +50,7 @@ pub struct ConstraintRow {
     pub models: ModelMatcher,
     /// The constraint.
     pub constraint: Constraint,
-    /// Where the fact is documented or was observed.
+    /// The place where the fact is documented or was observed.
     pub source: &'static str,
 }
 

@@ -16,22 +16,23 @@ const FORMATS: [&str; 10] = [
     "\"uuid\"",
 ];
 
-/// How a keyword of a schema is translated.
+/// The translation of a keyword of a schema.
 enum KeywordAction {
-    /// It is kept unchanged.
+    /// The keyword is kept unchanged.
     Keep,
-    /// It contains a schema, a list of schemas, or schemas by name.
+    /// The keyword contains a schema, a list of schemas, or schemas by name.
     RecurseOne,
     RecurseList(&'static str),
     RecurseMap,
-    /// It does not constrain the response, or is expressed in another way.
+    /// The keyword does not constrain the response, or is expressed in another way.
     Drop,
-    /// The API refuses it: it is moved to the description, where the model can read it.
+    /// The API refuses the keyword: it is moved to the description, where the model can read it.
     Describe,
 }
 
-/// Appends a schema in the form that Anthropic accepts: objects allow no additional properties, and keywords that the
-/// API refuses are moved to the description of what they constrain, as `{minimum: 0, maximum: 9}`.
+/// Appends a schema in the form that Anthropic accepts: objects allow no additional properties, and
+/// keywords that the API refuses are moved to the description of the value that they constrain, as
+/// `{minimum: 0, maximum: 9}`.
 ///
 /// Source: anthropic 2.12.0, `lib/_parse/_transform.py`, which does the same for that client's own schemas.
 ///

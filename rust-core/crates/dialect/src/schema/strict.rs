@@ -29,8 +29,8 @@ const KEYWORDS: [&str; 25] = [
     "maxItems",
 ];
 
-/// Whether OpenAI accepts a schema as strict: an object at its root, with every property required and no additional
-/// ones.
+/// Whether OpenAI accepts a schema as strict: an object at its root, with every property required
+/// and no additional properties.
 pub fn can_be_strict(schema: &str) -> bool {
     let root = Members::parse(schema);
     let is_object =
@@ -63,7 +63,7 @@ fn is_strict(schema: &str, depth: usize) -> bool {
     })
 }
 
-/// Whether a `type`, a name or a list of names, is that of objects.
+/// Whether a `type`, a name or a list of names, is the type of objects.
 pub(super) fn is_object_type(kind: &str) -> bool {
     kind.contains("\"object\"")
 }

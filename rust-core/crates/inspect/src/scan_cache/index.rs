@@ -1,4 +1,4 @@
-//! A hash index of numbers, such as those of entries that are stored elsewhere.
+//! A hash index of numbers, such as the numbers of entries that are stored elsewhere.
 
 /// Numbers from 1 on, with linear probing: each is in the first free slot from its home on. At least half of the slots are
 /// free.

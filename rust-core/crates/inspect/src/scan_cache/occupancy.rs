@@ -1,10 +1,10 @@
 //! Tracks which tenant holds the most of a resource.
 
-/// The number of units each tenant holds, and who holds the most. Adding takes constant time; removing takes at most one
-/// step per unit.
+/// The number of units that each tenant holds, and the tenants that hold the most. Adding takes
+/// constant time; removing takes at most one step per unit.
 #[derive(Default)]
 pub(super) struct TenantOccupancy {
-    /// Indexed by tenant number, starting at 1.
+    /// The holdings of the tenants, indexed by tenant number, starting at 1.
     holdings: Vec<Holding>,
     /// For each number of units, one of the tenants that hold it; 0 for none.
     first_by_units: Box<[u32]>,
@@ -52,8 +52,9 @@ impl TenantOccupancy {
         self.first_by_units.len().saturating_sub(1)
     }
 
-    /// Returns the tenant that has to release units so that `tenant` can hold `units` more: the tenant itself if it would
-    /// then hold more than any other, or else one that holds the most. 0: none.
+    /// Returns the tenant that has to release units so that `tenant` can hold `units` more: the
+    /// tenant itself if it would then hold more than any other, or else a tenant that holds the
+    /// most. 0: none.
     pub(super) fn eviction_candidate(&self, tenant: u32, units: u32) -> u32 {
         let own = self.holding(tenant).units;
         match own + units > self.max_units {

@@ -1,9 +1,9 @@
 //! The entries of scanned runs in a fixed amount of memory, which tenants share fairly.
 //!
-//! If there is no capacity for a new entry, the tenant that holds the most loses its oldest one; this is the tenant of the
-//! new entry if it would then hold more than any other. Whatever a tenant sends, others therefore lose nothing while they
-//! hold less than it does, and a single tenant can use the whole capacity. Inserting and evicting an entry take constant
-//! time.
+//! If there is no capacity for a new entry, the tenant that holds the most loses its oldest one;
+//! this is the tenant of the new entry if it would then hold more than any other. Therefore a
+//! tenant loses nothing to another tenant that holds more, and a single tenant can use the whole
+//! capacity. Inserting and evicting an entry take constant time.
 
 use proofgate_policy::Match;
 
@@ -18,7 +18,7 @@ const ALLOCATION_OVERHEAD: usize = 16;
 /// Bytes of matches that are counted as one unit.
 const MATCH_UNIT_BYTES: usize = 64;
 
-/// Number of entries for each tenant that is tracked on its own.
+/// Number of entries for each tenant that is tracked separately.
 const ENTRIES_PER_TENANT: usize = 16;
 
 /// The number that all other tenants share if there are too many to track.
@@ -40,9 +40,9 @@ pub(super) const BASE_BYTES: usize = TENANT_BYTES + 2 * OCCUPANCY_UNIT_BYTES;
 #[derive(Default)]
 struct Entry {
     key: RunKey,
-    /// With offsets from the beginning of the run.
+    /// The matches, with offsets from the beginning of the run.
     matches: Box<[Match]>,
-    /// The tenant's next newer entry, or the next free one.
+    /// The tenant's next newer entry or, for a free entry, the next free one.
     next: u32,
 }
 
@@ -62,9 +62,9 @@ impl Entry {
 #[derive(Default)]
 struct Tenant {
     tag: Tag,
-    /// Its oldest entry; 0 for none.
+    /// The tenant's oldest entry; 0 for none.
     oldest: u32,
-    /// Its newest entry, or the next free tenant.
+    /// The tenant's newest entry or, for a free tenant number, the next free one.
     newest: u32,
 }
 
@@ -211,7 +211,7 @@ impl Table {
         })
     }
 
-    /// Returns the holder number for a tenant without one of its own: 0 if a number is available for it.
+    /// Returns the holder number for a tenant that has none: 0 if a number is available for it.
     fn holder_for_new_tenant(&self) -> u32 {
         let is_full = self.free_tenant == 0 && self.tenants.len() == self.tenants.capacity();
         if is_full { SHARED_TENANT } else { 0 }

@@ -198,7 +198,7 @@ pub fn contents(stream: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// Texts in which the policy finds something, hides something, or nearly does.
+/// Texts that the policy's rules match, redact, or nearly match.
 pub fn text() -> impl Strategy<Value = String> {
     let token = prop::sample::select(vec![
         "sk-",

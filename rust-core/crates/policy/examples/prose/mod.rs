@@ -1,4 +1,4 @@
-//! Generated chat prompts: ordinary English of a given length.
+//! Generated chat prompts: ordinary English of the requested length.
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};

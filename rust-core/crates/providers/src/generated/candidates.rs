@@ -1,9 +1,10 @@
 //! Gemini's responses, whole or as the events of a stream.
 //!
-//! The generated text is the strings of candidates, and the feedback on a blocked prompt. All texts of a candidate
-//! form one text with the key `0/text`, and so do its thoughts (`0/thought`): neither a stream nor a client keeps the
-//! parts of content apart. Fragments of arguments, which a stream has on request, have the key `0/partialArgs`. No
-//! candidate counts as finished before its stream ends, because its text may continue after its finish reason.
+//! The generated text is the strings of candidates, and the feedback on a blocked prompt. All texts
+//! of a candidate form one text with the key `0/text`, and all its thoughts one text with the key
+//! `0/thought`: streams and clients do not separate the parts of content. Fragments of arguments,
+//! which a stream has on request, have the key `0/partialArgs`. No candidate counts as finished
+//! before its stream ends, because its text may continue after its finish reason.
 
 use proofgate_json::{Event, JsonError, Reader};
 

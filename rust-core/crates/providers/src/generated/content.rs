@@ -1,5 +1,5 @@
-//! Reads the content of a response in a dialect of blocks or items: JSON of any shape, in which some fields are the
-//! API's.
+//! Reads the content of a response in a dialect of blocks or items: JSON of any shape, in which
+//! some fields belong to the API.
 
 use std::ops::Range;
 
@@ -11,12 +11,13 @@ use crate::attachment::{AttachmentPolicy, is_skipped_attachment};
 use crate::body_text::MIN_DIGITS;
 use crate::splice::StringLocation;
 
-/// How the strings of an object are recorded.
+/// The way in which the strings of an object are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextMode {
-    /// As complete texts.
+    /// The strings are complete texts.
     Complete,
-    /// As fragments that later events continue, except inside nested objects and arrays.
+    /// The strings are fragments that later events continue, except inside nested objects and
+    /// arrays.
     Fragment,
 }
 
@@ -49,8 +50,8 @@ impl GeneratedText {
 
     /// Records the strings of an object after its start.
     ///
-    /// It excludes names and numbers of the API, and data that only the provider can read and that must return to it
-    /// byte for byte: signatures, and encrypted content.
+    /// It excludes names and numbers of the API, and data that only the provider can read and that
+    /// clients must send back byte for byte: signatures, and encrypted content.
     pub(super) fn read_fields(
         &mut self,
         reader: &mut Reader<'_, '_>,
@@ -187,8 +188,8 @@ pub(super) fn is_opaque_field(name: &str) -> bool {
     ) || name.starts_with("encrypted_")
 }
 
-/// Whether the field `data` of a part, which is the provider's, is an image, a recording or a file. `room` is a
-/// buffer, as above.
+/// Whether `string`, the field `data` of a part, is an image, a recording or a file. `room` is a
+/// buffer whose content is kept.
 fn is_binary_data(string: Str<'_>, room: &mut String) -> bool {
     if !string.is_escaped() {
         return is_skipped_attachment(string.raw(), false, AttachmentPolicy::ScanText);

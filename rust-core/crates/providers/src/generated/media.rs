@@ -1,7 +1,8 @@
 //! Images and speech, whole or as events.
 //!
-//! The generated text of an image is its strings except the encoded data: the prompt as rewritten by the model, and
-//! its address. Speech has none. A document with an error next to these is of another shape, and is read whole.
+//! The generated text of an image is its strings except the encoded data: the prompt as rewritten
+//! by the model, and the image's address. Speech has no generated text. A document that also has an
+//! error is of another kind, and is read whole.
 
 use proofgate_json::{Event, JsonError, Reader};
 

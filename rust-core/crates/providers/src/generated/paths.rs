@@ -2,8 +2,8 @@ use std::ops::Range;
 
 use proofgate_json::{Event, Str};
 
-/// Maximum number of choices, blocks, fields and elements that are recorded of a document. The records take at most
-/// 10 MiB, whatever the size of the document.
+/// Maximum number of choices, blocks, fields and elements that are recorded for a document. The
+/// records take at most 10 MiB, whatever the size of the document.
 const MAX_NODES: usize = 1 << 16;
 
 /// The paths to the strings of a document.
@@ -85,7 +85,8 @@ impl NodePaths {
         self.nodes[node] = Node { parent, step };
     }
 
-    /// Sets the index of an element to the one that it names; without a valid index, it keeps its position.
+    /// Sets the index of an element to `value`. If `value` is not a valid index, the element keeps
+    /// its position as its index.
     pub(super) fn set_index(&mut self, node: usize, value: Event<'_>) {
         if let Some(index) = index(value) {
             self.nodes[node].step = Step::Element(index);

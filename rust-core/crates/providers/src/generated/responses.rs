@@ -1,9 +1,10 @@
 //! OpenAI's Responses, whole or as events.
 //!
-//! The generated text is the strings of output items, `output_text`, and an `error` next to them, but not what a
-//! response repeats of its request. The deltas of an event such as `response.output_text.delta` have the key of their
-//! text in the whole response, such as `0/content/1/text`; those of an unknown event have its name and indices
-//! instead. Repetitions in other events are complete texts.
+//! The generated text is the strings of output items, `output_text`, and an `error` next to them,
+//! but not the fields in which a response repeats its request. The deltas of an event such as
+//! `response.output_text.delta` have the key of their text in the whole response, such as
+//! `0/content/1/text`; the deltas of an unknown event have the event's name and indices instead.
+//! Repetitions in other events are complete texts.
 
 use proofgate_json::{Event, JsonError, Reader};
 

@@ -1,4 +1,4 @@
-//! Reads the tools of a request, as far as needed to know who runs them.
+//! Reads the tools of a request to determine whether the client or the provider runs them.
 
 use std::ops::Range;
 
@@ -106,8 +106,8 @@ impl<'b> Walk<'b, '_, '_> {
         self.note_tool(begin, kind, hosted_field, has_client_field, calls)
     }
 
-    /// Reads where a provider is to run a tool: in a new container, or in a stored one with whatever content it
-    /// holds, and with which stored files.
+    /// Reads where a provider is to run a tool: in a new container or in a stored one with all its
+    /// content, and with which stored files.
     fn read_tool_location(
         &mut self,
         field: &'static str,

@@ -6,8 +6,9 @@ use super::ParsedRequest;
 use super::stream_options::StreamOptions;
 
 impl ParsedRequest<'_> {
-    /// Returns the edit that makes a streamed response report its usage: a range of the body and its replacement.
-    /// Returns `None` if it does so anyway, or is not streamed.
+    /// Returns the edit that makes a streamed response report its usage: a range of the body and
+    /// its replacement. Returns `None` if the response reports its usage anyway, or is not
+    /// streamed.
     ///
     /// `model_value` is the range of the value of `model` in the body to edit. If that body differs from the one that
     /// was read, because rules have replaced text in it, the edit is correct only for a request without

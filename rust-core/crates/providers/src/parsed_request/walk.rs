@@ -44,7 +44,7 @@ pub(super) struct Walk<'b, 'w, 't> {
     id_object: Option<IdObject>,
     pub(super) is_long_cache_requested: bool,
     pub(super) prompt_size: PromptSize,
-    /// The message that the next object is a content part of.
+    /// The message to which the next object belongs as a content part.
     current_message: Option<PassageStart>,
 }
 
@@ -250,7 +250,7 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
             other => self.collect(other, KeyMeaning::Field).map(|()| (false, 0)),
         }
     }
-    /// Reads the value of a field that is not supported, which must be empty.
+    /// Reads the value of an unsupported field, which must be empty.
     pub(super) fn require_empty(&mut self, event: Event<'b>, field: &'static str) -> Result<(), BadRequest> {
         match event {
             Event::Null | Event::Bool(false) => Ok(()),
@@ -294,7 +294,8 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         match event {
             Event::String(string) => self.push_string(string, under, SiblingHint::Data, false),
             Event::ArrayStart => loop {
-                // In arrays, the API has neither words nor attachments; only schemas have types there.
+                // In arrays, the API has neither words nor attachments; only schemas have types in
+                // arrays.
                 let under = match under {
                     KeyMeaning::Unknown => KeyMeaning::Unknown,
                     _ if self.is_free_form => under,
@@ -330,7 +331,8 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
                     let id = self.id_object.and_then(|object| object.member_field(name));
                     let apart = turn.and_then(|turn| Some((turn, self.dialect.part_scope(name)?)));
                     let is_type = turn.is_some() && name == "type";
-                    // Data that a provider has signed or encrypted: its bytes bound its tokens.
+                    // Data that a provider has signed or encrypted: it has at most one token per
+                    // byte.
                     let is_sealed =
                         meaning == KeyMeaning::Attachment && !is_data && !is_address && name != "url";
                     if meaning == KeyMeaning::Unknown {
@@ -390,8 +392,8 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
         Ok(())
     }
 
-    /// Collects a string. `beside`: the hint of its siblings. `is_sealed`: whether its bytes bound its tokens even if
-    /// it is not text.
+    /// Collects a string. `beside`: the hint of its siblings. `is_sealed`: whether it has at most
+    /// one token per byte even if it is not text.
     pub(super) fn push_string(
         &mut self,
         string: Str<'b>,
@@ -433,12 +435,12 @@ impl<'b, 'w, 't> Walk<'b, 'w, 't> {
     }
 }
 
-/// Whether a field contains one or more texts: some clients send a number there.
+/// Whether a field contains one or more texts. In such a field, some clients send a number.
 fn is_text_field(name: &str) -> bool {
     matches!(name, "content" | "text" | "output" | "result")
 }
 
-/// Returns the meaning of a value's key; a number in place of a text is treated like one.
+/// Returns the meaning of a value's key; a number in place of a text is treated like a text.
 fn value_meaning(value: Event<'_>, meaning: KeyMeaning, is_text: bool) -> KeyMeaning {
     match value {
         Event::Number(_) if is_text => KeyMeaning::Unknown,

@@ -33,7 +33,7 @@ struct ServerToolCalls {
 }
 
 impl ServerToolCalls {
-    /// Updates the counts with those reported later.
+    /// Updates the counts with counts reported later.
     fn merge(self, later: ServerToolCalls) -> ServerToolCalls {
         ServerToolCalls {
             web_search_requests: later.web_search_requests.or(self.web_search_requests),

@@ -1,5 +1,5 @@
-//! Optional details of a usage besides its totals. Providers differ in them, so no value there, whatever its type,
-//! makes the totals unreadable.
+//! Optional details of a usage besides its totals. Providers differ in these details, so a detail
+//! with an unexpected type does not make the totals unreadable.
 
 use std::borrow::Cow;
 use std::fmt;

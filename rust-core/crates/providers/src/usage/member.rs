@@ -13,7 +13,7 @@ pub(super) struct MemberScanner {
     in_string: bool,
     /// Whether the current byte is escaped.
     escaped: bool,
-    /// How much of the current or last string matches the name.
+    /// The part of the name that the current or last string matches.
     name_match: NameMatch,
     /// The value, once its name has been found.
     value: Option<Vec<u8>>,
@@ -62,7 +62,7 @@ impl MemberScanner {
         }
     }
 
-    /// Scans on within a string; returns where it stops.
+    /// Continues a scan within a string; returns the position at which it stops.
     fn scan_string(&mut self, piece: &[u8], from: usize) -> usize {
         if std::mem::take(&mut self.escaped) {
             self.name_match = NameMatch::Other;

@@ -28,7 +28,8 @@ pub struct Usage {
     pub web_search_requests: Option<u64>,
     /// Pages that the provider has fetched; `None` if they are not reported.
     pub web_fetch_requests: Option<u64>,
-    /// Whether the response has not been counted yet: its tokens are those reported at its start.
+    /// Whether the response has not been counted yet: its tokens are the tokens reported at its
+    /// start.
     pub is_partial: bool,
     /// The service tier, if reported.
     pub tier: Option<ServiceTier>,

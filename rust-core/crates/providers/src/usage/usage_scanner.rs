@@ -8,7 +8,7 @@ use super::tokens::Usage;
 const QUOTED_NAME: &[u8] = b"\"usage\"";
 /// Maximum size of a usage including its name, in bytes; longer ones are skipped.
 const MAX_USAGE_BYTES: usize = 4096;
-/// With fewer buffered bytes than this, every piece triggers a new scan.
+/// Number of buffered bytes below which every piece triggers a new scan.
 const RESCAN_LIMIT: usize = 64;
 
 /// Finds a `usage` anywhere in a response while it passes through, in an event or in a whole document. It is for
@@ -90,7 +90,7 @@ impl UsageScanner {
     }
 }
 
-/// Parses what follows the name.
+/// Parses the text after the name.
 fn parse_usage_value(bytes: &[u8]) -> ScanResult {
     let value = match bytes.trim_ascii_start() {
         [] => return ScanResult::Unfinished,

@@ -1,4 +1,4 @@
-//! Returns a request with the text that rules scan.
+//! Reads a request with the text that rules scan.
 
 use proofgate_json::Workspace;
 use proofgate_providers::{BadRequest, BodyText, Dialect, ParsedRequest};

@@ -14,8 +14,8 @@ impl Stream {
         Stream::default()
     }
 
-    /// Takes one event or exception, with its name and its data, and appends the client's event. Input after the end is
-    /// ignored.
+    /// Appends the client's event for one event or exception, with its name and its data. Input
+    /// after the end is ignored.
     ///
     /// # Errors
     /// Never returns an error: the client interprets the content of an event.
