@@ -1,8 +1,8 @@
-"""The CRD, generated from the models of `types.py`; `python -m proofgate_operator.api.crd` prints it.
+"""The CRD, generated from the models of `gateway.py`; `python -m proofgate_operator.api.crd` prints it.
 
-A structural schema knows no `$ref`, no `anyOf` with null and no `title`, so pydantic's JSON schema is
-rewritten. An object that has a default gets `default: {}` where it can: the API server then fills in the
-defaults of its fields, and each of them stands in the CRD once.
+A structural schema allows no `$ref`, no `anyOf` with null and no `title`, so pydantic's JSON schema is
+rewritten. An object with a default gets `default: {}` if possible: the API server then fills in the defaults
+of its fields, so each default is in the CRD only once.
 """
 
 from typing import Any
@@ -16,20 +16,20 @@ from proofgate_operator.api.gateway_rules import ROOT_RULES, SPEC_RULES
 
 _DROPPED = {"title", "$defs", KUBERNETES_KEYWORD}
 _INT32_MAXIMUM = 2**31 - 1
-#: Faults that the status lists; the message of ResolvedRefs counts the others.
+#: The maximum number of faults in the status; the message of ResolvedRefs counts the others.
 MAX_FAULTS = 64
-#: Kinds of findings that the status counts; there are fewer.
+#: The maximum number of kinds of findings in the status; there are fewer kinds.
 MAX_FINDING_CODES = 64
-#: Witnesses that the status tells; a policy has no more.
+#: The maximum number of witnesses in the status, which is also the maximum of a policy.
 MAX_WITNESSES = 32
-#: Holds outside of the manifest that the status names.
+#: The maximum number of holds outside the manifest that the status names.
 MAX_NAMED_HOLDS = 16
-#: Earlier verifying keys that the status keeps.
+#: The maximum number of former verifying keys in the status.
 MAX_FORMER_KEYS = 32
 
 
 def to_structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Rewrite one JSON schema node (and all below it) as a structural schema node."""
+    """Rewrite a JSON schema node and its children as a structural schema."""
     if schema.get(KUBERNETES_KEYWORD):
         own = schema[KUBERNETES_KEYWORD]
         schema = {
@@ -39,7 +39,7 @@ def to_structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[s
         target = definitions[schema["$ref"].removeprefix("#/$defs/")]
         schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
     if "anyOf" in schema:
-        # Optional means absent here: a structural field is not nullable unless it says so.
+        # Optional means absent here: a structural field is not nullable by default.
         chosen = [option for option in schema["anyOf"] if option.get("type") != "null"]
         assert len(chosen) == 1, schema
         rest = {key: value for key, value in schema.items() if key not in {"anyOf", "default"}}
@@ -59,14 +59,14 @@ def to_structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[s
             if WORKER_ONLY_KEYWORD not in child
         }
         if "default" in node:
-            # The API server judges a default by the object's rules before it fills in the fields' own
+            # The API server validates a default against the object's rules before it adds the fields' own
             # defaults.
             full = {key: value for key, value in node["default"].items() if value is not None}
             node["default"] = full if "x-kubernetes-validations" in node else {}
     if "items" in node:
         node["items"] = to_structural(schema["items"], definitions)
     if node.get("additionalProperties") is False:
-        # The API server prunes what no property is; it refuses to have both.
+        # The API server prunes fields without a property; it does not accept both keywords together.
         del node["additionalProperties"]
     if "additionalProperties" in node:
         node["additionalProperties"] = to_structural(schema["additionalProperties"], definitions)
@@ -341,8 +341,8 @@ def condition_schema() -> dict[str, Any]:
     }
 
 
-#: Without a status, kstatus takes an object for one that nothing is to be waited for: so it begins with that
-#: of no generation (as Flux' own kinds do).
+#: Without a status, kstatus treats an object as ready. So the status starts with observedGeneration -1 (as
+#: Flux's own kinds do).
 NEVER_OBSERVED: dict[str, Any] = {"observedGeneration": -1}
 
 
@@ -445,7 +445,7 @@ def status_schema() -> dict[str, Any]:
 
 
 def printer_columns() -> list[dict[str, Any]]:
-    """Return what `kubectl get ggw` shows, and with `-o wide` besides."""
+    """Return the columns of `kubectl get ggw`, including those of `-o wide`."""
 
     def condition(kind: str) -> str:
         return f".status.conditions[?(@.type=='{kind}')]"
@@ -476,9 +476,9 @@ def crd_manifest(
     subresources: dict[str, Any],
     columns: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return the CustomResourceDefinition of a namespaced kind of this group, in its one version.
+    """Return the CustomResourceDefinition of a namespaced kind of this group, in its only version.
 
-    `schema` is the whole object's, without what every object has.
+    `schema` describes the whole object, except apiVersion, kind and metadata.
     """
     properties = {
         "apiVersion": {"type": "string"},
@@ -517,7 +517,7 @@ def crd_manifest(
 
 
 def crd() -> dict[str, Any]:
-    """Return the whole CustomResourceDefinition."""
+    """Return the CustomResourceDefinition of GovernanceGateways."""
     schema = {
         "description": "A governed, recorded LLM gateway: workers, one per core, behind HAProxy.",
         "required": ["spec"],
@@ -533,7 +533,7 @@ def crd() -> dict[str, Any]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes every value out: aliases are legal YAML, and unreadable in a CRD."""
+    """A dumper without YAML aliases, which would make a CRD unreadable."""
 
     def ignore_aliases(self, data: Any) -> bool:
         """Never write an alias."""
@@ -541,7 +541,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def render_crd(manifest: dict[str, Any], module: str) -> str:
-    """Return a CRD as the text that is checked in; `module` is the one that prints it."""
+    """Return a CRD as the text of its file; `module` is the module that prints it."""
     header = (
         f"# {API_VERSION} {manifest['spec']['names']['kind']}. Generated by"
         f" `python -m proofgate_operator.api.{module}`\n"

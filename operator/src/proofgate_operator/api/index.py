@@ -1,4 +1,4 @@
-"""The part of the spec that has the auditor keep an index of exchanges."""
+"""The section `index`, which makes the auditor keep an index of exchanges."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -9,7 +9,8 @@ from proofgate_operator.api.export_key import ExportKey
 from proofgate_operator.api.fields import SecretKeyRef, Section, cel_rules
 from proofgate_operator.api.oidc import OIDC_RULES, Oidc
 
-#: Memory of an auditor with an index: SQLite's caches of the days that are written and asked for, besides.
+#: Additional memory of an auditor with an index, for SQLite's caches of the days that are written and
+#: queried.
 INDEX_MEMORY = "512Mi"
 
 
@@ -38,11 +39,11 @@ class Index(Section):
 
     @property
     def has_readers(self) -> bool:
-        """Whether anybody may read, with a key or by a group."""
+        """Whether the index has any readers, by key or by group."""
         return self.readers_secret_ref is not None or self.oidc is not None
 
     def secrets(self) -> Iterator[str]:
-        """Return the names of the Secrets that it needs."""
+        """Yield the names of the Secrets that the index needs."""
         if self.readers_secret_ref is not None:
             yield self.readers_secret_ref.name
         if self.oidc is not None:

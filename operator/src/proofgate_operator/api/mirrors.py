@@ -1,4 +1,4 @@
-"""The part of the spec that says where the auditor copies to what it has verified."""
+"""The section `mirrors`: the buckets to which the auditor copies verified records."""
 
 from enum import StrEnum
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ from proofgate_operator.api.fields import (
 
 _ENDPOINT = rf"^https?://[A-Za-z0-9.-]+{PORT}$"
 
-#: Rules over the fields of one mirror.
+#: Rules over several fields of one mirror.
 MIRROR_RULES: tuple[dict[str, Any], ...] = (
     {
         "rule": "!has(self.caSecretRef) || !has(self.caConfigMapRef)",

@@ -1,4 +1,4 @@
-"""Where a ledger is kept: the claims of its volumes."""
+"""The section `volume`: the claims of a ledger."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -59,7 +59,8 @@ LedgerVolume = Annotated[
             {
                 "rule": "has(self.storageClassName) == has(oldSelf.storageClassName) &&"
                 " (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",
-                # A path to a field that may have been removed is no path: the message names it instead.
+                # A field path is invalid if the field may have been removed, so the message names the field
+                # instead.
                 "message": "spec.ledger.volume.storageClassName is immutable",
             },
             {
