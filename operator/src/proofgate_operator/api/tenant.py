@@ -11,7 +11,7 @@ from proofgate_operator.api.fields import LENIENT, ResourceName, Section
 
 TENANT_KIND = "GatewayTenant"
 TENANT_PLURAL = "gatewaytenants"
-#: Pattern of a tenant's name, which is used in records and in metric labels.
+#: Limits of a tenant's name, which is used in records and in metric labels.
 MAX_TENANT_NAME = 63
 
 

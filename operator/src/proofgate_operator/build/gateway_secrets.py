@@ -26,7 +26,7 @@ NO_SOURCE = "-"
 #: Maximum bytes of the Secret with names of keys: it can hold a mebibyte, and an additional tenant or key
 #: must still fit.
 _MAX_BYTES_WITH_NAMES = 960 * 1024
-#: Hexadecimal digits of a key's source (sixty bits); a tenant has few keys.
+#: Characters of a key's source id: sixty bits are enough, because a tenant has few keys.
 _SOURCE_ID_LENGTH = 10
 
 

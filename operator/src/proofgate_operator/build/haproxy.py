@@ -50,7 +50,7 @@ _CERTIFICATE = f"{_TLS_FOLDER}/tls.pem"
 _INTERNAL_TLS_FOLDER = "/etc/proofgate-internal-tls"
 _CLIENT_CERTIFICATE = f"{_INTERNAL_TLS_FOLDER}/{internal_tls.CHAIN_FILE}"
 _LIVE_MAPS = (haproxy_maps.TENANT_MAP, haproxy_maps.OWNER_MAP, haproxy_maps.ROUTING_MAP)
-#: Folder of the workers' addresses, in a volume that only the agent mounts.
+#: The workers' addresses, in a volume that only the agent mounts.
 ADDRESSES_FILE = "workers.map"
 _ADDRESSES_FOLDER = "/etc/proofgate-workers"
 _RUNTIME_FOLDER = "/run/proofgate-haproxy"

@@ -40,7 +40,7 @@ _RESOURCES = {"cpu": "500m", "memory": "512Mi"}
 _FINAL_EXIT_CODES = [1, 2, 10]
 _RETRIES = 3
 _DAY_SECONDS = 86_400
-#: Seconds beyond a log's age for which all workers may be down before a run considers its own clock wrong.
+#: Days beyond a log's age for which all workers may be down before a run considers its own clock wrong.
 _GRACE_DAYS = 7
 
 

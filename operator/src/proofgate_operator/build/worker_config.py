@@ -62,15 +62,15 @@ FIXED_SECTIONS = ("ledger", "listen", "proxyProtocol", "admin", "analysis")
 #: Fields of the first of these sections that a running worker applies.
 _RELOADABLE_LEDGER_FIELDS = ("recordClientAddress", "recordEndUser")
 
-#: The maximum values that a worker's file allows.
+#: The maximum of `bufferedBytes` that a worker's file allows.
 _MAX_BUFFERED_BYTES = 1 << 40
 
 TRAFFIC_PORT = 8080
 ADMIN_PORT = 9090
 
 
-#: Divisor for the memory of bodies on their way to the volume: twice the largest body, as part of the body
-#: memory.
+#: Bytes of memory for bodies that wait to be written to the volume: twice the largest stored body. They are
+#: taken from the memory for bodies.
 _PAYLOAD_BUDGET_BYTES = 16 << 20
 
 

@@ -26,8 +26,8 @@ MAX_RSA_BITS = 8192
 #: command.
 MAX_PRESENTED = 30_000
 _MAX_WARNING_SECONDS = 14 * 86400
-#: The share of a certificate's lifetime before its end in which to warn. Renewal at two thirds avoids the
-#: warning.
+#: Divisor of a certificate's lifetime: its last tenth is the time in which to warn. Renewal at two thirds
+#: avoids the warning.
 _WARNING_DIVISOR = 10
 _UNREADABLE = "has no readable private key without a passphrase under tls.key"
 _PRIVATE_KEY = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY)-----(.*?)-----END \1-----", re.DOTALL)
