@@ -41,7 +41,7 @@ GoogleAccount = Annotated[str, Field(max_length=256, pattern=r"^[a-z0-9.-]+@[a-z
 
 
 class Auth(Section):
-    """How workers authenticate to a provider."""
+    """Authentication of workers to a provider."""
 
     type: Literal[
         "APIKey",

@@ -104,7 +104,7 @@ def shard_schema() -> dict[str, Any]:
             "retiringSince": {
                 "type": "string",
                 "format": "date-time",
-                "description": "When the worker was asked to retire.",
+                "description": "Time at which the worker was asked to retire.",
             },
             "configDigest": {
                 "type": "string",
@@ -131,8 +131,8 @@ def fault_schema() -> dict[str, Any]:
                 "maxLength": 256,
                 "description": "Field of the spec that the problem affects, for example spec.tenants[acme].",
             },
-            "reason": {"type": "string", "maxLength": 64, "description": "The problem, in one word."},
-            "message": {"type": "string", "maxLength": 1024, "description": "What to fix."},
+            "reason": {"type": "string", "maxLength": 64, "description": "Code of the problem."},
+            "message": {"type": "string", "maxLength": 1024, "description": "Description of the problem."},
         },
     }
 
@@ -192,16 +192,16 @@ def auditor_schema() -> dict[str, Any]:
             },
             "newestHeadTime": {
                 **time,
-                "description": "When the auditor accepted the newest tree head of a log.",
+                "description": "Time at which the auditor accepted the newest tree head of a log.",
             },
-            "lastPollTime": {**time, "description": "When the auditor last polled the ledger."},
+            "lastPollTime": {**time, "description": "Time of the auditor's last poll of the ledger."},
             "lagSeconds": {
                 **number,
                 "description": "Seconds for which the oldest signed checkpoint has waited to be verified.",
             },
             "findings": {
                 "type": "array",
-                "description": "Findings, by code.",
+                "description": "Numbers of findings, by code.",
                 "maxItems": MAX_FINDING_CODES,
                 "items": finding,
                 "x-kubernetes-list-type": "map",
@@ -262,7 +262,7 @@ def keeping_schema() -> dict[str, Any]:
     }
     return {
         "type": "object",
-        "description": "What the last run of the retention job reported. The condition Kept summarizes it.",
+        "description": "Report of the retention job's last run. The condition Kept summarizes it.",
         "properties": {
             "retentionKeyName": {**text, "description": "Name of the retention key."},
             "verifyingKey": {
@@ -274,8 +274,12 @@ def keeping_schema() -> dict[str, Any]:
                 "description": "Start of the last run that has finished, with any result.",
             },
             "lastSuccessTime": {**time, "description": "Start of the last run that succeeded."},
-            "result": {"type": "string", "maxLength": 64, "description": "ok, or the code of the failure."},
-            "message": {**text, "description": "The failure, in a sentence."},
+            "result": {
+                "type": "string",
+                "maxLength": 64,
+                "description": "Result of the last run: ok, or the code of the failure.",
+            },
+            "message": {**text, "description": "Description of the failure."},
             "plan": {
                 "type": "string",
                 "maxLength": 64,
@@ -284,7 +288,7 @@ def keeping_schema() -> dict[str, Any]:
             "anchor": {
                 "type": "string",
                 "maxLength": 16,
-                "description": "What confirms the times in the job's signed statements. auditor: the job "
+                "description": "Source that confirms the times in the job's signed statements. auditor: the job "
                 "waits until the statements are in the auditor's log. none: there is no auditor, and only "
                 "the job itself confirms the times.",
             },
@@ -331,12 +335,33 @@ def condition_schema() -> dict[str, Any]:
         "type": "object",
         "required": ["type", "status", "reason", "message", "lastTransitionTime"],
         "properties": {
-            "type": {"type": "string", "maxLength": 316},
-            "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
-            "reason": {"type": "string", "minLength": 1, "maxLength": 1024},
-            "message": {"type": "string", "maxLength": 32768},
-            "observedGeneration": {"type": "integer", "format": "int64"},
-            "lastTransitionTime": {"type": "string", "format": "date-time"},
+            "type": {"type": "string", "maxLength": 316, "description": "Type of the condition."},
+            "status": {
+                "type": "string",
+                "enum": ["True", "False", "Unknown"],
+                "description": "Status of the condition.",
+            },
+            "reason": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 1024,
+                "description": "Code of the reason for the status.",
+            },
+            "message": {
+                "type": "string",
+                "maxLength": 32768,
+                "description": "Explanation of the status.",
+            },
+            "observedGeneration": {
+                "type": "integer",
+                "format": "int64",
+                "description": "Generation of the spec that the condition describes.",
+            },
+            "lastTransitionTime": {
+                "type": "string",
+                "format": "date-time",
+                "description": "Time of the last change of the status.",
+            },
         },
     }
 
@@ -365,9 +390,9 @@ def status_schema() -> dict[str, Any]:
         "default": dict(NEVER_OBSERVED),
         "properties": {
             "observedGeneration": observed_generation_schema(),
-            "replicas": {**integer, "description": "Worker pods that exist."},
-            "readyReplicas": {**integer, "description": "Worker pods that are ready."},
-            "updatedReplicas": {**integer, "description": "Worker pods of the newest template."},
+            "replicas": {**integer, "description": "Number of worker pods."},
+            "readyReplicas": {**integer, "description": "Number of ready worker pods."},
+            "updatedReplicas": {**integer, "description": "Number of worker pods with the newest template."},
             "selector": {"type": "string", "description": "Label selector of the worker pods."},
             "endpoint": {
                 "type": "string",
@@ -375,6 +400,7 @@ def status_schema() -> dict[str, Any]:
             },
             "ledger": {
                 "type": "object",
+                "description": "Keys of the ledger.",
                 "properties": {
                     "verifyingKey": {
                         "type": "string",
@@ -400,7 +426,7 @@ def status_schema() -> dict[str, Any]:
                                 "verifyingKey": {
                                     "type": "string",
                                     "maxLength": 512,
-                                    "description": "Verifying key.",
+                                    "description": "Public key that verifies the checkpoints of these shards.",
                                 },
                                 "shards": {
                                     "type": "array",
@@ -436,6 +462,7 @@ def status_schema() -> dict[str, Any]:
             },
             "conditions": {
                 "type": "array",
+                "description": "Conditions of the gateway.",
                 "items": condition_schema(),
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["type"],

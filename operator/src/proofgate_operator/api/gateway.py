@@ -66,7 +66,7 @@ class LogFormat(StrEnum):
 
 
 class Rollout(Section):
-    """How workers are replaced: one at a time, each after the previous one is ready again."""
+    """Replacement of workers: one at a time, each after the previous one is ready again."""
 
     surge: bool = True
     """True: a gateway with one worker gets a second one while the first is replaced, so that requests are
@@ -124,8 +124,8 @@ class GatewaySpec(Section):
     """An auditor that verifies the ledger independently of the workers. Absent: no auditor runs. A change
     does not affect the workers."""
     keeping: Keeping | None = None
-    """How long records are kept, and holds that override the retention periods. Absent: nothing is removed or
-    erased automatically, and existing holds stay active."""
+    """Retention periods of records, and holds that override them. Absent: nothing is removed or erased
+    automatically, and existing holds stay active."""
     load_balancer: LoadBalancer = LoadBalancer()
     """HAProxy in front of the workers."""
     internal_tls: Annotated[
@@ -135,9 +135,9 @@ class GatewaySpec(Section):
     timeouts: Timeouts = Timeouts()
     """Time limits for clients and providers."""
     limits: Limits = Limits()
-    """How much clients may send, and how many clients a worker accepts."""
+    """Limits on the bytes that clients may send, and on the number of clients of a worker."""
     rollout: Rollout = Rollout()
-    """How workers are replaced."""
+    """Replacement of workers."""
     network_policies: NetworkPolicies = NetworkPolicies.MANAGED
     """Managed: the operator creates network policies, which apply if the cluster's network enforces them:
     only HAProxy can reach the workers, and only peers in `loadBalancer.allowFrom` can reach HAProxy. None:

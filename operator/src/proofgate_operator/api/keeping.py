@@ -38,7 +38,7 @@ class TenantRetention(Section):
 
 
 class Retention(Section):
-    """How long records are kept, in days."""
+    """Retention periods of records, in days."""
 
     minimum_days: Annotated[int, Field(ge=0, le=36_500)] = 0
     """Minimum days for which all records are kept."""
@@ -148,7 +148,7 @@ _HOLD_RULES = (
 
 
 class Keeping(Section):
-    """How long records are kept, and holds that override the retention periods."""
+    """Retention periods of records, and holds that override them."""
 
     signing_key_secret_ref: SigningKeyRef
     """Entry of a Secret with the retention key, as `proofgate keys generate` writes it. The key signs

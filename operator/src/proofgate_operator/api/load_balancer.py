@@ -50,7 +50,7 @@ class Affinity(StrEnum):
 
 
 class AccessLog(StrEnum):
-    """Which connections HAProxy logs."""
+    """The connections that HAProxy logs."""
 
     ERRORS = "Errors"
     ALL = "All"

@@ -32,14 +32,14 @@ MIRROR_RULES: tuple[dict[str, Any], ...] = (
 
 
 class LockMode(StrEnum):
-    """Who may remove an object before its lock expires."""
+    """The accounts that may remove an object before its lock expires."""
 
     COMPLIANCE = "Compliance"
     GOVERNANCE = "Governance"
 
 
 class ObjectLock(Section):
-    """How long objects are locked, from the time they are written."""
+    """Lock of objects, counted from the time they are written."""
 
     mode: LockMode
     """Object lock mode. Compliance: nobody can remove an object before the lock expires. Governance: accounts
@@ -80,7 +80,7 @@ class Mirror(Section):
     region: Annotated[str, Field(max_length=64, pattern=r"^[a-z0-9-]+$")] = "us-east-1"
     """Region for which requests are signed."""
     object_lock: ObjectLock
-    """How long objects are locked."""
+    """Lock of the objects in the bucket."""
     credentials_secret_ref: CredentialsRef
     """Secret with the entries AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary credentials,
     AWS_SESSION_TOKEN. The operator does not read it. A change is used within about two minutes."""

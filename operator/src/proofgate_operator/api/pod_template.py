@@ -41,7 +41,7 @@ class Toleration(Section):
     key: Annotated[str, Field(max_length=316)] | None = None
     """Key of the taint. Absent: with operator Exists, the toleration matches all taints."""
     operator: Literal["Exists", "Equal"] = "Equal"
-    """How the value is compared. Equal: the value must be equal. Exists: any value matches."""
+    """Comparison with the taint's value. Equal: the value must be equal. Exists: any value matches."""
     value: Annotated[str, Field(max_length=63)] | None = None
     """Value of the taint."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None

@@ -29,7 +29,7 @@ def status_schema() -> dict[str, Any]:
             "notAfter": {
                 "type": "string",
                 "format": "date-time",
-                "description": "When the key stops working.",
+                "description": "Time at which the key expires.",
             },
         },
     }

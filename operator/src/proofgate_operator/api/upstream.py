@@ -114,7 +114,7 @@ class Provider(proofgate_schema.providers.Provider):
     """A provider of models."""
 
     auth: Annotated[Auth | None, Field(json_schema_extra=cel_rules(*AUTH_RULES))] = None
-    """How workers authenticate to the provider. Absent: no credentials. Required for types Bedrock and
+    """Authentication of workers to the provider. Absent: no credentials. Required for types Bedrock and
     VertexAI."""
     tls: ProviderTls | None = None
     """CAs that workers trust for this provider, and their client certificate. Both are mounted as files into

@@ -9,7 +9,7 @@ from proofgate_operator.api.fields import ObjectName, Quantity, Section, cel_rul
 
 
 class RetainPolicy(StrEnum):
-    """What happens to the claims when the gateway is deleted."""
+    """Treatment of the claims when the gateway is deleted."""
 
     RETAIN = "Retain"
     DELETE = "Delete"
@@ -43,7 +43,7 @@ class Volume(Section):
     """Name of an existing claim to use, for mode Shared only. The operator never changes or deletes it.
     Absent: the operator creates one. Immutable."""
     retain_policy: RetainPolicy = RetainPolicy.RETAIN
-    """What happens to the claims when the gateway is deleted. Retain: the claims are kept. Delete: the claims
+    """Treatment of the claims when the gateway is deleted. Retain: the claims are kept. Delete: the claims
     are deleted, together with the evidence. Scaling down never deletes a claim."""
 
 
