@@ -7,13 +7,13 @@ use slab::Slab;
 
 use crate::request_id::RequestId;
 
-/// The exchanges that were admitted and have not ended, for a successor that continues from here.
+/// The admitted exchanges that have not ended, for the next log, which continues with them.
 #[derive(Default)]
 pub struct OpenExchangeTable(RefCell<Slab<OpenExchangeEntry>>);
 
 /// An open exchange.
 pub struct OpenExchangeEntry {
-    /// Position of its admission among all records of this worker run.
+    /// The position of the admission among all records of this worker run.
     pub position: u64,
     pub admitted_at: u64,
     pub id: RequestId,

@@ -21,18 +21,20 @@ pub struct Tls {
     pub certificate_pem: String,
     pub private_key_pem: String,
     pub min_version: String,
-    /// Authorities of client certificates: a client without one is refused. `None`: no certificate is requested.
+    /// Certificate authorities of clients, in PEM: a client without a certificate of these is
+    /// refused. `None`: no certificate is requested.
     #[serde(default)]
     pub client_ca_pem: Option<String>,
-    /// DNS names, one of which a client's certificate must have. Empty: any certificate of the authority is accepted.
+    /// DNS names of which a client's certificate must have one. Empty: any certificate of the
+    /// authorities is accepted.
     #[serde(default)]
     pub client_names: Vec<String>,
-    /// Whether connections without TLS are served as well, while a load balancer is migrated.
+    /// Whether connections without TLS are served as well, during the migration of a load balancer.
     #[serde(default)]
     pub accept_plain: bool,
 }
 
-/// Which web pages may call the gateway from a browser.
+/// The web pages that may call the gateway from a browser.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Cors {
@@ -53,20 +55,21 @@ pub struct Timeouts {
     pub client_idle: Duration,
     #[serde(rename = "upstreamConnectSeconds", deserialize_with = "seconds")]
     pub upstream_connect: Duration,
-    /// From the start of an attempt to the head of its response; `None`: as `upstream_response`.
+    /// Maximum time from the start of an attempt to the head of its response; `None`: as
+    /// `upstream_response`.
     #[serde(
         rename = "upstreamFirstByteSeconds",
         default,
         deserialize_with = "optional_seconds"
     )]
     pub upstream_first_byte: Option<Duration>,
-    /// Between two reads of a response.
+    /// Maximum time between two reads of a response.
     #[serde(rename = "upstreamResponseSeconds", deserialize_with = "seconds")]
     pub upstream_response: Duration,
-    /// From a request's head to the end of its response.
+    /// Maximum time from a request's head to the end of its response.
     #[serde(rename = "answerSeconds", deserialize_with = "seconds")]
     pub answer: Duration,
-    /// The longest silence of a stream before its client gets a comment; `None`: no comments.
+    /// Maximum silence of a stream before the client receives a comment; `None`: no comments.
     #[serde(rename = "heartbeatSeconds", default, deserialize_with = "optional_seconds")]
     pub heartbeat: Option<Duration>,
     /// The age of a client's connection after which the next response closes it.
@@ -88,10 +91,10 @@ pub struct Limits {
     #[serde(default = "upload_bytes")]
     pub upload_bytes: u64,
     pub connections: usize,
-    /// Number of file descriptors that the worker may use; by default as many as the process may open.
+    /// Number of file descriptors that the worker may use; `None`: as many as the process may open.
     #[serde(default)]
     pub descriptors: Option<u64>,
-    /// Maximum bytes of request bodies in memory at a time, for all connections together.
+    /// Maximum bytes of request bodies in memory, for all connections together.
     pub buffered_bytes: u64,
 }
 
@@ -109,11 +112,11 @@ impl Default for Metrics {
     }
 }
 
-/// Optional measurements beside the permanent metrics.
+/// Optional measurements in addition to the permanent metrics.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Profiling {
-    /// Whether stage profiling is on from the start.
+    /// Whether stage profiling is active from the start.
     pub stages: bool,
 }
 
