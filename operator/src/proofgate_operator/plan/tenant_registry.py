@@ -136,7 +136,7 @@ class TenantRegistry:
         if tenant is None:
             return
         shard = self._name_places.remove(name)
-        assert shard is not None  # whoever is in the book stands in a shard
+        assert shard is not None  # every registered tenant has a shard
         self._names[shard].discard(name)
         self._digests.pop(shard, None)
         for key in tenant.keys:

@@ -48,6 +48,7 @@ pub(crate) fn amazon_error_type(status: u16) -> &'static str {
 }
 
 impl ErrorHeaders {
+    /// No additional fields.
     pub const NONE: ErrorHeaders = ErrorHeaders {
         www_authenticate: None,
         allow: None,

@@ -25,6 +25,7 @@ pub struct Rejection {
 }
 
 impl Rejection {
+    /// The gateway has no endpoint with this path.
     pub const UNKNOWN_ENDPOINT: Rejection = Rejection::new(
         404,
         "unknown_endpoint",
@@ -103,6 +104,7 @@ impl Rejection {
         param: Some(Cow::Borrowed("model")),
         headers: ErrorHeaders::NONE,
     };
+    /// There is no memory for the request's body.
     pub const OVERLOADED: Rejection = Rejection::new(
         503,
         "overloaded",
@@ -114,19 +116,23 @@ impl Rejection {
         "overloaded",
         "The gateway has no memory left to hold the answer until its rules have checked it. Try again later.",
     );
+    /// The request did not arrive in time.
     pub const SLOW_REQUEST: Rejection =
         Rejection::new(408, "request_timeout", "The request did not arrive in time.");
+    /// The connection was routed for another tenant.
     pub const MISDIRECTED: Rejection = Rejection::new(
         421,
         "misdirected_request",
         "This connection was routed for another tenant. Send the request again on a new connection.",
     );
+    /// The provider's key or certificate is missing or unusable.
     pub const NO_PROVIDER_KEY: Rejection = Rejection::new(
         503,
         "provider_key_missing",
         "The gateway has no usable key or certificate for this model's provider, so nothing was sent. Ask the gateway \
          administrator.",
     );
+    /// The provider's concurrency limit is reached.
     pub const PROVIDER_BUSY: Rejection = Rejection::new(
         503,
         "provider_busy",
@@ -158,6 +164,7 @@ impl Rejection {
         param: Some(Cow::Borrowed("service_tier")),
         headers: ErrorHeaders::NONE,
     };
+    /// The ledger has no space for the records of the request.
     pub const LEDGER_FULL: Rejection = Rejection::new(
         503,
         "ledger_full",
@@ -169,11 +176,13 @@ impl Rejection {
         "payloads_unavailable",
         "The gateway cannot store the contents of this tenant's requests, so nothing was sent. Try again later.",
     );
+    /// The tenant has no shred key.
     pub const NO_SHRED_KEY: Rejection = Rejection::new(
         503,
         "shred_key_missing",
         "The gateway has no shred key for this tenant, so nothing was sent. Ask the gateway administrator.",
     );
+    /// The ledger cannot record the request.
     pub const LEDGER_STOPPED: Rejection = Rejection::new(
         503,
         "ledger_stopped",
@@ -308,6 +317,7 @@ impl Rejection {
         "form_fields_too_large",
         "The form's fields, excluding files, exceed 1 MiB in total.",
     );
+    /// A field of the form is not UTF-8.
     pub const FORM_NOT_TEXT: Rejection = Rejection::new(
         400,
         "invalid_form",

@@ -20,6 +20,7 @@ pub enum InspectionLevel {
 }
 
 impl InspectionLevel {
+    /// Returns the handling of responses for a tenant's rules.
     pub fn from_profile(profile: &Profile) -> Self {
         match profile.mode() {
             _ if !inspects_responses(profile) => InspectionLevel::None,

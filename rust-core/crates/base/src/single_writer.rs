@@ -62,6 +62,7 @@ impl<const BUCKETS: usize> Default for Histogram<BUCKETS> {
 impl<const BUCKETS: usize> Histogram<BUCKETS> {
     const FIRST_BOUND_US: u64 = MAX_BOUND_US >> (BUCKETS - 2);
 
+    /// Counts a duration.
     pub fn observe(&self, microseconds: u64) {
         let firsts = microseconds.div_ceil(Self::FIRST_BOUND_US);
         // The least n with 2^n >= firsts.

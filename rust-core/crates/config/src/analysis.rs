@@ -66,6 +66,7 @@ impl AnalysisConfig {
         }
     }
 
+    /// Returns the settings in the form that the analysis needs.
     pub fn settings(&self) -> AnalysisSettings {
         AnalysisSettings {
             window_size: self.window,

@@ -40,6 +40,7 @@ pub struct Tls {
 pub struct Cors {
     /// Origins as browsers send them; a single `*` allows every page.
     pub allowed_origins: Vec<String>,
+    /// Seconds for which a browser may cache the response to a preflight request.
     pub max_age_seconds: u32,
 }
 
@@ -47,12 +48,16 @@ pub struct Cors {
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Timeouts {
+    /// Maximum time for a request's head.
     #[serde(rename = "clientHeadSeconds", deserialize_with = "seconds")]
     pub client_head: Duration,
+    /// Maximum time for a request's body.
     #[serde(rename = "clientBodySeconds", deserialize_with = "seconds")]
     pub client_body: Duration,
+    /// Maximum time between two requests of a connection, and for one write to the client.
     #[serde(rename = "clientIdleSeconds", deserialize_with = "seconds")]
     pub client_idle: Duration,
+    /// Maximum time to connect to a provider.
     #[serde(rename = "upstreamConnectSeconds", deserialize_with = "seconds")]
     pub upstream_connect: Duration,
     /// Maximum time from the start of an attempt to the head of its response; `None`: as
@@ -75,8 +80,10 @@ pub struct Timeouts {
     /// The age of a client's connection after which the next response closes it.
     #[serde(rename = "connectionAgeSeconds", deserialize_with = "seconds")]
     pub connection_age: Duration,
+    /// Time after the lame duck in which exchanges in flight can finish.
     #[serde(rename = "drainSeconds", deserialize_with = "seconds")]
     pub drain: Duration,
+    /// Time for which a stopping worker still accepts connections.
     #[serde(rename = "lameDuckSeconds", deserialize_with = "seconds")]
     pub lame_duck: Duration,
 }
@@ -85,11 +92,14 @@ pub struct Timeouts {
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Limits {
+    /// Maximum bytes of a request's head.
     pub head_bytes: usize,
+    /// Maximum bytes of a request's body, and of a buffered response.
     pub body_bytes: u64,
     /// Maximum bytes of a form with files, of which only a part is held in memory.
     #[serde(default = "upload_bytes")]
     pub upload_bytes: u64,
+    /// Maximum number of client connections.
     pub connections: usize,
     /// Number of file descriptors that the worker may use; `None`: as many as the process may open.
     #[serde(default)]

@@ -10,13 +10,17 @@ use crate::seconds::seconds;
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Ledger {
+    /// The name of the ledger and of its signing key; every origin starts with it.
     pub name: String,
+    /// The directory of the ledger.
     pub directory: String,
+    /// The number of this worker's shard.
     pub shard: u32,
     pub durability: Durability,
     #[serde(rename = "checkpointIntervalSeconds", deserialize_with = "seconds")]
     pub checkpoint_interval: Duration,
     pub signing_key: SigningKeyFile,
+    /// Bytes of one file of the log.
     pub segment_bytes: u64,
     /// The size and age at which a log is closed and the next one is started.
     pub rotation: LogRotation,

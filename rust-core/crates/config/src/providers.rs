@@ -214,12 +214,16 @@ impl RateLimits {
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProviderTimeouts {
+    /// Maximum time to connect (TCP and TLS).
     #[serde(rename = "connectSeconds", default, deserialize_with = "optional_seconds")]
     pub connect: Option<Duration>,
+    /// Maximum time until the response starts.
     #[serde(rename = "firstByteSeconds", default, deserialize_with = "optional_seconds")]
     pub first_byte: Option<Duration>,
+    /// Maximum time between bytes of a response.
     #[serde(rename = "idleSeconds", default, deserialize_with = "optional_seconds")]
     pub idle: Option<Duration>,
+    /// Time for which an idle connection is kept.
     #[serde(rename = "keepAliveSeconds", default, deserialize_with = "optional_seconds")]
     pub keep_alive: Option<Duration>,
 }
