@@ -2,8 +2,8 @@
 the worker.
 
 HAProxy does not parse HTTP here, so no two parsers can read a message differently: in `mode http` it would
-repair requests that a worker refuses (see e2e/framing/README.md). The PROXY header tells the worker for which
-tenant it was chosen. The worker refuses a later request of another tenant on the same connection.
+repair requests that a worker refuses (see e2e/framing/README.md). The PROXY header names the tenant for which
+the worker was chosen. The worker refuses a later request of another tenant on the same connection.
 
 Written for HAProxy 2.6 and later. The ring of `hash-type consistent` is built from server ids, so every
 HAProxy instance, also after a restart, sends a tenant to the same worker. A worker that is down or has no

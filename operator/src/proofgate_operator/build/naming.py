@@ -36,8 +36,8 @@ KEEPING_PLAN_ANNOTATION = "proofgate.dev/keeping-plan"
 APPLIED_ANNOTATION = "proofgate.dev/applied"
 
 #: Annotations of objects that outlive their gateway; Argo CD, Helm and Flux check them before they prune or
-#: delete. Sources: argo-cd.readthedocs.io (sync options "Prune" and "Delete"), helm.sh ("tell Helm not to
-#: uninstall a resource"), fluxcd.io (Kustomization, "Garbage collection").
+#: delete. Sources: argo-cd.readthedocs.io (sync options "Prune" and "Delete"), helm.sh (annotation
+#: `helm.sh/resource-policy`), fluxcd.io (Kustomization, "Garbage collection").
 KEEP_ANNOTATIONS = {
     "argocd.argoproj.io/sync-options": "Prune=false,Delete=false",
     "helm.sh/resource-policy": "keep",

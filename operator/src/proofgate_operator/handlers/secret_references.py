@@ -24,7 +24,7 @@ class SecretReferences:
                 del self._readers[(namespace, name)]
 
     def remove_gateway(self, namespace: str, gateway: str) -> None:
-        """Drop a gateway that is gone."""
+        """Drop the records of a deleted gateway."""
         self.record(namespace, gateway, frozenset())
         self._named.pop((namespace, gateway), None)
 

@@ -35,7 +35,7 @@ async def read_secrets(
 ) -> TenantKeysRead:
     """Read the Secrets of a tenant. If a Secret cannot be read, its items keep their last known keys.
 
-    `before` is the previous result. If it is None, `known` has the digest of each item by name, as written in
+    `before` is the previous result. Without it, `known` has the digest of each item by name, as written in
     the shards.
     """
     sources = {

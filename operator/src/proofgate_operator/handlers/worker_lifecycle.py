@@ -75,7 +75,7 @@ async def retire_and_replace_workers(
     plan: ReconcilePlan,
     log: Callable[..., None],
 ) -> list[str]:
-    """Tell workers to stay or to retire, and delete the pod that has to be replaced. Return the refused
+    """Ask workers to stay or to retire, and delete the pod that has to be replaced. Return the refused
     deletions.
 
     A worker that does not receive the command gets it again in the next reconcile. Its drain period is not
@@ -117,8 +117,8 @@ async def retire_and_replace_workers(
 async def _newly_unready(
     client: Client, gateway: Gateway, seen: ObservedState, leaving: Manifest
 ) -> str | None:
-    """Return another worker than the leaving one that was observed ready and is not ready now; None if there
-    is none.
+    """Return another worker than the leaving one that was observed ready and is not ready now; None if no
+    such worker exists.
 
     A watch that broke silently may have left an old state in the store, so the API server is asked before a
     pod is deleted.

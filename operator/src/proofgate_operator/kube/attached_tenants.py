@@ -22,8 +22,8 @@ class AttachedTenants:
         self._epoch: dict[NamespacedName, int] = {}
 
     def update(self, tenant: NamespacedName, gateway: NamespacedName | None) -> None:
-        """Record that a tenant was created or changed. `gateway` is None if the tenant was deleted or names
-        no gateway."""
+        """Record that a tenant was created or changed. `gateway`: None if the tenant was deleted or names no
+        gateway."""
         before = self._gateway.get(tenant)
         if before is not None and before != gateway:
             self._members[before].discard(tenant)

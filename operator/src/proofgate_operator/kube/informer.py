@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Informer:
-    """Follows one kind in one namespace, or in all where `namespace` is None."""
+    """Follows one kind in one namespace; with `namespace` None, in all namespaces."""
 
     client: Client
     kind: str

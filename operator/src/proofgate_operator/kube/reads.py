@@ -4,10 +4,10 @@
 |---|---|
 | 200 with the object, or a list | Found |
 | 404 NotFound that names the object | Gone |
-| 401, 403, any other 404 (the kind is not known) | MayNotLook |
-| 429, 5xx, a connection that breaks, an answer that is none | Unavailable |
+| 401, 403, any other 404 (unknown kind) | MayNotLook |
+| 429, 5xx, a broken connection, an invalid answer | Unavailable |
 
-Only `Gone` says that an object is not there.
+Only `Gone` means that an object does not exist.
 """
 
 import contextlib

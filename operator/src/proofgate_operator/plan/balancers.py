@@ -39,7 +39,7 @@ class ServerState:
 
 @dataclass(frozen=True)
 class BalancerReport:
-    """The answer of the agent next to one HAProxy. `workers` is None if the agent has not answered for
+    """The answer of the agent next to one HAProxy. `workers`: None if the agent has not answered for
     `unresponsive_seconds`.
 
     `owner_map_digest` is the SHA-256 of HAProxy's map of owners; None if it is not reported.

@@ -1,4 +1,4 @@
-"""The conditions of a gateway, with reasons that tell a reader what to do."""
+"""The conditions of a gateway, with reasons on which a reader can act."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

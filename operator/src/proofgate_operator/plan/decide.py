@@ -480,7 +480,7 @@ def _strategy(gateway: Gateway, live_set: Manifest | None, apply: Iterable[Manif
 
 
 def _pods_to_retire(movement: ScalingStep) -> tuple[Manifest, ...]:
-    """Return the pod of the worker that still has to be told to retire, until the worker confirms it."""
+    """Return the pod of the worker that has to be asked to retire, until the worker confirms it."""
     shard = movement.shard_to_retire
     if shard is None or (shard.report is not None and shard.report.retiring):
         return ()

@@ -103,7 +103,7 @@ def may_retire(
     reports: Mapping[str, BalancerReport],
     now: float,
 ) -> bool:
-    """Return whether the worker that has to leave may be told to retire.
+    """Return whether the worker that has to leave may be asked to retire.
 
     If the affinity is required, every HAProxy must know the worker's substitute. `written`: the maps with the
     substitute are written. `pods` are HAProxy's pods, `reports` their reports by pod name. A worker that

@@ -85,7 +85,7 @@ class ObservedState:
     retention_pods: tuple[Manifest, ...] = ()
     #: `.status.keeping` from the previous reconcile.
     keeping_status: Manifest = field(default_factory=dict)
-    #: The Secrets named in the spec that could not be read; in `secrets` they are None.
+    #: The Secrets named in the spec that could not be read; `secrets` has None for them.
     unreadable_secrets: Mapping[str, UnreadableResource] = field(default_factory=dict)
     #: Kinds of the gateway's objects for which the API server has not answered for some time.
     unavailable_kinds: tuple[UnreadableResource, ...] = ()

@@ -1,8 +1,8 @@
 """Restricts the plan of a gateway while a Secret that affects more than keys cannot be read.
 
 Running pods continue unchanged: on an incomplete observation, nothing is created, moved or deleted; at most a
-worker is told to stay. Only the keys of tenants are written, because a removed key must be revoked without
-delay.
+worker's retirement is cancelled. Only the keys of tenants are written, because a removed key must be revoked
+without delay.
 """
 
 from collections.abc import Iterable, Mapping

@@ -11,8 +11,8 @@ from proofgate_operator.plan.problems import Fault
 def index_readers(gateway: Gateway, seen: ObservedState) -> tuple[str | None, list[Fault]]:
     """Return the file of readers, and the faults of the named Secrets.
 
-    The file is None if there is a fault or there are no readers; an existing auditor then keeps its readers.
-    The file is empty if people sign in only with an OpenID provider.
+    There is no file (None) if there is a fault or no readers; an existing auditor then keeps its readers. The
+    file is empty if people sign in only with an OpenID provider.
     """
     index = gateway.enabled_auditor.enabled_index if gateway.enabled_auditor else None
     reference = index.readers_secret_ref if index else None

@@ -30,7 +30,7 @@ _ANCHORS = ("", "auditor", NO_ANCHOR)
 class RetentionRun:
     """A finished run. `started_at` is the creation time of its pod in seconds since 1970, by the API server's
     clock, because the node's clock may be wrong. `result` is `ok` or an error code. `retention_key_name` is
-    empty if the run could not read its key. `active_hold_count` and `known_hold_count` are None if the run
+    empty if the run could not read its key. `active_hold_count` and `known_hold_count`: None if the run
     did not report them; `planned_hold_count` is from its plan. `anchor` says whose log the run waited for,
     `auditor` or `none`; empty for a run of an earlier release."""
 

@@ -2,8 +2,8 @@
 
 A worker leaves because of a scale-down (the highest number first), or to be replaced by a worker with a newer
 template. At most one worker leaves at a time, and only while all other staying workers are ready and every
-HAProxy sends them connections. If that no longer holds, a retired worker is told to stay. Nothing is
-remembered: the same observed state gives the same step.
+HAProxy sends them connections. If that no longer holds, the retirement is cancelled. Nothing is remembered:
+the same observed state gives the same step.
 """
 
 from collections.abc import Iterable
@@ -31,9 +31,9 @@ class ScalingStep:
     """The next step.
 
     `replicas` is the size of the StatefulSet, `shard_to_retire` the worker to retire (retiring since
-    `since`), `retirements_to_cancel` the workers to tell to stay, `shard_to_replace` the worker whose pod is
-    to be deleted. `blocked_reason` is why a scale-down waits, `stalled_reason` why a rollout does. `forced`:
-    the user wants the scale-down anyway. `note` describes what the step costs.
+    `since`), `retirements_to_cancel` the workers whose retirement is cancelled, `shard_to_replace` the worker
+    whose pod is to be deleted. `blocked_reason` is why a scale-down waits, `stalled_reason` why a rollout
+    does. `forced`: the user wants the scale-down anyway. `note` describes what the step costs.
     """
 
     replicas: int

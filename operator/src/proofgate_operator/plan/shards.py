@@ -82,7 +82,7 @@ class Shard:
 
     @property
     def retiring(self) -> bool:
-        """Whether it retires and may still be told to stay."""
+        """Whether it retires and the retirement may still be cancelled."""
         return self.retiring_since is not None or bool(self.report and self.report.retiring)
 
     @property

@@ -23,7 +23,7 @@ def witness_ports(
 ) -> tuple[tuple[int, ...] | None, list[Fault]]:
     """Return the ports of the witnesses, and the faults of their section in the spec.
 
-    The ports are None if there is a fault: a running auditor keeps its configuration. `key` is the auditor's
+    Without ports (None), there is a fault: a running auditor keeps its configuration. `key` is the auditor's
     key, None if it is invalid.
     """
     witnesses = gateway.enabled_auditor.witnesses if gateway.enabled_auditor else None

@@ -85,7 +85,7 @@ class AdminPort:
             return None
 
     async def retire(self, pod: Manifest, token: str) -> bool:
-        """Tell a worker to retire; return whether it confirmed."""
+        """Ask a worker to retire; return whether it confirmed."""
         return await self._set_retirement("PUT", pod, token)
 
     async def cancel_retirement(self, pod: Manifest, token: str) -> bool:

@@ -612,7 +612,7 @@ impl From<EvaluationError> for Rejection {
     }
 }
 
-/// Maximum delay in seconds after which clients are told to retry automatically.
+/// Maximum delay in seconds after which clients should retry automatically.
 pub const MAX_RETRY_AFTER: u32 = 60;
 
 /// Returns the request field that limits the tokens of the response; `None` if the dialect has
