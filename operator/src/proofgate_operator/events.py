@@ -1,4 +1,4 @@
-"""Events: a condition that changed is told once, where `kubectl describe` shows it."""
+"""Events: a changed condition is announced once, where `kubectl describe` shows it."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from proofgate_operator.plan.audit_reports import Finding
 from proofgate_operator.plan.auditor_status import EVIDENCE_REASONS
 from proofgate_operator.plan.retention_status import ALWAYS_REPORTED_REASONS
 
-#: The others follow from these or change too often to be news.
+#: Condition types that are announced. The others follow from these or change too often.
 _REPORTED_CONDITIONS = (
     ConditionType.READY,
     ConditionType.CONFIG_VALID,
@@ -23,9 +23,9 @@ _REPORTED_CONDITIONS = (
     ConditionType.AUDITED,
     ConditionType.KEPT,
 )
-#: Reason of the Events of findings.
+#: The reason of Events about findings.
 FINDING_EVENT_REASON = "AuditFinding"
-#: Reasons that are news whatever was the case before.
+#: Reasons that are announced whatever the previous reason was.
 _ALWAYS_REPORTED_REASONS = (
     "ScaleDownForced",
     "RolloutStalled",
@@ -39,12 +39,13 @@ _ALWAYS_REPORTED_REASONS = (
 def reportable_transitions(
     previous: Iterable[Mapping[str, Any]], current: Iterable[Condition]
 ) -> list[Condition]:
-    """Return the conditions worth telling whose status changed; the first sight of a good one is no news."""
+    """Return the conditions whose status changed and that are worth an Event. A first good status is not
+    announced."""
     before = {condition["type"]: condition for condition in previous}
 
     def is_news(condition: Condition) -> bool:
         old = before.get(condition.type)
-        # Ready only repeats a need's reason, and is told when it changes.
+        # Ready only repeats the reason of an unmet need, so it is announced when that reason changes.
         if condition.reason in _ALWAYS_REPORTED_REASONS and condition.type is not ConditionType.READY:
             return old is None or old.get("reason") != condition.reason
         unseen = ConditionStatus.TRUE if condition.is_true else None
@@ -56,8 +57,8 @@ def reportable_transitions(
 
 
 def condition_event(gateway: Gateway, condition: Condition, now: str, *, once: bool = False) -> Manifest:
-    """Return the Event that tells of a condition; `now` is an RFC 3339 time. With `once` its name is that of
-    what it tells: it is made once, however often it is told."""
+    """Return the Event about a condition; `now` is an RFC 3339 time. With `once`, the Event's name is derived
+    from its content, so it is created only once, even if it is reported repeatedly."""
     kind = "Normal" if condition.is_true else "Warning"
     message = f"{condition.type} is {condition.status}: {condition.message}"
     told = build_event(gateway.namespace, gateway.name, gateway.uid, kind, condition.reason, message, now)
@@ -67,8 +68,8 @@ def condition_event(gateway: Gateway, condition: Condition, now: str, *, once: b
 
 
 def finding_event(gateway: Gateway, finding: Finding, now: str) -> Manifest:
-    """Return the Event of one finding of the auditor. Its name is the finding's: it is made once, whoever
-    tells it."""
+    """Return the Event about one finding of the auditor. Its name is derived from the finding, so it is
+    created only once."""
     message = f"{finding.code} ({finding.verdict}): {finding.origin}: {finding.message}"
     told = build_event(
         gateway.namespace, gateway.name, gateway.uid, "Warning", FINDING_EVENT_REASON, message, now
@@ -77,7 +78,7 @@ def finding_event(gateway: Gateway, finding: Finding, now: str) -> Manifest:
 
 
 def _with_event_name(told: Manifest, identity: list[Any]) -> Manifest:
-    """Return an Event under the name that says what it tells of."""
+    """Return an Event with a name derived from what it is about."""
     about = told["involvedObject"]
     whole = hashlib.sha256(json.dumps([about["uid"], *identity]).encode()).hexdigest()
     return {**told, "metadata": {**told["metadata"], "name": f"{about['name']}.{whole[:16]}"}}

@@ -1,4 +1,4 @@
-"""The operator's log as JSON, in the form of the processes that it runs (gateway/src/proofgate/logs.py)."""
+"""The operator's log as JSON, in the format of the processes it runs (gateway/src/proofgate/logs.py)."""
 
 import json
 import logging
@@ -7,9 +7,10 @@ from typing import Any
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line: `time` (RFC 3339, UTC), `level`, `logger`, `message`, `context`, and `exception`.
+    """Formats one JSON object per line: `time` (RFC 3339, UTC), `level`, `logger`, `message`, `context` and
+    `exception`.
 
-    The context has the object that kopf says a line is about.
+    `context` contains the object that kopf names for a line.
     """
 
     converter = staticmethod(time.gmtime)
@@ -17,7 +18,7 @@ class JsonFormatter(logging.Formatter):
     default_msec_format = "%s.%03dZ"
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line of JSON."""
+        """Return one line of JSON."""
         context: dict[str, Any] = {"component": "operator"}
         if found := getattr(record, "k8s_ref", None):
             context["object"] = found
@@ -31,7 +32,7 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         text = json.dumps(line, ensure_ascii=False, default=str)
-        # JSON itself has escapes for the first 32 control characters alone.
+        # JSON itself requires escapes only for the first 32 control characters.
         return text if text.isprintable() else "".join(map(_escape, text))
 
 
@@ -40,6 +41,6 @@ def _escape(character: str) -> str:
 
 
 def use_json() -> None:
-    """Format what the root logger's handlers write as JSON from now on."""
+    """Make the root logger's handlers write JSON from now on."""
     for handler in logging.getLogger().handlers:
         handler.setFormatter(JsonFormatter())

@@ -1,4 +1,4 @@
-"""The operator's process: log in, wait for the CRD, know the cluster, be elected, run until told to stop."""
+"""The operator's process: log in, wait for the CRD, fill the store, be elected, and run until stopped."""
 
 import asyncio
 import contextlib
@@ -31,22 +31,23 @@ from proofgate_operator.kube.tls import reduce_buffer_size
 from proofgate_operator.settings import InvalidSettings, Settings, read_settings
 
 _log = logging.getLogger("proofgate_operator")
-#: Two operators of different make on one object must not take each other's marks for their own.
+#: Prefix of kopf's annotations, so that two different operators on one object do not read each other's
+#: annotations.
 _ANNOTATION_PREFIX = f"operator.{GROUP}"
-#: Resources that have to be served.
+#: Resources that the API server must serve.
 _PLURALS = (PLURAL, TENANT_PLURAL)
-#: How often it is found out whether gateways are in other namespaces than before.
+#: Seconds between two checks whether the namespaces with gateways have changed.
 _NAMESPACES_SECONDS = 0.5
-#: So often in a row other ones are waited for: each new set begins kopf anew.
+#: Maximum consecutive checks to wait for a stable set of namespaces: each new set restarts kopf.
 _NAMESPACES_ROUNDS = 10
-#: Namespaces that are told one by one.
+#: Maximum number of namespaces that a log line names.
 _MAX_LOGGED_NAMESPACES = 20
-#: More open files are never asked for.
+#: Maximum number of open files to request.
 _MAX_OPEN_FILES = 1 << 20
 
 
 def _raise_descriptors() -> None:
-    """Raise the soft limit of open files to the hard one: without HTTP/2 each watch is a connection."""
+    """Raise the soft limit of open files to the hard limit: without HTTP/2, each watch is a connection."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < most:
@@ -57,7 +58,8 @@ def _raise_descriptors() -> None:
 async def _configure(settings: kopf.OperatorSettings, **_: Any) -> None:
     settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=_ANNOTATION_PREFIX)
     settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=_ANNOTATION_PREFIX)
-    # Namespaces and the CRD are known at start, so neither is watched and no cluster-wide grant is needed.
+    # Namespaces and the CRD are known at start. So neither is watched, and no cluster-wide permission is
+    # needed.
     settings.scanning.disabled = True
     settings.posting.enabled = False
     settings.execution.default_backoff = 5
@@ -76,7 +78,7 @@ async def _login(memo: Any, **kwargs: Any) -> Any:
 
 
 async def _wait_for_crd(client: Client) -> None:
-    """Wait until the API server serves our resources: kopf looks for its own only once."""
+    """Wait until the API server serves the operator's resources: kopf looks for them only once."""
     told = False
     while True:
         try:
@@ -92,7 +94,7 @@ async def _wait_for_crd(client: Client) -> None:
 
 
 async def _run_unless_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
-    """Await `work`, or its end by `stop`; return whether it was done."""
+    """Await `work` until it is done or `stop` is set; return whether it is done."""
     task, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
     try:
         await asyncio.wait((task, stopped), return_when=asyncio.FIRST_COMPLETED)
@@ -107,9 +109,9 @@ async def _run_unless_stopped(stop: asyncio.Event, work: Coroutine[Any, Any, Non
 
 @contextlib.asynccontextmanager
 async def _leadership(operator: Operator, stop: asyncio.Event) -> AsyncIterator[bool]:
-    """Be the one that acts, for the length of the block; False when told to stop before that.
+    """Hold the leadership during the block; yield False if the process is stopped before it leads.
 
-    Raises `LeadershipLost` at the end of a block that lost the Lease, which `stop` ended.
+    Raises `LeadershipLost` at the end of the block if the Lease was lost, which also sets `stop`.
     """
     settings = operator.settings
     if not settings.leader_election:
@@ -143,7 +145,7 @@ async def _leadership(operator: Operator, stop: asyncio.Event) -> AsyncIterator[
 
 
 async def _serve(operator: Operator, stop: asyncio.Event) -> None:
-    """Act on gateways until told to stop."""
+    """Manage gateways until stopped."""
     operator.heartbeat.leading = True
     _log.info("serving %s", _describe_namespaces(operator.settings))
     kept = (
@@ -173,9 +175,9 @@ def _describe_namespaces(settings: Settings) -> str:
 
 
 async def _follow_gateways(operator: Operator, followed: FollowedNamespaces, stop: asyncio.Event) -> None:
-    """Have kopf tell of gateways, until told to stop or until they are in other namespaces than now.
+    """Run kopf until stopped, or until the set of namespaces with gateways has changed.
 
-    The loops of gateways outlast it.
+    The loops of the gateways continue.
     """
     served, namespaces = operator.settings.watch_namespaces, followed.namespaces()
     changed, over = asyncio.Event(), threading.Event()
@@ -200,8 +202,8 @@ async def _follow_gateways(operator: Operator, followed: FollowedNamespaces, sto
             return
         await kopf_thread.run_kopf_in_thread(operator, tuple(filter(None, namespaces)), over)
     except Exception as error:
-        # A namespace that has just gone, or a grant: the store hears of it as well. Where loops never begin,
-        # the liveness probe fails.
+        # A namespace or a permission may have been deleted just now: the store reports that as well. If loops
+        # never start, the liveness probe fails.
         _log.warning("restarting the watch of gateways: %s: %s", type(error).__name__, error)
     finally:
         watching.cancel()
@@ -213,7 +215,7 @@ async def _follow_gateways(operator: Operator, followed: FollowedNamespaces, sto
 async def run(settings: Settings) -> None:
     """Run the operator until SIGTERM; raises `LeadershipLost`."""
     if settings.kubeconfig:
-        # The variable is the only way to tell kopf.
+        # kopf can only be configured by this variable.
         os.environ["KUBECONFIG"] = settings.kubeconfig
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -236,7 +238,7 @@ async def run(settings: Settings) -> None:
         operator.heartbeat.expect_watches(watches)
         if not await _run_unless_stopped(stop, watches.synced()):
             return
-        # A replica that stands by is ready as well, or no roll-out would ever end.
+        # A standby replica is ready as well; otherwise no rollout would ever finish.
         operator.heartbeat.ready = True
         async with _leadership(operator, stop) as elected:
             if elected:
@@ -265,13 +267,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     if settings.log_format == "json":
         logs.use_json()
-    # aiohttp and asyncio have nothing to say that our own log does not.
+    # The logs of aiohttp and asyncio only repeat what the operator's log contains.
     logging.getLogger("aiohttp").setLevel(logging.WARNING)
     _log.info("proofgate-operator %s", __version__)
     try:
         asyncio.run(run(settings))
     except LeadershipLost as error:
-        # A new process begins as one that stands by.
+        # A new process starts as a standby replica.
         sys.exit(f"proofgate-operator: {error}")
 
 

@@ -1,4 +1,4 @@
-"""The operator's metrics, named in one place."""
+"""All metrics of the operator."""
 
 import contextlib
 import platform
@@ -121,19 +121,19 @@ LEADER = Gauge(
 
 
 def remove_gateway(namespace: str, gateway: str) -> None:
-    """Drop the series of a gateway that is gone."""
+    """Drop the series of a deleted gateway."""
     for gauge in (READY, AVAILABLE, AUDITED, KEPT, FAILING_READS, EXPIRED_READS):
         with contextlib.suppress(KeyError):
             gauge.remove(namespace, gateway)
 
 
 def remove_auditor(namespace: str, gateway: str) -> None:
-    """Drop the series of the auditor of a gateway that is to have none."""
+    """Drop the series of a gateway's auditor that was removed."""
     with contextlib.suppress(KeyError):
         AUDITED.remove(namespace, gateway)
 
 
 def remove_retention(namespace: str, gateway: str) -> None:
-    """Drop the series of the retention job of a gateway that is to have none."""
+    """Drop the series of a gateway's retention job that was removed."""
     with contextlib.suppress(KeyError):
         KEPT.remove(namespace, gateway)

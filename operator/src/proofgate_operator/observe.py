@@ -1,8 +1,8 @@
-"""Observes everything that matters for a gateway.
+"""Observes the state of a gateway.
 
-Objects come from the store, which watches and our own writes keep up to date. What the store does not have is
-asked for: it may be somebody else's object, which bears a name that we need and no label of ours. Secrets are
-always asked for, so that no key stays in memory between two reconciles.
+Objects come from the store, which watches and the operator's own writes keep up to date. Objects that are
+missing in the store are requested, because a foreign object without the operator's label may have a name that
+the gateway needs. Secrets are always requested, so that no key stays in memory between two reconciles.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from proofgate_operator.plan.unreadable_resources import UnreadableResource, hol
 
 T = TypeVar("T")
 
-#: Requests in flight for one gateway: a hundred tenants' Secrets must not crowd out another gateway.
+#: Concurrent requests for one gateway, so that the Secrets of a hundred tenants do not block other gateways.
 _CONCURRENCY = 8
 
 
@@ -54,8 +54,8 @@ async def _read_object(client: Client, kind: str, namespace: str, name: str) -> 
 async def observe(client: Client, gateway: Gateway, manifest: Manifest, holds: FailedReads) -> ObservedState:
     """Return the gateway's objects, the Secrets it names and its pods; `manifest` is the gateway itself.
 
-    A Secret that it names and nobody can look at is held. Raises `ReadFailed` when that is an object of its
-    own.
+    For a named Secret that cannot be read, the failure is recorded in `holds`. Raises `ReadFailed` if an
+    object of the gateway cannot be read.
     """
     refs = child_refs(gateway, await client.has_kind("PodMonitor"))
     secret_names = referenced_secrets(gateway)
@@ -100,7 +100,8 @@ async def observe(client: Client, gateway: Gateway, manifest: Manifest, holds: F
 def _unreadable_secrets(
     gateway: Gateway, looks: Mapping[str, ReadResult], status: Manifest, holds: FailedReads
 ) -> dict[str, UnreadableResource]:
-    """Return the named Secrets that nobody can look at. Only what lets somebody in is held with an end."""
+    """Return the named Secrets that cannot be read. The last known state expires only where it grants
+    access."""
     owner = f"{gateway.namespace}/{gateway.name} secrets"
     since = hold_started_at(status.get("conditions") or [], ConditionType.RESOLVED_REFS)
     failures = {name: look.failure for name, look in looks.items() if look.failure is not None}
@@ -114,8 +115,8 @@ def _unreadable_secrets(
 
 
 def _lingering(client: Client, gateway: Gateway) -> dict[Ref, Manifest]:
-    """Return what is left of an auditor, a retention job and a Service that the gateway is not to have any
-    more."""
+    """Return the remaining objects of an auditor, a retention job and a Service that the gateway no longer
+    has."""
     refs = (
         *(() if gateway.enabled_auditor else auditor_refs(gateway)),
         *(() if gateway.spec.keeping else retention_refs(gateway)),
@@ -132,8 +133,8 @@ def _lingering(client: Client, gateway: Gateway) -> dict[Ref, Manifest]:
 async def _creation_failure(
     client: Client, workers: Manifest | None, pods: tuple[Manifest, ...]
 ) -> str | None:
-    """Return what the newest Event says of pods of a set that cannot be made: its status tells nothing of a
-    quota or an admission policy. Asked for only while pods are missing."""
+    """Return the newest Event about worker pods that cannot be created, because the StatefulSet's status does
+    not report a quota or an admission policy. Events are requested only while pods are missing."""
     if workers is None or len(pods) >= workers["spec"]["replicas"]:
         return None
     head = workers["metadata"]
@@ -141,7 +142,7 @@ async def _creation_failure(
     try:
         events = await client.list("Event", head["namespace"], fields=fields)
     except ReadFailed:
-        # The words of others are a courtesy: who may not read them, or not now, does without.
+        # Events are optional: if they cannot be read, continue without them.
         return None
     told = [event for event in events if event["involvedObject"].get("uid") == head["uid"]]
     newest = max(told, key=_event_time, default=None)
@@ -149,7 +150,7 @@ async def _creation_failure(
 
 
 def _event_time(event: Manifest) -> str:
-    """Return when an Event happened last, as RFC 3339 in UTC, which sorts as text."""
+    """Return the last occurrence of an Event as RFC 3339 in UTC, which sorts as text."""
     series = event.get("series") or {}
     times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
     return next((str(time) for time in times if time), "")

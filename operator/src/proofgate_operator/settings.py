@@ -1,4 +1,4 @@
-"""Settings of the operator: environment variables, each of which is also an option of the command line."""
+"""Settings of the operator: environment variables, each of which is also a command-line option."""
 
 import argparse
 import os
@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from proofgate_operator.build.naming import Defaults
 
-#: In every pod that has a service account's token.
+#: File that exists in every pod with a service account's token.
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 PodSecurity = Literal["Restricted", "Platform"]
@@ -19,40 +19,41 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 
 
 class InvalidSettings(ValueError):
-    """A setting is missing or senseless; the message names it."""
+    """A setting is missing or invalid; the message names it."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How the operator runs."""
+    """Settings of the operator process."""
 
-    #: Namespaces whose gateways are served; empty: all of them.
+    #: Namespaces whose gateways are served; empty: all namespaces.
     watch_namespaces: tuple[str, ...]
-    #: More namespaces, of which GatewayTenants alone are served: nothing is made there.
+    #: Additional namespaces in which only GatewayTenants are served; no objects are created there.
     tenant_namespaces: tuple[str, ...]
     worker_image: str
     haproxy_image: str
     cluster_domain: str
-    #: Namespace of the operator's own pods, which workers' network policies let in; empty: it runs outside.
+    #: Namespace of the operator's pods, which workers' network policies admit; empty: the operator runs
+    #: outside the cluster.
     operator_namespace: str
-    #: Whether pods have addresses of IPv6.
+    #: Whether pods have IPv6 addresses.
     ipv6: bool
-    #: Whether the platform chooses which user and group pods run as.
+    #: Whether the platform chooses the user and group ids of pods.
     platform_ids: bool
-    #: Secrets for pulling the images of gateways' pods, in their own namespace.
+    #: Secrets for pulling the images of gateways' pods, in the pods' namespace.
     image_pull_secrets: tuple[str, ...]
-    #: Seconds between two reconciles of a gateway that nothing has happened to.
+    #: Seconds between two reconciles of an unchanged gateway.
     resync_seconds: float
-    #: Seconds between two reconciles of a gateway that is not at rest: it waits for something.
+    #: Seconds between two reconciles of a gateway that waits for something.
     recheck_seconds: float
-    #: Where health and metrics are served.
+    #: Address and port of the HTTP server for health checks and metrics.
     health_host: str
     health_port: int
-    #: Whether this process acts only while it holds a Lease; where several run, they must.
+    #: Whether this process acts only while it holds a Lease; required if several replicas run.
     leader_election: bool
     lease_name: str
     lease_namespace: str
-    #: Tells the Lease's holder to people.
+    #: Identity of this process in the Lease, for people.
     pod_name: str
     log_format: str
     log_level: str
@@ -60,13 +61,12 @@ class Settings:
 
     @property
     def release(self) -> str:
-        """The name of this installation among others: that of the Lease which its replicas share; empty
-        without one."""
+        """The name of this installation and of the Lease that its replicas share; empty without a Lease."""
         return f"{self.lease_namespace}/{self.lease_name}" if self.leader_election else ""
 
     @property
     def defaults(self) -> Defaults:
-        """What the installation decides for all gateways."""
+        """The installation's defaults for all gateways."""
         return Defaults(
             worker_image=self.worker_image,
             haproxy_image=self.haproxy_image,
@@ -80,25 +80,26 @@ class Settings:
 
 @dataclass(frozen=True)
 class Option:
-    """A setting as it is given, by a variable or by a flag. The chart's value that sets it is made of it."""
+    """The definition of a setting as a variable and an option. The chart's value for it is generated from
+    it."""
 
     variable: str
-    #: None: the option is required.
+    #: The default; None: the option is required.
     default: str | None
     text: str
-    #: What it can be; empty: any text.
+    #: The allowed values; empty: any text.
     choices: tuple[str, ...] = ()
-    #: The smallest value; None: it is no number.
+    #: The minimum value; None: the setting is not a number.
     minimum: float | None = None
 
     @property
     def flag(self) -> str:
-        """Its name on the command line."""
+        """The name of the command-line option."""
         return "--" + self.variable.lower().replace("_", "-")
 
     @property
     def help(self) -> str:
-        """The text, with the choices unless it explains them, and the default."""
+        """The help text, with the choices (unless the text explains them) and the default."""
         text = self.text
         if self.choices and not all(choice in text for choice in self.choices):
             text += f": {', '.join(self.choices[:-1])} or {self.choices[-1]}"
@@ -160,7 +161,7 @@ _OPTIONS = (
         "kubeconfig for access to the cluster; empty: the service account, otherwise ~/.kube/config",
     ),
 )
-#: By variable.
+#: All options, keyed by variable.
 OPTIONS = {option.variable: option for option in _OPTIONS}
 
 
@@ -194,7 +195,7 @@ def _choice(values: Mapping[str, str], name: str) -> str:
 
 
 def read_settings(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> Settings:
-    """Read the settings: an option wins over its variable; raises `InvalidSettings`."""
+    """Read the settings; an option takes precedence over its variable. Raises `InvalidSettings`."""
     parser = argparse.ArgumentParser(
         prog="proofgate-operator",
         description="Turns GovernanceGateway objects into gateway workers behind HAProxy.",

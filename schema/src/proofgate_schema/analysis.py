@@ -1,4 +1,4 @@
-"""The section `analysis`: entropy, drift and repetition of answers after their clients were served."""
+"""The section `analysis`: entropy, drift and repetition of responses, measured after their delivery."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _MANIFEST_LIST_LIMIT = KubernetesOverride("etcd limits the size of an object", {
 
 
 class Analysis(Section):
-    """Which responses are analysed, and how. Without this section no response is analysed. The results are
-    numbers: no text of a response is kept, recorded or exported. Fixed for the life of a worker."""
+    """Analysis of responses. Without this section, no response is analysed. The results are numbers: no text
+    of a response is kept, recorded or exported. Fixed for the life of a worker."""
 
     sample: Annotated[float, Field(ge=0, le=1)] = 1.0
     """Fraction of responses to analyse. These responses are chosen at random."""
@@ -57,6 +57,6 @@ class Analysis(Section):
 
     @property
     def memory(self) -> int:
-        """Bytes of a worker's memory that analysis takes: docs/how-to/size-a-worker.md."""
+        """The bytes of a worker's memory that the analysis needs: docs/how-to/size-a-worker.md."""
         one_answer = 4 * self.max_answer_bytes + (1 << 20)
         return self.max_copy_bytes + one_answer + 300 * self.window * self.max_pairs

@@ -1,4 +1,4 @@
-"""Where a field differs between the gateway's file and a manifest, with the reason for it."""
+"""Annotations of fields that differ between the gateway's file and a manifest, with the reason."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pydantic import GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-#: Of a node of a JSON schema: what the CRD says in its place. None: the CRD does not say it.
+#: JSON schema keyword: the keywords that the CRD has instead for a node. None: the CRD omits the keyword.
 KUBERNETES_KEYWORD = "x-proofgate-kubernetes"
-#: Of a node of a JSON schema: why no manifest has the field.
+#: JSON schema keyword: the reason why no manifest has the field.
 WORKER_ONLY_KEYWORD = "x-proofgate-worker-only"
 
 
 @dataclass(frozen=True, eq=False)  # typing hashes what annotates a union
 class KubernetesOverride:
-    """What a CRD says of a field beside, or in the place of, what holds for the gateway's file.
+    """Keywords of a field in the CRD that extend or replace those for the gateway's file.
 
-    `keywords` are those of JSON schema. The API server enforces them; the operator does not look again.
+    `keywords` are JSON schema keywords. The API server enforces them; the operator does not check them again.
     """
 
     reason: str
@@ -44,15 +44,15 @@ class WorkerOnlyField:
         return {**handler(schema), WORKER_ONLY_KEYWORD: self.reason}
 
 
-#: A list whose values the API server refuses to have twice.
+#: For a list: the API server refuses duplicate values.
 UNIQUE_ITEMS = KubernetesOverride(
     "the API server refuses duplicates in a set", {"x-kubernetes-list-type": "set"}
 )
-#: What is absent of an object another one may set, so that rules ask whether it is there.
+#: For a field without a default in the CRD, because rules check whether it is set, or another object sets it.
 NO_DEFAULT = KubernetesOverride(
     "CEL rules check whether the field is present, so it has no default", {"default": None}
 )
-#: An object with whatever fields.
+#: For an object with arbitrary fields.
 PRESERVE_UNKNOWN_FIELDS = KubernetesOverride(
     "a structural schema cannot describe an object with arbitrary fields",
     {"additionalProperties": None, "x-kubernetes-preserve-unknown-fields": True},

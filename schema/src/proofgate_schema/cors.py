@@ -1,4 +1,4 @@
-"""The section `cors`: which web pages may call the gateway."""
+"""The section `cors`: web pages that may call the gateway."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _require_exclusive_wildcard(origins: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Cors(Section):
-    """Which web pages may call the gateway from a browser. Without this section no page may."""
+    """Web pages that may call the gateway from a browser. Without this section, no web page may call it."""
 
     allowed_origins: Annotated[
         NonEmptyTupleOf[WebOrigin],

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 
 def format_count(count: int, noun: str) -> str:
-    """A count and its noun, which is given in the singular: `counted(2, "entry")` is "2 entries".
+    """Return a count and its noun, given in the singular: `format_count(2, "entry")` is "2 entries".
 
-    Only nouns that take an s, or whose y becomes ies.
+    It only supports nouns with a plural in s, or in ies instead of y.
     """
     if count == 1:
         return f"{count} {noun}"

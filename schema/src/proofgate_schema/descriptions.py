@@ -1,5 +1,5 @@
-"""The texts below the fields of a section: read from its source where a schema is generated, and never by a
-worker that starts."""
+"""Descriptions of fields: the strings below them in the source, which only the generation of a schema
+reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 @cache
 def field_descriptions(section: type[BaseModel]) -> dict[str, str]:
-    """Return the text below each field of a section, by the field's name in Python."""
+    """Return the description of each field of a section, by the field's Python name."""
     found: dict[str, str] = {}
     for one in reversed(section.__mro__):
         if issubclass(one, BaseModel) and one is not BaseModel:

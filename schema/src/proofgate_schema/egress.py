@@ -1,4 +1,5 @@
-"""What a file and a manifest say alike of the section `egress`: where workers may connect."""
+"""The fields of the section `egress` that the gateway's file and a manifest share: where workers may
+connect."""
 
 from __future__ import annotations
 

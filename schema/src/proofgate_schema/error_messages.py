@@ -1,4 +1,4 @@
-"""What a value has to be, in the words that the gateway and the operator print instead of pydantic's."""
+"""Plain messages about invalid values, which the gateway and the operator print instead of pydantic's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-#: By pydantic's code of what is wrong, with the fields of its context.
+#: The expected value by pydantic's error code, with placeholders for the fields of its context.
 _EXPECTED = {
     "string_type": "text",
     "bool_type": "true or false",
@@ -35,7 +35,7 @@ _EXPECTED = {
 
 
 def plain_message(detail: ErrorDetails) -> str:
-    """The message for one error of pydantic, without the value that was given."""
+    """Return the message for one error of pydantic, without the invalid value."""
     if detail["type"] == "missing":
         return "this field is required: add it"
     expected = _EXPECTED.get(detail["type"])

@@ -1,4 +1,4 @@
-"""The section `policies`: policies outside of the rules, in Python or of a service elsewhere."""
+"""The section `policies`: external policies, in Python or from an HTTP service."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from proofgate_schema.urls import HookURL
 _NAME = r"[a-z0-9]+(-[a-z0-9]+)*"
 _FACTORY = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_]*"
 _PATTERN_REASON = "the API server checks patterns and lengths"
-#: For the name of a policy, and for those that ask for it.
+#: For the name of a policy, and for fields that refer to it.
 POLICY_NAME = KubernetesOverride(_PATTERN_REASON, {"minLength": 1, "maxLength": 31, "pattern": f"^{_NAME}$"})
 
 
@@ -76,7 +76,7 @@ class ExternalPolicy(Section):
     deadline_milliseconds: Annotated[int, Field(ge=1, le=60_000)] = 100
     """Maximum milliseconds that a request waits for a verdict."""
     on_failure: Literal["Deny", "Allow"] = "Deny"
-    """What happens to a request without a verdict. Deny: the request is refused. Allow: the request continues
+    """Treatment of a request without a verdict. Deny: the request is refused. Allow: the request continues
     without the policy."""
     batch: Annotated[int, Field(ge=1, le=256)] = 32
     """Maximum number of requests that are evaluated together."""
@@ -85,6 +85,6 @@ class ExternalPolicy(Section):
     ConfigMap."""
 
     def revision(self) -> str:
-        """Changes with everything that the policy is made of."""
+        """Return a digest of all of the policy's fields, which changes with each of them."""
         made_of = self.model_dump(mode="json")
         return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:16]

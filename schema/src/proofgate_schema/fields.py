@@ -1,4 +1,4 @@
-"""Kinds of field that sections share: how each is written, and what is said of a mistake."""
+"""Field types that sections share: their format, and the messages about invalid values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _tenant_name(text: str) -> str:
     namespace, slash, name = text.partition("/")
     _name(namespace)
     if slash:
-        # Of a shard's tenants; a namespace is no longer than a name here, its object may be.
+        # A GatewayTenant: its namespace has the length limit of a name, the object's name may be longer.
         for part in name.split("."):
             _name(part)
     return text
@@ -44,14 +44,15 @@ def _file_path(text: str) -> str:
 
 
 T = TypeVar("T")
-#: The context of validation by which the operator reads manifests.
+#: The validation context with which the operator reads manifests.
 MANIFEST_CONTEXT = "manifest"
 
 
 def file_validator(check: Callable[[T], T]) -> AfterValidator:
-    """Return what checks a value of the gateway's file, and lets that of a manifest be.
+    """Return a validator that checks values of the gateway's file, and accepts all values of a manifest.
 
-    For what a pattern of a CRD cannot check: the operator reads such a manifest, and reports the field.
+    It is for checks that a pattern of a CRD cannot express: the operator reads such a manifest, and reports
+    the field.
     """
 
     def checked(value: T, info: ValidationInfo) -> T:
@@ -61,19 +62,20 @@ def file_validator(check: Callable[[T], T]) -> AfterValidator:
 
 
 def _as_tuple(value: object) -> object:
-    # YAML has lists; frozen models want tuples, which strict mode does not make of them.
+    # YAML has lists, but frozen models need tuples, and strict mode does not convert lists.
     return tuple(value) if isinstance(value, list) else value
 
 
 def _not_empty(entries: tuple[T, ...]) -> tuple[T, ...]:
-    # Not min_length: pydantic counts valid entries only, and reports one broken entry a second time as none.
+    # Not min_length: pydantic counts only valid entries, so a list with one invalid entry would also be
+    # reported as empty.
     if not entries:
         raise ValueError("list at least one")
     return entries
 
 
 def unique_by(field: str) -> KubernetesOverride:
-    """What makes an API server refuse a second item with the same value of `field`."""
+    """Return the annotation by which the API server refuses a second item with the same value of `field`."""
     return KubernetesOverride(
         f"two items may not have the same {field}",
         {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [field]},
@@ -81,32 +83,32 @@ def unique_by(field: str) -> KubernetesOverride:
 
 
 def _as_integer(number: float) -> float:
-    """Return a whole number as it is written: 5, not 5.0."""
+    """Return a whole number as an integer: 5, not 5.0."""
     return int(number) if number == int(number) else number
 
 
 TupleOf = Annotated[tuple[T, ...], BeforeValidator(_as_tuple)]
 NonEmptyTupleOf = Annotated[tuple[T, ...], BeforeValidator(_as_tuple), AfterValidator(_not_empty)]
 Name = Annotated[str, AfterValidator(_name)]
-#: A name that Kubernetes takes as a DNS label.
+#: For a name that is a DNS label in Kubernetes.
 DNS_LABEL = KubernetesOverride(
     "Kubernetes object names are DNS labels",
     {"minLength": 1, "maxLength": 63, "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"},
 )
-#: The name of a header field whose value is in a file.
+#: For the name of a header field whose value may be in a file of that name.
 HEADER_NAME = KubernetesOverride(
     "in the workers, the name is also a file name",
     {"minLength": 1, "maxLength": 64, "pattern": r"^[A-Za-z0-9]([-A-Za-z0-9_]*[A-Za-z0-9])?$"},
 )
 FilePath = Annotated[str, AfterValidator(_file_path)]
-#: A file that its owner mounts in the workers himself.
+#: A file that the user mounts into the workers.
 MountedFile = Annotated[
     FilePath,
     KubernetesOverride(
         "in the workers, the path must be absolute", {"maxLength": 256, "pattern": r"^/[!-~]*$"}
     ),
 ]
-#: A name, or `namespace/name` of a tenant that stands in a shard.
+#: The name of a tenant, or `namespace/name` of a GatewayTenant.
 TenantName = Annotated[
     str,
     file_validator(_tenant_name),
@@ -124,7 +126,7 @@ MODEL_NAME_CRD_LIMITS = KubernetesOverride(
     {"minLength": 1, "maxLength": 96, "pattern": r"^[-a-zA-Z0-9._:/@]+[*]?$"},
 )
 ModelName = Annotated[str, AfterValidator(_model_name), MODEL_NAME_CRD_LIMITS]
-#: Writes 5 in place of 5.0.
+#: Serializes 5.0 as 5.
 WHOLE_NUMBER = PlainSerializer(_as_integer, return_type=int | float, when_used="json")
 _WHOLE_SECONDS = {"type": "integer"}
 #: 0.001 to 86400 seconds.

@@ -12,7 +12,8 @@ from proofgate_schema.fields import NonEmptyTupleOf
 from proofgate_schema.section import Section
 from proofgate_schema.urls import KeySetURL
 
-# Asymmetric only: with HS256, a reader that can check a token can make one (RFC 8725, section 3.1).
+# Only asymmetric algorithms: with HS256, anyone who can verify a token can also create one (RFC 8725, section
+# 3.1).
 Algorithm = Literal["RS256", "ES256", "EdDSA"]
 
 

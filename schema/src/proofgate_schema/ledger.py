@@ -1,4 +1,5 @@
-"""What a file and a manifest say alike of the section `ledger`: how exchanges are recorded."""
+"""The fields of the section `ledger` that the gateway's file and a manifest share: how exchanges are
+recorded."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from proofgate_schema.section import Section
 
 
 class Rotation(Section):
-    """When a worker closes its log and starts the next one. Requests are not affected."""
+    """The size and age at which a worker closes its log and starts the next one. Requests are not
+    affected."""
 
     bytes: Annotated[int, Field(ge=1 << 20, le=1 << 40)] = 1 << 30
     """Maximum bytes of records in a log. A restart reads at most this many bytes. Evidence can be moved away
@@ -33,9 +35,9 @@ class Ledger(Section):
     """The record of every exchange. Each side has its own fields for the location and the keys."""
 
     durability: Literal["Written", "Synced"] = "Written"
-    """When a record counts as written; no byte is sent before that. Written: when the record is in the page
-    cache, so the record survives kill -9. Synced: when the record is on disk, so the record also survives a
-    power loss."""
+    """Point at which a record counts as written. A request is not sent to a provider, and a response does not
+    end, before its record is written. Written: the record is in the page cache, and survives kill -9. Synced:
+    the record is on disk, and also survives a power loss."""
     checkpoint_interval_seconds: Annotated[
         float,
         Field(ge=0.01, le=3600, allow_inf_nan=False),
@@ -44,11 +46,12 @@ class Ledger(Section):
     ] = 1.0
     """Seconds between signed checkpoints while records arrive."""
     rotation: Rotation = Rotation()
-    """When a worker closes its log and starts the next one. A change replaces the workers."""
+    """Size and age at which a worker closes its log and starts the next one. A change replaces the
+    workers."""
     payloads: Payloads | None = None
-    """Whether and how requests and responses are stored. Absent: they are stored only for plans and tenants
-    that set `payloads`. A change replaces the workers only if it starts or ends the storage of payloads for
-    the whole gateway."""
+    """Storage of requests and responses. Absent: they are stored only for plans and tenants that set
+    `payloads`. A change replaces the workers only if it starts or ends the storage of payloads for the whole
+    gateway."""
     record_client_address: bool = False
     """Whether records contain the IP address of the client. This includes records of refused requests. The
     address is personal data in evidence: nothing erases it from a record, and it stays until the whole log is

@@ -1,4 +1,4 @@
-"""The section `limits`: how much clients may send, and how much a worker holds."""
+"""The section `limits`: bytes and connections of clients, and memory of a worker."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from pydantic import Field
 from proofgate_schema.annotations import KubernetesOverride, WorkerOnlyField
 from proofgate_schema.section import Section
 
-#: Bytes of a worker's memory for one connection besides a head that is being read:
-#: docs/how-to/size-a-worker.md.
+#: Bytes of a worker's memory for one connection, without its head: docs/how-to/size-a-worker.md.
 CONNECTION_BYTES = 16 << 10
 
 
 class Limits(Section):
-    """How many bytes a client may send, how many clients a worker accepts, and how much memory a worker may
-    use for their exchanges."""
+    """Limits on the bytes that a client may send, on the clients of a worker, and on the memory of a worker
+    for their exchanges."""
 
     head_bytes: Annotated[
         int,
@@ -55,5 +54,5 @@ class Limits(Section):
 
     @property
     def connection_memory(self) -> int:
-        """Bytes of a worker's memory that its connections take."""
+        """The bytes of a worker's memory for its connections."""
         return self.connections * (CONNECTION_BYTES + self.head_bytes)

@@ -1,4 +1,4 @@
-"""The section `metrics`; in a manifest it is a part of `monitoring`."""
+"""The section `metrics`, which is part of `monitoring` in a manifest."""
 
 from __future__ import annotations
 

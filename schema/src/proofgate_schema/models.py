@@ -1,4 +1,4 @@
-"""The section `models`: names that clients may ask for, and who serves them."""
+"""The section `models`: names that clients may request, and the providers that serve them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def _upstream_model_name(text: str) -> str:
     return text
 
 
-#: An ARN of Amazon Bedrock is a model's name, too. A `*` is what that of the model's own name stands for.
+#: The provider's name for a model, also an ARN of Amazon Bedrock. A `*` stands for the text that the `*` of
+#: the model's own name matched.
 UpstreamModelName = Annotated[
     str,
     AfterValidator(_upstream_model_name),

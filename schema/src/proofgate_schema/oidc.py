@@ -1,4 +1,4 @@
-"""What the auditor's file and a manifest say alike of sign-in with an OpenID provider."""
+"""The settings for sign-in with an OpenID provider that the auditor's file and a manifest share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proofgate_schema.jwt import Claim
 from proofgate_schema.section import Section
 from proofgate_schema.urls import AUTHORITY, PORT, is_loopback, split_url
 
-#: Where the auditor takes the provider's answer.
+#: The path at which the auditor receives the provider's response.
 CALLBACK_PATH = "/oidc/callback"
 #: Printable ASCII without a query or fragment.
 _PATH = r'(/[!-"$->@-~]*)?'
@@ -59,7 +59,8 @@ _MAX_SCOPE_LENGTH = 512
 
 
 class GroupReadAccess(Section):
-    """What the members of a group may read. Each side names the group in its own way."""
+    """Read access of a group's members. The file and the manifest each have their own field for the group's
+    name."""
 
     tenant: TenantName | None = None
     """Name of a tenant, as in records. The group may read only the exchanges of this tenant."""
@@ -68,8 +69,8 @@ class GroupReadAccess(Section):
 
 
 class Oidc(Section):
-    """Sign-in with an OpenID provider: the authorization code flow with PKCE. Each side has its own fields
-    for the groups, the client's secret and certificate authorities."""
+    """Sign-in with an OpenID provider: the authorization code flow with PKCE. The file and the manifest each
+    have their own fields for the groups, the client's secret and certificate authorities."""
 
     issuer: Annotated[
         str,

@@ -1,4 +1,4 @@
-"""The section `ledger.payloads`: whether requests and answers are stored beside the log."""
+"""The section `ledger.payloads`: storage of requests and responses next to the log."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ PayloadMode = Literal["Committed", "Stored"]
 
 
 class Payloads(Section):
-    """Whether requests and responses are stored next to the log, encrypted with keys of their tenants. `mode`
-    and `maxBytes` can change while a worker runs; the presence of this section cannot."""
+    """Storage of requests and responses next to the log, encrypted with keys of their tenants. `mode` and
+    `maxBytes` can change while a worker runs. The section itself cannot be added or removed while a worker
+    runs."""
 
     mode: PayloadMode = "Committed"
     """Default for plans and tenants that set no `payloads`. Committed: records contain commitments to

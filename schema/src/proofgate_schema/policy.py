@@ -1,4 +1,4 @@
-"""The section `policy`: which rules look at prompts and answers, and what follows when one matches."""
+"""The section `policy`: the rules that inspect prompts and responses, and their actions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ View = Literal["Folded", "Text"]
 Check = Literal["Luhn", "Mod97", "Ssn", "Ipv4", "Entropy", "Mixed", "GitHub", "Jwt"]
 Attachments = Literal["ScanText", "Skip"]
 
-#: The built-in sets of rules. A worker asks its core for them.
+#: The built-in sets of rules. A worker gets the rules from its core.
 PACKS = (
     "exfiltration",
     "instruction-likeness",
@@ -108,12 +108,12 @@ class Rule(Section):
     id: RuleId
     """Id of the rule in kebab-case, unique among all rules, including those of the packs in use."""
     reason: Annotated[str, file_validator(_sentence), _text_constraints(256, r"^[^\x00-\x1f\x7f]+$")]
-    """One sentence that the client is shown."""
+    """One sentence that the client receives as the reason."""
     target: Target = "Both"
-    """What the rule inspects. Request: prompts. Response: responses. Both: prompts and responses."""
+    """Texts that the rule inspects. Request: prompts. Response: responses. Both: prompts and responses."""
     view: View = "Folded"
-    """The form of the text to which the regex is applied. Text: the original text. Folded: the text in NFKC
-    and lower case, with look-alikes as ASCII, white space as one blank, and markup within words removed."""
+    """Form of the text to which the regex is applied. Text: the original text. Folded: the text in NFKC and
+    lower case, with look-alikes as ASCII, white space as one blank, and markup within words removed."""
     literals: Annotated[
         TupleOf[LowerCaseText],
         KubernetesOverride(
@@ -131,7 +131,7 @@ class Rule(Section):
     score: Annotated[int, Field(ge=0, le=1000)] = 100
     """Points that the rule adds to a message's score if the rule matches. Several matches count once."""
     action: Action = "Block"
-    """What a match does. Block: the exchange is denied. Redact: the matched text is replaced. Mask: in a
+    """Action after a match. Block: the exchange is denied. Redact: the matched text is replaced. Mask: in a
     request, the matched text is replaced by a placeholder, and the response gets the original text back; a
     match in a response changes nothing. Flag: the match is recorded."""
     examples: Annotated[Examples, WorkerOnlyField("`proofgate policy test` reads files")] = Examples()

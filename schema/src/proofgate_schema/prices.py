@@ -1,4 +1,4 @@
-"""The section `prices`: what models cost. Amounts of money are text, so that they stay exact."""
+"""The section `prices`: prices of models. Amounts of money are text, so that they stay exact."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BUDGET_MESSAGE = (
 
 
 def _date(value: object) -> int:
-    # YAML reads a date without quotes as one.
+    # YAML parses a date without quotes as a date object.
     text = value if isinstance(value, str) else getattr(value, "isoformat", str)()
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
         raise ValueError(_DATE_MESSAGE)
@@ -48,7 +48,7 @@ def _date(value: object) -> int:
 
 
 def _decimal(value: object, whole: int, places: int, most: int, told: str) -> str:
-    # Never a float: what is written is what is charged.
+    # Never a float: the amount that is charged must be exactly the text.
     pattern = rf"[0-9]{{1,{whole}}}(\.[0-9]{{1,{places}}})?"
     if not isinstance(value, str) or not re.fullmatch(pattern, value) or Decimal(value) > most:
         raise ValueError(told)
@@ -84,7 +84,7 @@ def _day(seconds: int) -> str:
 
 
 def _tier_name(name: str) -> str:
-    # Not a pattern: a structural schema knows no names of members.
+    # Not a pattern: a structural schema cannot restrict the keys of a map.
     if not re.fullmatch(r"[a-z0-9][a-z0-9_+-]{0,30}", name):
         raise ValueError(
             "the name of a tier has 1 to 31 characters of a to z, 0 to 9, _, + and -, and begins with a "
@@ -109,7 +109,7 @@ _DATE_PATTERN = r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$"
 _MODEL_PATTERN = r"^([-a-zA-Z0-9._:/@]+\*?|\*)$"
 _PATTERN_REASON = "the API server checks only patterns"
 
-#: Seconds since 1970 at which a day begins; text in a file.
+#: The start of a day in seconds since 1970; a date as text in a file.
 Date = Annotated[
     int,
     BeforeValidator(_date),
@@ -127,7 +127,7 @@ DollarsPerRequest = Annotated[
     BeforeValidator(_per_request),
     KubernetesOverride(_PATTERN_REASON, {"maxLength": 16, "pattern": PER_REQUEST_PATTERN}),
 ]
-#: Of a budget.
+#: The amount of a budget.
 Dollars = Annotated[
     str,
     BeforeValidator(_budget),
@@ -141,9 +141,9 @@ ModelPattern = Annotated[
         {"minLength": 1, "maxLength": 96, "pattern": _MODEL_PATTERN},
     ),
 ]
-#: A tier of service, as requests and answers name it.
+#: The name of a service tier in requests and responses.
 TierName = Annotated[str, AfterValidator(_tier_name)]
-#: A kind of tool that providers run themselves, with or without the date behind it.
+#: The type of a tool that providers run themselves, with or without a date at its end.
 ToolKind = Annotated[str, AfterValidator(_tool_kind)]
 Tokens = Annotated[int, Field(ge=1, le=1_000_000_000)]
 

@@ -1,4 +1,4 @@
-"""What a file and a manifest say alike of the section `providers`: where requests go."""
+"""The fields of the section `providers` that the gateway's file and a manifest share: where requests go."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from proofgate_schema.static_fields import BodyFields
 from proofgate_schema.timeouts import ProviderTimeouts
 from proofgate_schema.urls import BaseURL
 
-#: A region of Google Cloud, or all of them.
+#: A region of Google Cloud, or `global`.
 LOCATION_PATTERN = "^[a-z]+(-[a-z0-9]+)*$"
 
 Beta = Annotated[str, Field(min_length=1, max_length=64, pattern="^[a-z0-9][-a-z0-9]*$")]
@@ -33,8 +33,8 @@ class ProviderLimits(Section):
 
 
 class Provider(Section):
-    """A provider of models. Each side has its own fields for keys, certificates and header fields, which can
-    be secrets."""
+    """A provider of models. The file and the manifest each have their own fields for keys, certificates and
+    header fields, which can be secrets."""
 
     name: Annotated[
         Name,
@@ -68,20 +68,20 @@ class Provider(Section):
     ) = None
     """Version of Azure's API in requests if api is Deployments, for example 2024-10-21."""
     arn_in_path: Literal["Encoded", "Literal"] = "Encoded"
-    """How an ARN that names a model is written in the path of a request, for type Bedrock. Encoded: as one
-    percent-encoded segment, as in AWS's own clients. Literal: with its colons and slashes, which some
-    application inference profiles reportedly need."""
+    """Notation of a model's ARN in the path of a request, for type Bedrock. Encoded: as one percent-encoded
+    segment, as in AWS's own clients. Literal: with its colons and slashes, which some application inference
+    profiles reportedly need."""
     stream_usage: Literal["Ask", "Leave"] = "Ask"
     """Whether the gateway requests the usage of a stream when the client does not. Ask: the gateway requests
     the usage. Leave: the gateway does not request the usage, for providers that refuse stream_options."""
     responses: Literal["Auto", "Native", "Translated"] = "Auto"
-    """How Responses requests are sent to a provider of type OpenAI or AzureOpenAI. Native: to its own
-    /responses. Translated: as chat completions, for a provider without /responses. Auto: Translated for hosts
-    known to have no /responses (the APIs of Google, Mistral, Cohere and MiniMax), Native otherwise."""
+    """Form in which Responses requests are sent to a provider of type OpenAI or AzureOpenAI. Native: to its
+    own /responses. Translated: as chat completions, for a provider without /responses. Auto: Translated for
+    hosts known to have no /responses (the APIs of Google, Mistral, Cohere and MiniMax), Native otherwise."""
     untranslatable_fields: Literal["Refuse", "Drop"] = "Refuse"
-    """How the gateway handles a request field that has no counterpart in the provider's API, if the client
-    uses a different API. Refuse: the request is refused with an error that names the field. Drop: the field
-    is left out, and the response names it."""
+    """Treatment of a request field that has no counterpart in the provider's API, if the client uses a
+    different API. Refuse: the request is refused with an error that names the field. Drop: the field is left
+    out, and the response names it."""
     anthropic_betas: Annotated[TupleOf[Beta], Field(max_length=32), UNIQUE_ITEMS] | None = None
     """Values of the header anthropic-beta that clients may send to a provider of type Anthropic, Bedrock or
     VertexAI. Other values are left out together with their body fields, and the response names them. Absent:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-#: Headers of a connection (RFC 9110, section 7.6.1), those that credentials go in, which `auth` is for, and
-#: those that the gateway writes itself.
+#: Headers of a connection (RFC 9110, section 7.6.1), headers for credentials, which belong in `auth`, and
+#: headers that the gateway writes itself.
 RESERVED_HEADERS = (
     "connection",
     "keep-alive",
@@ -32,8 +32,8 @@ RESERVED_HEADERS = (
     "anthropic-beta",
 )
 RESERVED_PREFIXES = ("proxy-", "x-amz-")
-#: What the gateway reads in a body: by it requests are routed, judged, limited and priced. Without the case
-#: and the underscores that differ between APIs.
+#: Body fields that the gateway reads to route, evaluate, limit and price requests. In lower case and without
+#: underscores, because the spelling differs between APIs.
 GATEWAY_READ_FIELDS = (
     "model",
     "models",
@@ -75,5 +75,5 @@ GATEWAY_READ_FIELDS = (
 
 
 def is_read_by_gateway(name: str) -> bool:
-    """Whether a body field is one that the gateway reads itself, in whatever spelling."""
+    """Return whether the gateway reads a body field itself, in any spelling."""
     return name.lower().replace("_", "") in GATEWAY_READ_FIELDS

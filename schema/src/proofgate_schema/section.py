@@ -1,4 +1,4 @@
-"""What all sections of the configuration have in common."""
+"""The base class of all sections of the configuration."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from proofgate_schema.descriptions import field_descriptions
 class Section(BaseModel):
     """A part of the configuration: frozen, strict, camelCase, without unknown fields.
 
-    The operator reads manifests with `strict=False, extra="ignore"`: an API server has judged them, and an
-    older operator reads manifests of a newer CRD.
+    The operator reads manifests with `strict=False, extra="ignore"`: the API server has validated them, and
+    an older operator reads manifests of a newer CRD.
     """
 
     model_config = ConfigDict(
@@ -24,12 +24,12 @@ class Section(BaseModel):
         extra="forbid",
         strict=True,
         alias_generator=to_camel,
-        # Pydantic's own messages would quote the input, and with it whatever was pasted into the wrong field.
+        # Pydantic's own messages would quote the input, which may be a secret in the wrong field.
         hide_input_in_errors=True,
     )
 
     def to_document(self) -> dict[str, Any]:
-        """Return the section as a file or a manifest spells it, without what is not set."""
+        """Return the section in the form of a file or a manifest, without unset fields."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
     @classmethod
@@ -51,6 +51,7 @@ class Section(BaseModel):
 
 
 def _use_item_bounds(node: JsonSchemaValue) -> None:
-    """Name the bound of a list as JSON schema does: behind a validator, pydantic names that of a text."""
+    """Rename the bound of a list to JSON schema's keyword: after a validator, pydantic uses the keyword for
+    texts."""
     if node.get("type") == "array" and "maxLength" in node:
         node["maxItems"] = node.pop("maxLength")

@@ -1,4 +1,4 @@
-"""Header and body fields that requests to a provider always carry."""
+"""Header and body fields of all requests to a provider."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 _VALUE = re.compile(r"[!-~]([ -~]{0,4094}[!-~])?")
 _VALUE_MESSAGE = "write one line of at most 4096 characters of printable ASCII"
 MAX_BODY_FIELDS = 16
-#: Characters of all fields as JSON.
+#: The maximum length of all fields as JSON, in characters.
 MAX_BODY_FIELDS_LENGTH = 16_384
 
 
 def header_value_error(text: str) -> str | None:
-    """What is wrong with a header's value; the value is not repeated."""
+    """Return what is wrong with a header's value, without quoting it; None if it is valid."""
     return None if _VALUE.fullmatch(text) else _VALUE_MESSAGE
 
 
@@ -60,7 +60,7 @@ def _body_fields(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 class ProviderHeader(Section):
-    """A header field of every request to a provider. A secret value has a field of its own."""
+    """A header field of every request to a provider. A secret value has a separate field."""
 
     name: Annotated[
         str,

@@ -1,4 +1,4 @@
-"""The section `telemetry`: the access log, and what is exported by OpenTelemetry."""
+"""The section `telemetry`: the access log, and the export by OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from proofgate_schema.section import Section
 from proofgate_schema.urls import BaseURL
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
-#: Fields of a request's head that the exporter writes itself.
+#: Header fields that the exporter writes itself.
 EXPORTER_HEADERS = (
     "host",
     "content-length",
@@ -60,11 +60,11 @@ class Traces(Section):
 
 
 class Telemetry(Section):
-    """The access log, and telemetry export by OpenTelemetry. Both are off by default. Each side has its own
-    `headers`, whose values are secrets."""
+    """The access log, and telemetry export by OpenTelemetry. Both are off by default. The file and the
+    manifest each have their own `headers`, whose values are secrets."""
 
     access_log: Literal["None", "Errors", "All"] = "None"
-    """Which exchanges a worker logs as JSON lines on standard output. Errors: failed exchanges, and responses
+    """Exchanges that a worker logs as JSON lines on standard output. Errors: failed exchanges, and responses
     with a status of 400 or above."""
     endpoint: BaseURL | None = None
     """Base URL of a collector that accepts OTLP over HTTP, for example https://collector.example.com:4318.

@@ -1,4 +1,4 @@
-"""What tenants and plans have: what may be used, and how much."""
+"""The fields that tenants and plans share: permissions and limits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HostedTool = Annotated[str, Field(min_length=1, max_length=64, pattern="^[A-Za-z
 
 
 def _guarded_tool(name: str) -> str:
-    """`*` stands at the end alone, for the rest of a name."""
+    """Validate a name; `*` is only allowed at its end, and matches the rest of a name."""
     if len(name) > 128 or not re.fullmatch(r"\*|[A-Za-z0-9_][A-Za-z0-9_.:/-]*\*?", name):
         raise ValueError(
             f"{json.dumps(name)} is not a tool name: write at most 128 letters, digits and _ . : / -, "
@@ -96,7 +96,7 @@ class Quota(Section):
 
     @property
     def has_budget(self) -> bool:
-        """Whether money is limited: amounts are text, all else is counted in whole numbers."""
+        """Whether a limit in money is set. Only these limits are text; all others are whole numbers."""
         return any(isinstance(limit, str) for _, limit in self)
 
 
@@ -142,14 +142,14 @@ class GuardedTools(Section):
     """Names of the tools as requests declare them, case-insensitive: Bash, mcp__github__*. A `*` at the end
     matches the rest of a name."""
     on_flag: Literal["Refuse", "RequireApproval"] = "Refuse"
-    """What happens to a response that calls a guarded tool. Refuse: the response is not delivered.
+    """Treatment of a response that calls a guarded tool. Refuse: the response is not delivered.
     RequireApproval: the response is delivered only if the request has an approval token in the header
     x-proofgate-approve. Otherwise the error contains the token. If the user approves the call, the client
     sends the token with the same request and, for 24 hours, with later ones."""
 
 
 class Terms(Section):
-    """What a tenant may use, and how much. A plan can set the fields that a tenant leaves out, so the API
+    """Permissions and limits of a tenant. A plan can set the fields that a tenant leaves out, so the API
     server writes no defaults here."""
 
     models: (
@@ -224,12 +224,12 @@ class Terms(Section):
     """Whether the tenant's requests and responses are stored. Absent: `ledger.payloads.mode` applies."""
 
     def to_document(self) -> dict[str, Any]:
-        """Return the section as a file or a manifest spells it, without what is not set, so that a plan may
-        set it."""
+        """Return the section in the form of a file or a manifest, with only the fields that are set, so that
+        a plan can set the others."""
         fields = type(self).model_fields
         names = {fields[name].alias for name in self.model_fields_set}
         return {name: value for name, value in super().to_document().items() if name in names}
 
 
-#: What a plan says, as a manifest spells it.
+#: The fields of a plan, with their names in manifests.
 TERM_FIELDS = tuple(field.alias or "" for field in Terms.model_fields.values())

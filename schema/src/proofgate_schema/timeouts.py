@@ -1,4 +1,4 @@
-"""The section `timeouts`, and what a provider has in its place."""
+"""The section `timeouts`, and a provider's own timeouts."""
 
 from __future__ import annotations
 

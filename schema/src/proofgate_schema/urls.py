@@ -1,4 +1,4 @@
-"""Kinds of URL: how each is written, and how a mistake is reported."""
+"""URL types: their format, and the messages about invalid URLs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proofgate_schema.annotations import KubernetesOverride
 from proofgate_schema.fields import file_validator
 
 LABEL = r"[A-Za-z0-9_]([-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?"
-#: A port from 1 to 65535, or none.
+#: An optional port from 1 to 65535.
 PORT = r"(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?"
 #: A host of a URL and its port. The operator's `plan.addresses` checks what a pattern cannot.
 AUTHORITY = rf"({LABEL}(\.{LABEL})*\.?|\[[0-9A-Fa-f:.]+\]){PORT}"
@@ -25,7 +25,7 @@ _PATTERN_REASON = "the API server checks patterns and lengths"
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host of a URL can only be this machine."""
+    """Return whether a URL's host is this machine itself."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -33,7 +33,7 @@ def is_loopback(host: str) -> bool:
 
 
 def split_url(text: str, example: str) -> SplitResult:
-    """The parts of an http(s) URL without credentials. Raises ValueError."""
+    """Return the parts of an http(s) URL without credentials. Raises ValueError."""
     try:
         url = urlsplit(text)
         well_formed = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0

@@ -1,4 +1,4 @@
-"""Who may use a gateway, how they show who they are, and how much they may use, as frozen models."""
+"""Models of access: tenants, how their clients authenticate, and how much they may use."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -18,19 +18,19 @@ from proofgate_operator.api.fields import (
 )
 
 _SHA256 = r"^[0-9a-f]{64}$"
-#: RFC 3339 (section 5.6) with capital T and Z, in this century.
+#: An RFC 3339 time (section 5.6) with capital T and Z, in this century.
 _TIME = (
     r"^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
     r"(\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$"
 )
 
-#: With as many tenants as a gateway may list, the digests and HAProxy's map of them fit into one Secret.
+#: Limits tenants so that the digests of their keys and HAProxy's map of them fit into one Secret.
 MAX_KEYS_PER_TENANT = 32
 
 Time = Annotated[str, Field(max_length=40, pattern=_TIME, json_schema_extra={"format": "date-time"})]
 
 
-#: What a quota limits, as a manifest spells it.
+#: The fields of a quota, with their names in manifests.
 LIMIT_NAMES = tuple(field.alias for field in Quota.model_fields.values())
 
 
@@ -132,11 +132,12 @@ class Plan(Terms):
 
     @property
     def shared_limits(self) -> Quota | None:
-        """What the tenants of one namespace may use together; None where each has its own limits alone."""
+        """The limits that the tenants of one namespace share; None if each tenant has only separate
+        limits."""
         return self.per_namespace.limits if self.per_namespace else None
 
 
-#: What a plan says to the operator alone.
+#: Fields of a plan that only the operator reads.
 OPERATOR_ONLY_PLAN_FIELDS = frozenset({"allowedNamespaces", "perNamespace"})
 
 
@@ -176,7 +177,7 @@ GatewayListedTenant = Annotated[
 
 
 class NamespacesFrom(StrEnum):
-    """Which namespaces may attach tenants."""
+    """The namespaces whose tenants may attach."""
 
     SAME = "Same"
     ALL = "All"

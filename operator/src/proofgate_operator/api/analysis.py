@@ -1,6 +1,6 @@
-"""What the API server refuses of `analysis` besides single fields."""
+"""CEL rules of the section `analysis`."""
 
-#: Rules over the fields of the section.
+#: Rules over several fields of the section.
 ANALYSIS_RULES = (
     {
         "rule": "self.window * self.maxPairs <= 400000",

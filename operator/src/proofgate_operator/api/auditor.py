@@ -1,4 +1,4 @@
-"""The part of the spec that has an auditor follow the ledger. It changes nothing of the workers."""
+"""The section `auditor`, which makes an auditor follow the ledger. It does not affect the workers."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -17,7 +17,7 @@ from proofgate_operator.api.witnesses import WITNESS_RULES, Witnesses
 
 
 class StateAccessMode(StrEnum):
-    """Who may mount the auditor's state."""
+    """Which pods may mount the auditor's state."""
 
     READ_WRITE_ONCE = "ReadWriteOnce"
     READ_WRITE_ONCE_POD = "ReadWriteOncePod"
@@ -41,12 +41,12 @@ class AuditorStorage(Section):
     creates one."""
 
 
-#: `name+hash+base64`.
+#: Pattern of a verifying key: `name+hash+base64`.
 _VERIFYING_KEY = r"^[^+\s]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]+={0,2}$"
 
 
 def storage_rules(place: str) -> tuple[dict[str, Any], ...]:
-    """Return the rules over the claim of a state; `place` is where the spec has it."""
+    """Return the rules for the claim of a state; `place` is the path of its section in the spec."""
     return (
         {
             "rule": "has(self.storageClassName) == has(oldSelf.storageClassName) &&"
@@ -158,11 +158,11 @@ class Auditor(Section):
 
     @property
     def enabled_index(self) -> Index | None:
-        """The index that it is to keep; None where it is to keep none."""
+        """The enabled index; None if there is none."""
         return self.index if self.index is not None and self.index.enabled else None
 
     def secrets(self) -> Iterator[str]:
-        """Return the names of the Secrets that it needs."""
+        """Yield the names of the Secrets that the auditor needs."""
         yield self.signing_key_secret_ref.name
         if self.witnesses is not None and self.witnesses.ca_secret_ref is not None:
             yield self.witnesses.ca_secret_ref.name

@@ -1,7 +1,7 @@
-"""How workers authenticate to a provider: one section, whose `type` says which of its fields there are.
+"""The section `auth`: how workers authenticate to a provider. Its `type` determines which fields are allowed.
 
-The types with `Identity` in their name, and GCPMetadataServer, have no key: workers exchange a token of their
-ServiceAccount for credentials of the cloud that last an hour or so, and renew them.
+The types with `Identity` in their name, and GCPMetadataServer, need no key: workers exchange a token of their
+ServiceAccount for cloud credentials that are valid for about an hour, and renew them.
 """
 
 from collections.abc import Iterator
@@ -13,12 +13,12 @@ from pydantic import Field
 
 from proofgate_operator.api.fields import SecretKeyRef, Section
 
-#: Its file in the workers, which is JSON and not one line.
+#: The file of the service account key in workers, which is JSON and has several lines.
 SERVICE_ACCOUNT_KEY_FILE = "service-account.json"
 
-#: Without a query or fragment.
+#: A URL without a query or fragment.
 _URL_PATH = r'(/[!-"$->@-~]*)?'
-#: Agents that never leave the node: of EKS Pod Identity, and of ECS. Workers take no other without https.
+#: Addresses of agents on the same node, of EKS Pod Identity and of ECS. Workers accept http only for these.
 _LOCAL_AGENT = rf"(169\.254\.170\.(2|23)|\[fd00:ec2::23\]){PORT}"
 _WORKLOAD_IDENTITY_POOL = (
     r"projects/[0-9]+/locations/global/workloadIdentityPools/[a-z0-9-]+/providers/[a-z0-9-]+"
@@ -41,7 +41,7 @@ GoogleAccount = Annotated[str, Field(max_length=256, pattern=r"^[a-z0-9.-]+@[a-z
 
 
 class Auth(Section):
-    """How workers authenticate to a provider."""
+    """Authentication of workers to a provider."""
 
     type: Literal[
         "APIKey",
@@ -111,7 +111,7 @@ class Auth(Section):
     Absent: AWS STS in the provider's region, or https://sts.googleapis.com/v1/token."""
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
-        """Return each entry of a Secret that it needs: its field, its file in workers, and where it is."""
+        """Yield each Secret entry that it needs: its field, its file in workers, and its reference."""
         for field, file in _SECRET_FILES.items():
             reference = getattr(self, field)
             if reference is not None:
@@ -119,8 +119,8 @@ class Auth(Section):
 
     @property
     def token_audience(self) -> str | None:
-        """For whom workers mount a token of their ServiceAccount; None where a cloud's webhook mounts one, or
-        none is needed."""
+        """The audience of the ServiceAccount token that workers mount; None if a cloud's webhook mounts the
+        token, or none is needed."""
         match self.type:
             case "AWSWebIdentity" if self.role_arn is not None:
                 return "sts.amazonaws.com"
@@ -134,11 +134,11 @@ class Auth(Section):
 
     @property
     def needs_azure_webhook(self) -> bool:
-        """Whether the webhook of Azure Workload Identity says who the workers are."""
+        """Whether the webhook of Azure Workload Identity sets the workers' identity."""
         return self.type == "AzureWorkloadIdentity" and self.client_id is None
 
 
-#: Fields that name entries of Secrets, and their files in workers.
+#: Fields that refer to Secret entries, and their files in workers.
 _SECRET_FILES = {
     "api_key_secret_ref": "api-key",
     "access_key_id_secret_ref": "access-key-id",
@@ -150,7 +150,7 @@ _SECRET_FILES = {
 
 @dataclass(frozen=True)
 class _AuthType:
-    """The fields of a type, and the types of providers that accept it."""
+    """The fields of an auth type, and the types of providers that accept it."""
 
     provider_types: tuple[str, ...]
     required_fields: tuple[str, ...] = ()
@@ -182,7 +182,7 @@ def _alias(field: str) -> str:
 
 
 def _auth_rules() -> Iterator[dict[str, Any]]:
-    """Yield the CEL rules of the section itself, from the table of types."""
+    """Yield the CEL rules of the section itself, from the table of auth types."""
     for kind, fields in _AUTH_TYPES.items():
         needed = " && ".join(f"has(self.{_alias(field)})" for field in fields.required_fields)
         if needed:
@@ -209,12 +209,12 @@ def _auth_rules() -> Iterator[dict[str, Any]]:
     }
 
 
-#: Rules over the fields of one `auth`.
+#: Rules over several fields of one `auth`.
 AUTH_RULES = tuple(_auth_rules())
 
 
 def provider_auth_rules() -> Iterator[dict[str, Any]]:
-    """Yield the CEL rules of which type of provider takes which type of auth."""
+    """Yield the CEL rules for which type of provider accepts which type of auth."""
     by_providers: dict[tuple[str, ...], list[str]] = {}
     for kind, fields in _AUTH_TYPES.items():
         by_providers.setdefault(fields.provider_types, []).append(kind)

@@ -1,6 +1,6 @@
-"""Conditions: what is true of a gateway, each with a reason and a sentence.
+"""Conditions of a gateway, each with a reason and a message.
 
-A condition's `lastTransitionTime` moves only when its status does, so writing the same facts twice writes the
+A condition's `lastTransitionTime` changes only with its status, so writing the same state twice writes the
 same bytes (KEP-1623).
 """
 
@@ -11,8 +11,8 @@ from typing import Any
 
 
 class ConditionType(StrEnum):
-    """Every condition a gateway carries, from its first visit on; Audited only with an auditor, Kept
-    only with a retention job, the last two only while they hold."""
+    """All conditions of a gateway. Audited is only present with an auditor, Kept only with a retention job,
+    and the last two only while they are True."""
 
     READY = "Ready"
     AVAILABLE = "Available"
@@ -30,25 +30,25 @@ class ConditionType(StrEnum):
     STALLED = "Stalled"
 
 
-#: What kstatus reads, and with it Flux and others: conditions that are there only while they are True.
+#: Conditions that kstatus (and so Flux and others) reads: present only while they are True.
 ABNORMAL_CONDITIONS = frozenset({ConditionType.RECONCILING, ConditionType.STALLED})
 
 
 class ConditionStatus(StrEnum):
-    """Truth of a condition."""
+    """The status of a condition."""
 
     TRUE = "True"
     FALSE = "False"
     UNKNOWN = "Unknown"
 
 
-#: Longest message the API accepts in a condition.
+#: The maximum length of a condition's message in the API.
 MAX_MESSAGE = 32768
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One fact: `type` is `status` because of `reason`, in words `message`."""
+    """One condition: `type` has the status `status`, for the reason `reason`, explained in `message`."""
 
     type: StrEnum
     status: ConditionStatus
@@ -64,9 +64,9 @@ class Condition:
 def merge_conditions(
     previous: Iterable[Mapping[str, Any]], current: Iterable[Condition], generation: int, now: str
 ) -> list[dict[str, Any]]:
-    """Return `current` as API objects, keeping the transition time of every status that did not change.
+    """Return `current` as API objects; an unchanged status keeps its transition time.
 
-    `now` is an RFC 3339 time in UTC with seconds; `generation` is the spec that was looked at.
+    `now` is an RFC 3339 time in UTC with seconds; `generation` is the generation of the observed spec.
     """
     before = {condition["type"]: condition for condition in previous}
     merged = []

@@ -1,6 +1,6 @@
-"""What the API server refuses of `cors` besides single fields."""
+"""CEL rules of the section `cors`."""
 
-#: Rules over the fields of the section.
+#: Rules over several fields of the section.
 CORS_RULES = (
     {
         "rule": "self.allowedOrigins.size() == 1 || !self.allowedOrigins.exists(origin, origin == '*')",

@@ -1,8 +1,8 @@
-"""The CRD, generated from the models of `types.py`; `python -m proofgate_operator.api.crd` prints it.
+"""The CRD, generated from the models of `gateway.py`; `python -m proofgate_operator.api.crd` prints it.
 
-A structural schema knows no `$ref`, no `anyOf` with null and no `title`, so pydantic's JSON schema is
-rewritten. An object that has a default gets `default: {}` where it can: the API server then fills in the
-defaults of its fields, and each of them stands in the CRD once.
+A structural schema allows no `$ref`, no `anyOf` with null and no `title`, so pydantic's JSON schema is
+rewritten. An object with a default gets `default: {}` if possible: the API server then fills in the defaults
+of its fields, so each default is in the CRD only once.
 """
 
 from typing import Any
@@ -16,20 +16,20 @@ from proofgate_operator.api.gateway_rules import ROOT_RULES, SPEC_RULES
 
 _DROPPED = {"title", "$defs", KUBERNETES_KEYWORD}
 _INT32_MAXIMUM = 2**31 - 1
-#: Faults that the status lists; the message of ResolvedRefs counts the others.
+#: The maximum number of faults in the status; the message of ResolvedRefs counts the others.
 MAX_FAULTS = 64
-#: Kinds of findings that the status counts; there are fewer.
+#: The maximum number of kinds of findings in the status; there are fewer kinds.
 MAX_FINDING_CODES = 64
-#: Witnesses that the status tells; a policy has no more.
+#: The maximum number of witnesses in the status, which is also the maximum of a policy.
 MAX_WITNESSES = 32
-#: Holds outside of the manifest that the status names.
+#: The maximum number of holds outside the manifest that the status names.
 MAX_NAMED_HOLDS = 16
-#: Earlier verifying keys that the status keeps.
+#: The maximum number of former verifying keys in the status.
 MAX_FORMER_KEYS = 32
 
 
 def to_structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Rewrite one JSON schema node (and all below it) as a structural schema node."""
+    """Rewrite a JSON schema node and its children as a structural schema."""
     if schema.get(KUBERNETES_KEYWORD):
         own = schema[KUBERNETES_KEYWORD]
         schema = {
@@ -39,7 +39,7 @@ def to_structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[s
         target = definitions[schema["$ref"].removeprefix("#/$defs/")]
         schema = {**target, **{key: value for key, value in schema.items() if key != "$ref"}}
     if "anyOf" in schema:
-        # Optional means absent here: a structural field is not nullable unless it says so.
+        # Optional means absent here: a structural field is not nullable by default.
         chosen = [option for option in schema["anyOf"] if option.get("type") != "null"]
         assert len(chosen) == 1, schema
         rest = {key: value for key, value in schema.items() if key not in {"anyOf", "default"}}
@@ -59,14 +59,14 @@ def to_structural(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[s
             if WORKER_ONLY_KEYWORD not in child
         }
         if "default" in node:
-            # The API server judges a default by the object's rules before it fills in the fields' own
+            # The API server validates a default against the object's rules before it adds the fields' own
             # defaults.
             full = {key: value for key, value in node["default"].items() if value is not None}
             node["default"] = full if "x-kubernetes-validations" in node else {}
     if "items" in node:
         node["items"] = to_structural(schema["items"], definitions)
     if node.get("additionalProperties") is False:
-        # The API server prunes what no property is; it refuses to have both.
+        # The API server prunes fields without a property; it does not accept both keywords together.
         del node["additionalProperties"]
     if "additionalProperties" in node:
         node["additionalProperties"] = to_structural(schema["additionalProperties"], definitions)
@@ -104,7 +104,7 @@ def shard_schema() -> dict[str, Any]:
             "retiringSince": {
                 "type": "string",
                 "format": "date-time",
-                "description": "When the worker was asked to retire.",
+                "description": "Time at which the worker was asked to retire.",
             },
             "configDigest": {
                 "type": "string",
@@ -131,8 +131,8 @@ def fault_schema() -> dict[str, Any]:
                 "maxLength": 256,
                 "description": "Field of the spec that the problem affects, for example spec.tenants[acme].",
             },
-            "reason": {"type": "string", "maxLength": 64, "description": "The problem, in one word."},
-            "message": {"type": "string", "maxLength": 1024, "description": "What to fix."},
+            "reason": {"type": "string", "maxLength": 64, "description": "Code of the problem."},
+            "message": {"type": "string", "maxLength": 1024, "description": "Description of the problem."},
         },
     }
 
@@ -192,16 +192,16 @@ def auditor_schema() -> dict[str, Any]:
             },
             "newestHeadTime": {
                 **time,
-                "description": "When the auditor accepted the newest tree head of a log.",
+                "description": "Time at which the auditor accepted the newest tree head of a log.",
             },
-            "lastPollTime": {**time, "description": "When the auditor last polled the ledger."},
+            "lastPollTime": {**time, "description": "Time of the auditor's last poll of the ledger."},
             "lagSeconds": {
                 **number,
                 "description": "Seconds for which the oldest signed checkpoint has waited to be verified.",
             },
             "findings": {
                 "type": "array",
-                "description": "Findings, by code.",
+                "description": "Numbers of findings, by code.",
                 "maxItems": MAX_FINDING_CODES,
                 "items": finding,
                 "x-kubernetes-list-type": "map",
@@ -262,7 +262,7 @@ def keeping_schema() -> dict[str, Any]:
     }
     return {
         "type": "object",
-        "description": "What the last run of the retention job reported. The condition Kept summarizes it.",
+        "description": "Report of the retention job's last run. The condition Kept summarizes it.",
         "properties": {
             "retentionKeyName": {**text, "description": "Name of the retention key."},
             "verifyingKey": {
@@ -274,8 +274,12 @@ def keeping_schema() -> dict[str, Any]:
                 "description": "Start of the last run that has finished, with any result.",
             },
             "lastSuccessTime": {**time, "description": "Start of the last run that succeeded."},
-            "result": {"type": "string", "maxLength": 64, "description": "ok, or the code of the failure."},
-            "message": {**text, "description": "The failure, in a sentence."},
+            "result": {
+                "type": "string",
+                "maxLength": 64,
+                "description": "Result of the last run: ok, or the code of the failure.",
+            },
+            "message": {**text, "description": "Description of the failure."},
             "plan": {
                 "type": "string",
                 "maxLength": 64,
@@ -284,7 +288,7 @@ def keeping_schema() -> dict[str, Any]:
             "anchor": {
                 "type": "string",
                 "maxLength": 16,
-                "description": "What confirms the times in the job's signed statements. auditor: the job "
+                "description": "Source that confirms the times in the job's signed statements. auditor: the job "
                 "waits until the statements are in the auditor's log. none: there is no auditor, and only "
                 "the job itself confirms the times.",
             },
@@ -331,18 +335,39 @@ def condition_schema() -> dict[str, Any]:
         "type": "object",
         "required": ["type", "status", "reason", "message", "lastTransitionTime"],
         "properties": {
-            "type": {"type": "string", "maxLength": 316},
-            "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
-            "reason": {"type": "string", "minLength": 1, "maxLength": 1024},
-            "message": {"type": "string", "maxLength": 32768},
-            "observedGeneration": {"type": "integer", "format": "int64"},
-            "lastTransitionTime": {"type": "string", "format": "date-time"},
+            "type": {"type": "string", "maxLength": 316, "description": "Type of the condition."},
+            "status": {
+                "type": "string",
+                "enum": ["True", "False", "Unknown"],
+                "description": "Status of the condition.",
+            },
+            "reason": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 1024,
+                "description": "Code of the reason for the status.",
+            },
+            "message": {
+                "type": "string",
+                "maxLength": 32768,
+                "description": "Explanation of the status.",
+            },
+            "observedGeneration": {
+                "type": "integer",
+                "format": "int64",
+                "description": "Generation of the spec that the condition describes.",
+            },
+            "lastTransitionTime": {
+                "type": "string",
+                "format": "date-time",
+                "description": "Time of the last change of the status.",
+            },
         },
     }
 
 
-#: Without a status, kstatus takes an object for one that nothing is to be waited for: so it begins with that
-#: of no generation (as Flux' own kinds do).
+#: Without a status, kstatus treats an object as ready. So the status starts with observedGeneration -1 (as
+#: Flux's own kinds do).
 NEVER_OBSERVED: dict[str, Any] = {"observedGeneration": -1}
 
 
@@ -365,9 +390,9 @@ def status_schema() -> dict[str, Any]:
         "default": dict(NEVER_OBSERVED),
         "properties": {
             "observedGeneration": observed_generation_schema(),
-            "replicas": {**integer, "description": "Worker pods that exist."},
-            "readyReplicas": {**integer, "description": "Worker pods that are ready."},
-            "updatedReplicas": {**integer, "description": "Worker pods of the newest template."},
+            "replicas": {**integer, "description": "Number of worker pods."},
+            "readyReplicas": {**integer, "description": "Number of ready worker pods."},
+            "updatedReplicas": {**integer, "description": "Number of worker pods with the newest template."},
             "selector": {"type": "string", "description": "Label selector of the worker pods."},
             "endpoint": {
                 "type": "string",
@@ -375,6 +400,7 @@ def status_schema() -> dict[str, Any]:
             },
             "ledger": {
                 "type": "object",
+                "description": "Keys of the ledger.",
                 "properties": {
                     "verifyingKey": {
                         "type": "string",
@@ -400,7 +426,7 @@ def status_schema() -> dict[str, Any]:
                                 "verifyingKey": {
                                     "type": "string",
                                     "maxLength": 512,
-                                    "description": "Verifying key.",
+                                    "description": "Public key that verifies the checkpoints of these shards.",
                                 },
                                 "shards": {
                                     "type": "array",
@@ -436,6 +462,7 @@ def status_schema() -> dict[str, Any]:
             },
             "conditions": {
                 "type": "array",
+                "description": "Conditions of the gateway.",
                 "items": condition_schema(),
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["type"],
@@ -445,7 +472,7 @@ def status_schema() -> dict[str, Any]:
 
 
 def printer_columns() -> list[dict[str, Any]]:
-    """Return what `kubectl get ggw` shows, and with `-o wide` besides."""
+    """Return the columns of `kubectl get ggw`, including those of `-o wide`."""
 
     def condition(kind: str) -> str:
         return f".status.conditions[?(@.type=='{kind}')]"
@@ -476,9 +503,9 @@ def crd_manifest(
     subresources: dict[str, Any],
     columns: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return the CustomResourceDefinition of a namespaced kind of this group, in its one version.
+    """Return the CustomResourceDefinition of a namespaced kind of this group, in its only version.
 
-    `schema` is the whole object's, without what every object has.
+    `schema` describes the whole object, except apiVersion, kind and metadata.
     """
     properties = {
         "apiVersion": {"type": "string"},
@@ -517,7 +544,7 @@ def crd_manifest(
 
 
 def crd() -> dict[str, Any]:
-    """Return the whole CustomResourceDefinition."""
+    """Return the CustomResourceDefinition of GovernanceGateways."""
     schema = {
         "description": "A governed, recorded LLM gateway: workers, one per core, behind HAProxy.",
         "required": ["spec"],
@@ -533,7 +560,7 @@ def crd() -> dict[str, Any]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes every value out: aliases are legal YAML, and unreadable in a CRD."""
+    """A dumper without YAML aliases, which would make a CRD unreadable."""
 
     def ignore_aliases(self, data: Any) -> bool:
         """Never write an alias."""
@@ -541,7 +568,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def render_crd(manifest: dict[str, Any], module: str) -> str:
-    """Return a CRD as the text that is checked in; `module` is the one that prints it."""
+    """Return a CRD as the text of its file; `module` is the module that prints it."""
     header = (
         f"# {API_VERSION} {manifest['spec']['names']['kind']}. Generated by"
         f" `python -m proofgate_operator.api.{module}`\n"

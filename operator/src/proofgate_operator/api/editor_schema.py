@@ -1,6 +1,6 @@
-"""The JSON schema of a GovernanceGateway, for editors: `python -m proofgate_operator.api.editor_schema`.
+"""The JSON schema of a GovernanceGateway for editors: `python -m proofgate_operator.api.editor_schema`.
 
-It says less than an API server: what needs two fields is a rule of the CRD.
+It is less strict than the API server: rules over several fields exist only in the CRD.
 """
 
 import json
@@ -11,7 +11,7 @@ from proofgate_operator.api.crd import crd
 
 
 def manifest_schema() -> dict[str, Any]:
-    """The JSON schema (draft 2020-12) of a manifest as somebody writes one."""
+    """Return the JSON schema (draft 2020-12) of a manifest as users write it."""
     spec = crd()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -28,7 +28,7 @@ def manifest_schema() -> dict[str, Any]:
 
 
 def _disallow_unknown_fields(node: Any) -> Any:
-    """A node of a CRD, with objects that have no other fields, as `kubectl apply` refuses them."""
+    """Return a CRD node whose objects allow no unknown fields, like `kubectl apply`."""
     if isinstance(node, list):
         return [_disallow_unknown_fields(one) for one in node]
     if not isinstance(node, dict):

@@ -1,4 +1,4 @@
-"""The part of the spec that has the auditor sign what readers download."""
+"""The section `exportKey`: the key by which the auditor signs downloads of readers."""
 
 from proofgate_operator.api.fields import Section
 from proofgate_operator.api.ledger import SigningKeyRef

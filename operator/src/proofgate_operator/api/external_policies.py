@@ -1,4 +1,4 @@
-"""What the API server refuses of `policies` besides single fields."""
+"""CEL rules of the section `policies`."""
 
 from typing import Annotated
 

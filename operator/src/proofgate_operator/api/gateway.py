@@ -1,13 +1,13 @@
-"""The `GovernanceGateway` object and its spec as frozen models.
+"""Models of the `GovernanceGateway` object and its spec.
 
-Workers take on a change of providers, models, egress, prices, tenants, jwt, policy, policies, cors,
-telemetry, timeouts and limits while they run. They are replaced one by one for a change of `worker`, of
-`ledger`, of `analysis`, of `limits.connections`, or of the Secret entries that are mounted.
+Running workers apply changes of providers, models, egress, prices, tenants, jwt, policy, policies, cors,
+telemetry, timeouts and limits. A change of `worker`, `ledger`, `analysis`, `limits.connections` or the
+mounted Secret entries replaces them one by one.
 
-The models, and those of `proofgate_schema` that the gateway's file has as well, are the one source of the
-schema: `api/crd.py` turns them into the CRD, so a default, a bound or a rule stands once. Whatever the schema
-or its CEL rules refuse never reaches the operator; what needs a look at other objects (a Secret that is
-missing) is reported by a condition.
+These models, and the models of `proofgate_schema` that the gateway's file uses as well, are the single source
+of the schema: `api/crd.py` turns them into the CRD, so each default, bound or rule is defined once. A
+manifest that violates the schema or its CEL rules never reaches the operator. A condition reports faults that
+depend on other objects, such as a missing Secret.
 """
 
 from enum import StrEnum
@@ -46,7 +46,8 @@ from proofgate_operator.api.worker import Worker
 
 MAX_REPLICAS = 64
 
-#: On a gateway: the value of spec.replicas that a scale-down may reach although it is not safe.
+#: Annotation of a gateway: the value of spec.replicas to which a scale-down is allowed although it is not
+#: safe.
 FORCE_SCALE_DOWN_ANNOTATION = "proofgate.dev/force-scale-down"
 
 
@@ -58,14 +59,14 @@ class NetworkPolicies(StrEnum):
 
 
 class LogFormat(StrEnum):
-    """The form of the lines that processes log."""
+    """The format of log lines."""
 
     JSON = "json"
     TEXT = "text"
 
 
 class Rollout(Section):
-    """How workers are replaced: one at a time, each after the previous one is ready again."""
+    """Replacement of workers: one at a time, each after the previous one is ready again."""
 
     surge: bool = True
     """True: a gateway with one worker gets a second one while the first is replaced, so that requests are
@@ -123,8 +124,8 @@ class GatewaySpec(Section):
     """An auditor that verifies the ledger independently of the workers. Absent: no auditor runs. A change
     does not affect the workers."""
     keeping: Keeping | None = None
-    """How long records are kept, and holds that override the retention periods. Absent: nothing is removed or
-    erased automatically, and existing holds stay active."""
+    """Retention periods of records, and holds that override them. Absent: nothing is removed or erased
+    automatically, and existing holds stay active."""
     load_balancer: LoadBalancer = LoadBalancer()
     """HAProxy in front of the workers."""
     internal_tls: Annotated[
@@ -134,9 +135,9 @@ class GatewaySpec(Section):
     timeouts: Timeouts = Timeouts()
     """Time limits for clients and providers."""
     limits: Limits = Limits()
-    """How much clients may send, and how many clients a worker accepts."""
+    """Limits on the bytes that clients may send, and on the number of clients of a worker."""
     rollout: Rollout = Rollout()
-    """How workers are replaced."""
+    """Replacement of workers."""
     network_policies: NetworkPolicies = NetworkPolicies.MANAGED
     """Managed: the operator creates network policies, which apply if the cluster's network enforces them:
     only HAProxy can reach the workers, and only peers in `loadBalancer.allowFrom` can reach HAProxy. None:
@@ -155,7 +156,7 @@ class GatewaySpec(Section):
 
 
 def _parse_count(text: object) -> int | None:
-    """Return the number in an annotation; None if there is none."""
+    """Return the number in an annotation; None if it is not a number."""
     found = str(text)
     return int(found) if found.isascii() and found.isdigit() and len(found) < 4 else None
 
@@ -168,31 +169,32 @@ class Gateway(Section):
     uid: str
     generation: int
     spec: GatewaySpec
-    #: The number of workers to which the gateway may be scaled down although that is not safe.
+    #: The number of workers to which the gateway may be scaled down although it is not safe; None: no such
+    #: permission.
     force_scale_down: int | None = None
-    #: How far the way to the workers has come to what `spec.internalTLS` says; None where it is there.
+    #: The current step of the transition to `spec.internalTLS`; None if it is complete.
     reached: TlsTransition | None = None
 
     @property
     def tls_transition(self) -> TlsTransition:
-        """How HAProxy and the workers are to speak with each other now."""
+        """The current step of the connections between HAProxy and the workers."""
         off = self.spec.internal_tls.mode is InternalTlsMode.NONE
         return self.reached or (PLAINTEXT if off else TLS_ONLY)
 
     @property
     def enabled_auditor(self) -> Auditor | None:
-        """The auditor that the gateway shall have; None for none."""
+        """The auditor that the gateway should have; None if it should have none."""
         wanted = self.spec.auditor
         return wanted if wanted is not None and wanted.enabled else None
 
     @property
     def ledger_name(self) -> str:
-        """Name of the ledger; the origin of every log below it begins with it."""
+        """The ledger's name; the origin of every log starts with it."""
         return self.spec.ledger.origin or f"proofgate.dev/{self.namespace}/{self.name}"
 
     @classmethod
     def from_manifest(cls, manifest: dict[str, Any]) -> "Gateway":
-        """Read an object as the API server returns it."""
+        """Parse an object of the API server."""
         metadata = manifest["metadata"]
         return cls(
             name=metadata["name"],

@@ -1,4 +1,4 @@
-"""What the API server refuses of a `GovernanceGateway` besides single fields, as rules of CEL."""
+"""CEL rules of a `GovernanceGateway`, for checks that a single field's schema cannot express."""
 
 from typing import Any
 
@@ -8,12 +8,13 @@ from proofgate_operator.api.auditor import AUDITOR_RULES
 from proofgate_operator.api.keeping import KEEPING_RULES
 from proofgate_operator.api.worker import BASE_MEMORY, MIN_BODY, MIN_BUFFERED_BODIES, READ_BUFFER_FACTOR
 
-#: Leaves room for `-worker-63` in a pod's name and for the revision hash in its labels (63 characters).
+#: The maximum length of a gateway's name: leaves space for `-worker-63` in a pod's name and for the revision
+#: hash in its labels (63 characters).
 MAX_NAME_LENGTH = 40
 
-#: Rules over several fields of the spec. The API server bounds what a rule may cost, estimated from the
-#: bounds above when the CRD is written and counted when an object is: the largest spec allowed must stay
-#: below both.
+#: Rules over several fields of the spec. The API server limits the cost of rules: estimated from the bounds
+#: above when the CRD is written, and counted when an object is written. The largest allowed spec must stay
+#: below both limits.
 SPEC_RULES: list[dict[str, Any]] = [
     {
         "rule": "[self.providers.map(p, p.name)].all(names, self.models.all(m,"
@@ -38,7 +39,7 @@ SPEC_RULES: list[dict[str, Any]] = [
         "message": "spec.models: an upstreamModel may contain '*' only if the model's own name ends with '*'",
     },
     {
-        # A list of one binds the names once; `in` costs a step per name, a comparison of strings many.
+        # A list of one item binds the names once; `in` costs one step per name, a comparison of strings many.
         "rule": "[self.models.map(m, m.name)].all(names,"
         " self.tenants.all(t, !has(t.models) || t.models.all(name, name in names)))",
         "fieldPath": ".tenants",
@@ -160,7 +161,7 @@ SPEC_RULES: list[dict[str, Any]] = [
         "message": "spec.ledger.signingKeySecretRef is immutable once it is set",
     },
     {
-        # What a worker takes besides: 10 s to cut what is left and to seal.
+        # A worker also needs 10 s to close remaining connections and to seal.
         "rule": "self.timeouts.lameDuckSeconds + self.timeouts.drainSeconds + 10 <="
         " self.worker.terminationGracePeriodSeconds",
         "fieldPath": ".timeouts.drainSeconds",
@@ -169,7 +170,7 @@ SPEC_RULES: list[dict[str, Any]] = [
         "log",
     },
     {
-        # No text is made of a number: what reading one costs could not be estimated.
+        # Numbers are not converted to text: the cost of parsing that text could not be estimated.
         "rule": f"!quantity(self.worker.memory).sub({BASE_MEMORY} +"
         f" self.limits.connections * ({CONNECTION_BYTES} + self.limits.headBytes) +"
         f" {READ_BUFFER_FACTOR + MIN_BUFFERED_BODIES} *"
@@ -184,7 +185,7 @@ SPEC_RULES: list[dict[str, Any]] = [
     *KEEPING_RULES,
 ]
 
-#: Rules over the whole object.
+#: Rules over several fields of the whole object.
 ROOT_RULES: list[dict[str, Any]] = [
     {
         "rule": f"self.metadata.name.size() <= {MAX_NAME_LENGTH} &&"

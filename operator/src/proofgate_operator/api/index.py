@@ -1,4 +1,4 @@
-"""The part of the spec that has the auditor keep an index of exchanges."""
+"""The section `index`, which makes the auditor keep an index of exchanges."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -9,7 +9,8 @@ from proofgate_operator.api.export_key import ExportKey
 from proofgate_operator.api.fields import SecretKeyRef, Section, cel_rules
 from proofgate_operator.api.oidc import OIDC_RULES, Oidc
 
-#: Memory of an auditor with an index: SQLite's caches of the days that are written and asked for, besides.
+#: Additional memory of an auditor with an index, for SQLite's caches of the days that are written and
+#: queried.
 INDEX_MEMORY = "512Mi"
 
 
@@ -22,7 +23,7 @@ class Index(Section):
     enabled again."""
     retention_days: Annotated[int | None, Field(ge=1, le=36_500)] = None
     """Days for which the index keeps exchanges. Older exchanges are removed from the index permanently; the
-    ledger does not change. Absent: no limit. The index takes about 150 bytes of `storage.size` for each
+    ledger does not change. Absent: no limit. The index takes 150 to 260 bytes of `storage.size` for each
     exchange. The index leaves 384Mi of the volume free, and falls behind when no more space is left. With
     `ledger.volume.mode: PerWorker`, the auditor also copies the workers' logs of these days to its volume,
     about 1 KiB for each exchange. These copies leave 512Mi of the volume free."""
@@ -38,11 +39,11 @@ class Index(Section):
 
     @property
     def has_readers(self) -> bool:
-        """Whether anybody may read, with a key or by a group."""
+        """Whether the index has any readers, by key or by group."""
         return self.readers_secret_ref is not None or self.oidc is not None
 
     def secrets(self) -> Iterator[str]:
-        """Return the names of the Secrets that it needs."""
+        """Yield the names of the Secrets that the index needs."""
         if self.readers_secret_ref is not None:
             yield self.readers_secret_ref.name
         if self.oidc is not None:

@@ -1,4 +1,4 @@
-"""The part of the spec that says how HAProxy and the workers know each other."""
+"""The section `internalTLS`: TLS between HAProxy and the workers."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,7 @@ from proofgate_operator.api.fields import SecretRef, Section
 
 
 class InternalTlsMode(StrEnum):
-    """Where the certificates of HAProxy and the workers come from."""
+    """The source of the certificates of HAProxy and the workers."""
 
     NONE = "None"
     OPERATOR = "Operator"
@@ -43,12 +43,11 @@ INTERNAL_TLS_RULES: list[dict[str, Any]] = [
 
 @dataclass(frozen=True)
 class TlsTransition:
-    """How far the way from HAProxy to the workers has come to be TLS, or clear again.
+    """The progress of the change of the connections from HAProxy to the workers to TLS, or back.
 
-    `mounted`: new workers have the certificate. `served`: workers speak TLS. `spoken`: HAProxy does. `alone`:
-    workers refuse connections in clear. Each waits for the one before, so that no connection fails.
-    `worker_volume` and `haproxy_volume` are those with the certificates that are in use still, where the spec
-    wants none, or others.
+    The steps follow each other, so that no connection fails: new workers mount the certificate, workers
+    accept TLS, HAProxy uses TLS, and workers refuse unencrypted connections. `worker_volume` and
+    `haproxy_volume` are the volumes with the certificates still in use, if the spec wants none or others.
     """
 
     certificate_mounted: bool
@@ -59,11 +58,11 @@ class TlsTransition:
     haproxy_volume: dict[str, Any] | None = None
 
 
-#: All connections are in clear.
+#: All connections are unencrypted.
 PLAINTEXT = TlsTransition(
     certificate_mounted=False, workers_serve_tls=False, haproxy_uses_tls=False, tls_only=False
 )
-#: None is.
+#: All connections are encrypted.
 TLS_ONLY = TlsTransition(
     certificate_mounted=True, workers_serve_tls=True, haproxy_uses_tls=True, tls_only=True
 )

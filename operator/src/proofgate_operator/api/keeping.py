@@ -1,5 +1,5 @@
-"""The part of the spec that says how long records are kept, and what must stay whatever that says. A
-retention job carries it out; workers do not notice it."""
+"""The section `keeping`: how long records are kept, and holds that override this. A retention job executes
+it; workers are not affected."""
 
 from typing import Annotated, Any
 
@@ -11,7 +11,7 @@ from proofgate_operator.api.auditor import AuditorStorage, storage_rules
 from proofgate_operator.api.fields import ResourceName, Section, cel_rules, list_map_key
 from proofgate_operator.api.ledger import SigningKeyRef
 
-#: Five fields, or a word. What no pattern tells, the API server does of a CronJob.
+#: A cron schedule: five fields, or a keyword. The API server validates it further in the CronJob.
 _SCHEDULE = (
     r"^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|[0-9A-Za-z*/,?-]+( [0-9A-Za-z*/,?-]+){4})$"
 )
@@ -38,7 +38,7 @@ class TenantRetention(Section):
 
 
 class Retention(Section):
-    """How long records are kept, in days."""
+    """Retention periods of records, in days."""
 
     minimum_days: Annotated[int, Field(ge=0, le=36_500)] = 0
     """Minimum days for which all records are kept."""
@@ -148,7 +148,7 @@ _HOLD_RULES = (
 
 
 class Keeping(Section):
-    """How long records are kept, and holds that override the retention periods."""
+    """Retention periods of records, and holds that override them."""
 
     signing_key_secret_ref: SigningKeyRef
     """Entry of a Secret with the retention key, as `proofgate keys generate` writes it. The key signs
@@ -173,7 +173,7 @@ class Keeping(Section):
     job applies new holds before it removes anything."""
 
 
-#: Rules over the retention job and the rest of the spec.
+#: Rules over the section and the rest of the spec.
 KEEPING_RULES: tuple[dict[str, Any], ...] = (
     {
         "rule": "!has(self.keeping) || self.ledger.volume.mode == 'Shared'",

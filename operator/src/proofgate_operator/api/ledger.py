@@ -1,5 +1,5 @@
-"""The part of the spec that says how exchanges are recorded. A change of most fields replaces the workers one
-by one."""
+"""The section `ledger`: how exchanges are recorded. A change of most fields replaces the workers one by
+one."""
 
 from typing import Annotated
 
@@ -9,8 +9,8 @@ from pydantic import Field
 from proofgate_operator.api.fields import SECRET_KEY, SecretKeyRef, SecretRef, Section
 from proofgate_operator.api.volume import LedgerVolume, Volume
 
-#: A schema-less URL. It is a line of every checkpoint and names its signature: no space and no `+` (C2SP
-#: signed-note).
+#: A URL without a scheme. It is a line of every checkpoint and the name of its signature, so it contains no
+#: space and no `+` (C2SP signed-note).
 _LEDGER_ORIGIN = r"^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9._-]+)*$"
 
 

@@ -1,4 +1,4 @@
-"""The part of the spec that says how clients reach the workers: HAProxy, its Service and who may connect."""
+"""The section `loadBalancer`: HAProxy, its Service and who may connect."""
 
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -50,7 +50,7 @@ class Affinity(StrEnum):
 
 
 class AccessLog(StrEnum):
-    """Which connections HAProxy logs."""
+    """The connections that HAProxy logs."""
 
     ERRORS = "Errors"
     ALL = "All"
@@ -86,7 +86,7 @@ class LoadBalancerTls(Section):
 
 
 def peer_rule(field: str) -> dict[str, Any]:
-    """Return the rule on one item of the list of peers at `field`."""
+    """Return the CEL rule for one item of the list of peers at `field`."""
     return {
         "rule": "has(self.ipBlock) ? !has(self.podSelector) && !has(self.namespaceSelector)"
         " : has(self.podSelector) || has(self.namespaceSelector)",

@@ -1,4 +1,4 @@
-"""The part of the spec that says where the auditor copies to what it has verified."""
+"""The section `mirrors`: the buckets to which the auditor copies verified records."""
 
 from enum import StrEnum
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ from proofgate_operator.api.fields import (
 
 _ENDPOINT = rf"^https?://[A-Za-z0-9.-]+{PORT}$"
 
-#: Rules over the fields of one mirror.
+#: Rules over several fields of one mirror.
 MIRROR_RULES: tuple[dict[str, Any], ...] = (
     {
         "rule": "!has(self.caSecretRef) || !has(self.caConfigMapRef)",
@@ -32,14 +32,14 @@ MIRROR_RULES: tuple[dict[str, Any], ...] = (
 
 
 class LockMode(StrEnum):
-    """Who may remove an object before its lock expires."""
+    """The accounts that may remove an object before its lock expires."""
 
     COMPLIANCE = "Compliance"
     GOVERNANCE = "Governance"
 
 
 class ObjectLock(Section):
-    """How long objects are locked, from the time they are written."""
+    """Lock of objects, counted from the time they are written."""
 
     mode: LockMode
     """Object lock mode. Compliance: nobody can remove an object before the lock expires. Governance: accounts
@@ -80,7 +80,7 @@ class Mirror(Section):
     region: Annotated[str, Field(max_length=64, pattern=r"^[a-z0-9-]+$")] = "us-east-1"
     """Region for which requests are signed."""
     object_lock: ObjectLock
-    """How long objects are locked."""
+    """Lock of the objects in the bucket."""
     credentials_secret_ref: CredentialsRef
     """Secret with the entries AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, for temporary credentials,
     AWS_SESSION_TOKEN. The operator does not read it. A change is used within about two minutes."""

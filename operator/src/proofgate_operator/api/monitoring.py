@@ -1,4 +1,4 @@
-"""How a gateway is watched."""
+"""The section `monitoring`: metrics of a gateway."""
 
 from enum import StrEnum
 from typing import Annotated

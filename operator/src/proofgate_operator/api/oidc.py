@@ -1,4 +1,4 @@
-"""The part of the spec by which readers of the auditor's index sign in with an OpenID provider."""
+"""The section `oidc`: readers of the auditor's index sign in with an OpenID provider."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -70,14 +70,14 @@ class Oidc(proofgate_schema.oidc.Oidc):
     it."""
 
     def secrets(self) -> Iterator[tuple[str, SecretKeyRef]]:
-        """Return each entry of a Secret that it needs, after its field."""
+        """Yield each Secret entry that it needs: its field and its reference."""
         if self.client_secret_ref is not None:
             yield "clientSecretRef", self.client_secret_ref
         if self.ca_secret_ref is not None:
             yield "caSecretRef", self.ca_secret_ref
 
 
-#: Rules over the fields of the section.
+#: Rules over several fields of the section.
 OIDC_RULES: tuple[dict[str, Any], ...] = (
     {
         "rule": "!has(self.caSecretRef) || !has(self.caConfigMapRef)",

@@ -1,4 +1,4 @@
-"""What a user may add to the pods that the operator makes."""
+"""The section `podTemplate`: a user's additions to the pods that the operator creates."""
 
 from typing import Annotated, Any, Literal
 
@@ -10,7 +10,7 @@ _OPEN_SCHEMA: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown
 
 
 def _object_requiring(key: str) -> dict[str, Any]:
-    """Return the schema of an object of which only `key` is looked at."""
+    """Return the schema of an object of which only `key` is validated."""
     descriptions = {
         "name": "Name, as in a pod's spec.",
         "mountPath": "Path in the container, as in a pod's spec.",
@@ -24,7 +24,8 @@ def _object_requiring(key: str) -> dict[str, Any]:
     return {**_OPEN_SCHEMA, "required": [key], "properties": {key: text}}
 
 
-#: Written out, their schemas would be most of the CRD. The API server judges them where they end: in the pod.
+#: Objects of the pod's API. Their full schemas would be most of the CRD; the API server validates them in the
+#: pod.
 OpenObject = Annotated[dict[str, Any], WithJsonSchema(_OPEN_SCHEMA)]
 NamedObject = Annotated[dict[str, Any], WithJsonSchema(_object_requiring("name"))]
 MountObject = Annotated[dict[str, Any], WithJsonSchema(_object_requiring("mountPath"))]
@@ -40,7 +41,7 @@ class Toleration(Section):
     key: Annotated[str, Field(max_length=316)] | None = None
     """Key of the taint. Absent: with operator Exists, the toleration matches all taints."""
     operator: Literal["Exists", "Equal"] = "Equal"
-    """How the value is compared. Equal: the value must be equal. Exists: any value matches."""
+    """Comparison with the taint's value. Equal: the value must be equal. Exists: any value matches."""
     value: Annotated[str, Field(max_length=63)] | None = None
     """Value of the taint."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None

@@ -1,4 +1,4 @@
-"""What the API's quantities are worth.
+"""Parser of the API's quantities.
 
 Source: Kubernetes' API reference, "Quantity": a decimal number with a suffix or an exponent.
 """
@@ -17,7 +17,7 @@ _UNIT_FACTORS |= {f"{suffix}i": Decimal(1024) ** power for power, suffix in enum
 
 
 def parse_quantity(text: object) -> Decimal | None:
-    """Return what a quantity is worth, in its unit (cores, bytes, pages); None if it is none."""
+    """Return the value of a quantity in its unit (cores, bytes, pages); None if it is not a quantity."""
     match = None if isinstance(text, bool) else _QUANTITY.fullmatch(str(text))
     if match is None:
         return None
@@ -25,7 +25,7 @@ def parse_quantity(text: object) -> Decimal | None:
 
 
 def parse_bytes(text: str) -> int:
-    """Return a quantity of bytes, rounded down. Raises ValueError if it is none."""
+    """Return a quantity of bytes, rounded down. Raises ValueError if it is not a quantity."""
     worth = parse_quantity(text)
     if worth is None:
         raise ValueError(f"{text!r} is not a quantity")

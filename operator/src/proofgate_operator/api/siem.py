@@ -1,4 +1,4 @@
-"""The part of the spec that says where the auditor sends every exchange that it has verified."""
+"""The section `siem`: the sinks to which the auditor sends every verified exchange."""
 
 from typing import Annotated, Any, Literal
 
@@ -9,7 +9,7 @@ from proofgate_operator.api.fields import LIST_TYPE_SET, Cidr, ConfigMapKeyRef, 
 
 _URL = rf"^otlp\+https?://[A-Za-z0-9.-]+{PORT}(/[A-Za-z0-9._~/-]*)?$"
 
-#: Rules over the fields of one sink.
+#: Rules over several fields of one sink.
 SINK_RULES: tuple[dict[str, Any], ...] = (
     {
         "rule": "!has(self.caSecretRef) || !has(self.caConfigMapRef)",

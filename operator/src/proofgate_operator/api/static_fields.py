@@ -1,5 +1,4 @@
-"""Header fields that requests to an upstream always carry, as a manifest has them: secret values are in
-Secrets."""
+"""Header fields of all requests to an upstream, as a manifest defines them: secret values are in Secrets."""
 
 from typing import Annotated, Any
 
@@ -10,7 +9,7 @@ from pydantic import Field
 
 from proofgate_operator.api.fields import SecretKeyRef
 
-#: Folder of the values of header fields that are secret, among the files of a provider in the workers.
+#: Folder of the secret header values among a provider's files in the workers.
 HEADERS_FOLDER = "headers"
 
 
@@ -24,7 +23,7 @@ class ProviderHeader(proofgate_schema.static_fields.ProviderHeader):
 
     @property
     def file(self) -> str:
-        """Where workers find its value among the files of the provider."""
+        """The path of the value among the provider's files in the workers."""
         return f"{HEADERS_FOLDER}/{self.name.lower()}"
 
 
@@ -32,7 +31,7 @@ Headers = Annotated[TupleOf[ProviderHeader], Field(max_length=16), unique_by("na
 
 
 def find_reserved_header(fields: dict[str, Any]) -> str | None:
-    """Return the first name that clients set and workers read; None without one."""
+    """Return the first name that clients set and workers read; None if there is none."""
     return next((name for name in fields if is_read_by_gateway(name)), None)
 
 
@@ -40,7 +39,7 @@ def _quoted_list(names: tuple[str, ...]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-#: Rules over these fields of one provider.
+#: Rules over the header fields of one provider.
 STATIC_FIELD_RULES = (
     {
         "rule": "self.headers.all(h, has(h.value) != has(h.secretRef))",

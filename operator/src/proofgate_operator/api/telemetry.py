@@ -1,4 +1,4 @@
-"""The section `telemetry` as a manifest has it: values of header fields are in Secrets."""
+"""The section `telemetry` as a manifest defines it: values of header fields are in Secrets."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -27,14 +27,14 @@ class Telemetry(proofgate_schema.telemetry.Telemetry):
     """Header fields that are sent to the collector."""
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
-        """Return each entry of a Secret that it needs: its field, its file in workers, and where it is."""
+        """Yield each Secret entry that it needs: its field, its file in workers, and its reference."""
         for header in self.headers:
             yield f"headers[{header.name}].secretRef", header.name.lower(), header.secret_ref
 
 
 _RESERVED_NAMES = ", ".join(f"'{name}'" for name in EXPORTER_HEADERS)
 
-#: Rules over the fields of the section.
+#: Rules over several fields of the section.
 TELEMETRY_RULES = (
     {
         "rule": "has(self.endpoint) || !has(self.traces) && !self.metrics",

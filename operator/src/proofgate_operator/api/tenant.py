@@ -1,7 +1,7 @@
-"""The `GatewayTenant` resource: a tenant in its own team's namespace, as frozen models.
+"""Models of the `GatewayTenant` resource: a tenant in its own team's namespace.
 
-Whoever may write one chooses among the plans of a gateway that lets its namespace attach, and lists its own
-keys. It runs no pod, names no provider and sees no other tenant.
+Its author chooses among the plans of a gateway that admits the namespace, and lists the tenant's keys. A
+GatewayTenant runs no pod, names no provider and sees no other tenant.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from proofgate_operator.api.fields import LENIENT, ResourceName, Section
 
 TENANT_KIND = "GatewayTenant"
 TENANT_PLURAL = "gatewaytenants"
-#: What the name of a tenant's object may have: it is a word of the records and a part of a metric's label.
+#: Limits of a tenant's name, which is used in records and in metric labels.
 MAX_TENANT_NAME = 63
 
 
@@ -42,13 +42,13 @@ class GatewayTenant(Section):
     namespace: str
     uid: str
     generation: int
-    #: When it was made, in RFC 3339.
+    #: The creation time of the object, in RFC 3339.
     created: str
     spec: GatewayTenantSpec
 
     @property
     def qualified_name(self) -> str:
-        """Its name in the ledger, in claims, metrics and maps."""
+        """The tenant's name in the ledger, in claims, metrics and maps: `<namespace>/<name>`."""
         return f"{self.namespace}/{self.name}"
 
     @property
@@ -58,13 +58,13 @@ class GatewayTenant(Section):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Names of the Secrets that hold its keys, in its own namespace."""
+        """Names of the Secrets that contain the tenant's keys, in its own namespace."""
         found = (key.secret_ref.name for key in self.spec.api_keys if key.secret_ref)
         return tuple(dict.fromkeys(found))
 
     @classmethod
     def from_manifest(cls, manifest: dict[str, Any]) -> "GatewayTenant":
-        """Read an object as the API server returns it."""
+        """Parse an object of the API server."""
         metadata = manifest["metadata"]
         return cls(
             name=metadata["name"],
@@ -76,7 +76,7 @@ class GatewayTenant(Section):
         )
 
 
-#: Rules over the whole object.
+#: Rules over several fields of the whole object.
 TENANT_ROOT_RULES: list[dict[str, Any]] = [
     {
         "rule": f"self.metadata.name.size() <= {MAX_TENANT_NAME} &&"
@@ -88,7 +88,7 @@ TENANT_ROOT_RULES: list[dict[str, Any]] = [
 
 
 def referenced_gateway(manifest: dict[str, Any]) -> tuple[str, str] | None:
-    """Return namespace and name of the gateway that an object names; None if it cannot be told."""
+    """Return namespace and name of the gateway that an object names; None if it names none."""
     reference = (manifest.get("spec") or {}).get("gatewayRef") or {}
     name = reference.get("name")
     if not isinstance(name, str) or not name:

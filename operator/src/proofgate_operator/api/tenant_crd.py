@@ -29,7 +29,7 @@ def status_schema() -> dict[str, Any]:
             "notAfter": {
                 "type": "string",
                 "format": "date-time",
-                "description": "When the key stops working.",
+                "description": "Time at which the key expires.",
             },
         },
     }
@@ -73,7 +73,7 @@ def status_schema() -> dict[str, Any]:
 
 
 def tenant_crd() -> dict[str, Any]:
-    """Return the whole CustomResourceDefinition."""
+    """Return the CustomResourceDefinition of GatewayTenants."""
     generated = GatewayTenantSpec.model_json_schema(by_alias=True)
     schema = {
         "description": "A tenant of a GovernanceGateway, in the namespace of the tenant's team.",

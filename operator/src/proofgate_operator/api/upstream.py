@@ -1,6 +1,6 @@
-"""The parts of the spec that say where requests go: providers, and through what they are reached.
+"""The sections `providers` and `egress`: where requests go, and through which proxy.
 
-Workers take on a change of them while they run.
+Running workers apply changes of these sections.
 """
 
 from collections.abc import Iterator
@@ -22,13 +22,13 @@ from proofgate_operator.api.fields import (
 )
 from proofgate_operator.api.static_fields import STATIC_FIELD_RULES, Headers
 
-#: Files of a provider in the workers that are PEM, and not one line.
+#: A provider's files in the workers that are PEM and have several lines.
 CA_FILE = "ca.crt"
 CLIENT_CERTIFICATE_FILE = "client.crt"
 CLIENT_KEY_FILE = "client.key"
 PEM_FILES = frozenset((CA_FILE, CLIENT_CERTIFICATE_FILE, CLIENT_KEY_FILE))
 
-#: A host name, an address or a range, one port of either, or everything.
+#: A host name, an address or a range; a host name or an address with one port; or everything (`*`).
 NoProxyEntry = Annotated[
     str,
     Field(
@@ -39,7 +39,7 @@ NoProxyEntry = Annotated[
     ),
 ]
 
-#: Rules over the fields of one provider.
+#: Rules over several fields of one provider.
 PROVIDER_RULES: tuple[dict[str, Any], ...] = (
     *provider_auth_rules(),
     *STATIC_FIELD_RULES,
@@ -101,7 +101,7 @@ class ProviderTls(Section):
     with the workers' client certificate. A renewed certificate is used for new connections within seconds."""
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
-        """Return each entry of a Secret that it needs, as those of a provider."""
+        """Yield each Secret entry that it needs, like `Provider.secrets`."""
         if self.ca_secret_ref is not None:
             yield "tls.caSecretRef", CA_FILE, self.ca_secret_ref
         client = self.client_certificate_secret_ref
@@ -114,7 +114,7 @@ class Provider(proofgate_schema.providers.Provider):
     """A provider of models."""
 
     auth: Annotated[Auth | None, Field(json_schema_extra=cel_rules(*AUTH_RULES))] = None
-    """How workers authenticate to the provider. Absent: no credentials. Required for types Bedrock and
+    """Authentication of workers to the provider. Absent: no credentials. Required for types Bedrock and
     VertexAI."""
     tls: ProviderTls | None = None
     """CAs that workers trust for this provider, and their client certificate. Both are mounted as files into
@@ -124,7 +124,7 @@ class Provider(proofgate_schema.providers.Provider):
     """Header fields of every request to the provider."""
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
-        """Return each entry of a Secret that it needs: its field, its file in workers, and where it is."""
+        """Yield each Secret entry that it needs: its field, its file in workers, and its reference."""
         if self.auth is not None:
             yield from self.auth.secrets()
         if self.tls is not None:
@@ -150,7 +150,7 @@ class EgressProxy(proofgate_schema.egress.EgressProxy):
     Loopback, link-local addresses and metadata services of clouds always bypass the proxy."""
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
-        """Return each entry of a Secret that it needs: its field, its file in workers, and where it is."""
+        """Yield each Secret entry that it needs: its field, its file in workers, and its reference."""
         if self.credentials_secret_ref is not None:
             for entry in ("username", "password"):
                 reference = SecretKeyRef(name=self.credentials_secret_ref.name, key=entry)
@@ -165,6 +165,6 @@ class Egress(proofgate_schema.egress.Egress):
     Absent: workers connect directly."""
 
     def secrets(self) -> Iterator[tuple[str, str, SecretKeyRef]]:
-        """Return each entry of a Secret that it needs, as those of a proxy."""
+        """Yield each Secret entry that it needs, like `EgressProxy.secrets`."""
         if self.proxy is not None:
             yield from self.proxy.secrets()

@@ -1,4 +1,4 @@
-"""Where a ledger is kept: the claims of its volumes."""
+"""The section `volume`: the claims of a ledger."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -9,7 +9,7 @@ from proofgate_operator.api.fields import ObjectName, Quantity, Section, cel_rul
 
 
 class RetainPolicy(StrEnum):
-    """What happens to the claims when the gateway is deleted."""
+    """Treatment of the claims when the gateway is deleted."""
 
     RETAIN = "Retain"
     DELETE = "Delete"
@@ -43,7 +43,7 @@ class Volume(Section):
     """Name of an existing claim to use, for mode Shared only. The operator never changes or deletes it.
     Absent: the operator creates one. Immutable."""
     retain_policy: RetainPolicy = RetainPolicy.RETAIN
-    """What happens to the claims when the gateway is deleted. Retain: the claims are kept. Delete: the claims
+    """Treatment of the claims when the gateway is deleted. Retain: the claims are kept. Delete: the claims
     are deleted, together with the evidence. Scaling down never deletes a claim."""
 
 
@@ -59,7 +59,8 @@ LedgerVolume = Annotated[
             {
                 "rule": "has(self.storageClassName) == has(oldSelf.storageClassName) &&"
                 " (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)",
-                # A path to a field that may have been removed is no path: the message names it instead.
+                # A field path is invalid if the field may have been removed, so the message names the field
+                # instead.
                 "message": "spec.ledger.volume.storageClassName is immutable",
             },
             {

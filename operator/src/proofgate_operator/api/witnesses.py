@@ -1,4 +1,4 @@
-"""The part of the spec that says who cosigns the auditor's log of heads."""
+"""The section `witnesses`: who cosigns the auditor's log of tree heads."""
 
 from typing import Annotated, Any
 
@@ -6,7 +6,7 @@ from pydantic import Field
 
 from proofgate_operator.api.fields import LIST_TYPE_SET, Cidr, ConfigMapKeyRef, SecretKeyRef, Section
 
-#: Rules over the fields of the witnesses.
+#: Rules over several fields of the section.
 WITNESS_RULES: tuple[dict[str, Any], ...] = (
     {
         "rule": "!has(self.caSecretRef) || !has(self.caConfigMapRef)",

@@ -1,4 +1,4 @@
-"""The part of the spec that says how large a worker is. A change of it replaces the workers one by one."""
+"""The section `worker`: the size of a worker. A change replaces the workers one by one."""
 
 from typing import Annotated
 
@@ -7,18 +7,18 @@ from pydantic import Field
 from proofgate_operator.api.fields import Cores, Image, ObjectName, Quantity, Section, cel_rules
 from proofgate_operator.api.pod_template import AnnotationValue, PodTemplate
 
-#: Bytes that a worker takes besides connections and the bodies and answers that it has:
-#: docs/how-to/size-a-worker.md.
+#: Bytes that a worker needs besides connections, bodies and responses: docs/how-to/size-a-worker.md.
 BASE_MEMORY = 142 << 20
-#: The longest body in bytes where the spec names none: as Anthropic takes it, and where memory is shortest.
+#: The maximum body in bytes if the spec sets none: Anthropic's limit, and the limit for the smallest memory.
 DEFAULT_MAX_BODY = 32 << 20
 MIN_BODY = 10 << 20
-#: What one body takes while it is read, in its own sizes, and how many must find room in what is held.
+#: Memory of one body while it is read, as a multiple of its size; and how many such bodies must fit into the
+#: body memory.
 READ_BUFFER_FACTOR = 5
 MIN_BUFFERED_BODIES = 4
-#: Bytes of bodies and answers without which a worker is too small.
+#: Minimum bytes for bodies and responses of a worker.
 MIN_BODY_MEMORY = (READ_BUFFER_FACTOR + MIN_BUFFERED_BODIES) * MIN_BODY
-#: Bytes of memory without which a worker could not have its largest bodies.
+#: Minimum memory in bytes of a worker that can read its largest bodies.
 MIN_MEMORY = 384 << 20
 MEMORY_TOO_SMALL = (
     "spec.worker.memory must be at least 384Mi: 270Mi for the worker itself, and the "
@@ -37,7 +37,7 @@ class ServiceAccount(Section):
     azure.workload.identity/client-id or iam.gke.io/gcp-service-account."""
 
 
-#: Rules over the ServiceAccount of workers.
+#: Rules over several fields of the workers' ServiceAccount.
 SERVICE_ACCOUNT_RULES = (
     {
         "rule": "!has(self.name) || !has(self.annotations) || self.annotations.size() == 0",

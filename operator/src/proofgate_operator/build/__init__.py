@@ -1,1 +1,1 @@
-"""Manifests of one gateway, as pure functions of its spec. No I/O: what they return is plain data."""
+"""Manifests of one gateway, as pure functions of its spec. No I/O: the results are plain data."""

@@ -1,9 +1,11 @@
-"""The auditor: one pod that reads the ledger's volume, or workers that have one each, and keeps a state.
+"""The auditor's objects: one pod that reads the ledger's volume (or asks workers that each have a volume),
+and its state.
 
-Two auditors must never write one state. So it is a StatefulSet of one: its controller makes no second pod
-before the first is known to be gone, also when a node is lost, and a Deployment's would. With `Parallel` it
-replaces a pod that never became ready, too. An exclusive lock in the state is the last fence. A disruption
-budget would only keep a node from being drained: nothing is lost while the auditor is away.
+Two auditors must never write the same state. Therefore it is a StatefulSet of one: unlike a Deployment, its
+controller creates no second pod before the first is known to be gone, even if a node is lost. With
+`Parallel`, it also replaces a pod that never became ready. As a last safeguard, the state has an exclusive
+lock. There is no disruption budget, because it would only block node drains: nothing is lost while the
+auditor is down.
 """
 
 import hashlib
@@ -50,18 +52,18 @@ _HELD_AGGREGATE_FOLDER = "/etc/held-aggregate"
 _WITNESS_FOLDER = "/etc/auditor-witnesses"
 _POLICY_FILE = "policy"
 _READERS_FOLDER = "/etc/auditor-readers"
-#: In the state's folder, whose volume no worker mounts.
+#: Path in the state's folder, whose volume no worker mounts.
 _INDEX_FOLDER = f"{_STATE_FOLDER}/index"
 _PRIVATE_MODE = 0o440
 
 
 def held_aggregate_entry(origin: str) -> str:
-    """Return the entry of the ConfigMap that holds what is known of one log of heads: names have slashes."""
+    """Return the ConfigMap entry for the held checkpoint of one log of tree heads: names contain slashes."""
     return hashlib.sha256(origin.encode()).hexdigest()[:32]
 
 
 def claim_name(gateway: Gateway, auditor: Auditor) -> str:
-    """Return the claim of the auditor's state, whoever makes it."""
+    """Return the name of the claim of the auditor's state, whether or not the operator creates it."""
     return auditor.storage.existing_claim or names(gateway).auditor
 
 
@@ -71,7 +73,7 @@ def claim(gateway: Gateway, auditor: Auditor) -> Manifest:
 
 
 def service_account(gateway: Gateway) -> Manifest:
-    """Return an account without permissions."""
+    """Return a service account without permissions."""
     head = child_manifest(gateway, "v1", "ServiceAccount", names(gateway).auditor, COMPONENT)
     return {**head, "automountServiceAccountToken": False}
 
@@ -83,7 +85,7 @@ def service(gateway: Gateway) -> Manifest:
         "spec": {
             "type": "ClusterIP",
             "selector": selector_labels(gateway, COMPONENT),
-            # What is published is worth reading also while the ledger cannot be read.
+            # Published data stays readable while the ledger cannot be read.
             "publishNotReadyAddresses": True,
             "ports": [{"name": "http", "port": PORT, "targetPort": "http", "protocol": "TCP"}],
         },
@@ -103,7 +105,7 @@ def _command(
     return [
         *("/opt/proofgate/bin/proofgate", "audit", "run", *source, "--state", _STATE_FOLDER),
         *("--signing-key", f"{_KEY_FOLDER}/{SIGNING_KEY}", "--ledger-key", ledger_key),
-        # While nothing is held, it begins; once something is, a lost state is no beginning.
+        # While no checkpoint is held, the auditor starts a new state; afterwards a lost state stops it.
         *("--held", f"{_HELD_AGGREGATE_FOLDER}/{held_aggregate_entry(origin)}"),
         *("--listen", listen_address(PORT, defaults)),
         *("--beat", str(auditor.beat_seconds), "--second-look", str(auditor.second_look_seconds)),
@@ -117,7 +119,7 @@ def _command(
 
 
 def _index_options(index: Index) -> Iterator[str]:
-    # On the auditor's own claim, also where a storage class has all claims on one file system.
+    # On the auditor's own claim, even if a storage class puts all claims on one file system.
     yield from ("--index", _INDEX_FOLDER, "--same-volume")
     if index.retention_days is not None:
         yield from ("--index-days", str(index.retention_days))
@@ -144,7 +146,7 @@ def _witness_volume(witnesses: Witnesses) -> Manifest:
     sources: list[Manifest] = [
         {"downwardAPI": {"items": [{"path": _POLICY_FILE, "fieldRef": policy}]}},
     ]
-    # Without the authorities the auditor says so itself.
+    # If the authorities are missing, the auditor reports it.
     for kind, reference in (("secret", witnesses.ca_secret_ref), ("configMap", witnesses.ca_config_map_ref)):
         if reference is not None:
             items = [{"key": reference.key, "path": CA_FILE}]
@@ -153,7 +155,7 @@ def _witness_volume(witnesses: Witnesses) -> Manifest:
 
 
 def _readers_volume(gateway: Gateway) -> Manifest:
-    # Not the Secret that the spec names: what is wrong with that one stays out of here.
+    # Not the Secret that the spec names, so that an invalid one is not mounted.
     secret = {"secretName": names(gateway).auditor, "defaultMode": _PRIVATE_MODE}
     return {"name": "readers", "secret": secret}
 
@@ -169,7 +171,7 @@ def _container(
     size = {"cpu": auditor.cpu, "memory": auditor.memory}
     environment = log_environment(gateway)
     if _has_readers(auditor):
-        # Who reads by a command that is run in this container is in the same access log as other readers.
+        # Reads by a command in this container are recorded in the same access log as those of other readers.
         environment.insert(0, {"name": "PROOFGATE_ACCESS_LOG", "value": _STATE_FOLDER})
     return {
         "name": CONTAINER,
@@ -180,9 +182,9 @@ def _container(
         "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
         "resources": {"requests": size, "limits": size},
         "securityContext": container_security(),
-        # What it says last when it refuses to start is told in the gateway's status.
+        # The gateway's status shows the last log line of a refused start.
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        # The rows of all logs are read before the port is opened.
+        # The rows of all logs are read before the port opens.
         "startupProbe": http_probe(
             "/healthz", "http", periodSeconds=1, failureThreshold=300, timeoutSeconds=1
         ),
@@ -223,8 +225,8 @@ def _container(
 
 def _ledger_volume(gateway: Gateway) -> Manifest:
     claim = gateway.spec.ledger.volume.existing_claim or names(gateway).claim
-    # Mounted read-only in the container. Of one export that is mounted in two ways on one node, NFS clients
-    # make one.
+    # Mounted read-only in the container only: if one node mounts an export in two ways, NFS clients share one
+    # mount.
     return {"name": LEDGER_VOLUME, "persistentVolumeClaim": {"claimName": claim}}
 
 
@@ -239,9 +241,9 @@ def statefulset(
 ) -> Manifest:
     """Return the StatefulSet of the auditor.
 
-    `origin` is the name of its key, `ledger_key` the ledger's verifying key, `keeping_key` that of whoever
-    may remove logs; `digest` covers what it reads only at its start of Secrets: its signing key, the export
-    key, and the secret of its OpenID client.
+    `origin` is the name of its key, `ledger_key` the ledger's verifying key, `keeping_key` the verifying key
+    of the retention job (None: there is none). `digest` covers the Secret values that the auditor reads only
+    at its start: its signing key, the export key, and the secret of its OpenID client.
     """
     own = names(gateway)
     match_labels = selector_labels(gateway, COMPONENT)
@@ -255,7 +257,7 @@ def statefulset(
             "serviceAccountName": own.auditor,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
-            # For the poll that runs, and what it writes.
+            # Time for the running poll and its writes.
             "terminationGracePeriodSeconds": 60,
             "securityContext": pod_security(defaults),
             **pull_secrets(defaults),

@@ -1,4 +1,4 @@
-"""What an auditor needs where each worker has a volume of its own: whom to ask, and the token for it."""
+"""Objects of an auditor in the mode PerWorker: the list of workers to ask, and the token for it."""
 
 import json
 from collections.abc import Iterator
@@ -19,15 +19,15 @@ _PRIVATE_MODE = 0o440
 
 
 def workers_serve_volumes(gateway: Gateway) -> bool:
-    """Return whether workers serve their volumes to the auditor, which cannot mount them."""
+    """Return whether workers serve the contents of their volumes to the auditor, which cannot mount them."""
     return gateway.spec.ledger.volume.mode is VolumeMode.PER_WORKER
 
 
 def secret(
     gateway: Gateway, token: str, workers: int, defaults: Defaults, index_readers: str | None = None
 ) -> Manifest:
-    """Return the Secret that the auditor mounts: the URLs of that many workers by their shards, the token,
-    and the file of its index's readers, if it has some."""
+    """Return the Secret that the auditor mounts: the URLs of `workers` workers by shard, the token, and the
+    readers of its index, if any."""
     own = names(gateway)
     domain = f"{own.workers}.{gateway.namespace}.svc.{defaults.cluster_domain}"
     urls = {str(shard): f"http://{own.worker}-{shard}.{domain}:{ADMIN_PORT}" for shard in range(workers)}
@@ -38,8 +38,8 @@ def secret(
 
 
 def options(wanted: Auditor, state_folder: str) -> Iterator[str]:
-    """Yield the options of the auditor's command. What reads a ledger as files reads copies on its own
-    claim."""
+    """Yield the options of the auditor's command. The auditor copies the logs to its own claim and reads them
+    there."""
     yield from ("--workers", f"{_FOLDER}/{_WORKERS_FILE}", "--worker-token", f"{_FOLDER}/{_TOKEN_FILE}")
     if wanted.enabled_index is not None or wanted.mirrors or wanted.siem:
         yield from ("--replica", f"{state_folder}/{_REPLICA_FOLDER}")
@@ -52,5 +52,5 @@ def volume(gateway: Gateway) -> Manifest:
 
 
 def mount() -> Manifest:
-    """Return where its container has it."""
+    """Return the volume mount of the auditor's container."""
     return {"name": "workers", "mountPath": _FOLDER, "readOnly": True}

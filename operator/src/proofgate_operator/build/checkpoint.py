@@ -1,4 +1,4 @@
-"""Checkpoints of workers' logs, as signed notes hold them (c2sp.org/tlog-checkpoint, c2sp.org/signed-note).
+"""Checkpoints of workers' logs in signed notes (c2sp.org/tlog-checkpoint, c2sp.org/signed-note).
 
     <ledger>/<shard>/<incarnation>
     <size>
@@ -6,7 +6,8 @@
 
     — <ledger>/<shard>/<incarnation> <base64 of four bytes of the key's hash, and the signature>
 
-Every log signs under its own name, with the one key of the ledger: the hash is of that name and the key.
+Every log signs under its own name with the one key of the ledger. The hash is computed from the log's name
+and the key.
 """
 
 import base64
@@ -19,8 +20,8 @@ from dataclasses import dataclass
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-#: A note of ours has some 300 bytes; one that somebody pads is none. That of an auditor has a line of each
-#: witness besides, of which there are up to 32, with names of their own.
+#: Maximum lengths of notes in bytes. A worker's note has some 300 bytes; a longer one was padded. An
+#: auditor's note also has a line for each of up to 32 witnesses, with their names.
 _MAX_BYTES = 4096
 _MAX_AGGREGATE_BYTES = 32_768
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
@@ -28,12 +29,12 @@ _SIZE = re.compile(r"[1-9][0-9]{0,18}")
 
 
 class InvalidCheckpoint(ValueError):
-    """A text is no checkpoint of the ledger, or its signature does not verify."""
+    """A text is not a checkpoint of the ledger, or its signature is invalid."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """How far a log has come: the incarnation whose log it is, its records, and the root of their tree."""
+    """The state of a log: its incarnation, the number of its records, and the root of their tree."""
 
     shard: int
     incarnation: str
@@ -42,20 +43,20 @@ class Checkpoint:
 
     @property
     def sort_key(self) -> tuple[str, int]:
-        """What orders the checkpoints of a shard: ULIDs sort by the time of their making."""
+        """The sort key for the checkpoints of a shard: ULIDs sort by creation time."""
         return self.incarnation, self.size
 
 
 @dataclass(frozen=True)
 class AggregateCheckpoint:
-    """How far an auditor's log of heads has come: its entries, and the root of their tree."""
+    """The state of an auditor's log of tree heads: the number of its entries, and the root of their tree."""
 
     size: int
     root: str
 
 
 def read(note: str, verifying_key: str) -> Checkpoint:
-    """Read a note, whose signature is by the key of that text form; raises `InvalidCheckpoint`."""
+    """Parse a note signed by the given key; raises `InvalidCheckpoint`."""
     ledger, lines = _signed_lines(note, verifying_key, _MAX_BYTES)
     name, _, rest = lines[0].removeprefix(f"{ledger}/").partition("/")
     origin = f"{ledger}/{name}/{rest}"
@@ -67,7 +68,7 @@ def read(note: str, verifying_key: str) -> Checkpoint:
 
 
 def signer(note: str, verifying_keys: Iterable[str]) -> str | None:
-    """Return which of these keys signed a note of a log; None of no such note, and for another key."""
+    """Return which of these keys signed a log's note; None if none did or the note is invalid."""
     for key in verifying_keys:
         try:
             read(note, key)
@@ -78,8 +79,8 @@ def signer(note: str, verifying_keys: Iterable[str]) -> str | None:
 
 
 def read_aggregate_checkpoint(note: str, verifying_key: str) -> AggregateCheckpoint:
-    """Read a note of an auditor's log of heads, which bears its key's own name and may be empty; raises
-    `InvalidCheckpoint`."""
+    """Parse a note of an auditor's log of tree heads, whose origin is the key's own name and which may be
+    empty; raises `InvalidCheckpoint`."""
     origin, lines = _signed_lines(note, verifying_key, _MAX_AGGREGATE_BYTES)
     if lines[0] != origin:
         raise InvalidCheckpoint("its origin is not the name of the key")
@@ -89,12 +90,12 @@ def read_aggregate_checkpoint(note: str, verifying_key: str) -> AggregateCheckpo
 
 
 def _signed_lines(note: str, verifying_key: str, most: int) -> tuple[str, list[str]]:
-    """Return the name of the key, and the lines of a note of three lines that the key signed, of at most so
-    many bytes."""
+    """Return the name of the key, and the three lines of a note that the key signed; `most` is the maximum
+    length in bytes."""
     try:
         length = len(note.encode())
     except UnicodeEncodeError:
-        # JSON can hold half of a surrogate pair.
+        # JSON can contain an unpaired surrogate.
         raise InvalidCheckpoint("it is not text") from None
     if length > most:
         raise InvalidCheckpoint("it is too long")
@@ -108,7 +109,7 @@ def _signed_lines(note: str, verifying_key: str, most: int) -> tuple[str, list[s
 
 
 def _key(verifying_key: str) -> tuple[str, bytes]:
-    """Read the ledger's name and its public key from `<name>+<hash>+<base64(0x01 || public key)>`."""
+    """Parse `<name>+<hash>+<base64(0x01 || public key)>` into the ledger's name and its public key."""
     try:
         name, _, encoded = verifying_key.split("+", 2)
         return name, base64.b64decode(encoded, validate=True)[1:]

@@ -1,4 +1,4 @@
-"""Digests that give nothing away of what they are made from."""
+"""Digests that reveal nothing about their input."""
 
 import hashlib
 import hmac
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 
 def keyed_digest(secret: bytes, parts: Sequence[str]) -> str:
-    """Return a digest of `parts` that tells who lacks `secret` nothing, not even about a weak key among
-    them."""
+    """Return a digest of `parts`. Without `secret`, the digest reveals nothing, not even about a weak key in
+    `parts`."""
     mac = hmac.new(secret, digestmod=hashlib.sha256)
     for part in parts:
         data = part.encode()

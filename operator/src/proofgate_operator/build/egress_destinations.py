@@ -1,4 +1,4 @@
-"""What the auditor's mirrors and sinks need alike: files of their own, and a way to them."""
+"""Volumes and network policy rules that the auditor's mirrors and sinks both need."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -11,15 +11,15 @@ _PRIVATE_MODE = 0o440
 
 
 class HasCustomCa(Protocol):
-    """What may have authorities of its own."""
+    """A destination that may have its own certificate authorities."""
 
     @property
     def ca_secret_ref(self) -> SecretKeyRef | None:
-        """In a Secret."""
+        """The Secret entry with the authorities; None if they are not in a Secret."""
 
     @property
     def ca_config_map_ref(self) -> ConfigMapKeyRef | None:
-        """In a ConfigMap."""
+        """The ConfigMap entry with the authorities; None if they are not in a ConfigMap."""
 
 
 class _HasAllowedRanges(Protocol):
@@ -28,13 +28,13 @@ class _HasAllowedRanges(Protocol):
 
 
 def has_custom_ca(of: HasCustomCa) -> bool:
-    """Return whether it trusts others than the system does."""
+    """Return whether the destination has its own authorities instead of the system's."""
     return bool(of.ca_secret_ref or of.ca_config_map_ref)
 
 
 def volume(name: str, of: HasCustomCa, *sources: Manifest) -> Manifest:
-    """Return a volume of these sources and the authorities. What is missing keeps no auditor from starting:
-    it says so itself."""
+    """Return a volume of these sources and the authorities. They are optional: the auditor starts without
+    them, and reports what is missing."""
     found = list(sources)
     for kind, reference in (("secret", of.ca_secret_ref), ("configMap", of.ca_config_map_ref)):
         if reference is not None:
@@ -44,12 +44,12 @@ def volume(name: str, of: HasCustomCa, *sources: Manifest) -> Manifest:
 
 
 def mount(name: str, folder: str) -> Manifest:
-    """Return where a volume is mounted."""
+    """Return the mount of a volume."""
     return {"name": name, "mountPath": folder, "readOnly": True}
 
 
 def egress_rule(port: int, ranges: _HasAllowedRanges | None) -> Manifest:
-    """Return a rule of a network policy that lets the auditor out."""
+    """Return the network policy rule that lets the auditor connect to the destination."""
     found: Manifest = {"ports": [{"port": port, "protocol": "TCP"}]}
     if ranges is not None:
         found["to"] = [{"ipBlock": {"cidr": cidr}} for cidr in ranges.allow]

@@ -1,4 +1,4 @@
-"""The key that signs the exports which readers download: the options for it, and its file."""
+"""The key that signs readers' exports: the auditor's options for it, and its file."""
 
 from collections.abc import Iterator
 
@@ -15,25 +15,25 @@ _PRIVATE_MODE = 0o440
 
 
 def reference(gateway: Gateway, index: Index | None) -> SigningKeyRef | None:
-    """Return where the key is; None where exports are not signed."""
+    """Return the reference to the key; None if exports are not signed."""
     if index is None or index.export_key is None:
         return None
     return index.export_key.secret_ref or SigningKeyRef(name=names(gateway).export_key)
 
 
 def is_generated(index: Index | None) -> bool:
-    """Return whether the operator makes the key."""
+    """Return whether the operator generates the key."""
     return index is not None and index.export_key is not None and index.export_key.secret_ref is None
 
 
 def options(index: Index) -> Iterator[str]:
-    """Yield the arguments of the command."""
+    """Yield the arguments of the auditor's command."""
     if index.export_key is not None:
         yield from ("--export-key", f"{_FOLDER}/{SIGNING_KEY}")
 
 
 def mounts(index: Index | None) -> list[Manifest]:
-    """Return where the file is mounted."""
+    """Return the mount of the key file; empty without a key."""
     return (
         [egress_destinations.mount(_VOLUME, _FOLDER)]
         if index is not None and index.export_key is not None
@@ -42,7 +42,7 @@ def mounts(index: Index | None) -> list[Manifest]:
 
 
 def volumes(gateway: Gateway, index: Index | None) -> list[Manifest]:
-    """Return the volume of the file."""
+    """Return the volume of the key file; empty without a key."""
     key = reference(gateway, index)
     if key is None:
         return []

@@ -1,6 +1,6 @@
-"""The Secrets of one gateway: digests of its tenants' keys, the admin token, a generated signing key.
+"""Secrets of one gateway: the digests of its tenants' keys, the admin token, and generated signing keys.
 
-No tenant's key is in clear in any of them.
+None of them contains a tenant's key in clear text.
 """
 
 import base64
@@ -17,20 +17,21 @@ from proofgate_operator.build.tenant_keys import KeyDigest, keys_entry
 SIGNING_KEY = "signing-key"
 VERIFYING_KEY = "verifying-key"
 ADMIN_TOKEN = "token"
-#: The key by which workers know HAProxy, and the file that it is in for them.
+#: Entry and worker's file of the key by which HAProxy authenticates to workers.
 ROUTING_KEY_FILE = "routing.key"
-#: From which item, Secret and entry each key is.
+#: Entry with the source of each key: its item, Secret and Secret entry.
 KEY_SOURCES = "sources.map"
-#: Of a key that is from no Secret.
+#: Source of a key that does not come from a Secret.
 NO_SOURCE = "-"
-#: Bytes of a Secret of keys with their names: it holds a mebibyte, and a tenant or a key more must still fit.
+#: Maximum bytes of the Secret with names of keys: it can hold a mebibyte, and an additional tenant or key
+#: must still fit.
 _MAX_BYTES_WITH_NAMES = 960 * 1024
-#: Sixty bits; a tenant has few keys.
+#: Characters of a key's source id: sixty bits are enough, because a tenant has few keys.
 _SOURCE_ID_LENGTH = 10
 
 
 def encode_data(entries: Mapping[str, str]) -> dict[str, str]:
-    """Return a Secret's `data`. `stringData` is write-only, so drift in it could not be seen."""
+    """Return a Secret's `data`. `stringData` is write-only, so drift in it could not be detected."""
     return {key: base64.b64encode(value.encode()).decode() for key, value in entries.items()}
 
 
@@ -42,11 +43,11 @@ def tenants_secret(
     routing_key: str,
 ) -> Manifest:
     """Return the Secret of key digests: one entry per tenant for the workers, HAProxy's `maps`, and the key
-    by which workers know HAProxy.
+    by which HAProxy authenticates to workers.
 
-    Where the names of keys do not fit beside their digests, there are no names: a key without one is as good.
-    Its annotations say which shares the maps are made from. Which item and which Secret a digest is from, the
-    operator reads again when it may not look at that Secret.
+    If the names of keys do not fit next to their digests, they are left out; keys work without names. The
+    annotations contain the shares from which the maps are built. The operator reads the source of each digest
+    again when it cannot read the source Secret.
     """
     head = child_manifest(gateway, "v1", "Secret", names(gateway).tenants, "worker")
     head["metadata"]["annotations"] = shares.annotations
@@ -68,7 +69,7 @@ def _key_files(keys: Mapping[str, Sequence[KeyDigest]], *, named: bool) -> dict[
 
 
 def _sources(gateway: Gateway, keys: Mapping[str, Sequence[KeyDigest]]) -> str:
-    """Return a line for each tenant: its name, and the source of each key in the order of its file."""
+    """Return a line for each tenant: its name, and the sources of its keys in the order of its file."""
     lines = []
     for tenant in gateway.spec.tenants:
         listed = {item.name: item for item in tenant.api_keys or ()}
@@ -80,8 +81,8 @@ def _sources(gateway: Gateway, keys: Mapping[str, Sequence[KeyDigest]]) -> str:
 
 
 def key_source_id(item: ApiKey) -> str:
-    """Return what tells an item of a tenant that names a Secret from any other one. Short: there are
-    thousands, beside all else that a Secret of a mebibyte holds."""
+    """Return a short identifier of a tenant's item that names a Secret. It is short because one Secret of a
+    mebibyte contains thousands."""
     reference = item.secret_ref
     if reference is None:
         return NO_SOURCE
@@ -90,40 +91,42 @@ def key_source_id(item: ApiKey) -> str:
 
 
 def routing_key(admin_token: str) -> str:
-    """Return the key by which workers know HAProxy: 128 bits, in hexadecimal.
+    """Return the key by which HAProxy authenticates to workers: 128 bits, in hexadecimal.
 
-    It is made from the admin token, so a deleted Secret of maps comes back with the same one, and tells who
-    has it nothing of the token.
+    It is derived from the admin token, so a deleted Secret of maps is recreated with the same key. The key
+    reveals nothing about the token.
     """
     return hmac.new(admin_token.encode(), b"proofgate routing key", hashlib.sha256).hexdigest()[:32]
 
 
 def auditor_token(admin_token: str) -> str:
-    """Return the token by which an auditor reads workers' folders: 256 bits, in hexadecimal.
+    """Return the token by which an auditor reads workers' volumes: 256 bits, in hexadecimal.
 
-    Workers make it of their admin token likewise.
+    Workers derive it from their admin token in the same way.
     """
     return hmac.new(admin_token.encode(), b"proofgate ledger reading", hashlib.sha256).hexdigest()
 
 
 def admin_secret(gateway: Gateway, token: str) -> Manifest:
-    """Return the Secret of the token that the workers' admin port asks for."""
+    """Return the Secret with the token for the workers' admin port."""
     head = child_manifest(gateway, "v1", "Secret", names(gateway).admin, "worker")
     return {**head, "type": "Opaque", "data": encode_data({ADMIN_TOKEN: token})}
 
 
 def ledger_secret_base(gateway: Gateway, *, owned: bool) -> Manifest:
-    """Return the head of the Secret of a generated signing key: `owned`, it goes with the gateway."""
+    """Return the metadata of the Secret of a generated signing key; if `owned`, it is deleted with the
+    gateway."""
     return child_manifest(gateway, "v1", "Secret", names(gateway).ledger, "worker", owned=owned)
 
 
 def export_key_name(gateway: Gateway) -> str:
-    """Return the name of a generated export key: neither above nor below that of any gateway's ledger."""
+    """Return the name of a generated export key, which is no path above or below any gateway's ledger
+    name."""
     return f"exports.proofgate.dev/{gateway.namespace}/{gateway.name}"
 
 
 def export_key_secret(gateway: Gateway, signing_key: str, verifying_key: str) -> Manifest:
-    """Return the Secret of a generated key that signs exports, in the text forms of `ledger_key`."""
+    """Return the Secret of a generated export key, in the text forms of `ledger_key`."""
     head = child_manifest(gateway, "v1", "Secret", names(gateway).export_key, "auditor")
     entries = {SIGNING_KEY: signing_key, VERIFYING_KEY: verifying_key}
     return {**head, "type": "Opaque", "data": encode_data(entries)}
@@ -132,7 +135,7 @@ def export_key_secret(gateway: Gateway, signing_key: str, verifying_key: str) ->
 def ledger_secret(gateway: Gateway, signing_key: str, verifying_key: str) -> Manifest:
     """Return the Secret of a generated signing key, in the text forms of `ledger_key`.
 
-    It has no owner yet: what applies its head gives it one, and can take it away again.
+    It has no owner yet: a later apply of `ledger_secret_base` sets the owner and can remove it again.
     """
     head = ledger_secret_base(gateway, owned=False)
     entries = {SIGNING_KEY: signing_key, VERIFYING_KEY: verifying_key}

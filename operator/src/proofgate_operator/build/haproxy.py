@@ -1,7 +1,7 @@
-"""HAProxy in front of the workers: its Deployment and its configuration as a ConfigMap.
+"""HAProxy in front of the workers: its Deployment, and its configuration in a ConfigMap.
 
-A sidecar in each pod (`proofgate gateway haproxy-sidecar`) lets the running HAProxy follow its workers, its
-maps and its certificate, so that none of them replaces a pod.
+A sidecar in each pod (`proofgate gateway haproxy-sidecar`) updates the workers, maps and certificate of the
+running HAProxy, so that a change of these replaces no pod.
 """
 
 import math
@@ -34,7 +34,8 @@ from proofgate_operator.build.pods import (
 
 COMPONENT = "load-balancer"
 TRAFFIC_PORT = 8080
-#: Of clients inside the cluster, where those outside come through a load balancer that writes PROXY headers.
+#: Port for clients inside the cluster, if outside clients come through a load balancer that writes PROXY
+#: headers.
 INTERNAL_PORT = 8081
 METRICS_PORT = 8404
 AGENT_PORT = 8405
@@ -43,33 +44,34 @@ _CONFIG_FILE = "haproxy.cfg"
 _CONFIG_FOLDER = "/etc/proofgate-haproxy"
 _MAPS_FOLDER = "/etc/proofgate-tenants"
 _TLS_FOLDER = "/etc/proofgate-tls"
-#: HAProxy looks for the key of a certificate beside it; only with this ending can it replace both at once.
+#: HAProxy looks for a certificate's key in a file next to it. Only with this file ending can it replace both
+#: together.
 _CERTIFICATE = f"{_TLS_FOLDER}/tls.pem"
 _INTERNAL_TLS_FOLDER = "/etc/proofgate-internal-tls"
 _CLIENT_CERTIFICATE = f"{_INTERNAL_TLS_FOLDER}/{internal_tls.CHAIN_FILE}"
 _LIVE_MAPS = (haproxy_maps.TENANT_MAP, haproxy_maps.OWNER_MAP, haproxy_maps.ROUTING_MAP)
-#: The addresses of workers, in a volume of the agent alone.
+#: The workers' addresses, in a volume that only the agent mounts.
 ADDRESSES_FILE = "workers.map"
 _ADDRESSES_FOLDER = "/etc/proofgate-workers"
 _RUNTIME_FOLDER = "/run/proofgate-haproxy"
 _RUNTIME_SOCKET = f"{_RUNTIME_FOLDER}/admin.sock"
-#: Outlives a process of HAProxy, and not its pod.
+#: This file outlives a HAProxy process, but not its pod.
 _SERVER_STATE = f"{_RUNTIME_FOLDER}/servers.state"
-#: The Secret of the maps and those of 32 shards hold 33 MiB at most. The map of keys has the name of a tenant
-#: twice, 6 MiB more at most, and is there twice, 32 MiB, while it is replaced. 100,000 keys are 9 MB.
+#: The Secrets of the maps and of 32 shards contain 33 MiB at most. The map of keys contains tenants' names
+#: twice, which adds at most 6 MiB, and exists twice (32 MiB) during a replacement. 100,000 keys take 9 MB.
 _SHARED_MAPS_MEBIBYTES = 72
 _MIN_SERVER_LINES = 8
-#: Of the connections that a worker accepts, the part that one HAProxy lets in for each server line.
+#: Divisor of a worker's maximum connections: the part that one HAProxy admits per server line.
 _SERVER_LINE_DIVISOR = 8
-#: Before the kubelet's SIGKILL: for the endpoints to forget the pod, and for the last streams to be cut.
+#: Seconds before the kubelet's SIGKILL, in which endpoints forget the pod and the last streams are closed.
 _SHUTDOWN_MARGIN_SECONDS = 30
 
 
 def server_line_count(replicas: int) -> int:
-    """Return how many server lines are declared for `replicas` workers: the next power of two, at least 8.
+    """Return the number of server lines for `replicas` workers: the next power of two, at least 8.
 
-    A line without an address equals an absent one, so scaling below the bound leaves HAProxy's configuration,
-    and thereby its pods, alone.
+    A line without an address behaves like an absent line, so scaling within this number changes neither
+    HAProxy's configuration nor its pods.
     """
     return min(MAX_REPLICAS, max(_MIN_SERVER_LINES, 1 << math.ceil(math.log2(replicas))))
 
@@ -112,7 +114,7 @@ def render_config(gateway: Gateway, defaults: Defaults) -> str:
             log_all=balancer.access_log is AccessLog.ALL,
             max_header_bytes=gateway.spec.limits.head_bytes,
             header_timeout_seconds=math.ceil(timeouts.client_head_seconds),
-            # The worker gives up first, on a silent provider as on an idle client, and records that.
+            # The worker times out first, both for a silent provider and for an idle client, and records it.
             server_timeout_seconds=15
             + math.ceil(
                 max(
@@ -127,7 +129,7 @@ def render_config(gateway: Gateway, defaults: Defaults) -> str:
 
 
 def _shared_maps_folder(gateway: Gateway) -> str:
-    """Return where HAProxy reads the maps that GatewayTenants add to."""
+    """Return the folder of the maps to which GatewayTenants add entries."""
     return _MAPS_FOLDER if gateway.spec.allowed_tenants is None else _RUNTIME_FOLDER
 
 
@@ -148,7 +150,7 @@ def _backend_tls(gateway: Gateway) -> haproxy_config.BackendTls | None:
 
 
 def _server_timeout_seconds(gateway: Gateway) -> float:
-    """Return how long a worker may wait for providers without a word: for all of one model, one by one."""
+    """Return how long a worker may wait for silent providers: the sum over all providers of one model."""
     timeouts = gateway.spec.timeouts
     begin: dict[str, float] = {}
     idle = [timeouts.upstream_response_seconds]
@@ -168,12 +170,14 @@ def _server_timeout_seconds(gateway: Gateway) -> float:
 
 
 def _bind(defaults: Defaults, port: int) -> str:
-    """Return every address of the pod: `:port` alone is those of IPv4 (HAProxy's manual, bind)."""
+    """Return the bind address for all addresses of the pod: `:port` alone covers only IPv4 (HAProxy's manual,
+    bind)."""
     return f":::{port} v4v6" if defaults.ipv6 else f":{port}"
 
 
 def _connection_limits(gateway: Gateway) -> haproxy_config.ConnectionLimits:
-    """Return the bounds on connections: what all HAProxy pods together send to a worker, it accepts."""
+    """Return the limits of connections: all HAProxy pods together open no more connections to a worker than
+    it accepts."""
     balancer, accepted = gateway.spec.load_balancer, gateway.spec.limits.connections
     return haproxy_config.ConnectionLimits(
         max_total=accepted // _SERVER_LINE_DIVISOR * server_line_count(gateway.spec.replicas),
@@ -189,8 +193,9 @@ def config_map(gateway: Gateway, defaults: Defaults) -> Manifest:
 
 
 def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
-    # SIGTERM cuts streams, SIGUSR1 finishes them. The endpoints forget the pod during the sleep, then the
-    # hook lasts until HAProxy is done. While it starts it ignores the signal: it is sent until it is heard.
+    # SIGTERM closes streams, SIGUSR1 lets them finish. Endpoints forget the pod during the sleep; then the
+    # hook lasts until HAProxy has ended. A starting HAProxy ignores the signal, so it is repeated until it
+    # takes effect.
     stop = "sleep 5; while kill -USR1 1 2>/dev/null; do sleep 1; done"
     return {
         "name": "haproxy",
@@ -207,8 +212,8 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
         "livenessProbe": http_probe(
             "/healthz", "metrics", periodSeconds=10, failureThreshold=3, timeoutSeconds=3
         ),
-        # Whether the pod takes connections is for the agent to say, which knows whether HAProxy is in step.
-        # Without a worker HAProxy answers, and says when to come back.
+        # The agent reports whether the pod accepts connections, because it knows whether HAProxy is up to
+        # date. Without a worker, HAProxy itself answers with Retry-After.
         "readinessProbe": http_probe(
             "/healthz", "metrics", periodSeconds=2, failureThreshold=2, timeoutSeconds=2
         ),
@@ -231,7 +236,7 @@ def _resources(gateway: Gateway) -> Manifest:
     asked, bounded = wanted.get("requests", {}), wanted.get("limits", {})
     limits = {"memory": f"{_memory_mebibytes(gateway)}Mi", **bounded}
     requests = {"cpu": "50m", "memory": "64Mi"}
-    # What nobody asked for is no more than what it may use.
+    # Without explicit requests, the requests do not exceed the limits.
     capped = {
         name: min(amount, limits.get(name, amount), key=lambda text: parse_quantity(text) or 0)
         for name, amount in requests.items()
@@ -243,15 +248,16 @@ def _resources(gateway: Gateway) -> Manifest:
 
 
 def _memory_mebibytes(gateway: Gateway) -> int:
-    # A connection over TLS takes OpenSSL's state, up to 36 KiB, and a buffer each way in use; with TLS to the
-    # worker, that state twice.
+    # A TLS connection needs OpenSSL's state, up to 36 KiB, and a buffer for each active direction; with TLS
+    # to the worker, that state twice.
     buffers = 2 * haproxy_config.buffer_bytes(gateway.spec.limits.head_bytes) >> 10
     each = buffers + (76 if gateway.tls_transition.haproxy_uses_tls else 36)
     return 128 + _connection_limits(gateway).max_total * each // 1024
 
 
 def _shared_mounts(gateway: Gateway) -> list[Manifest]:
-    """Return what HAProxy and the agent see at the same path: HAProxy knows a map by the path of its file."""
+    """Return the mounts that HAProxy and the agent have at the same path: HAProxy identifies a map by its
+    file path."""
     mounts: list[Manifest] = [
         {"name": "tenants", "mountPath": _MAPS_FOLDER, "readOnly": True},
         {"name": "runtime", "mountPath": _RUNTIME_FOLDER},
@@ -285,12 +291,13 @@ def _agent(gateway: Gateway, defaults: Defaults) -> Manifest:
     if gateway.spec.allowed_tenants is not None:
         command += ["--tenant-shards", worker_config.SHARDS_FOLDER, "--kept-maps", _RUNTIME_FOLDER]
         mounts.append({"name": "tenant-shards", "mountPath": worker_config.SHARDS_FOLDER, "readOnly": True})
-    # What it writes into memory counts as its own.
+    # Files in memory count as the writer's memory.
     kept = _shared_maps_mebibytes(gateway)
     environment = log_environment(gateway)
     return {
         "name": "haproxy-sidecar",
-        # The operator's own release, whatever image workers are pinned to: its options are given here.
+        # Always the operator's own release, even if workers use another image, because its options are set
+        # here.
         "image": defaults.worker_image,
         "imagePullPolicy": "IfNotPresent",
         "command": [*command, "--listen", worker_config.listen_address(AGENT_PORT, defaults)],
@@ -319,7 +326,7 @@ def _volumes(gateway: Gateway) -> list[Manifest]:
     volumes: list[Manifest] = [
         {"name": "configuration", "configMap": {"name": own.haproxy}},
         {"name": "tenants", "secret": maps},
-        # Without it the agent looks workers up by their names.
+        # Without it, the agent resolves the workers' names.
         {"name": "addresses", "configMap": {"name": own.addresses, "optional": True}},
         {
             "name": "runtime",
@@ -327,7 +334,7 @@ def _volumes(gateway: Gateway) -> list[Manifest]:
         },
     ]
     if gateway.spec.allowed_tenants is not None:
-        # Of the agent alone: HAProxy learns of them by its socket.
+        # Only the agent mounts it: HAProxy receives the data through its socket.
         shards = tenant_shards.sources(
             gateway, "", (tenant_shards.KEYS, tenant_shards.TENANTS, tenant_shards.OWNERS)
         )

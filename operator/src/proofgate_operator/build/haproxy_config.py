@@ -1,16 +1,17 @@
-"""haproxy.cfg: the tenant of a connection, found from the key or token in its first head, decides on its
-worker.
+"""Renders haproxy.cfg: the key or token in a connection's first head identifies the tenant, which determines
+the worker.
 
-HAProxy does not speak HTTP here, so no two parsers on the way can read a message differently: in `mode http`
-it would repair what a worker refuses (see e2e/framing/README.md). The worker learns in the PROXY header which
-tenant the choice was made for, and turns away a later request of another tenant on the same connection.
+HAProxy does not parse HTTP here, so no two parsers can read a message differently: in `mode http` it would
+repair requests that a worker refuses (see e2e/framing/README.md). The PROXY header names the tenant for which
+the worker was chosen. The worker refuses a later request of another tenant on the same connection.
 
-Written for HAProxy 2.6 and later. The ring of `hash-type consistent` is made from server ids, so every
-replica of HAProxy, before and after any restart, sends a tenant to the same worker; a worker that is down or
-has no address is simply not on the ring, and gets its tenants back when it returns. `hash-balance-factor`
-stays away: it would send a busy worker's tenants to another one. So does `slowstart`: an address that is set
-after HAProxy's start counts as a worker that comes up, so for its time a restarted HAProxy would disagree
-with the others. A new worker's weight comes from the operator instead, by the agent beside each HAProxy.
+Written for HAProxy 2.6 and later. The ring of `hash-type consistent` is built from server ids, so every
+HAProxy instance, also after a restart, sends a tenant to the same worker. A worker that is down or has no
+address is not on the ring, and gets its tenants back when it returns. `hash-balance-factor` is not used,
+because it would send a busy worker's tenants to another worker. `slowstart` is not used either: a server
+whose address is set after HAProxy's start counts as newly up, so a restarted HAProxy would temporarily
+disagree with the others. Instead, the operator sets a new worker's weight through the agent next to each
+HAProxy.
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from proofgate_operator.build import haproxy_error_responses, haproxy_log
 
 @dataclass(frozen=True)
 class Server:
-    """One worker as HAProxy sees it."""
+    """One worker in HAProxy's configuration."""
 
     ordinal: int
     address: str
@@ -32,9 +33,9 @@ class Server:
 class ConnectionLimits:
     """Maximum numbers of connections.
 
-    `max_total`: of clients at a time; others wait in the kernel's queue. `max_per_server`: to one worker at a
-    time. `max_queued`: waiting for one worker; more are refused at once. `max_new_per_source`: new connections
-    of one client address in a second; None: no limit.
+    `max_total`: open connections of clients; others wait in the kernel's queue. `max_per_server`: open
+    connections to one worker. `max_queued`: connections that wait for one worker; further ones are refused
+    immediately. `max_new_per_source`: new connections of one client address per second; None: no limit.
     """
 
     max_total: int
@@ -45,7 +46,7 @@ class ConnectionLimits:
 
 @dataclass(frozen=True)
 class BackendTls:
-    """TLS to the workers: the path of what HAProxy shows, with its key in `<path>.key`, that of the
+    """TLS to the workers: the path of HAProxy's certificate (its key is in `<path>.key`), the path of the
     authorities, and the DNS name of all workers."""
 
     certificate: str
@@ -55,7 +56,7 @@ class BackendTls:
 
 @dataclass(frozen=True)
 class TokenIssuer:
-    """Who signs tokens, and the claim in which they name their tenant."""
+    """An issuer of tokens, and the claim with the tenant's name."""
 
     issuer: str
     tenant_claim: str
@@ -63,21 +64,24 @@ class TokenIssuer:
 
 @dataclass(frozen=True)
 class HAProxySettings:
-    """Everything that differs between two configurations.
+    """The values that differ between two configurations.
 
-    `tenant_map` and `owner_map` are paths of map files: digest of a key, or a tenant's own name, to tenant,
-    and tenant to worker, which the one that stands in for it may follow after OWNER_SEPARATOR, and after
-    another one what the ring goes by in the place of the tenant's name. `routing_map` is the path of one with
-    the key by which workers know HAProxy, as ROUTING_KEY. `issuers`: whose tokens name tenants. `pinned`:
-    whether each tenant has a worker of its own; otherwise connections go to the worker with the fewest.
-    `proxied`: whether clients come through a load balancer that writes a PROXY header. `certificate` is the
-    path of a chain, with its key in `<path>.key`; None for plain text. `strict`: a tenant whose owner is down
-    gets its stand-in and no other worker. `server_timeout_seconds`: longest wait for the next byte of a response.
-    `max_header_bytes` and `header_timeout_seconds`: the largest head that a worker takes, and how long a client may
-    take for it. `hard_stop_seconds`: when a stopping process cuts the streams it still has. `backend_tls`: TLS to the
-    workers; None for connections in clear. `internal_bind`: where clients connect that write no PROXY header,
-    beside those that do. `server_state`: addresses are names, whose numbers the agent beside HAProxy sets,
-    and leaves at this path for the next start; None where they are numbers.
+    Paths of map files: `tenant_map` maps the digest of a key, or a tenant's own name, to the tenant.
+    `owner_map` maps a tenant to its worker, optionally followed by the worker's substitute and by the ring's
+    hash input instead of the tenant's name, separated by OWNER_SEPARATOR. `routing_map` contains the key by
+    which HAProxy authenticates to workers, as ROUTING_KEY.
+
+    `issuers`: the issuers whose tokens name tenants. `pinned`: each tenant has a worker; otherwise
+    connections go to the worker with the fewest connections. `accepts_proxy_protocol`: clients come through a
+    load balancer that writes a PROXY header. `certificate` is the path of a chain, with its key in
+    `<path>.key`; None: clients use plain text. `requires_owner`: if a tenant's owner is down, only its
+    substitute serves the tenant. `server_timeout_seconds`: maximum wait for the next byte of a response.
+    `max_header_bytes` and `header_timeout_seconds`: the largest head that a worker accepts, and the time in
+    which a client must send it. `hard_stop_seconds`: when a stopping process closes its remaining streams.
+    `backend_tls`: TLS to the workers; None: no TLS. `internal_bind`: an additional address for clients
+    without a PROXY header; None: no such address. `server_state`: servers are given by name, the agent next
+    to HAProxy sets their IP addresses and saves them at this path for the next start; None: servers are given
+    by IP address.
     """
 
     servers: tuple[Server, ...]
@@ -103,39 +107,39 @@ class HAProxySettings:
     server_state: str | None = None
 
 
-#: Until a worker's address is known, its line is in maintenance at one that nobody has (RFC 5737): of a line
-#: without any, HAProxy takes no address while it runs.
+#: Placeholder address (RFC 5737) of a worker whose address is unknown; its line is in maintenance. HAProxy
+#: cannot set the address of a running line that has none.
 _PLACEHOLDER_ADDRESS = "203.0.113.1"
-#: In the map of owners, between a worker and the one that stands in for it.
+#: In the map of owners, separates a worker from its substitute.
 OWNER_SEPARATOR = "."
-#: The entry of `routing_map`.
+#: The key of the entry in `routing_map`.
 ROUTING_KEY = "routing-key"
-#: In the place of a tenant: a worker may serve any of them on the connection.
+#: Sent instead of a tenant: the worker may serve any tenant on the connection.
 ANY_TENANT = "*"
-#: Characters of the longest tenant that the PROXY header can name: HAProxy keeps 127 of a unique id, and the
+#: Maximum length of a tenant's name in the PROXY header: HAProxy keeps 127 characters of a unique id, and the
 #: routing key and a colon take 33 of them.
 MAX_ROUTED_TENANT = 94
-#: What HAProxy's own answers and metrics take, however short a head may be.
+#: Minimum buffer bytes for HAProxy's own responses and metrics.
 _MIN_BUFFER_BYTES = 32768
-#: Connections that HAProxy needs beside those of clients: metrics, probes, its own answers.
+#: Connections that HAProxy needs besides those of clients: for metrics, probes and its own responses.
 _RESERVED_CONNECTIONS = 200
-#: The "intermediate" profile of Mozilla's Server Side TLS 5.7; TLS 1.3 has only good ones.
+#: The "intermediate" profile of Mozilla's Server Side TLS 5.7; TLS 1.3 only has secure ciphers.
 _CIPHERS = ":".join(
     f"ECDHE-{signature}-{cipher}"
     for cipher in ("AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305")
     for signature in ("ECDSA", "RSA")
 )
 #: Finds the key in the header lines of a head, never in a body: in the first of the fields in which clients
-#: send one. Fields that disagree are the worker's to refuse. Every part of a line ends at a character that
-#: the next part cannot begin with, so no line is gone through more than twice. Without a match the text
-#: stays as it is, and no map holds its digest.
+#: send a key. The worker refuses contradicting fields. Every part of a line ends at a character that the next
+#: part cannot start with, so no line is scanned more than twice. Without a match the text stays unchanged,
+#: and no map contains its digest.
 _EXTRACT_KEY = (
     r"""'regsub("(?s)^[^\r\n]+\r\n(?:[^\r\n]+\r\n)*?"""
     r"""(?:authorization:[ \t]*bearer[ \t]+|(?:x-(?:goog-)?)?api-key:[ \t]*)"""
     r"""([^\r\n \t]+)[ \t]*\r\n.*$","\1",i)'"""
 )
-#: A head that is complete, or that a worker refuses as it stands: a bare LF or a control byte. There is
-#: nothing to wait for. A text sample ends at a NUL, so one that is shorter than the bytes has one.
+#: Matches a complete head, or one that a worker refuses in any case: a bare LF or a control byte. Waiting for
+#: more is pointless then. A text sample ends at a NUL, so a sample shorter than the bytes contains one.
 _HEADER_COMPLETE = (
     r'{ req.payload(0,0) -m reg "\r\n\r\n|(?<!\r)\n|[\x01-\x08\x0b\x0c\x0e-\x1f\x7f]" }'
     r" || { req.payload(0,0),length,sub(txn.received) lt 0 }"
@@ -143,28 +147,28 @@ _HEADER_COMPLETE = (
 
 
 def buffer_bytes(head_bytes: int) -> int:
-    """Return the size of a buffer: twice the largest head that a worker takes, so that it is always in view
-    as a whole."""
+    """Return the size of a buffer: twice the largest head that a worker accepts, so that a head always
+    fits."""
     return max(2 * head_bytes, _MIN_BUFFER_BYTES)
 
 
 def _global(balancer: HAProxySettings) -> list[str]:
     lines = [
         "log stdout format raw local0 info",
-        # For the agent beside HAProxy, which shares the folder and the user id.
+        # For the agent next to HAProxy, which has the same folder and user id.
         f"stats socket {balancer.runtime_socket} mode 600 level admin",
         f"tune.bufsize {buffer_bytes(balancer.max_header_bytes)}",
         f"maxconn {balancer.connection_limits.max_total + _RESERVED_CONNECTIONS}",
-        # From it a process that starts knows its workers before it accepts a connection.
+        # From this file, a starting process knows its workers before it accepts a connection.
         *([f"server-state-file {balancer.server_state}"] if balancer.server_state else []),
-        # Where a container may open fewer files, fewer connections are better than none.
+        # If a container may open fewer files, HAProxy starts with fewer connections instead of failing.
         "no strict-limits",
         f"hard-stop-after {balancer.hard_stop_seconds}s",
     ]
     if balancer.certificate:
         lines += [
             f"ssl-default-bind-ciphers {_CIPHERS}",
-            # A key for tickets that lives as long as the process would undo forward secrecy.
+            # A ticket key that lives as long as the process would break forward secrecy.
             "ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets",
         ]
     return lines
@@ -176,12 +180,12 @@ def _defaults(balancer: HAProxySettings) -> list[str]:
         "option clitcpka",
         "timeout connect 2s",
         "timeout queue 5s",
-        # The worker has the real deadlines; these only reap connections that it forgot.
+        # The worker enforces the real deadlines; these only close connections that it forgot.
         f"timeout client {balancer.server_timeout_seconds}s",
         "timeout client-fin 30s",
         f"timeout server {balancer.server_timeout_seconds}s",
         "timeout check 1s",
-        # Only connecting is tried again: what was sent once is never sent twice.
+        # Only connecting is retried: data that was sent once is never sent again.
         "retries 3",
         "no option redispatch",
     ]
@@ -191,7 +195,7 @@ def _gateway(balancer: HAProxySettings) -> list[str]:
     accepting = " accept-proxy" if balancer.accepts_proxy_protocol else ""
     tls = f" ssl crt {balancer.certificate} alpn http/1.1" if balancer.certificate else ""
     routing_key = f"%[str({ROUTING_KEY}),map({balancer.routing_map})]"
-    # Goes to the worker in the PROXY header; "-" for a key that is in no tenant's Secret.
+    # Sent to the worker in the PROXY header; "-" for a key that belongs to no tenant.
     tenant = "%[var(txn.tenant,-)]" if balancer.pinned else ANY_TENANT
     return [
         f"bind {balancer.traffic_bind}{accepting}{tls}",
@@ -202,7 +206,7 @@ def _gateway(balancer: HAProxySettings) -> list[str]:
         f"tcp-request inspect-delay {balancer.header_timeout_seconds}s",
         *(_tenant_lookup_rules(balancer) if balancer.pinned else []),
         "tcp-request content accept if { req.len gt 0 }",
-        # A connection that is only kept open belongs to nobody.
+        # An idle open connection belongs to no tenant.
         "tcp-request content reject if WAIT_END",
         f"unique-id-format {routing_key}:{tenant}",
         *_rejection_rules(balancer),
@@ -211,14 +215,14 @@ def _gateway(balancer: HAProxySettings) -> list[str]:
 
 
 def _tenant_lookup_rules(balancer: HAProxySettings) -> list[str]:
-    """Return what finds the tenant of a connection, and its worker, once its head is there."""
+    """Return the rules that find a connection's tenant and worker once its head is complete."""
     return [
-        # These two are gone through with every piece of a head, and nothing below them is before it is whole.
+        # These two rules run for every part of a head; the rules below run only for a complete head.
         "tcp-request content set-var(txn.received) req.len",
         f"tcp-request content set-var(txn.whole) bool(true)"
         f" if {_HEADER_COMPLETE} || {{ req.len gt {balancer.max_header_bytes} }} || WAIT_END",
-        # The tenant comes from the key and from nothing else that a client can write. `req.payload` is raw:
-        # `req.hdr` would parse, and unfold folded lines in the very bytes that are passed on.
+        # The tenant comes only from the key. `req.payload` is raw: `req.hdr` would parse the head, and unfold
+        # folded lines in the very bytes that are forwarded.
         f"tcp-request content set-var(txn.key) req.payload(0,0),{_EXTRACT_KEY}",
         "tcp-request content set-var(txn.tenant)"
         f" var(txn.key),sha2(256),hex,lower,map({balancer.tenant_map})",
@@ -226,15 +230,15 @@ def _tenant_lookup_rules(balancer: HAProxySettings) -> list[str]:
         f"tcp-request content set-var(txn.owner) {_owner_expression(balancer, 1)}",
         *_backup_rules(balancer),
         *_hash_key_rules(balancer),
-        # The worker that the tenant's last connection reached: where this one would have to wait.
+        # The worker of the tenant's previous connection: where this connection would have to wait.
         "tcp-request content set-var(txn.last) var(txn.tenant),table_server_id(workers),sub(1)",
     ]
 
 
 def _token_routing_rule(balancer: HAProxySettings, issuer: TokenIssuer) -> str:
-    """Return the rule that routes by a token. It is not verified here: the worker does that, and turns one
-    away that names another tenant than it was routed for."""
-    # A path's dots part its names (HAProxy's configuration manual, json_query).
+    """Return the rule that routes by a token. HAProxy does not verify the token. The worker does, and refuses
+    a token of another tenant than it was routed for."""
+    # Dots in a path separate names (HAProxy's configuration manual, json_query).
     claim = issuer.tenant_claim.replace(".", r"\\.")
     return (
         "tcp-request content set-var(txn.tenant)"
@@ -245,17 +249,17 @@ def _token_routing_rule(balancer: HAProxySettings, issuer: TokenIssuer) -> str:
 
 
 def _quote(text: str) -> str:
-    """Return a text as one word of the configuration that means nothing but itself."""
+    """Return a text quoted as one literal word of the configuration."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 
 def _owner_expression(balancer: HAProxySettings, place: int) -> str:
-    """Return what finds a tenant's owner (1), its stand-in (2), or what the ring goes by (3)."""
+    """Return the expression for a tenant's owner (1), its substitute (2), or the ring's hash input (3)."""
     return f"var(txn.tenant),map({balancer.owner_map}),field({place},{OWNER_SEPARATOR})"
 
 
 def _backup_rules(balancer: HAProxySettings) -> list[str]:
-    """Return what lets a tenant's stand-in serve it while its owner is down."""
+    """Return the rules by which a tenant's substitute serves it while its owner is down."""
     if not balancer.requires_owner:
         return []
     up = (
@@ -271,8 +275,8 @@ def _backup_rules(balancer: HAProxySettings) -> list[str]:
 
 
 def _hash_key_rules(balancer: HAProxySettings) -> list[str]:
-    """Return what the ring decides by: the tenant, or what it has in common with others that are to be served
-    by the same worker."""
+    """Return the rules for the ring's hash input: the tenant, or the name of a group of tenants that the same
+    worker must serve."""
     if balancer.requires_owner:
         return []
     return [
@@ -293,7 +297,7 @@ def _source_limit_rules(bounds: ConnectionLimits) -> list[str]:
 
 
 def _rejection_rules(balancer: HAProxySettings) -> list[str]:
-    """Return what is answered here: only before a worker is chosen can HAProxy still answer."""
+    """Return the rules for HAProxy's own responses: HAProxy can only answer before it has chosen a worker."""
     unavailable, overloaded = (
         haproxy_error_responses.UNAVAILABLE.name,
         haproxy_error_responses.OVERLOADED.name,
@@ -314,7 +318,7 @@ def _rejection_rules(balancer: HAProxySettings) -> list[str]:
 
 
 def server_name(ordinal: int) -> str:
-    """Return the name of a worker's server line, as the map of owners has it."""
+    """Return the name of a worker's server line, as in the map of owners."""
     return f"worker-{ordinal}"
 
 
@@ -328,11 +332,11 @@ def _workers(balancer: HAProxySettings) -> list[str]:
         "option httpchk",
         "http-check send meth GET uri /readyz ver HTTP/1.1 hdr Host worker",
         "http-check expect status 200",
-        # 16 points per unit of weight on the ring: at 100 the shares of three workers differ by a few
-        # percent.
+        # A unit of weight is 16 points on the ring: with weight 100, the shares of three workers differ by a
+        # few percent.
         f"default-server weight 100 maxconn {balancer.connection_limits.max_per_server}"
         f" check inter 1s fastinter 200ms fall 2 rise 2{resolution}"
-        # A change that was seen once, also by a connection that failed, is looked at again at once.
+        # After one failed check or connection, the next check follows immediately.
         " observe layer4 error-limit 1 on-error fastinter"
         f" send-proxy-v2 proxy-v2-options unique-id{_server_tls_options(balancer.backend_tls)}",
         *(
@@ -344,10 +348,10 @@ def _workers(balancer: HAProxySettings) -> list[str]:
 
 
 def _server_tls_options(tls: BackendTls | None) -> str:
-    """Return what every server line has for TLS. Checks go to another port, in clear.
+    """Return the TLS options of every server line. Health checks go to another port, unencrypted.
 
-    The name is that of all workers and stands here: an address that changes while HAProxy runs changes
-    nothing of whom it believes.
+    The server name is the common name of all workers, so a changed address does not change which certificates
+    HAProxy trusts.
     """
     if tls is None:
         return ""
@@ -358,11 +362,11 @@ def _server_tls_options(tls: BackendTls | None) -> str:
 
 
 def _pinning(balancer: HAProxySettings) -> list[str]:
-    """Return what keeps each tenant on one worker."""
+    """Return the rules that keep each tenant on one worker."""
     return [
-        # An owner that is down is passed over, and the ring decides.
+        # If the owner is down, the ring decides.
         "use-server %[var(txn.owner)] if { var(txn.owner) -m len gt 0 }",
-        # A connection without a known key goes round robin: refusing it is any worker's work.
+        # A connection without a known key goes round robin: any worker can refuse it.
         f"balance hash var({'txn.tenant' if balancer.requires_owner else 'txn.ring'})",
         "hash-type consistent sdbm avalanche",
         f"stick-table type string len {MAX_ROUTED_TENANT + 1} size 1k expire 1h",
@@ -371,11 +375,11 @@ def _pinning(balancer: HAProxySettings) -> list[str]:
 
 
 def _redispatch(balancer: HAProxySettings) -> list[str]:
-    """Return what becomes of a connection that still tries to reach a worker which is down by now."""
+    """Return the rules for a connection that is being opened to a worker which has just gone down."""
     if balancer.requires_owner:
         return []
-    # It goes on to another one, as it would if it came now. The number is one of attempts, of which there are
-    # no more than three: a worker that is up keeps its tenants.
+    # It goes to another worker, like a new connection. The number counts attempts, of which there are at most
+    # three: a worker that is up keeps its tenants.
     return ["option redispatch 9"]
 
 

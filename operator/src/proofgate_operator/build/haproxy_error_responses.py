@@ -1,4 +1,4 @@
-"""The answers that HAProxy gives itself, in place of a worker that it cannot reach."""
+"""Responses that HAProxy sends itself if it cannot reach a worker."""
 
 import json
 from dataclasses import dataclass
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ErrorResponse:
-    """A 503 in the shape of the API's errors; `name` is that of its backend, `code` what clients test for."""
+    """A 503 in the format of the API's errors. `name` is the name of its backend, `code` the error code for
+    clients."""
 
     name: str
     code: str
@@ -15,7 +16,7 @@ class ErrorResponse:
 
     @property
     def body(self) -> str:
-        """The answer's body, JSON."""
+        """The JSON body of the response."""
         error = {"message": self.message, "type": "api_error", "param": None, "code": self.code}
         return json.dumps({"error": error}, separators=(",", ":"))
 
@@ -29,9 +30,9 @@ OVERLOADED = ErrorResponse(
 
 
 def error_backends(answer: ErrorResponse) -> list[tuple[str, list[str]]]:
-    """Return the sections that give the answer, on a socket that has no file.
+    """Return the configuration sections that send the response, on a socket without a file.
 
-    A connection that is passed on as it is (mode tcp) gets no answer from the section that passes it on.
+    In `mode tcp`, a section cannot answer a connection that it forwards.
     """
     frontend = [
         "mode http",
@@ -44,6 +45,6 @@ def error_backends(answer: ErrorResponse) -> list[tuple[str, list[str]]]:
     ]
     return [
         (f"backend {answer.name}", [f"server local abns@{answer.name}"]),
-        # Since HAProxy 3.3, a frontend and a backend may not share a name.
+        # Since HAProxy 3.3, a frontend and a backend must have different names.
         (f"frontend answer-{answer.name}", frontend),
     ]

@@ -1,15 +1,15 @@
-"""The access log: a line of JSON for each connection, when it has ended.
+"""The access log: one line of JSON for each ended connection.
 
-HAProxy knows connections and not requests (mode tcp), so a line has no path, status or request id: those are
-in the worker's records, which have the tenant and the time in common with it. The values are numbers or made
-by HAProxy, except for the tenant, whose name needs no escapes; nothing that a client sent is in it.
+HAProxy logs connections, not requests (mode tcp), so a line has no path, status or request id: these are in
+the worker's records, which share the tenant and the time with it. All values are numbers or made by HAProxy,
+except the tenant, whose name needs no escapes. Nothing that a client sent is logged.
 """
 
-#: Times are in milliseconds, -1 for what was not reached; bytes are without those of TLS.
+#: Times are in milliseconds, -1 for a phase that was not reached; bytes exclude TLS overhead.
 _FIELDS = (
     ("time", "%Ts.%ms"),
     ("event", '"connection"'),
-    # Unique among all replicas: the pod, its process, and a count.
+    # Unique among all HAProxy instances: the pod, its process, and a counter.
     ("id", '"%H-%pid-%Ts-%rt"'),
     ("client", '"%ci:%cp"'),
     ("tenant", '"%[var(txn.tenant,-)]"'),
@@ -28,7 +28,7 @@ _FIELDS = (
     ("worker_connections", "%sc"),
     ("worker_queue", "%sq"),
 )
-#: A connection that ended before there was a stream: a failed handshake, mostly.
+#: A connection that ended before a stream existed: usually a failed handshake.
 _ERROR_FIELDS = (
     ("time", "%Ts.%ms"),
     ("event", '"refused connection"'),
@@ -43,8 +43,8 @@ def _format(fields: tuple[tuple[str, str], ...]) -> str:
 
 
 def log_lines(*, everything: bool) -> list[str]:
-    """Return the frontend's lines; without `everything`, only what went wrong is logged."""
+    """Return the frontend's lines; without `everything`, only failed connections are logged."""
     found = ["log global", f"log-format {_format(_FIELDS)}", f"error-log-format {_format(_ERROR_FIELDS)}"]
-    # Probes of load balancers connect and leave.
+    # Probes of load balancers only connect and disconnect.
     found.append("option dontlognull")
     return found if everything else [*found, "option dontlog-normal"]

@@ -1,4 +1,4 @@
-"""What HAProxy follows while it runs: whose a key is, and which worker serves whom."""
+"""HAProxy's runtime maps: the tenant of each key, and the worker of each tenant."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -22,16 +22,17 @@ from proofgate_operator.build.tenant_keys import KeyDigest
 TENANT_MAP = "tenants.map"
 OWNER_MAP = "owners.map"
 WEIGHT_MAP = "weights.map"
-#: The key by which workers know HAProxy.
+#: Map with the key by which HAProxy authenticates to workers.
 ROUTING_MAP = "routing.map"
-#: To which GatewayTenants add entries, so that a Secret alone does not have them all.
+#: Maps to which GatewayTenants add entries, so one Secret does not contain all of their content.
 SHARED_MAPS = (TENANT_MAP, OWNER_MAP)
 
 
 def start_command(own: str, kept: str, command: Sequence[str]) -> list[str]:
     """Return the command that starts HAProxy with the maps in the folder `kept`, which its agent writes.
 
-    One that the agent has not written yet is that of the folder `own`; the agent may write it meanwhile.
+    A map that the agent has not written yet is copied from the folder `own`; the agent may write it
+    meanwhile.
     """
     copies = (
         f"[ -e {kept}/{name} ] || {{ cp -f {own}/{name} {kept}/{name}.first && "
@@ -48,12 +49,12 @@ def haproxy_maps(
     shares: WorkerShares,
     routing_key: str,
 ) -> dict[str, str]:
-    """Return what HAProxy follows while it runs: digest of a key to tenant, tenant to worker, the weights of
-    workers that have not all of their tenants yet, and the key by which workers know HAProxy.
+    """Return HAProxy's maps: the tenant of each key's digest, the worker of each tenant, the weights of
+    workers without their full share of tenants, and the key by which HAProxy authenticates to workers.
 
-    Where tokens name tenants, a tenant's name stands beside the digests: it is shorter than one.
-    `workers` is how many there are to be. HAProxy knows nothing of expiry: an expired key still finds its
-    worker, which refuses it and says why.
+    If tokens name tenants, the tenants' names are also keys of the first map; a name is shorter than a
+    digest. `workers` is the wanted number of workers. HAProxy does not check expiry: an expired key still
+    reaches its worker, which refuses it with a reason.
     """
     tenant_of = {key.digest: tenant for tenant in keys for key in keys[tenant]}
     if gateway.spec.jwt:
@@ -73,9 +74,9 @@ def haproxy_maps(
 def attached_entry(
     gateway: Gateway, tenant: str, plan: str, workers: int, shares: WorkerShares
 ) -> str | None:
-    """Return the entry of a GatewayTenant in the map of owners; None where the ring decides by its name.
+    """Return a GatewayTenant's entry in the map of owners; None if the ring decides by its name.
 
-    The ring goes by a third name there, if there is one.
+    The ring hashes the third name of the entry, if there is one.
     """
     group = placement_group(tenant, plan) if plan in plans_with_shared_limits(gateway) else None
     match gateway.spec.load_balancer.affinity:
@@ -88,11 +89,11 @@ def attached_entry(
 
 
 def owner_entry(owned: Owner) -> str:
-    """Return a tenant's owner, and who stands in, as the map has them: in one entry, they change together."""
+    """Return the map entry of a tenant's owner and substitute; in one entry, they change together."""
     both = (owned.ordinal,) if owned.backup is None else (owned.ordinal, owned.backup)
     return haproxy_config.OWNER_SEPARATOR.join(map(server_name, both))
 
 
 def map_digest(secret: bytes, maps: Mapping[str, str]) -> str:
-    """Return the digest of HAProxy's maps, in the terms of `keyed_digest`."""
+    """Return the digest of HAProxy's maps, computed by `keyed_digest`."""
     return keyed_digest(secret, [part for name in sorted(maps) for part in (name, maps[name])])

@@ -1,11 +1,11 @@
-"""The authority of one gateway's own certificates: what it issues, and when it is renewed.
+"""The certificate authority of one gateway.
 
-It issues one certificate for the workers, to serve with, and one for HAProxy, to connect with, so that
-neither can stand for the other. Everything is renewed at two thirds of its life. A new authority is trusted
-for a day before it issues anything, and the one before it stays trusted until it ends: whoever holds only the
-one or the other set of files always knows the other side.
+It issues one server certificate for the workers and one client certificate for HAProxy, so that neither can
+act as the other. All certificates are renewed after two thirds of their lifetime. A new authority is trusted
+for a day before it issues certificates, and the previous authority stays trusted until it expires. So a side
+that has only the old or only the new files always trusts the other side.
 
-Signatures and keys are ECDSA on P-256 (FIPS 186-5); extensions as RFC 5280 has them.
+Signatures and keys use ECDSA with P-256 (FIPS 186-5), extensions follow RFC 5280.
 """
 
 import datetime
@@ -31,12 +31,12 @@ from proofgate_operator.build.internal_tls import AUTHORITIES, TlsEndpoint
 
 AUTHORITY_LIFE = datetime.timedelta(days=5 * 365)
 CERTIFICATE_LIFE = datetime.timedelta(days=90)
-#: How long everybody has to learn of a new authority before it issues anything.
+#: Time in which all sides receive a new authority before it issues certificates.
 AUTHORITY_PROPAGATION = datetime.timedelta(days=1)
-#: Clocks of nodes may be behind that of the operator.
+#: How far the clocks of nodes may be behind the operator's clock.
 _CLOCK_SKEW = datetime.timedelta(hours=1)
 _SIGNER, _NEXT = "authority", "next-authority"
-#: All that there can be in the Secret.
+#: All possible entries of the Secret.
 SECRET_ENTRIES = frozenset(
     {AUTHORITIES}
     | {f"{name}.{end}" for name in (_SIGNER, _NEXT, "worker", "haproxy") for end in ("crt", "key")}
@@ -46,14 +46,14 @@ _EXTENDED_KEY_USAGE = {"worker": ExtendedKeyUsageOID.SERVER_AUTH, "haproxy": Ext
 
 @dataclass(frozen=True, repr=False)
 class _Pair:
-    """A certificate and its key."""
+    """A certificate and its private key."""
 
     certificate: x509.Certificate
     key: EllipticCurvePrivateKey
 
     @property
     def renew_at(self) -> datetime.datetime:
-        """When it is to be renewed: at two thirds of its life."""
+        """The time of its renewal: after two thirds of its lifetime."""
         begin, end = self.certificate.not_valid_before_utc, self.certificate.not_valid_after_utc
         return begin + (end - begin) * 2 / 3
 
@@ -69,17 +69,17 @@ class _Pair:
         return self.key.private_bytes(*form).decode()
 
     def entries(self, name: str) -> dict[str, str]:
-        """Return the entries of a Secret that hold it."""
+        """Return the Secret entries that contain the pair."""
         return {f"{name}.crt": self.chain_text, f"{name}.key": self.key_text}
 
 
 def renew_entries(
     held: Mapping[str, str], sides: tuple[TlsEndpoint, TlsEndpoint], now: float, settled: bool = True
 ) -> dict[str, str]:
-    """Return the entries of the Secret as they are to be now; equal to `held` while nothing is due.
+    """Return the desired entries of the Secret; equal to `held` if nothing is due.
 
-    `now` is in seconds since 1970. `settled` says that everybody trusts the authorities in `held`: none that
-    is new issues anything before. What cannot be read is made anew.
+    `now` is in seconds since 1970. `settled` means that all sides trust the authorities in `held`; before
+    that, a new authority issues nothing. An unreadable entry is created again.
     """
     at = datetime.datetime.fromtimestamp(now, datetime.UTC)
     signer, following = _load_pair(held, _SIGNER), _load_pair(held, _NEXT)
@@ -108,7 +108,7 @@ def _issued_at(pair: _Pair) -> datetime.datetime:
 def _trust_bundle(
     held: Mapping[str, str], signer: _Pair, following: _Pair | None, at: datetime.datetime
 ) -> str:
-    """Return the authorities to trust, without those that have ended: what they issued has ended as well."""
+    """Return the authorities to trust, without expired ones, whose certificates have expired as well."""
     texts = [pair.chain_text for pair in (signer, following) if pair is not None]
     try:
         before = x509.load_pem_x509_certificates(held.get(AUTHORITIES, "").encode())
@@ -119,7 +119,7 @@ def _trust_bundle(
 
 
 def _load_pair(held: Mapping[str, str], name: str) -> _Pair | None:
-    """Return what the entries of a name hold; None if that is no certificate with its key."""
+    """Return the pair in the entries of a name; None if they are not a certificate and its key."""
     try:
         certificate = x509.load_pem_x509_certificate(held[f"{name}.crt"].encode())
         key = load_pem_private_key(held[f"{name}.key"].encode(), None)
@@ -131,7 +131,7 @@ def _load_pair(held: Mapping[str, str], name: str) -> _Pair | None:
 
 
 def _is_issued_by(certificate: x509.Certificate, signer: _Pair, side: TlsEndpoint) -> bool:
-    """Return whether a certificate is one that this authority issued for this side."""
+    """Return whether this authority issued a certificate for this side."""
     try:
         certificate.verify_directly_issued_by(signer.certificate)
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -145,7 +145,7 @@ def _is_issued_by(certificate: x509.Certificate, signer: _Pair, side: TlsEndpoin
 
 def _create_authority(at: datetime.datetime) -> _Pair:
     key = generate_private_key(SECP256R1())
-    # Authorities of one name would be told apart by their keys alone.
+    # Authorities with the same name could only be distinguished by their keys.
     name = _name(f"proofgate internal {at:%Y-%m-%d} {x509.random_serial_number() & 0xFFFFFFFF:08x}")
     builder = (
         _builder(name, name, key, at, AUTHORITY_LIFE)

@@ -8,17 +8,17 @@ from proofgate_operator.api.internal_tls import InternalTlsMode
 from proofgate_operator.build.gateway_secrets import encode_data
 from proofgate_operator.build.naming import Manifest, child_manifest, names
 
-#: Of a pod's volume, and of the folder of its files.
+#: Name of a pod's volume, and of the folder of its files.
 VOLUME = "internal-tls"
-#: What either side reads, in its folder. HAProxy finds the key of a certificate beside it.
+#: Files that each side reads in its folder. HAProxy finds a certificate's key next to it.
 CHAIN_FILE, KEY_FILE, AUTHORITIES_FILE = "tls.pem", "tls.pem.key", "ca.pem"
-#: Entries of the operator's Secret: the authorities that either side trusts.
+#: Entries of the operator's Secret with the authorities that each side trusts.
 AUTHORITIES = "ca.crt"
 
 
 @dataclass(frozen=True)
 class TlsEndpoint:
-    """One end of the connections: its DNS name, and the entries of the Secret that hold what it shows."""
+    """One end of the connections: its DNS name, and the Secret entries with its certificate."""
 
     name: str
     host: str
@@ -35,7 +35,7 @@ def _endpoint(gateway: Gateway, name: str, host: str, secret: str | None) -> Tls
 
 
 def worker_endpoint(gateway: Gateway) -> TlsEndpoint:
-    """Return the workers' end. All workers have one certificate: they share their other keys, too."""
+    """Return the workers' end. All workers have the same certificate, as they share other keys too."""
     wanted = gateway.spec.internal_tls
     secret = wanted.worker_secret_ref
     return _endpoint(gateway, "worker", names(gateway).workers, secret.name if secret else None)
@@ -49,12 +49,13 @@ def haproxy_endpoint(gateway: Gateway) -> TlsEndpoint:
 
 
 def is_operator_managed(gateway: Gateway) -> bool:
-    """Return whether the operator makes the certificates."""
+    """Return whether the operator creates the certificates."""
     return gateway.spec.internal_tls.mode is InternalTlsMode.OPERATOR
 
 
 def volume(side: TlsEndpoint) -> Manifest:
-    """Return the volume of what one side reads; keys of authorities, and of the other side, are not in it."""
+    """Return the volume of the files that one side reads, without keys of authorities or of the other
+    side."""
     items = [
         {"key": side.chain, "path": CHAIN_FILE},
         {"key": side.key, "path": KEY_FILE},
@@ -64,6 +65,6 @@ def volume(side: TlsEndpoint) -> Manifest:
 
 
 def secret(gateway: Gateway, entries: Mapping[str, str]) -> Manifest:
-    """Return the Secret of the certificates that the operator makes."""
+    """Return the Secret of the certificates that the operator creates."""
     head = child_manifest(gateway, "v1", "Secret", names(gateway).internal_tls, "worker")
     return {**head, "type": "Opaque", "data": encode_data(entries)}

@@ -5,7 +5,8 @@
     verifying  <name>+<hash>+<base64(0x01 || public key)>
 
 The hash is the first four bytes of SHA-256(name || "\\n" || 0x01 || public key), in hexadecimal. The second
-form is that of a key which another process holds: no secret is in it, and nobody here asks that process.
+form describes a key that another process holds: it contains no secret, and the operator does not contact that
+process.
 """
 
 import base64
@@ -19,20 +20,20 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 _ED25519 = b"\x01"
 _KEY_LENGTH = 32
 _SIGNER_PREFIX = "SIGNER "
-#: What an address of a Unix socket has room for (unix(7)).
+#: Maximum length of a Unix socket's path (unix(7)).
 _MAX_SOCKET = 107
-#: Characters of a name. Conditions, Events and the status repeat it, and have room for so many.
+#: Maximum characters of a name, which conditions, Events and the status repeat.
 _MAX_NAME = 256
 
 
 class InvalidSigningKey(ValueError):
-    """A text is no signing key; the message says why and holds no part of it."""
+    """A text is not a signing key; the message says why, and contains no part of the key."""
 
 
 @dataclass(frozen=True)
 class LedgerKey(ABC):
-    """A named Ed25519 key. `public` has 32 bytes; `former` are the verifying keys of those before it, and
-    `successions` the statements that say so."""
+    """A named Ed25519 key. `public` has 32 bytes. `former` are the verifying keys of its predecessors, and
+    `successions` the signed statements about them."""
 
     name: str
     public: bytes
@@ -51,7 +52,7 @@ class LedgerKey(ABC):
 
     @property
     def verifying_file(self) -> str:
-        """The public form, with the statements behind it, as `proofgate keys rotate` writes it."""
+        """The public form, followed by the succession statements, as `proofgate keys rotate` writes it."""
         return (
             f"{self.verifying_text}\n\n{self.succession_statements}"
             if self.succession_statements
@@ -61,12 +62,12 @@ class LedgerKey(ABC):
     @property
     @abstractmethod
     def signing_text(self) -> str:
-        """The form in which a process that signs is given it."""
+        """The form that a signing process reads."""
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class SigningKey(LedgerKey):
-    """One whose private half is here. `seed` is 32 secret bytes."""
+    """A key whose private half is known here. `seed` is 32 secret bytes."""
 
     seed: bytes = b""
 
@@ -84,24 +85,24 @@ class SigningKey(LedgerKey):
 
 @dataclass(frozen=True)
 class ExternalSigningKey(LedgerKey):
-    """One that another process holds, behind the Unix socket at this path in the pod."""
+    """A key that another process holds, behind the Unix socket at this path in the pod."""
 
     socket: str = ""
 
     @property
     def signing_text(self) -> str:
-        """The line that names the process."""
+        """The line that names the socket."""
         return f"{_SIGNER_PREFIX}{self.verifying_text} {self.socket}"
 
 
 def read(text: str) -> LedgerKey:
-    """Read the secret form, or that of a key which another process holds; raises `InvalidSigningKey`.
+    """Parse the secret form, or the form of a key that another process holds; raises `InvalidSigningKey`.
 
-    Behind the first line may stand the key before it, which is the workers' business, and statements by which
-    keys follow each other (`proofgate keys rotate`). They are believed for standing in the Secret.
+    The text may continue with the previous key, which only workers use, and with statements of succession
+    (`proofgate keys rotate`). The statements are trusted because they are in the Secret.
 
-    A name has no white space and no control character, as everywhere, and here also none that does not print,
-    and at most 256 characters.
+    A name has no white space and no control character, as everywhere. Here it must also be printable and have
+    at most 256 characters.
     """
     first, _, behind = text.strip().partition("\n")
     first = first.strip()
@@ -118,8 +119,8 @@ def read(text: str) -> LedgerKey:
 
 
 def _parse_private_key(line: str, behind: str) -> tuple[LedgerKey, str]:
-    """Return the key of a line, and its hash as the line states it."""
-    # base64 has a plus sign too, a name has none: the first four separate the fields.
+    """Return the key of a line, and the hash that the line states."""
+    # base64 contains plus signs too, a name does not: the first four separate the fields.
     parts = line.split("+", 4)
     if len(parts) != 5 or parts[:2] != ["PRIVATE", "KEY"] or not parts[2]:
         raise InvalidSigningKey("it does not have the form PRIVATE+KEY+<name>+<hash>+<key>")
@@ -145,7 +146,7 @@ def _parse_former_keys(name: str, behind: str) -> tuple[str, ...]:
 
 
 def _parse_successions(behind: str) -> str:
-    # The key before it stands in the line behind the first, if it is there.
+    # The previous key, if present, is in the second line.
     held = behind.lstrip().startswith(("PRIVATE+KEY+", _SIGNER_PREFIX))
     statements = (behind.lstrip().partition("\n")[2] if held else behind).strip()
     if "PRIVATE+KEY+" in statements:

@@ -1,4 +1,4 @@
-"""The auditor's mirrors: what its command says of them, the files that they need, and whom it may call."""
+"""The auditor's mirrors: its command's options for them, their files, and the network access to them."""
 
 from collections.abc import Iterator
 from urllib.parse import urlencode, urlsplit
@@ -16,7 +16,7 @@ def _folder(number: int) -> str:
 
 
 def options(mirrors: tuple[Mirror, ...]) -> Iterator[str]:
-    """Return the arguments of the command."""
+    """Yield the arguments of the auditor's command."""
     for number, mirror in enumerate(mirrors):
         lock = mirror.object_lock
         told = {
@@ -32,7 +32,7 @@ def options(mirrors: tuple[Mirror, ...]) -> Iterator[str]:
 
 
 def mounts(mirrors: tuple[Mirror, ...]) -> list[Manifest]:
-    """Return where the files are mounted."""
+    """Return the mounts of the files."""
     return [egress_destinations.mount(f"mirror-{number}", _folder(number)) for number in range(len(mirrors))]
 
 
@@ -49,7 +49,7 @@ def volumes(mirrors: tuple[Mirror, ...]) -> list[Manifest]:
 
 
 def egress(mirrors: tuple[Mirror, ...]) -> list[Manifest]:
-    """Return the rules of the network policy that let the auditor reach them."""
+    """Return the network policy rules that let the auditor connect to the mirrors."""
     urls = [(mirror, urlsplit(mirror.endpoint)) for mirror in mirrors]
     return [
         egress_destinations.egress_rule(url.port or _DEFAULT_PORTS[url.scheme], mirror.egress)

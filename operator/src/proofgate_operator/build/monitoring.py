@@ -1,4 +1,5 @@
-"""PodMonitors: Prometheus asks each worker and each HAProxy by itself, because each counts for itself."""
+"""PodMonitors: Prometheus scrapes each worker and each HAProxy separately, because each has its own
+counters."""
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import auditor, haproxy, statefulset
@@ -12,7 +13,7 @@ PLURAL = "podmonitors"
 def _monitor(gateway: Gateway, name: str, component: str, *ports: str) -> Manifest:
     wanted = gateway.spec.monitoring
     head = child_manifest(gateway, API_VERSION, KIND, name, component)
-    # Ours win: by them the object is found again.
+    # The operator's labels take precedence, because it finds the object by them.
     head["metadata"]["labels"] = {**wanted.labels, **head["metadata"]["labels"]}
     label = "__meta_kubernetes_pod_label_" + GATEWAY_LABEL.replace(".", "_").replace("/", "_")
     return {
@@ -36,12 +37,12 @@ def _monitor(gateway: Gateway, name: str, component: str, *ports: str) -> Manife
 
 
 def worker_monitor(gateway: Gateway) -> Manifest:
-    """Return the PodMonitor of the workers, of those that are not ready too."""
+    """Return the PodMonitor of the workers, including those that are not ready."""
     return _monitor(gateway, names(gateway).worker, statefulset.COMPONENT, "admin")
 
 
 def haproxy_monitor(gateway: Gateway) -> Manifest:
-    """Return the PodMonitor of HAProxy and of the agent beside it."""
+    """Return the PodMonitor of HAProxy and of the agent next to it."""
     return _monitor(gateway, names(gateway).haproxy, haproxy.COMPONENT, "metrics", "agent")
 
 

@@ -1,4 +1,4 @@
-"""Names, labels and ownership of everything that belongs to a gateway."""
+"""Names, labels and owner references of the objects of a gateway."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,39 +13,41 @@ MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
 GATEWAY_LABEL = "proofgate.dev/gateway"
 #: Pods with this label, in the gateway's namespace, may read metrics.
 MONITORING_LABEL = "proofgate.dev/monitoring"
-#: In the template of pods: digest of what they read only at their start. A change of it rolls them.
+#: Annotation of a pod template: digest of the values that a pod reads only at its start. A change rolls the
+#: pods.
 START_ANNOTATION = "proofgate.dev/start-digest"
-#: On a pod itself: digest of what it takes on while it runs. The kubelet looks at a pod that changed and
-#: renews its mounted files; left alone, it does so about once a minute.
+#: Annotation of a pod: digest of the values that it applies while it runs. When it changes, the kubelet
+#: immediately updates the pod's mounted files; otherwise it does so about once a minute.
 CONFIG_ANNOTATION = "proofgate.dev/config-digest"
-#: On HAProxy's pods: digest of the addresses of workers that it is to have.
+#: Annotation of HAProxy pods: digest of the workers' addresses that HAProxy should have.
 ADDRESSES_ANNOTATION = "proofgate.dev/addresses"
-#: Beside it on HAProxy's pods: when the digest of its configuration was written.
+#: Further annotation of HAProxy pods: the time at which the digest of its configuration was written.
 RENEWED_ANNOTATION = "proofgate.dev/renewed"
-#: A condition of workers' pods, without which they are not Ready: every HAProxy sends the worker connections.
+#: Readiness condition of workers' pods: every HAProxy sends connections to the worker.
 LOAD_BALANCED_CONDITION = "proofgate.dev/load-balanced"
-#: In the template of the auditor's pod: the trust policy of its witnesses, which it reads from there. So it
-#: is of one piece with the template: another one rolls the pod, and one that goes on keeps its own.
+#: Annotation of the auditor's pod template with the trust policy of its witnesses, which the pod reads from
+#: there. So a new policy rolls the pod, and a running pod keeps its own policy.
 WITNESS_POLICY_ANNOTATION = "proofgate.dev/witness-policy"
-#: The auditor's pod reads it as a file: how readers sign in, without a secret.
+#: Annotation that the auditor's pod reads as a file: the settings for sign-in of readers, without a secret.
 OIDC_ANNOTATION = "proofgate.dev/oidc"
-#: In the template of the retention job's pods: the plan that they carry out, which they read from there.
+#: Annotation of the retention job's pod template with the plan to execute, which the pod reads from there.
 KEEPING_PLAN_ANNOTATION = "proofgate.dev/keeping-plan"
-#: Digest of a manifest as the operator wrote it.
+#: Annotation with the digest of a manifest as the operator wrote it.
 APPLIED_ANNOTATION = "proofgate.dev/applied"
 
-#: On what must outlive its gateway: what Argo CD, Helm and Flux ask for before they prune or delete.
-#: Sources: argo-cd.readthedocs.io (sync options "Prune" and "Delete"), helm.sh ("tell Helm not to uninstall a
-#: resource"), fluxcd.io (Kustomization, "Garbage collection").
+#: Annotations of objects that outlive their gateway; Argo CD, Helm and Flux check them before they prune or
+#: delete. Sources: argo-cd.readthedocs.io (sync options "Prune" and "Delete"), helm.sh (annotation
+#: `helm.sh/resource-policy`), fluxcd.io (Kustomization, "Garbage collection").
 KEEP_ANNOTATIONS = {
     "argocd.argoproj.io/sync-options": "Prune=false,Delete=false",
     "helm.sh/resource-policy": "keep",
     "kustomize.toolkit.fluxcd.io/prune": "disabled",
 }
-#: By this label, tools tell whose an object is. Argo CD takes one with it and without an owner for its own.
+#: Label by which tools identify the owner of an object. Argo CD treats an object with this label and without
+#: an owner as its own.
 INSTANCE_LABEL = "app.kubernetes.io/instance"
 
-#: Name of the workers' volume for the ledger, and of the claim template for volumes of their own.
+#: Name of the workers' volume for the ledger, and of the claim template in the mode PerWorker.
 LEDGER_VOLUME = "ledger"
 
 #: The unprivileged user of every container (the "nonroot" of distroless images).
@@ -54,13 +56,12 @@ USER_ID = 65532
 
 @dataclass(frozen=True)
 class Defaults:
-    """What the operator's installation decides for all gateways.
+    """Defaults of the operator's installation for all gateways.
 
-    `cluster_domain` is the DNS suffix of Services: HAProxy's resolver knows no search list.
-    `operator_namespace` is where the operator's pods are; empty when it runs outside of the cluster. `ipv6`
-    says that pods have addresses of IPv6, alone or beside those of IPv4. `platform_ids` leaves it to the
-    platform which user and group pods run as, as OpenShift wants it. `image_pull_secrets` are for every pod
-    of a gateway.
+    `cluster_domain` is the DNS suffix of Services, because HAProxy's resolver has no search list.
+    `operator_namespace` is the namespace of the operator's pods; empty if it runs outside the cluster.
+    `ipv6`: pods have IPv6 addresses, alone or besides IPv4. `platform_ids`: the platform chooses the user and
+    group ids of pods, as OpenShift requires. `image_pull_secrets` are for every pod of a gateway.
     """
 
     worker_image: str
@@ -90,36 +91,36 @@ class Names:
 
     @property
     def haproxy(self) -> str:
-        """Deployment of HAProxy and everything else of it but its Service."""
+        """Deployment of HAProxy, and its other objects except the Service."""
         return f"{self.gateway}-haproxy"
 
     @property
     def addresses(self) -> str:
-        """ConfigMap of the addresses of workers, for HAProxy."""
+        """ConfigMap of the workers' addresses, for HAProxy."""
         return f"{self.gateway}-addresses"
 
     @property
     def service(self) -> str:
-        """Service that clients use."""
+        """Service for clients."""
         return self.gateway
 
     @property
     def config(self) -> str:
-        """ConfigMap of the workers."""
+        """ConfigMap of the workers' configuration."""
         return f"{self.gateway}-config"
 
     @property
     def checkpoints(self) -> str:
-        """ConfigMap of the checkpoints that are held of the workers' logs."""
+        """ConfigMap of the held checkpoints of the workers' logs."""
         return f"{self.gateway}-checkpoints"
 
     @property
     def tenants(self) -> str:
-        """Secret of key hashes."""
+        """Secret of the key digests and HAProxy's maps."""
         return f"{self.gateway}-tenants"
 
     def tenant_shard(self, shard: int) -> str:
-        """Secret of the tenants, and keys of tenants, in one of the shards."""
+        """Secret of one shard of GatewayTenants and their keys."""
         return f"{self.tenants}-{shard:02}"
 
     @property
@@ -134,17 +135,17 @@ class Names:
 
     @property
     def internal_tls(self) -> str:
-        """Secret of the certificates of HAProxy and the workers that the operator makes."""
+        """Secret of the operator's certificates of HAProxy and the workers."""
         return f"{self.gateway}-internal-tls"
 
     @property
     def internal_service(self) -> str:
-        """Service of clients inside the cluster, beside a load balancer that writes PROXY headers."""
+        """Service for clients inside the cluster, if a load balancer writes PROXY headers."""
         return f"{self.gateway}-inside"
 
     @property
     def shred_keys(self) -> str:
-        """Secret of tenants' shred keys that the operator makes."""
+        """Secret of tenants' shred keys that the operator creates."""
         return f"{self.gateway}-shred-keys"
 
     @property
@@ -154,7 +155,8 @@ class Names:
 
     @property
     def auditor(self) -> str:
-        """Everything of the auditor: what it runs as, its Service, its claim, and what is held of it."""
+        """All objects of the auditor: its StatefulSet, its Service, its claim, and the ConfigMap of its held
+        checkpoint."""
         return f"{self.gateway}-auditor"
 
     @property
@@ -164,11 +166,11 @@ class Names:
 
     @property
     def retention(self) -> str:
-        """Everything of the retention job: what runs it, its claim, and what is known of its state."""
+        """All objects of the retention job: its CronJob, its claim, and the ConfigMap about its state."""
         return f"{self.gateway}-retention"
 
     def worker_claim(self, ordinal: int) -> str:
-        """Claim of one worker's own volume, by the name that its StatefulSet looks for."""
+        """Claim of one worker's own volume, with the name that its StatefulSet expects."""
         return f"{LEDGER_VOLUME}-{self.worker}-{ordinal}"
 
 
@@ -178,7 +180,7 @@ def names(gateway: Gateway) -> Names:
 
 
 def worker_account(gateway: Gateway) -> str:
-    """Return the ServiceAccount that workers run as: the gateway's own, or one that the spec names."""
+    """Return the ServiceAccount of the workers: the operator's, or one that the spec names."""
     account = gateway.spec.worker.service_account
     return (account.name if account else None) or names(gateway).worker
 
@@ -193,14 +195,14 @@ def selector_labels(gateway: Gateway, component: str) -> dict[str, str]:
 
 
 def labels(gateway: Gateway, component: str, *, owned: bool = True) -> dict[str, str]:
-    """Return the labels of an object of one component. One that is not `owned` bears no instance: a GitOps
-    tool that tracks by that label would prune it."""
+    """Return the labels of an object of one component. An object that is not `owned` gets no instance label,
+    because a GitOps tool that tracks by that label would prune it."""
     instance = {INSTANCE_LABEL: gateway.name} if owned else {}
     return {**selector_labels(gateway, component), **instance, MANAGED_BY_LABEL: OPERATOR}
 
 
 def owner_reference(gateway: Gateway) -> Manifest:
-    """Return the reference that makes the garbage collector remove an object with its gateway."""
+    """Return the owner reference by which the garbage collector deletes an object with its gateway."""
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -213,8 +215,8 @@ def owner_reference(gateway: Gateway) -> Manifest:
 def child_manifest(
     gateway: Gateway, api_version: str, kind: str, name: str, component: str, *, owned: bool = True
 ) -> Manifest:
-    """Return the head of a manifest; `owned` says whether it goes with the gateway. What does not asks other
-    tools to leave it as well."""
+    """Return the metadata of a manifest. If it is not `owned`, it outlives the gateway, and annotations ask
+    other tools to keep it too."""
     metadata: Manifest = {
         "name": name,
         "namespace": gateway.namespace,

@@ -1,5 +1,5 @@
-"""Who may talk to the pods: clients to HAProxy, HAProxy to the workers, labelled monitoring to the
-metrics."""
+"""Network policies: clients may connect to HAProxy, HAProxy to the workers, and labelled monitoring pods to
+the metrics."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,15 +27,15 @@ from proofgate_operator.build.naming import (
 )
 from proofgate_operator.build.worker_config import ADMIN_PORT, TRAFFIC_PORT
 
-#: The API server sets it on every namespace.
+#: Label that the API server sets on every namespace.
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
-#: Name servers, and where those of OpenShift listen behind their Service.
+#: Ports of name servers, including those of OpenShift behind their Service.
 _DNS_PORTS = (53, 5353)
 _MONITORING = {"podSelector": {"matchLabels": {MONITORING_LABEL: "true"}}}
 
 
 def _monitoring(gateway: Gateway) -> list[Manifest]:
-    """Return who may read metrics."""
+    """Return the peers that may read metrics."""
     namespaces = gateway.spec.monitoring.from_namespaces
     return [
         _MONITORING,
@@ -61,10 +61,10 @@ def _policy(gateway: Gateway, name: str, component: str, ingress: list[dict[str,
 def policies(
     gateway: Gateway, defaults: Defaults, witness_ports: Sequence[int] | None = ()
 ) -> list[Manifest]:
-    """Return the policies that the gateway is to have.
+    """Return the network policies of the gateway.
 
-    `witness_ports` are where the auditor asks witnesses; while they are not known (None), its policy stays as
-    it is.
+    `witness_ports` are the ports of the auditor's witnesses; while they are unknown (None), the auditor's
+    policy stays unchanged.
     """
     if gateway.spec.network_policies is NetworkPolicies.NONE:
         return []
@@ -78,7 +78,7 @@ def policies(
 
 
 def _operator(defaults: Defaults) -> list[Manifest]:
-    """Return the operator's own pods, where it runs in the cluster."""
+    """Return the operator's pods as peers; empty if it runs outside the cluster."""
     if not defaults.operator_namespace:
         return []
     return [
@@ -90,10 +90,11 @@ def _operator(defaults: Defaults) -> list[Manifest]:
 
 
 def worker_policy(gateway: Gateway, defaults: Defaults) -> Manifest:
-    """Traffic and health checks come from HAProxy only; a tenant cannot walk around the affinity.
+    """Return the workers' policy: only HAProxy sends traffic and health checks, so no tenant can bypass the
+    affinity.
 
-    The operator asks workers on their admin port whether they may go; the auditor reads there what lies on
-    their volumes, where they have one each.
+    The operator uses the workers' admin port. In the mode PerWorker, the auditor reads the workers' volumes
+    through that port.
     """
     balancer = _pods(gateway, haproxy.COMPONENT)
     ingress: list[dict[str, Any]] = [
@@ -108,9 +109,9 @@ def worker_policy(gateway: Gateway, defaults: Defaults) -> Manifest:
 
 
 def haproxy_policy(gateway: Gateway, defaults: Defaults) -> Manifest:
-    """Traffic comes from whom the spec names, otherwise from anyone: whoever has no key gets 401. Metrics are
-    for labelled pods; the operator asks the agent which workers HAProxy sends connections to, and whether
-    requests are answered."""
+    """Return HAProxy's policy: traffic comes from the peers in the spec, otherwise from any address (requests
+    without a key get 401). Labelled pods read metrics. The operator asks the agent which workers HAProxy
+    sends connections to, and whether requests are answered."""
     traffic: dict[str, Any] = {"ports": _ports(haproxy.TRAFFIC_PORT)}
     balancer = gateway.spec.load_balancer
     if balancer.allow_from is not None:
@@ -119,7 +120,8 @@ def haproxy_policy(gateway: Gateway, defaults: Defaults) -> Manifest:
     if balancer.accept_proxy_protocol:
         ports = _ports(haproxy.INTERNAL_PORT)
         others = [peer.to_document() for peer in balancer.inside_from or ()]
-        # Those who may come through the load balancer may come without it; others not with its header.
+        # Peers that may connect through the load balancer may also connect directly; no other peer may send
+        # the PROXY header.
         inside.append(
             {"ports": ports} | ({} if "from" not in traffic else {"from": traffic["from"] + others})
         )
@@ -136,9 +138,10 @@ def haproxy_policy(gateway: Gateway, defaults: Defaults) -> Manifest:
 def auditor_policy(
     gateway: Gateway, wanted: Auditor, defaults: Defaults, witness_ports: Sequence[int] = ()
 ) -> Manifest:
-    """Its port is read by monitoring, the operator, the retention job, and whom the spec names. It calls
-    witnesses at these ports, its mirrors, its sinks, its OpenID provider, workers that have a volume each,
-    and name servers for that; without any nobody, not even for names."""
+    """Return the auditor's policy. Monitoring, the operator, the retention job and the peers in the spec may
+    connect to its port. It connects to witnesses at these ports, its mirrors, its sinks, its OpenID provider,
+    workers in the mode PerWorker, and name servers for these. If it has none of these, it connects to
+    nothing, including name servers."""
     allowed = [peer.to_document() for peer in wanted.allow_from or ()]
     retention_jobs = [_pods(gateway, retention.COMPONENT)] if gateway.spec.keeping is not None else []
     readers = [*_monitoring(gateway), *_operator(defaults), *retention_jobs, *allowed]
@@ -171,10 +174,10 @@ def _worker_egress(gateway: Gateway) -> Manifest:
 
 
 def retention_policy(gateway: Gateway) -> Manifest:
-    """Nobody reaches it. It asks the auditor, and name servers for that; without one nobody, not even for
-    names."""
+    """Return the retention job's policy: nothing connects to it. It connects to the auditor, and to name
+    servers for that; without an auditor, it connects to nothing."""
     policy = _policy(gateway, names(gateway).retention, retention.COMPONENT, [])
-    # The API server leaves out a list without an item, which says the same.
+    # The API server removes an empty list, which has the same meaning.
     del policy["spec"]["ingress"]
     policy["spec"]["policyTypes"] = ["Ingress", "Egress"]
     if gateway.enabled_auditor is not None:

@@ -1,7 +1,7 @@
-"""How readers sign in with an OpenID provider: the file of `proofgate audit run --oidc`, and its secrets.
+"""Sign-in of readers with an OpenID provider: the file for `proofgate audit run --oidc`, and its secrets.
 
-The file has no secret. It is an annotation of the pod, so that a change of it replaces the pod, which reads
-it only at its start. The client's secret is mounted from the Secret that the spec names.
+The file contains no secret. It is an annotation of the pod template, so that a change replaces the pod, which
+reads the file only at its start. The client's secret is mounted from the Secret that the spec names.
 """
 
 import json
@@ -21,12 +21,12 @@ _FILE = "oidc.json"
 _CLIENT_SECRET = "client-secret"
 _VOLUME = "oidc"
 _HTTPS = 443
-#: What the file and the manifest spell alike.
+#: Fields with the same name in the file and the manifest.
 _SHARED_FIELDS = frozenset(field.alias for field in proofgate_schema.oidc.Oidc.model_fields.values())
 
 
 def document(oidc: Oidc) -> str:
-    """Return the text of the file. The order of its groups counts."""
+    """Return the text of the file. The order of its groups is significant."""
     written = {name: value for name, value in oidc.to_document().items() if name in _SHARED_FIELDS}
     written["readers"] = {
         group.name: {"all": True} if group.all else {"tenant": group.tenant} for group in oidc.groups
@@ -43,19 +43,19 @@ def _oidc_settings(index: Index | None) -> Oidc | None:
 
 
 def annotations(index: Index | None) -> dict[str, str]:
-    """Return what the pod's template says of it."""
+    """Return the annotations of the pod template."""
     oidc = _oidc_settings(index)
     return {OIDC_ANNOTATION: document(oidc)} if oidc is not None else {}
 
 
 def options(index: Index) -> Iterator[str]:
-    """Yield the arguments of the command."""
+    """Yield the arguments of the auditor's command."""
     if index.oidc is not None:
         yield from ("--oidc", f"{_FOLDER}/{_FILE}")
 
 
 def mounts(index: Index | None) -> list[Manifest]:
-    """Return where the files are mounted."""
+    """Return the mounts of the files."""
     return [egress_destinations.mount(_VOLUME, _FOLDER)] if _oidc_settings(index) is not None else []
 
 
@@ -73,7 +73,7 @@ def volumes(index: Index | None) -> list[Manifest]:
 
 
 def egress(index: Index | None) -> list[Manifest]:
-    """Return the rule of the network policy that lets the auditor reach the provider."""
+    """Return the network policy rule that lets the auditor connect to the provider."""
     oidc = _oidc_settings(index)
     return (
         [egress_destinations.egress_rule(urlsplit(oidc.issuer).port or _HTTPS, oidc.egress)]

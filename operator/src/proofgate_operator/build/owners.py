@@ -1,8 +1,9 @@
-"""Which worker a tenant belongs to, and how much of its tenants a worker has already.
+"""The worker that owns each tenant, and the share of its tenants that a worker already serves.
 
-HAProxy's ring knows which workers are up and gives the tenants of one that is away to others. What stands in
-the map of owners goes before it: explicit placements, and every tenant when the affinity is required. A new
-worker takes its tenants in stages: by its weight on the ring, and by a hash of their names in the map.
+HAProxy's ring contains the workers that are up, and gives the tenants of a worker that is down to others. The
+map of owners takes precedence: it contains explicit placements, and every tenant if the affinity is required.
+A new worker takes over its tenants in stages: by its weight on the ring, and by a hash of their names in the
+map.
 """
 
 import hashlib
@@ -13,14 +14,15 @@ from dataclasses import dataclass, field
 from proofgate_operator.api.gateway import MAX_REPLICAS, Gateway
 from proofgate_operator.api.load_balancer import Affinity
 
-#: On the Secret of HAProxy's maps: how many workers have all of their tenants.
+#: Annotation of the Secret of HAProxy's maps: the number of workers that serve all of their tenants.
 MEMBERS_ANNOTATION = "proofgate.dev/members"
-#: There too: workers that take their tenants in stages, as `<ordinal>=<per cent>@<seconds since 1970>`.
+#: Further annotation: workers that take over their tenants in stages, as `<ordinal>=<percent>@<seconds since
+#: 1970>`.
 JOINING_ANNOTATION = "proofgate.dev/joining"
-#: There too: workers that leave, or have just come back, the one that left last at the end.
+#: Further annotation: workers that are leaving or have just returned; the last one to leave is at the end.
 ABSENT_ANNOTATION = "proofgate.dev/away"
 
-#: How much of its tenants a new worker has, in per cent, one stage after the other.
+#: The stages of a new worker's share of its tenants, in percent.
 RAMP_PERCENTAGES = (34, 67, 100)
 _FULL_PERCENT = RAMP_PERCENTAGES[-1]
 _STAGE = re.compile(r"([0-9]{1,2})=([0-9]{1,3})@([0-9]{1,12})", re.ASCII)
@@ -28,7 +30,8 @@ _STAGE = re.compile(r"([0-9]{1,2})=([0-9]{1,3})@([0-9]{1,12})", re.ASCII)
 
 @dataclass(frozen=True)
 class RampStage:
-    """How much of its tenants a new worker has, in per cent, and since when, in seconds since 1970."""
+    """The share of its tenants that a new worker serves, in percent, and the start of the stage in seconds
+    since 1970."""
 
     percent: int
     started_at: int
@@ -36,11 +39,12 @@ class RampStage:
 
 @dataclass(frozen=True)
 class WorkerShares:
-    """How much of its tenants each worker has.
+    """The share of its tenants that each worker serves.
 
-    Workers with ordinals below `members` have all of them; those in `joining` are on their way; every other
-    has the first stage's share as soon as it is ready. For those `away` another one stands in while they are
-    down, because they go, or went, on purpose; the one that left last is at the end.
+    Workers with ordinals below `members` serve all of them. Those in `joining` are in a stage. Every other
+    worker serves the first stage's share as soon as it is ready. For workers in `absent`, which were or are
+    being stopped intentionally, a substitute serves their tenants while they are down; the last one to leave
+    is at the end.
     """
 
     members: int
@@ -48,7 +52,7 @@ class WorkerShares:
     absent: tuple[int, ...] = ()
 
     def percent(self, ordinal: int) -> int:
-        """Return how much of its tenants a worker has."""
+        """Return the share of its tenants that a worker serves, in percent."""
         if ordinal < self.members:
             return _FULL_PERCENT
         stage = self.joining.get(ordinal)
@@ -56,7 +60,7 @@ class WorkerShares:
 
     @property
     def annotations(self) -> dict[str, str]:
-        """What `read_shares` reads them from."""
+        """The annotations from which `read_shares` restores the shares."""
         found = {MEMBERS_ANNOTATION: str(self.members)}
         if self.joining:
             stages = sorted(self.joining.items())
@@ -69,9 +73,9 @@ class WorkerShares:
 
 
 def read_shares(annotations: Mapping[str, str]) -> WorkerShares | None:
-    """Return the shares that stand in annotations; None where nobody has had tenants yet.
+    """Return the shares in annotations; None if no worker has served tenants yet.
 
-    What somebody wrote there that is none is passed over.
+    Invalid values are ignored.
     """
     members = annotations.get(MEMBERS_ANNOTATION, "")
     if not (members.isascii() and members.isdecimal()):
@@ -86,9 +90,9 @@ def read_shares(annotations: Mapping[str, str]) -> WorkerShares | None:
 
 
 def weights(shares: WorkerShares) -> dict[int, int]:
-    """Return the weight on HAProxy's ring of each worker that has not all of its tenants.
+    """Return the weight on HAProxy's ring of each worker that does not serve all of its tenants.
 
-    Workers that are not there yet are among them: whenever one comes up, it begins with the first stage.
+    Workers that do not exist yet are included: when such a worker comes up, it starts with the first stage.
     """
     found = {ordinal: shares.percent(ordinal) for ordinal in range(MAX_REPLICAS)}
     return {ordinal: percent for ordinal, percent in found.items() if percent < _FULL_PERCENT}
@@ -96,7 +100,8 @@ def weights(shares: WorkerShares) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class Owner:
-    """The worker that a tenant belongs to, and who serves it while that one is down; None for nobody."""
+    """The worker that owns a tenant, and the substitute that serves the tenant while it is down; None: no
+    substitute."""
 
     ordinal: int
     backup: int | None = None
@@ -107,15 +112,15 @@ def _hash(text: str) -> bytes:
 
 
 def _rank_workers(tenant: str, count: int) -> list[int]:
-    """Return the workers in the order in which a tenant would be theirs (rendezvous hashing): one worker more
-    or less moves only the tenants that it gets or had."""
+    """Return the workers in the order of preference of a tenant (rendezvous hashing): one worker more or less
+    only moves the tenants that it gets or had."""
     return sorted(range(count), key=lambda ordinal: _hash(f"{tenant}/{ordinal}"), reverse=True)
 
 
 def owner(tenant: str, placement: int | None, count: int, shares: WorkerShares) -> Owner:
-    """Return the worker that a tenant belongs to among `count`, and who stands in for it."""
+    """Return a tenant's owner among `count` workers, and the owner's substitute."""
     ranked = _rank_workers(tenant, count)
-    # The same tenants move at a stage, whatever the worker.
+    # In a stage, the same tenants move, whichever worker it is.
     place = int.from_bytes(_hash(f"{tenant}/stage")[:8]) * 100 >> 64
     taken = (ordinal for ordinal in ranked if place < shares.percent(ordinal))
     ordinal = placement if placement is not None else next(taken, ranked[0])
@@ -123,7 +128,8 @@ def owner(tenant: str, placement: int | None, count: int, shares: WorkerShares) 
         return Owner(ordinal)
     absent = {away: position for position, away in enumerate(shares.absent, start=1)}
     others = [other for other in ranked if other != ordinal]
-    # Who has all of its tenants and is not on its way is up. Of the others, who came back first is the best.
+    # A worker that serves all of its tenants and is not leaving is up. Among the others, the earliest to
+    # return is the best.
     others.sort(key=lambda other: (shares.percent(other) < _FULL_PERCENT, absent.get(other, 0)))
     return Owner(ordinal, others[0] if others else None)
 
@@ -134,15 +140,15 @@ def plans_with_shared_limits(gateway: Gateway) -> tuple[str, ...]:
 
 
 def placement_group(tenant: str, plan: str) -> str:
-    """Return what the place of a GatewayTenant comes from that shares the limits of its plan: whoever shares
-    them has the same, so that one worker counts all of them. No name has a `_`."""
+    """Return the hash input for the worker of a GatewayTenant that shares its plan's limits. All tenants that
+    share them have the same one, so that one worker counts all of them. No name contains a `_`."""
     return f"{tenant.partition('/')[0]}_{plan}"
 
 
 def owners(gateway: Gateway, count: int, shares: WorkerShares) -> dict[str, Owner]:
-    """Return the worker of each tenant that HAProxy's ring does not decide on, among `count` workers.
+    """Return the worker of each tenant that is not left to HAProxy's ring, among `count` workers.
 
-    Only where the affinity is required somebody has to stand in: otherwise the ring does.
+    Substitutes are only needed if the affinity is required; otherwise the ring selects another worker.
     """
     required = gateway.spec.load_balancer.affinity is Affinity.REQUIRED
     found: dict[str, Owner] = {}

@@ -1,4 +1,5 @@
-"""Disruption budgets: a node drain takes one pod of a kind at a time, and never waits for a broken one."""
+"""Disruption budgets: a node drain evicts one pod of a component at a time, and never waits for a broken
+pod."""
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import haproxy, statefulset
@@ -11,7 +12,7 @@ def _budget(gateway: Gateway, name: str, component: str) -> Manifest:
         "spec": {
             "maxUnavailable": 1,
             "selector": {"matchLabels": selector_labels(gateway, component)},
-            # A pod that is not ready serves nobody: evicting it must not be refused.
+            # A pod that is not ready serves no one, so its eviction must not be refused.
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
         },
     }
@@ -23,5 +24,5 @@ def worker_budget(gateway: Gateway) -> Manifest:
 
 
 def haproxy_budget(gateway: Gateway) -> Manifest:
-    """Return HAProxy's budget; it makes sense for more than one replica."""
+    """Return HAProxy's budget, for more than one replica."""
     return _budget(gateway, names(gateway).haproxy, haproxy.COMPONENT)

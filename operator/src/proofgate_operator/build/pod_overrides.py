@@ -1,6 +1,7 @@
-"""What a user adds to a pod, put into the template that the operator makes.
+"""Merges a user's additions into the pod templates that the operator creates.
 
-The operator's own parts stay: `override` leaves out what would replace one, and `collisions` names it.
+The operator's fields stay: `override` leaves out additions that would replace one, and `collisions` names
+them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +19,7 @@ _RESOURCE_NAMES = ("cpu", "memory")
 def override(template: Manifest, wanted: PodTemplate | None) -> Manifest:
     """Return a pod template with a user's additions; `template` itself is not changed.
 
-    Variables and mounts go to the first container, the one that the pod is for.
+    Variables and mounts are added to the first container, the main one.
     """
     if wanted is None:
         return template
@@ -68,25 +69,25 @@ def override(template: Manifest, wanted: PodTemplate | None) -> Manifest:
 
 
 def _is_ours(key: str) -> bool:
-    """Return whether a label or an annotation belongs to the operator, whatever it stands on."""
+    """Return whether a label or an annotation key belongs to the operator."""
     return key.partition("/")[0] in (GROUP, f"operator.{GROUP}")
 
 
 def _merge_named(own: list[Manifest], more: Iterable[Manifest], key: str) -> list[Manifest]:
-    """Return a list and what is added to it under other names."""
+    """Return a list extended by items with other names."""
     taken = {item[key] for item in own}
     return [*own, *(item for item in more if item[key] not in taken)]
 
 
 def _with_restricted_security(container: Manifest) -> Manifest:
-    """Return a container under the restricted profile, unless it says itself what it may do."""
+    """Return a container with the restricted security profile, unless it has its own securityContext."""
     return {"securityContext": container_security(), **container}
 
 
 def collisions(template: Manifest, wanted: PodTemplate, *, guaranteed: bool) -> Iterator[str]:
-    """Yield what is wrong with additions to `template`, each as a field and a sentence.
+    """Yield the faults of additions to `template`, each as a field and a message.
 
-    `guaranteed` asks of every added container that it leaves the pod Guaranteed.
+    `guaranteed`: every added container must keep the pod in the QoS class Guaranteed.
     """
     for field in ("labels", "annotations"):
         own = template["metadata"].get(field, {})
@@ -119,7 +120,7 @@ def _name_conflicts(field: str, added: Iterable[Manifest], own: Iterable[Manifes
 
 
 def _qos_problems(field: str, container: Manifest) -> Iterator[str]:
-    """Yield why a container would cost its pod the Guaranteed class."""
+    """Yield why a container would take its pod out of the QoS class Guaranteed."""
     resources: Any = container.get("resources")
     resources = resources if isinstance(resources, dict) else {}
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}

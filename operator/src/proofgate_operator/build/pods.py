@@ -1,4 +1,4 @@
-"""What the pods of a gateway have in common: the restricted PodSecurity profile and where they may run."""
+"""Common parts of all pods of a gateway: the restricted PodSecurity profile and the topology spread."""
 
 from typing import Any
 
@@ -7,25 +7,25 @@ from proofgate_operator.build.naming import USER_ID, Defaults, Manifest
 
 
 def pod_security(defaults: Defaults) -> Manifest:
-    """Return the pod's part of the restricted profile."""
+    """Return the pod-level part of the restricted profile."""
     ids = {"runAsUser": USER_ID, "runAsGroup": USER_ID, "fsGroup": USER_ID}
     return {
         "runAsNonRoot": True,
         **({} if defaults.platform_ids else ids),
-        # Walking a large ledger to change its group at every start would delay the worker.
+        # Changing the group of all files of a large ledger at every start would delay the worker.
         "fsGroupChangePolicy": "OnRootMismatch",
         "seccompProfile": {"type": "RuntimeDefault"},
     }
 
 
 def pull_secrets(defaults: Defaults) -> Manifest:
-    """Return the part of a pod's spec that names the Secrets for pulling images, if there are any."""
+    """Return the part of a pod's spec with the Secrets for pulling images; empty if there are none."""
     found = [{"name": name} for name in defaults.image_pull_secrets]
     return {"imagePullSecrets": found} if found else {}
 
 
 def container_security() -> Manifest:
-    """Return a container's part of the restricted profile."""
+    """Return the container-level part of the restricted profile."""
     return {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
@@ -34,13 +34,13 @@ def container_security() -> Manifest:
 
 
 def log_environment(gateway: Gateway) -> list[Manifest]:
-    """Return the environment by which a container logs in the gateway's format; nothing for text."""
+    """Return the environment variables for the gateway's log format; empty for text."""
     wanted = gateway.spec.log_format
     return [] if wanted is LogFormat.TEXT else [{"name": "PROOFGATE_LOG_FORMAT", "value": wanted.value}]
 
 
 def topology_spread(match_labels: dict[str, str]) -> list[Manifest]:
-    """Spread pods over nodes and zones as far as there are any."""
+    """Return constraints that spread pods over nodes and zones if possible."""
     return [
         {
             "maxSkew": 1,
@@ -53,15 +53,15 @@ def topology_spread(match_labels: dict[str, str]) -> list[Manifest]:
 
 
 def http_probe(path: str, port: str, **timing: int) -> dict[str, Any]:
-    """Return an HTTP probe; `timing` takes the probe's own field names, in seconds or counts."""
+    """Return an HTTP probe; `timing` has the probe's own field names, in seconds or counts."""
     return {"httpGet": {"path": path, "port": port}, **timing}
 
 
 def wait_for_handler(process: int = 1) -> str:
-    """Return a shell command that ends once a process of Python has a handler for SIGTERM, or is gone.
+    """Return a shell command that ends once a Python process has a handler for SIGTERM, or has ended.
 
     The first process of a container ignores SIGTERM until then (pid_namespaces(7)), and the kubelet sends it
-    once: a pod that was stopped while it started would be there for all of its grace.
+    only once: a pod that was stopped during its start would wait for its whole grace period.
     """
     # A mask in hexadecimal (proc_pid_status(5)); SIGTERM, 15, is the third bit of the fourth digit.
     caught = f"grep -q '^SigCgt:.*[4-7c-f]...$' /proc/{process}/status 2>/dev/null"
@@ -69,5 +69,5 @@ def wait_for_handler(process: int = 1) -> str:
 
 
 def graceful_stop_lifecycle() -> Manifest:
-    """Return the lifecycle of a container of Python: SIGTERM reaches it also while it starts."""
+    """Return the lifecycle of a Python container: SIGTERM takes effect even during its start."""
     return {"preStop": {"exec": {"command": ["/bin/sh", "-c", wait_for_handler()]}}}

@@ -1,8 +1,8 @@
-"""Who may ask the auditor's index: the file that `proofgate audit run --readers` takes, as far as it can be
-judged before an auditor that answers has it in the place of one that can be used.
+"""Validates the readers of the auditor's index, the file of `proofgate audit run --readers`, before an
+invalid file replaces a valid one.
 
-The last word is the auditor's, which refuses all that is refused here. Nothing here repeats what stands in
-the file: it may be a key that somebody put in the place of its digest.
+The auditor's own check is authoritative, and refuses everything that is refused here. Messages quote nothing
+from the file, because it may contain a key instead of its digest.
 """
 
 import json
@@ -16,18 +16,18 @@ from proofgate_operator.build.naming import Manifest, child_manifest, names
 from proofgate_operator.build.well_known_keys import WELL_KNOWN_MESSAGE, is_well_known
 
 READERS_FILE = "readers.json"
-#: As much as the auditor takes, and a Secret can hold.
+#: The maximum size: the auditor's limit, which a Secret can also hold.
 _MAX_BYTES = 1 << 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class InvalidReaders(ValueError):
-    """A text that is no file of readers."""
+    """A text is not a valid file of readers."""
 
 
 def check(text: str) -> None:
-    """Raise `InvalidReaders` for a text that is no file of readers."""
+    """Raise `InvalidReaders` if a text is not a valid file of readers."""
     if len(text.encode()) > _MAX_BYTES:
         raise InvalidReaders(f"it is larger than {_MAX_BYTES} bytes")
     try:
@@ -54,7 +54,7 @@ def check(text: str) -> None:
 
 
 def secret(gateway: Gateway, text: str) -> Manifest:
-    """Return the Secret that the auditor mounts: the readers as they were when they could last be used."""
+    """Return the Secret that the auditor mounts, with the last valid readers."""
     head = child_manifest(gateway, "v1", "Secret", names(gateway).auditor, "auditor")
     return {**head, "type": "Opaque", "data": encode_data({READERS_FILE: text})}
 
@@ -83,7 +83,7 @@ def _is_reader(entry: object) -> bool:
 
 
 def _is_time(value: object) -> bool:
-    """Whether this is a day or a time of ISO 8601 from 1970 on, as the auditor reads it."""
+    """Return whether this is an ISO 8601 day or time from 1970 on, as the auditor parses it."""
     if not isinstance(value, str):
         return False
     try:

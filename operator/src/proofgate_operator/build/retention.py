@@ -1,9 +1,9 @@
-"""The retention job: a CronJob that mounts the ledger's volume and a state of its own, and carries out what
-the manifest says of holds and retention. Of a gateway with an auditor, it asks that one whether what it
-signed is in its log, and destroys nothing before.
+"""The retention job: a CronJob that mounts the ledger's volume and its own state, and executes the manifest's
+holds and retention. If the gateway has an auditor, the job waits until the auditor's log contains what the
+job signed, and destroys nothing before.
 
-Never two at once: the next run is left out while one goes on, and an exclusive lock in the state is the last
-fence. A run that ends says in its last words what it did: the pod's status is all that the operator reads.
+Runs never overlap: the next run is skipped while one is active, and an exclusive lock in the state is the
+last safeguard. A run reports its result in its termination message: the operator reads only the pod's status.
 """
 
 import hashlib
@@ -36,16 +36,16 @@ _PLAN_FILE = "plan.json"
 _REPORT = "/dev/termination-log"
 _PRIVATE_MODE = 0o440
 _RESOURCES = {"cpu": "500m", "memory": "512Mi"}
-#: With these it ends once it has said what keeps it; whatever else ends it is tried again.
+#: Exit codes of a run that has reported why it cannot proceed; any other failure is retried.
 _FINAL_EXIT_CODES = [1, 2, 10]
 _RETRIES = 3
 _DAY_SECONDS = 86_400
-#: Beyond a log's age, how long all workers may be away before a run takes its own clock for wrong.
+#: Days beyond a log's age for which all workers may be down before a run considers its own clock wrong.
 _GRACE_DAYS = 7
 
 
 def claim_name(gateway: Gateway, keeping: Keeping) -> str:
-    """Return the claim of the retention job's state, whoever makes it."""
+    """Return the name of the claim of the retention job's state, whether or not the operator creates it."""
     return keeping.storage.existing_claim or names(gateway).retention
 
 
@@ -55,20 +55,20 @@ def claim(gateway: Gateway, keeping: Keeping) -> Manifest:
 
 
 def service_account(gateway: Gateway) -> Manifest:
-    """Return an account without permissions."""
+    """Return a service account without permissions."""
     head = child_manifest(gateway, "v1", "ServiceAccount", names(gateway).retention, COMPONENT)
     return {**head, "automountServiceAccountToken": False}
 
 
 def state_config_map(gateway: Gateway, data: dict[str, str]) -> Manifest:
-    """Return the ConfigMap of what is known of the retention job's state. It stays as long as that does."""
+    """Return the ConfigMap about the retention job's state. It exists as long as the state."""
     owned = is_deleted_with_gateway(gateway)
     head = child_manifest(gateway, "v1", "ConfigMap", names(gateway).retention, COMPONENT, owned=owned)
     return {**head, "data": data}
 
 
 def digest(keeping: Keeping) -> str:
-    """Return what a report calls a plan: the same for as long as the manifest says the same."""
+    """Return the identifier of a plan in reports, which changes with the section `keeping`."""
     said = json.dumps(_plan_content(keeping), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(said.encode()).hexdigest()[:16]
 
@@ -82,10 +82,10 @@ def _plan_content(keeping: Keeping) -> Manifest:
 
 def plan(gateway: Gateway, keeping: Keeping, key: str, known: int | None) -> str:
     """Return the plan for `proofgate ledger retention`. `key` is the verifying key of the retention job that
-    may carry it out, empty while none may: the Secret is mounted as it is when a run begins. `known` is how
-    many holds the state has had; None: it begins."""
+    may execute it; empty while none may, because the Secret is mounted as it is when a run starts. `known` is
+    the number of holds ever recorded in the state; None: the state is new."""
     first: Manifest = {"begin": True} if known is None else {"known": known}
-    # A worker that runs begins a log at least as often, however idle it is.
+    # A running worker starts a new log at least this often, even if it is idle.
     quiet = int(gateway.spec.ledger.rotation.seconds) // _DAY_SECONDS + _GRACE_DAYS
     whole = {
         "digest": digest(keeping),
@@ -109,10 +109,10 @@ def cronjob(
 ) -> Manifest:
     """Return the CronJob of the retention job.
 
-    `ledger_key` is the ledger's verifying key; `key` and `known` are as for `plan`; `suspend` keeps it from
-    running. `auditor_key` is the verifying key of the auditor for whose log it waits; None: for none.
+    `ledger_key` is the ledger's verifying key; `key` and `known` are those of `plan`; `suspend` prevents
+    runs. `auditor_key` is the verifying key of the auditor whose log it waits for; None: it waits for none.
     """
-    # Of one piece with the pod: no run carries out a plan that is older than the CronJob it was made from.
+    # Part of the pod template: no run executes a plan that is older than its CronJob.
     template = {
         "metadata": {
             "labels": labels(gateway, COMPONENT),
@@ -127,7 +127,7 @@ def cronjob(
             "timeZone": "Etc/UTC",
             "concurrencyPolicy": "Forbid",
             "suspend": suspend,
-            # The newest end of each kind stays to be read.
+            # The newest Job of each kind stays, so that its result can be read.
             "successfulJobsHistoryLimit": 1,
             "failedJobsHistoryLimit": 1,
             "jobTemplate": {
@@ -158,8 +158,8 @@ def cronjob(
 
 
 def _auditor_options(gateway: Gateway, key: str | None, defaults: Defaults) -> tuple[str, ...]:
-    """Return by what a run waits for the auditor's log. Plain HTTP: what is read leads to what the auditor
-    signed, so whoever stands between can delay a run, and no more."""
+    """Return the options by which a run waits for the auditor's log. Plain HTTP is safe: the data leads to
+    what the auditor signed, so a man in the middle can only delay a run."""
     if key is None:
         return ()
     host = f"{names(gateway).auditor}.{gateway.namespace}.svc.{defaults.cluster_domain}"
@@ -181,7 +181,8 @@ def _pod(
         "containers": [
             {
                 "name": CONTAINER,
-                # The operator's own release, whatever image workers are pinned to: its plan is given here.
+                # Always the operator's own release, even if workers use another image, because its plan is
+                # made here.
                 "image": defaults.worker_image,
                 "imagePullPolicy": "IfNotPresent",
                 "command": [
@@ -189,7 +190,7 @@ def _pod(
                     *("--state", _STATE_FOLDER, "--signing-key", f"{_KEY_FOLDER}/{SIGNING_KEY}"),
                     *("--ledger-key", ledger_key, "--plan", f"{_PLAN_FOLDER}/{_PLAN_FILE}"),
                     *("--report", _REPORT),
-                    # Who answers for what a run signs: whoever may edit this manifest.
+                    # The author of a run's signatures: anyone who may edit this manifest.
                     *("--author", f"GovernanceGateway {gateway.namespace}/{gateway.name}"),
                     *_auditor_options(gateway, auditor_key, defaults),
                 ],

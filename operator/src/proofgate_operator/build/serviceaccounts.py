@@ -1,6 +1,6 @@
-"""Service accounts without permissions: neither workers nor HAProxy talk to the API server.
+"""Service accounts without permissions: neither workers nor HAProxy use the API server.
 
-Clouds know the workers by theirs; what they read of it are its annotations.
+Clouds identify the workers by their account and its annotations.
 """
 
 from proofgate_operator.api.gateway import Gateway
@@ -9,8 +9,8 @@ from proofgate_operator.build.naming import Manifest, child_manifest, names, wor
 
 
 def service_accounts(gateway: Gateway) -> list[Manifest]:
-    """Return one account per component, so that nothing granted to `default` reaches them; none for workers
-    that run as one of the user's."""
+    """Return one account per component, so that permissions of `default` do not apply; none for workers with
+    a user's account."""
     own = names(gateway)
     found = [_account(gateway, own.haproxy, haproxy.COMPONENT)]
     if worker_account(gateway) == own.worker:

@@ -1,4 +1,4 @@
-"""Services: one that clients use, one that gives every worker a name."""
+"""Services: one for clients, and one that gives every worker a name."""
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import haproxy, statefulset
@@ -33,9 +33,9 @@ def gateway_service(gateway: Gateway) -> Manifest:
 
 
 def internal_service(gateway: Gateway) -> Manifest:
-    """Return the Service of clients inside the cluster, who write no PROXY header.
+    """Return the Service for clients inside the cluster, which send no PROXY header.
 
-    Where nobody writes one, it leads to where all clients go.
+    If no client sends one, the Service leads to the port for all clients.
     """
     scheme, port = _scheme_and_port(gateway)
     target = "inside" if gateway.spec.load_balancer.accept_proxy_protocol else "http"
@@ -52,8 +52,8 @@ def internal_service(gateway: Gateway) -> Manifest:
 def workers_service(gateway: Gateway) -> Manifest:
     """Return the headless Service of the workers.
 
-    It names workers that are not ready too: HAProxy checks readiness itself, and a worker that drains must
-    stay reachable for the exchanges it still has.
+    It includes workers that are not ready: HAProxy checks readiness itself, and a draining worker must stay
+    reachable for its open exchanges.
     """
     return {
         **child_manifest(gateway, "v1", "Service", names(gateway).workers, statefulset.COMPONENT),
@@ -70,7 +70,7 @@ def workers_service(gateway: Gateway) -> Manifest:
 
 
 def endpoint(gateway: Gateway, cluster_domain: str) -> str:
-    """Return the base URL of the gateway's API inside the cluster, as OpenAI's clients take it."""
+    """Return the base URL of the gateway's API inside the cluster, in the form that OpenAI clients need."""
     scheme, port = _scheme_and_port(gateway)
     suffix = "" if (scheme, port) in (("http", 80), ("https", 443)) else f":{port}"
     own = names(gateway)

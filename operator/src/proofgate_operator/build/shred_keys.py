@@ -1,7 +1,7 @@
-"""The Secret of tenants' shred keys: an entry for each tenant, with a key in each line, newest first.
+"""The Secret of tenants' shred keys: an entry per tenant, with one key per line, newest first.
 
-Nothing here takes an entry away, and the Secret has no owner: it outlives its gateway, as backups of the
-ledger do.
+The operator never removes an entry, and the Secret has no owner: like backups of the ledger, it outlives its
+gateway.
 """
 
 import base64
@@ -12,14 +12,14 @@ from proofgate_operator.build.gateway_secrets import encode_data
 from proofgate_operator.build.naming import Manifest, child_manifest, names
 
 KEY_BYTES = 32
-#: The longest name that an entry of a Secret can have.
+#: The maximum length of a Secret entry's name.
 _MAX_ENTRY = 253
 
 
 def shred_keys_entry(tenant: str) -> str | None:
-    """Return the entry that holds a tenant's keys, and the worker's file; None where it would be too long.
+    """Return the name of a tenant's Secret entry, and of the worker's file; None if it would be too long.
 
-    That of `<namespace>/<name>` begins with an underscore, as no tenant's name does.
+    The entry of `<namespace>/<name>` starts with an underscore, which no tenant's name does.
     """
     namespace, slash, name = tenant.partition("/")
     entry = f"_{namespace}_{name}" if slash else tenant
@@ -32,6 +32,7 @@ def new_entries(entries: Iterable[str], random: Callable[[int], bytes]) -> dict[
 
 
 def shred_keys_secret(gateway: Gateway, data: dict[str, str]) -> Manifest:
-    """Return the Secret as it is made. It is never applied: that would take back what others add."""
+    """Return the Secret to create. It is never applied, because that would remove entries that others
+    added."""
     head = child_manifest(gateway, "v1", "Secret", names(gateway).shred_keys, "worker", owned=False)
     return {**head, "type": "Opaque", "data": data}

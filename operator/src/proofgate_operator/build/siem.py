@@ -1,4 +1,4 @@
-"""Who gets the auditor's stream: what its command says of them, the files for that, and the way to them."""
+"""The auditor's sinks: its command's options for them, their files, and the network access to them."""
 
 from collections.abc import Iterator
 from urllib.parse import urlencode, urlsplit
@@ -21,7 +21,7 @@ def _has_files(sink: Sink) -> bool:
 
 
 def options(sinks: tuple[Sink, ...]) -> Iterator[str]:
-    """Return the arguments of the command."""
+    """Yield the arguments of the auditor's command."""
     for number, sink in enumerate(sinks):
         told = {
             **(
@@ -37,7 +37,7 @@ def options(sinks: tuple[Sink, ...]) -> Iterator[str]:
 
 
 def mounts(sinks: tuple[Sink, ...]) -> list[Manifest]:
-    """Return where the files are mounted."""
+    """Return the mounts of the files."""
     return [
         egress_destinations.mount(f"siem-{number}", _folder(number))
         for number, sink in enumerate(sinks)
@@ -59,7 +59,7 @@ def volumes(sinks: tuple[Sink, ...]) -> list[Manifest]:
 
 
 def egress(sinks: tuple[Sink, ...]) -> list[Manifest]:
-    """Return the rules of the network policy that let the auditor reach them."""
+    """Return the network policy rules that let the auditor connect to the sinks."""
     found = []
     for sink in sinks:
         url = urlsplit(sink.url)

@@ -47,28 +47,28 @@ from proofgate_operator.build.worker_config import (
 )
 
 COMPONENT = "worker"
-#: The container of the worker itself, among what a podTemplate adds.
+#: The worker's container, to distinguish it from containers of a podTemplate.
 CONTAINER = "worker"
-#: How long a token of the ServiceAccount is valid; the kubelet renews it after four fifths of that. Some
-#: clouds take none that lasts longer than a day.
+#: Lifetime of a ServiceAccount token in seconds; the kubelet renews it after four fifths. Some clouds refuse
+#: tokens that are valid for more than a day.
 TOKEN_SECONDS = 3600
-#: 0440: the worker's group reads it, nobody else.
+#: File mode 0440: only the worker's user and group can read it.
 _PRIVATE_MODE = 0o440
 
 
 def _configuration(gateway: Gateway) -> Manifest:
-    """One projected volume: the configuration file and every file that it names.
+    """Return one projected volume: the configuration file and every file that it names.
 
-    The kubelet replaces its content as a whole, so a running worker never sees half of a change. A provider's
-    key is mounted from the user's Secret: a provider that is added with one, or removed, changes the template
-    and thereby rolls the workers. (Mounted by subPath, nothing would ever be renewed.)
+    The kubelet replaces the content as a whole, so a running worker never sees a partial change. A provider's
+    key is mounted from the user's Secret: adding or removing a provider with a key changes the template and
+    so rolls the workers. (Files mounted by subPath would never be updated.)
     """
     own = names(gateway)
     spec = gateway.spec
     ledger = spec.ledger.signing_key_secret_ref or SigningKeyRef(name=own.ledger)
     sources: list[Manifest] = [
         {"configMap": {"name": own.config, "items": [{"key": CONFIG_FILE, "path": CONFIG_FILE}]}},
-        # Not there before the first worker is ready.
+        # It does not exist before the first worker is ready.
         {
             "configMap": {
                 "name": own.config,
@@ -83,7 +83,7 @@ def _configuration(gateway: Gateway) -> Manifest:
     for provider in spec.providers:
         for _, file, reference in provider.secrets():
             item = {"key": reference.key, "path": provider_file(provider, file)}
-            # Without it the worker refuses the provider's models, and serves everybody else.
+            # Without the key, the worker refuses the provider's models and serves all others.
             sources.append({"secret": {"name": reference.name, "items": [item], "optional": True}})
         authorities = provider.tls.ca_config_map_ref if provider.tls else None
         if authorities is not None:
@@ -91,11 +91,11 @@ def _configuration(gateway: Gateway) -> Manifest:
             sources.append({"configMap": {"name": authorities.name, "items": [item], "optional": True}})
     for _, file, reference in spec.egress.secrets() if spec.egress else ():
         item = {"key": reference.key, "path": f"{PROXY_FOLDER}/{file}"}
-        # Without it nothing is sent through the proxy, and everything else goes on.
+        # Without the credentials, nothing is sent through the proxy; everything else works.
         sources.append({"secret": {"name": reference.name, "items": [item], "optional": True}})
     for _, file, reference in spec.telemetry.secrets() if spec.telemetry else ():
         item = {"key": reference.key, "path": f"{TELEMETRY_FOLDER}/{file}"}
-        # Without it nothing is exported, and everything else goes on.
+        # Without the value, nothing is exported; everything else works.
         sources.append({"secret": {"name": reference.name, "items": [item], "optional": True}})
     if spec.allowed_tenants is not None:
         folder = SHARDS_FOLDER.removeprefix(f"{CONFIG_FOLDER}/")
@@ -104,7 +104,7 @@ def _configuration(gateway: Gateway) -> Manifest:
 
 
 def _checkpoints(gateway: Gateway) -> Manifest:
-    # Before anything is held there is none, and the first worker starts all the same.
+    # The ConfigMap does not exist before a checkpoint is held; the first worker starts without it.
     name = names(gateway).checkpoints
     return {
         "name": "checkpoints",
@@ -116,15 +116,15 @@ def _shred_keys(gateway: Gateway) -> list[Manifest]:
     wanted = gateway.spec.ledger.shred_keys
     if wanted is None:
         return []
-    # Not optional: a worker waits for it, and would not start without.
+    # Not optional: a worker cannot start without it, and waits for it.
     name = wanted.secret_ref.name if wanted.secret_ref else names(gateway).shred_keys
     return [{"name": "shred-keys", "secret": {"secretName": name, "defaultMode": _PRIVATE_MODE}}]
 
 
 def _tokens(gateway: Gateway) -> list[Manifest]:
-    """Return the volume of tokens of the ServiceAccount, each for one cloud; the API server takes none.
+    """Return the volume of ServiceAccount tokens, each for one cloud; the API server accepts none of them.
 
-    The kubelet renews them in time (KEP-1205). No webhook is needed for them.
+    The kubelet renews the tokens in time (KEP-1205). They need no webhook.
     """
     wanted = [
         {
@@ -149,8 +149,8 @@ def _internal_tls(gateway: Gateway) -> list[Manifest]:
 
 def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
     worker = gateway.spec.worker
-    # Equal requests and limits, whole cores: that is what makes a pod Guaranteed, and its core exclusive
-    # where the kubelet's CPU manager is static.
+    # Equal requests and limits make a pod Guaranteed. With whole cores, its core is exclusive if the
+    # kubelet's CPU manager is static.
     size = {"cpu": worker.cpu, "memory": worker.memory}
     return {
         "name": CONTAINER,
@@ -171,14 +171,14 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
         ],
         "resources": {"requests": size, "limits": size},
         "securityContext": container_security(),
-        # Recovery reads the predecessor's log before the worker is ready: give it five minutes.
+        # Recovery reads the predecessor's log before the worker is ready: allow five minutes.
         "startupProbe": http_probe(
             "/healthz", "admin", periodSeconds=1, failureThreshold=300, timeoutSeconds=1
         ),
         "livenessProbe": http_probe(
             "/healthz", "admin", periodSeconds=10, failureThreshold=3, timeoutSeconds=3
         ),
-        # HAProxy asks for itself, and sends traffic before the pod is Ready.
+        # HAProxy has its own health check, and sends traffic before the pod is Ready.
         "readinessProbe": http_probe(
             "/readyz", "admin", periodSeconds=2, failureThreshold=2, timeoutSeconds=2
         ),
@@ -205,7 +205,7 @@ def _container(gateway: Gateway, defaults: Defaults) -> Manifest:
 
 
 def _webhook_labels(gateway: Gateway) -> dict[str, str]:
-    """Return what asks the webhook of Azure Workload Identity for its variables and its token."""
+    """Return the labels by which the webhook of Azure Workload Identity adds its variables and its token."""
     wanted = any(provider.auth and provider.auth.needs_azure_webhook for provider in gateway.spec.providers)
     return {"azure.workload.identity/use": "true"} if wanted else {}
 
@@ -216,7 +216,7 @@ def _shared_volume(gateway: Gateway) -> Manifest:
 
 
 def _own_volumes(claim_templates: Sequence[Manifest]) -> Manifest:
-    # The operator decides what becomes of claims; with any other policy the set's controller would own them.
+    # The operator decides about claims; with any other policy, the StatefulSet's controller would own them.
     policy = {"whenDeleted": "Retain", "whenScaled": "Retain"}
     return {"volumeClaimTemplates": list(claim_templates), "persistentVolumeClaimRetentionPolicy": policy}
 
@@ -230,8 +230,9 @@ def statefulset(
 ) -> Manifest:
     """Return the StatefulSet of the workers.
 
-    `replicas` is the next step of a scaling, not always its end; `digest` covers what a worker reads only at
-    its start. With `claim_templates` each worker mounts a claim of its own, else all mount one.
+    `replicas` is the next step of a scaling, not always its end. `digest` covers the values that a worker
+    reads only at its start. With `claim_templates`, each worker mounts its own claim; otherwise all mount the
+    same one.
     """
     own = names(gateway)
     pod_labels = {**labels(gateway, COMPONENT), **_webhook_labels(gateway)}
@@ -246,8 +247,8 @@ def statefulset(
             "securityContext": pod_security(defaults),
             **pull_secrets(defaults),
             "topologySpreadConstraints": topology_spread(match_labels),
-            # Whoever may evict the next worker, by its disruption budget, has waited until every HAProxy
-            # sends this one connections: the operator says so, and the pod is Ready only then.
+            # The operator sets this condition once every HAProxy sends connections to the worker; the pod is
+            # Ready only then. So the disruption budget lets the next worker be evicted only after that.
             "readinessGates": [{"conditionType": LOAD_BALANCED_CONDITION}],
             "containers": [_container(gateway, defaults)],
             "volumes": [
@@ -267,7 +268,7 @@ def statefulset(
             "replicas": replicas,
             "serviceName": own.workers,
             "podManagementPolicy": "Parallel",
-            # The operator itself replaces pods, one by one.
+            # The operator replaces pods one by one.
             "updateStrategy": {"type": "OnDelete"},
             "revisionHistoryLimit": 3,
             "selector": {"matchLabels": match_labels},

@@ -13,12 +13,13 @@ from proofgate_operator.build.naming import (
 )
 from proofgate_operator.build.statefulset import COMPONENT
 
-#: How a claim of each mode may be mounted.
+#: The access mode of a claim in each volume mode.
 ACCESS_MODES = {VolumeMode.SHARED: "ReadWriteMany", VolumeMode.PER_WORKER: "ReadWriteOnce"}
 
 
 def claim_names(gateway: Gateway, workers: int) -> tuple[str, ...]:
-    """Return the names of the claims that so many workers mount, whoever makes them."""
+    """Return the names of the claims that `workers` workers mount, whether or not the operator creates
+    them."""
     volume, own = gateway.spec.ledger.volume, names(gateway)
     if volume.mode is VolumeMode.PER_WORKER:
         return tuple(map(own.worker_claim, range(workers)))
@@ -26,21 +27,22 @@ def claim_names(gateway: Gateway, workers: int) -> tuple[str, ...]:
 
 
 def is_deleted_with_gateway(gateway: Gateway) -> bool:
-    """Return whether the evidence goes with the gateway; what it is signed and checked with does as well."""
+    """Return whether the evidence is deleted with the gateway, and with it the keys that sign and verify
+    it."""
     volume = gateway.spec.ledger.volume
     return volume.retain_policy is RetainPolicy.DELETE and volume.existing_claim is None
 
 
 def claim(gateway: Gateway, name: str) -> Manifest:
-    """Return a claim. Without an owner it outlives the gateway, which is what `Retain` promises."""
+    """Return a claim. Without an owner it outlives the gateway, as `Retain` promises."""
     owned = gateway.spec.ledger.volume.retain_policy is RetainPolicy.DELETE
     head = child_manifest(gateway, "v1", "PersistentVolumeClaim", name, COMPONENT, owned=owned)
     return {**head, "spec": _claim_spec(gateway)}
 
 
 def state_claim(gateway: Gateway, name: str, component: str, storage: AuditorStorage) -> Manifest:
-    """Return the claim of an auditor's or a retention job's state. It stays as long as the evidence that it
-    speaks of."""
+    """Return the claim of an auditor's or a retention job's state. It is kept as long as the evidence it is
+    about."""
     spec: Manifest = {
         "accessModes": [storage.access_mode.value],
         "resources": {"requests": {"storage": storage.size}},
@@ -55,7 +57,7 @@ def state_claim(gateway: Gateway, name: str, component: str, storage: AuditorSto
 
 
 def retained_state_claim(gateway: Gateway, component: str, live: Manifest) -> Manifest:
-    """Return the claim of an auditor or a retention job that is gone, with the size that it has."""
+    """Return the claim of an auditor or a retention job that was removed, with its current size."""
     fields = ("accessModes", "resources", "storageClassName")
     owned = is_deleted_with_gateway(gateway)
     head = child_manifest(
@@ -65,10 +67,11 @@ def retained_state_claim(gateway: Gateway, component: str, live: Manifest) -> Ma
 
 
 def claim_templates(gateway: Gateway) -> list[Manifest]:
-    """Return the claim templates of the workers' StatefulSet; none where they share a volume.
+    """Return the claim templates of the workers' StatefulSet; empty if the workers share a volume.
 
-    The operator makes the claims itself: a set's templates are immutable, so they know nothing of a volume
-    that grew. They give a worker a claim that is ours also where its controller is there first.
+    The operator creates the claims itself: a StatefulSet's templates are immutable, so they do not follow a
+    volume that grew. If the StatefulSet's controller is faster, the template still gives the worker a claim
+    with the operator's labels.
     """
     if gateway.spec.ledger.volume.mode is VolumeMode.SHARED:
         return []

@@ -1,4 +1,4 @@
-"""A tenant's API keys as the workers know them, and the file that holds them."""
+"""A tenant's API keys in the form that workers read, and the file that contains them."""
 
 import math
 from dataclasses import dataclass, field
@@ -7,9 +7,9 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class KeyDigest:
-    """An API key as the workers know it: its SHA-256 in lower-case hexadecimal, and when it expires.
+    """An API key in the form that workers read: its SHA-256 in lower-case hexadecimal, and its expiry.
 
-    `expires` is a time of RFC 3339; None is never. `name` is what its tenant calls it.
+    `not_after` is an RFC 3339 time; None: it never expires. `name` is the tenant's name for the key.
     """
 
     digest: str
@@ -18,7 +18,7 @@ class KeyDigest:
 
     @property
     def expires_at(self) -> float:
-        """When it expires, in seconds since 1970."""
+        """The expiry in seconds since 1970; infinity if it never expires."""
         return datetime.fromisoformat(self.not_after).timestamp() if self.not_after else math.inf
 
     @property
@@ -28,14 +28,14 @@ class KeyDigest:
 
     @property
     def named_line(self) -> str:
-        """The same with its name, in a comment: workers of versions that know no names pass it over."""
+        """The same line with the name in a comment, which workers of older versions ignore."""
         return f"{self.line} # name={self.name}" if self.name else self.line
 
 
 def keys_entry(tenant: str) -> str:
-    """Return the entry of the tenants Secret, and the file, that holds a tenant's keys.
+    """Return the entry of the tenants Secret, and the file, with a tenant's keys.
 
-    The Secret is mounted whole, so that another tenant does not change the pods' template. A tenant's name
-    has no dot: no file can hide another one.
+    The whole Secret is mounted, so that an additional tenant does not change the pod template. A tenant's
+    name contains no dot, so no file can hide another one.
     """
     return f"{tenant}.keys"

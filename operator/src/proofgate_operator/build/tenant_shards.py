@@ -1,8 +1,8 @@
-"""The Secrets of tenants that have objects of their own: 32 of them, so that a change of one tenant writes a
-small part of all, and each is renewed in the pods by itself.
+"""The Secrets of GatewayTenants. There are 32, so that a change of one tenant writes only a small part, and
+each is updated in the pods separately.
 
-Workers read `keys` and `tenants`, HAProxy's agent `owners` as well; both take a line from whatever shard it
-is in. Lines are sorted: the same tenants are the same bytes.
+Workers read `keys` and `tenants`; HAProxy's agent also reads `owners`. Both accept a line from any shard.
+Lines are sorted, so the same tenants give the same bytes.
 """
 
 import hashlib
@@ -17,12 +17,12 @@ SHARDS = 32
 KEYS = "keys"
 TENANTS = "tenants"
 OWNERS = "owners"
-#: On the Secret of a shard: what its owners are made from.
+#: Annotation of a shard's Secret: the input of its owners.
 OWNERS_INPUT_ANNOTATION = "proofgate.dev/owning"
 
 
 def key_line(key: KeyDigest, tenant: str) -> str:
-    """Return a key's line, which tells whose it is, by what name, and until when."""
+    """Return a key's line: its digest, its tenant, its name and its expiry."""
     end = "" if key.not_after is None else f" not_after={int(key.expires_at)}"
     return f"{key.digest} {tenant} {key.name}{end}\n"
 
@@ -33,7 +33,7 @@ def shard_digest(keys: str, tenants: str) -> str:
 
 
 def shard_secret(gateway: Gateway, shard: int, files: Mapping[str, str], owning: str) -> Manifest:
-    """Return the Secret of one shard; `owning` tells what its owners are made from."""
+    """Return the Secret of one shard; `owning` is the input of its owners."""
     head = child_manifest(gateway, "v1", "Secret", names(gateway).tenant_shard(shard), "worker")
     if owning:
         head["metadata"]["annotations"] = {OWNERS_INPUT_ANNOTATION: owning}
@@ -41,9 +41,9 @@ def shard_secret(gateway: Gateway, shard: int, files: Mapping[str, str], owning:
 
 
 def sources(gateway: Gateway, folder: str, wanted: Iterable[str]) -> list[Manifest]:
-    """Return the sources of a projected volume that put files of every shard below `folder`.
+    """Return the sources of a projected volume with the files of every shard below `folder`.
 
-    Whoever mounts them starts without: a shard of nobody has no Secret.
+    They are optional, because an empty shard may have no Secret.
     """
     files = tuple(wanted)
     return [

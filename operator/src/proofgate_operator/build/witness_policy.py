@@ -1,12 +1,12 @@
-"""Trust policies of an auditor's witnesses (c2sp.org/tlog-policy), as far as they can be judged before an
-auditor is replaced by one that would not start.
+"""Validates the trust policy of an auditor's witnesses (c2sp.org/tlog-policy), before an auditor is replaced
+by one that would not start.
 
     log <vkey> [<url>]
     witness <name> <vkey> [<url>]
     group <name> all|any|<k> <name>...
     quorum <name>|none
 
-The last word is the auditor's, which refuses all that is refused here.
+The auditor's own check is authoritative, and refuses everything that is refused here.
 """
 
 import base64
@@ -16,9 +16,9 @@ import re
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-#: As many logs, witnesses and groups as the format asks everybody to support.
+#: The maximum number of logs, witnesses and groups that the format asks all parsers to support.
 _MAX_ENTRIES = 32
-#: Types of keys and the bytes of one, with the type.
+#: Types of keys, and the length of each in bytes including the type.
 _LOG_KEY_LENGTHS = {b"\x01": 33}
 _WITNESS_KEY_LENGTHS = {b"\x04": 33, b"\x06": 1313}
 _EXPECTED_ARGUMENTS = {
@@ -31,7 +31,7 @@ _DEFAULT_PORTS = {"https": 443, "http": 80}
 
 
 class InvalidWitnessPolicy(ValueError):
-    """A text is no policy that an auditor could keep to; the message says why, and on which line."""
+    """A text is not a policy that an auditor can use; the message gives the reason and the line."""
 
 
 @dataclass(frozen=True)
@@ -40,21 +40,21 @@ class _Group:
     members: tuple["_Rule", ...]
 
 
-#: A witness by its place in the policy, or a group.
+#: A witness, as its index in the policy, or a group.
 _Rule = int | _Group
 
 
 @dataclass
 class _PolicyParser:
     allow_http: bool
-    #: The text of each log's key, by the key itself.
+    #: The text of each log's key, keyed by the key itself.
     logs: dict[bytes, str] = field(default_factory=dict)
-    #: The key of each witness, and the port of its URL: None without one, 0 on the pod itself.
+    #: The key of each witness, and the port of its URL: None without a URL, 0 on the pod itself.
     witnesses: list[tuple[bytes, int | None]] = field(default_factory=list)
     group_count: int = 0
     names: dict[str, _Rule] = field(default_factory=dict)
     members: set[str] = field(default_factory=set)
-    #: Empty before its line.
+    #: Empty before the quorum line.
     quorum: list[_Rule | None] = field(default_factory=list)
 
     def parse_line(self, text: str) -> None:
@@ -127,17 +127,16 @@ class _PolicyParser:
         return self.names[name]
 
     def has_reachable_quorum(self, rule: _Rule | None) -> bool:
-        """Return whether the witnesses that have a URL make a quorum."""
+        """Return whether the witnesses with a URL can form a quorum."""
         if isinstance(rule, _Group):
             return sum(self.has_reachable_quorum(member) for member in rule.members) >= rule.threshold
         return rule is None or self.witnesses[rule][1] is not None
 
 
 def parse_witness_ports(text: str, auditor_key: str | None, allow_http: bool) -> tuple[int, ...]:
-    """Return the ports of TCP at which the witnesses of a policy are asked, in order; raises
-    `InvalidWitnessPolicy`.
+    """Return the TCP ports of a policy's witnesses, sorted; raises `InvalidWitnessPolicy`.
 
-    `auditor_key` is the verifying key of the log that they are to cosign; None where that is not known.
+    `auditor_key` is the verifying key of the log that they cosign; None if it is not known.
     """
     reader = _PolicyParser(allow_http)
     for number, line in enumerate(text.split("\n"), 1):
@@ -162,7 +161,7 @@ def _check_capacity(there: int, what: str) -> None:
 
 
 def _parse_key(text: str, kinds: dict[bytes, int]) -> bytes:
-    """Read the public key of `<name>+<hash>+<base64(kind || public key)>` (c2sp.org/signed-note)."""
+    """Parse the public key of `<name>+<hash>+<base64(kind || public key)>` (c2sp.org/signed-note)."""
     name, _, rest = text.partition("+")
     key_hash, _, encoded = rest.partition("+")
     try:
@@ -182,7 +181,7 @@ def _parse_key(text: str, kinds: dict[bytes, int]) -> bytes:
 
 
 def _parse_port(text: str, allow_http: bool) -> int:
-    """Return the port of a witness's URL, 0 on the pod itself. What a URL says is not repeated."""
+    """Return the port of a witness's URL, 0 on the pod itself. Messages do not quote the URL."""
     try:
         url = urlsplit(text)
         host, port = url.hostname or "", url.port

@@ -1,6 +1,6 @@
-"""The workers' configuration file, and the ConfigMap that it is in.
+"""The workers' configuration file, and its ConfigMap.
 
-Nothing here puts a key in clear into an object: the file names other files.
+No object contains a key in clear text: the configuration file names other files.
 """
 
 import hashlib
@@ -37,42 +37,45 @@ from proofgate_operator.build.naming import Defaults, Manifest, child_manifest, 
 from proofgate_operator.build.tenant_keys import keys_entry
 
 CONFIG_FILE = "gateway.yaml"
-#: The newest of those files that every worker took on: whoever starts and refuses the other starts with it.
+#: The newest configuration file that every worker has accepted. A starting worker that refuses the newest
+#: file starts with it.
 ACCEPTED_FILE = "accepted.yaml"
 CONFIG_FOLDER = "/etc/proofgate"
 LEDGER_FOLDER = "/var/lib/proofgate"
-#: Where tenants and keys are that have objects of their own, for workers and for HAProxy's agent.
+#: Folder of the GatewayTenants and their keys, for workers and for HAProxy's agent.
 SHARDS_FOLDER = f"{CONFIG_FOLDER}/tenants"
-#: Where the values of header fields for a collector are, below the folder of the configuration.
+#: Folder of the header values for a collector, below the configuration folder.
 TELEMETRY_FOLDER = "telemetry"
-#: Where the credentials for the egress proxy are, below the folder of the configuration.
+#: Folder of the credentials for the egress proxy, below the configuration folder.
 PROXY_FOLDER = "egress/proxy"
-#: Where a worker finds the checkpoints that the operator holds: what comes there rolls nobody.
+#: Folder of the checkpoints that the operator holds; a change there does not roll the workers.
 HELD_CHECKPOINTS_FOLDER = "/etc/held-checkpoints"
-#: Where tenants' shred keys are. The Secret is mounted whole: another tenant does not change the template.
+#: Folder of tenants' shred keys. The whole Secret is mounted, so an additional tenant does not change the
+#: template.
 SHRED_KEYS_FOLDER = "/etc/shred-keys"
-#: Where the tokens of the workers' ServiceAccount are that clouds take, one for each provider that needs one.
+#: Folder of the workers' ServiceAccount tokens for clouds, one for each provider that needs one.
 TOKENS_FOLDER = "/var/run/secrets/proofgate.dev/tokens"
-#: Where what workers show to HAProxy is.
+#: Folder of the certificate that workers present to HAProxy.
 INTERNAL_TLS_FOLDER = "/etc/proofgate-internal-tls"
-#: Sections of the workers' file that are fixed while a worker runs; it takes on all others as they change.
+#: Sections of the workers' file that a worker reads only at its start; it applies changes of all others.
 FIXED_SECTIONS = ("ledger", "listen", "proxyProtocol", "admin", "analysis")
-#: What of the first one a running worker takes on.
+#: Fields of the first of these sections that a running worker applies.
 _RELOADABLE_LEDGER_FIELDS = ("recordClientAddress", "recordEndUser")
 
-#: The most that a worker's file may say.
+#: The maximum of `bufferedBytes` that a worker's file allows.
 _MAX_BUFFERED_BYTES = 1 << 40
 
 TRAFFIC_PORT = 8080
 ADMIN_PORT = 9090
 
 
-#: Bytes of memory for bodies on their way to the volume: twice the largest, and out of what bodies may take.
+#: Bytes of memory for bodies that wait to be written to the volume: twice the largest stored body. They are
+#: taken from the memory for bodies.
 _PAYLOAD_BUDGET_BYTES = 16 << 20
 
 
 def base_memory(gateway: Gateway) -> int:
-    """Return the bytes that a worker takes besides the bodies and answers that it has."""
+    """Return the bytes that a worker needs besides bodies and responses."""
     connections = gateway.spec.limits.connection_memory
     analysis = 0 if gateway.spec.analysis is None else gateway.spec.analysis.memory
     payloads = 0 if _payloads(gateway) is None else _PAYLOAD_BUDGET_BYTES
@@ -80,9 +83,10 @@ def base_memory(gateway: Gateway) -> int:
 
 
 def _limits(gateway: Gateway, memory: int) -> Manifest:
-    """Return what the file says of bytes and connections; `memory` is all that a worker has."""
+    """Return the limits of bytes and connections in the file; `memory` is a worker's total memory in
+    bytes."""
     asked = gateway.spec.limits
-    # A worker from before the spec asked for more is smaller, and its file has to be one that it accepts.
+    # A worker from before a memory increase is smaller, and must still accept the file.
     rest = max(max(memory, MIN_MEMORY) - base_memory(gateway), MIN_BODY_MEMORY)
     longest = rest // (READ_BUFFER_FACTOR + MIN_BUFFERED_BODIES)
     wanted = max_body_bytes(asked)
@@ -92,22 +96,23 @@ def _limits(gateway: Gateway, memory: int) -> Manifest:
 
 
 def max_body_bytes(limits: Limits) -> int | None:
-    """Return the bytes of the longest body that the spec names; None where it follows the memory."""
+    """Return the maximum body in bytes from the spec; None if it is derived from the memory."""
     return limits.body_bytes if "body_bytes" in limits.model_fields_set else None
 
 
 def listen_address(port: int, defaults: Defaults) -> str:
-    """Return every address of a pod; `[::]` takes connections of IPv4 too (RFC 3493, section 3.7)."""
+    """Return the address that covers all addresses of a pod; `[::]` accepts IPv4 connections too (RFC 3493,
+    section 3.7)."""
     return f"[::]:{port}" if defaults.ipv6 else f"0.0.0.0:{port}"
 
 
 def provider_file(provider: Provider, file: str) -> str:
-    """Return where workers find a file of a provider, in the folder of their configuration."""
+    """Return the path of a provider's file, relative to the workers' configuration folder."""
     return f"providers/{provider.name}/{file}"
 
 
 def _tls(provider: Provider) -> Manifest:
-    """Return what the file says of TLS to a provider."""
+    """Return the file's section for TLS to a provider."""
     content: Manifest = {}
     tls = provider.tls or ProviderTls()
     if tls.ca_secret_ref is not None or tls.ca_config_map_ref is not None:
@@ -121,7 +126,7 @@ def _tls(provider: Provider) -> Manifest:
 
 
 def _auth(provider: Provider, auth: Auth) -> Manifest:
-    """Return what the file says of the credentials for a provider: files in the place of Secrets."""
+    """Return the file's section for a provider's credentials: files instead of Secrets."""
     content: Manifest = {}
     for name, value in auth.to_document().items():
         if not isinstance(value, dict):
@@ -135,7 +140,7 @@ def _auth(provider: Provider, auth: Auth) -> Manifest:
 
 
 def _provider(provider: Provider) -> Manifest:
-    """Return what the file says of a provider: files instead of Secrets."""
+    """Return the file's section for a provider: files instead of Secrets."""
     content = provider.to_document()
     for name in ("auth", "tls", "headers"):
         content.pop(name, None)
@@ -155,7 +160,8 @@ def _header(provider: Provider, header: ProviderHeader) -> Manifest:
 
 
 def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest:
-    """Return the content of the workers' configuration file; `memory` is the smallest worker's, in bytes."""
+    """Return the content of the workers' configuration file; `memory` is the smallest worker's memory in
+    bytes."""
     spec = gateway.spec
     recorded = spec.ledger.to_document()
     content: Manifest = {
@@ -193,7 +199,7 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
         content["ledger"]["payloads"] = payloads
     if spec.telemetry is not None:
         content["telemetry"] = _telemetry(spec.telemetry)
-    # The spec and the workers' file spell these sections alike.
+    # These sections are the same in the spec and in the workers' file.
     if spec.policies:
         content["policies"] = [policy.to_document() for policy in spec.policies]
     alike = {
@@ -209,7 +215,7 @@ def worker_config(gateway: Gateway, memory: int, defaults: Defaults) -> Manifest
 
 
 def _internal_tls(gateway: Gateway) -> Manifest:
-    """Return what the file says of TLS towards HAProxy, who alone is to connect."""
+    """Return the file's section for TLS with HAProxy, the only permitted client."""
     return {
         "certificateFile": f"{INTERNAL_TLS_FOLDER}/{internal_tls.CHAIN_FILE}",
         "privateKeyFile": f"{INTERNAL_TLS_FOLDER}/{internal_tls.KEY_FILE}",
@@ -221,7 +227,7 @@ def _internal_tls(gateway: Gateway) -> Manifest:
 
 
 def _payloads(gateway: Gateway) -> Manifest | None:
-    """Return what the file says of stored payloads; None where nobody has any."""
+    """Return the file's section for stored payloads; None if no tenant has any."""
     spec = gateway.spec
     section = spec.ledger.payloads
     stored = any(terms.payloads == "Stored" for terms in (*spec.plans, *spec.tenants))
@@ -249,7 +255,7 @@ def _telemetry(telemetry: Telemetry) -> Manifest:
 
 
 def _plans(gateway: Gateway) -> Manifest:
-    """Return what the file says of prices and plans, and where the tenants are that do not stand in it."""
+    """Return the file's sections for prices and plans, and the folder of the GatewayTenants."""
     content: Manifest = {}
     if gateway.spec.prices:
         content["prices"] = [price.to_document() for price in gateway.spec.prices]
@@ -283,39 +289,40 @@ def _tenant(tenant: Tenant) -> Manifest:
 
 
 def _to_yaml(content: Manifest) -> str:
-    # libyaml, where it is there: most of what a reconcile costs would be YAML.
+    # libyaml, if available: otherwise YAML would be most of a reconcile's cost.
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     text: str = yaml.dump(content, Dumper=dumper, sort_keys=False)
     return text
 
 
 def worker_config_text(gateway: Gateway, memory: int, defaults: Defaults) -> str:
-    """Return the workers' configuration file; `memory` is the smallest worker's, in bytes."""
+    """Return the workers' configuration file; `memory` is the smallest worker's memory in bytes."""
     return _to_yaml(worker_config(gateway, memory, defaults))
 
 
 def fixed_config_text(gateway: Gateway, defaults: Defaults) -> str:
-    """Return the part of the file that only a new worker takes on."""
+    """Return the part of the file that a worker reads only at its start."""
     content = worker_config(gateway, parse_bytes(gateway.spec.worker.memory), defaults)
     fixed = {name: content[name] for name in FIXED_SECTIONS if name in content}
     if gateway.spec.limits.connections != Limits().connections:
-        # The default is in no digest, as before it could be set: a new operator replaces no worker for it.
+        # The default is left out of the digest, as before the field existed: so an operator upgrade replaces
+        # no worker.
         fixed["limits"] = {"connections": gateway.spec.limits.connections}
     for name in _RELOADABLE_LEDGER_FIELDS:
         fixed["ledger"].pop(name, None)
     if "payloads" in fixed["ledger"]:
-        # Whose bodies are stored, and how long ones, a running worker takes on.
+        # A running worker applies which bodies are stored, and their maximum length.
         fixed["ledger"]["payloads"] = {"budgetBytes": _PAYLOAD_BUDGET_BYTES}
     return _to_yaml(fixed)
 
 
 def config_map(gateway: Gateway, text: str, accepted: str | None = None) -> Manifest:
-    """Return the ConfigMap of the workers' file, `text`, and of the one that they accepted last."""
+    """Return the ConfigMap of the workers' file `text` and of the last accepted file."""
     head = child_manifest(gateway, "v1", "ConfigMap", names(gateway).config, "worker")
     data = {CONFIG_FILE: text} if accepted is None else {CONFIG_FILE: text, ACCEPTED_FILE: accepted}
     return {**head, "data": data}
 
 
 def text_digest(text: str) -> str:
-    """Return the digest by which a worker tells which file it runs with. It tells nothing secret."""
+    """Return the digest by which a worker reports its current file. It reveals nothing secret."""
     return hashlib.sha256(text.encode()).hexdigest()

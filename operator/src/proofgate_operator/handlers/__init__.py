@@ -1,1 +1,1 @@
-"""What keeps the operator going: a loop per gateway, requeued by its objects, and the proof that it lives."""
+"""Loops that reconcile the gateways, the events that requeue them, and the health checks of the process."""

@@ -1,4 +1,4 @@
-"""What came of the operator's writes, remembered until it ends: without it, each is tried once more."""
+"""Keeps the results of the operator's writes in memory. After a restart, each write is tried once more."""
 
 from collections.abc import Mapping
 
@@ -16,22 +16,22 @@ from proofgate_operator.plan.observed_state import Ref, ref_of
 
 
 class ApplyHistory:
-    """The newest write to each object, by gateway."""
+    """The newest write to each object, grouped by gateway."""
 
     def __init__(self) -> None:
         self._of: dict[tuple[str, str], dict[Ref, ApplyResult]] = {}
         self._tried: dict[tuple[str, str], dict[Ref, str]] = {}
 
     def results(self, namespace: str, gateway: str) -> Mapping[Ref, ApplyResult]:
-        """Return what came of the writes to a gateway's objects."""
+        """Return the results of the writes to a gateway's objects."""
         return dict(self._of.get((namespace, gateway), {}))
 
     def attempted_digests(self, namespace: str, gateway: str) -> Mapping[Ref, str]:
-        """Return the digests of a gateway's manifests that were written last, or refused."""
+        """Return the digest of the manifest that was last applied to each object, also if it was refused."""
         return dict(self._tried.get((namespace, gateway), {}))
 
     def record_attempt(self, gateway: str, manifest: Manifest) -> None:
-        """Note that a manifest is about to be applied, whatever comes of it."""
+        """Record that a manifest is about to be applied, whatever the result."""
         key = (manifest["metadata"]["namespace"], gateway)
         self._tried.setdefault(key, {})[ref_of(manifest)] = manifest_digest(manifest)
 
@@ -44,8 +44,8 @@ class ApplyHistory:
         answer: Manifest,
         now: float,
     ) -> ApplyResult:
-        """Note what came of applying a manifest to `live`; find out who undoes it if it comes back again and
-        again."""
+        """Record the result of applying a manifest to `live`. If the object is reverted repeatedly, find out
+        which field manager does it."""
         key, ref = (manifest["metadata"]["namespace"], gateway), ref_of(manifest)
         kept = self._of.setdefault(key, {})
         found = record_apply(kept.get(ref), manifest, answer, now)
@@ -56,7 +56,7 @@ class ApplyHistory:
         return found
 
     def remove_gateway(self, namespace: str, gateway: str) -> None:
-        """Drop what is kept of a gateway that is gone."""
+        """Drop the records of a deleted gateway."""
         self._of.pop((namespace, gateway), None)
         self._tried.pop((namespace, gateway), None)
 

@@ -1,8 +1,8 @@
-"""Tenants that are objects of their own: read, let in, written into the shards of their gateway, and told.
+"""Reads GatewayTenant objects, admits them, writes their keys into their gateway's shards and reports their
+status.
 
-What was made of each is kept in memory, without any key, so that a reconcile costs what changed since
-the one before. Without that memory, after a start, the keys of all are read once more before anything is
-written.
+The result for each tenant is kept in memory, without any key, so that a reconcile only processes changes.
+After a start, the memory is empty: the keys of all tenants are read again before anything is written.
 """
 
 import asyncio
@@ -52,9 +52,10 @@ from proofgate_operator.plan.problems import Problem
 from proofgate_operator.plan.tenant_registry import AttachedTenant
 from proofgate_operator.plan.unreadable_resources import UnreadableReason
 
-#: Requests in flight for the tenants of one gateway.
+#: Concurrent requests for the tenants of one gateway.
 _CONCURRENCY = 8
-#: Statuses that one reconcile writes: what tenants are told must not hold up what their gateway needs.
+#: The maximum number of statuses that one reconcile writes, so that status writes do not delay the gateway
+#: itself.
 _MAX_STATUS_WRITES = 256
 
 
@@ -66,7 +67,7 @@ class Attachments:
         self.holds = holds or FailedReads()
 
     def remove_gateway(self, namespace: str, gateway: str) -> None:
-        """Drop what is remembered of a gateway that is gone."""
+        """Drop the records of a deleted gateway."""
         roster = self._rosters.pop((namespace, gateway), None)
         self.holds.retain(f"{namespace}/{gateway} secrets")
         if roster is None:
@@ -77,23 +78,25 @@ class Attachments:
             self.holds.retain(selector_read_owner(namespace, gateway, selector))
 
     def has_unreadable_tenants(self, namespace: str, gateway: str) -> bool:
-        """Return whether anything counts for a gateway's tenants that nobody may look at just now."""
+        """Return whether the last known state applies to any of a gateway's tenants because a read currently
+        fails."""
         roster = self._rosters.get((namespace, gateway))
         return roster is not None and bool(
             roster.unreadable_tenants or roster.unlisted_tenants or roster.unreadable_selectors
         )
 
     def next_key_expiry(self, namespace: str, gateway: str, now: float) -> float:
-        """Return when the last key of a gateway's tenant ends next after `now`, in seconds since 1970."""
+        """Return the next time after `now` at which all keys of a tenant of the gateway have expired, in
+        seconds since 1970 (infinity if there is no such time)."""
         roster = self._rosters.get((namespace, gateway))
         verdicts = roster.verdicts.values() if roster else ()
         return min((verdict.expires_at for verdict in verdicts if verdict.expires_at > now), default=math.inf)
 
     async def refresh(self, client: Client, gateway: Gateway, listed: Callable[[], Set[str]]) -> TenantShards:
-        """Take in what changed of a gateway's tenants, and return what their shards are to be.
+        """Process the changes of a gateway's tenants, and return the desired content of their shards.
 
-        `listed` tells the digests of the keys of the gateway's own list. What nobody may look at, of a
-        namespace or a Secret, stays as it was for `HOLD_SECONDS`.
+        `listed` returns the digests of the keys in the gateway's own list. The last known state of a
+        namespace or a Secret that cannot be read applies for `GRACE_SECONDS`.
         """
         home = (gateway.namespace, gateway.name)
         attached = client.store.attached
@@ -123,10 +126,10 @@ class Attachments:
         for shard, written in list(roster.written.items()):
             name = names(gateway).tenant_shard(shard)
             if client.store.version("Secret", gateway.namespace, name) != written.version:
-                # Somebody else wrote it, or took it away.
+                # Another client changed or deleted it.
                 del roster.written[shard]
         if gateway.spec.allowed_tenants is None:
-            # Nobody reads the shards, whatever is still to be taken out of them.
+            # No process reads the shards, even if tenants still have to be removed from them.
             return TenantShards()
         return TenantShards(
             tuple(roster.registry.digest(shard) for shard in range(SHARDS)),
@@ -138,7 +141,8 @@ class Attachments:
     async def publish(
         self, client: Client, gateway: Gateway, workers: int, shares: WorkerShares
     ) -> tuple[bool, list[str]]:
-        """Write the shards that changed; return whether any write changed anything, and what was refused."""
+        """Write the changed shards. Return whether any write changed an object, and the messages of the
+        refused writes."""
         roster = self._rosters.get((gateway.namespace, gateway.name))
         if roster is None:
             return False, []
@@ -156,14 +160,14 @@ class Attachments:
             files = roster.registry.files(shard, owner_of)
             whose = owning if files[TENANTS] else None
             name = names(gateway).tenant_shard(shard)
-            # Most gateways have few tenants: empty shards that nobody made are not asked for, one by one.
+            # Most gateways have few tenants: do not request each empty shard that no one created.
             idle = not any(files.values()) and client.store.lacks_secret(gateway.namespace, name)
             live = None if idle else await client.get("Secret", gateway.namespace, name)
             standing = classify(gateway, live)
             if roster.refusals.pop(shard, None):
                 self._queue_shard_reports(roster, shard)
             if standing in (Ownership.ABSENT, Ownership.FOREIGN) and not any(files.values()):
-                # Nothing of ours is there, and nothing is to be.
+                # The shard is empty, and there is no Secret of ours to update.
                 version = live["metadata"]["resourceVersion"] if live else ""
                 roster.written[shard] = WrittenShard(digest, None, version)
                 continue
@@ -176,7 +180,7 @@ class Attachments:
             except ApiError as error:
                 if error.transient:
                     raise
-                # Its words might quote the Secret.
+                # The error message might quote the Secret.
                 self._record_refusal(roster, shard, Problem("ApplyFailed", f"Secret {name}: {error.reason}"))
                 continue
             metrics.WRITES.labels("Secret", "apply").inc()
@@ -187,7 +191,7 @@ class Attachments:
         return changed, [problem.message for problem in roster.refusals.values()]
 
     async def report(self, client: Client, gateway: Gateway) -> bool:
-        """Tell tenants what was made of them; return whether some are still to be told."""
+        """Write the status of the tenants with changes; return whether some are left for the next call."""
         home = (gateway.namespace, gateway.name)
         roster = self._rosters.get(home)
         if roster is None:
@@ -209,7 +213,7 @@ class Attachments:
     ) -> None:
         selected = await selected_namespaces(client, gateway, roster, self.holds)
         if roster.generation != gateway.generation or roster.namespaces_by_selector != selected:
-            # Whether they may attach, and what their plans are, has to be found out anew; no key is read.
+            # Evaluate all tenants again (admission and plans); no key is read.
             changed |= client.store.attached.members((gateway.namespace, gateway.name))
         admission = build_admission(client, gateway, selected, changed)
         gate = asyncio.Semaphore(_CONCURRENCY)
@@ -220,7 +224,7 @@ class Attachments:
 
         order = sorted(changed)
         found = zip(order, await asyncio.gather(*map(judged, order)), strict=True)
-        # Not before all are read: who has a key, or room, does not hang on whose Secrets are read first.
+        # Only after all are read: the order of the reads must not decide which tenant gets a key or capacity.
         accepted = self._restore_unlisted(client, gateway, roster, admission)
         for name, (verdict, attached) in found:
             if verdict is None:
@@ -252,8 +256,8 @@ class Attachments:
         admission: Admission,
         name: NamespacedName,
     ) -> tuple[TenantVerdict | None, AttachedTenant | None]:
-        """Find out what a tenant is to have: the verdict, None if it is none of the gateway's, and what goes
-        into the book."""
+        """Evaluate one tenant. Return its verdict (None if it does not belong to this gateway), and its entry
+        for the registry (None if it is not admitted)."""
         store, full = client.store, "/".join(name)
         tenant = read_tenant(store.get(TENANT_KIND, *name))
         if tenant is None or tenant.gateway_key != (gateway.namespace, gateway.name):
@@ -265,12 +269,12 @@ class Attachments:
         blind = unlistable_resources(store, name[0], self.holds, roster.hold_elapsed_seconds)
         if any(unread.is_expired for unread in blind):
             return TenantVerdict(unlisted=blind), None
-        # Before they are read: whatever happens to them from now on is another change.
+        # Before the Secrets are read, so that a later change of them requeues the tenant.
         store.attached.set_secrets(name, frozenset((tenant.namespace, secret) for secret in tenant.secrets))
         versions = tuple((secret, store.version("Secret", name[0], secret)) for secret in tenant.secrets)
         reading = (tenant.uid, tenant.generation, versions)
         before = roster.verdicts.get(name)
-        # Nothing can be concluded from a failed read.
+        # A failed read does not count as done.
         done = before is not None and before.source_versions == reading
         if (
             before is not None
@@ -290,7 +294,7 @@ class Attachments:
         return TenantVerdict(None, read, reading, blind, ends), attached
 
     def _due_for_retry(self, client: Client, roster: Roster) -> set[NamespacedName]:
-        """Return the tenants whose failed reads are due to be repeated."""
+        """Return the tenants whose failed reads have to be repeated now."""
         found = set()
         for name in roster.unreadable_tenants:
             verdict = roster.verdicts[name]
@@ -304,8 +308,8 @@ class Attachments:
     def _restore_unlisted(
         self, client: Client, gateway: Gateway, roster: Roster, admission: Admission
     ) -> dict[NamespacedName, AttachedTenant]:
-        """Take over the tenants that are only known from what was written; return those that count still,
-        and that the gateway lets in as its spec is now."""
+        """Process the tenants that are known only from the written shards. Return those that still apply and
+        that the gateway's current spec admits."""
         home = (gateway.namespace, gateway.name)
         members: dict[NamespacedName, AttachedTenant] = {}
         for name, before in list(roster.unlisted_tenants.items()):
@@ -341,7 +345,7 @@ class Attachments:
         keys = [key for key in verdict.keys.keys if key.digest not in lacking]
         faults = [*verdict.keys.faults]
         for key in lacking.values():
-            # Whose it is, is nobody's business but the holder's.
+            # Do not disclose who holds the key.
             shared = roster.registry.holder(key.digest) is not None or key.digest in roster.registry.reserved
             reason = "KeyShared" if shared else "NoRoom"
             why = (
@@ -365,7 +369,7 @@ class Attachments:
 
     @staticmethod
     def _queue_shard_reports(roster: Roster, shard: int) -> None:
-        """Have the tenants of a shard told."""
+        """Queue a status write for each tenant of a shard."""
         roster.unreported |= {
             name
             for name, verdict in roster.verdicts.items()

@@ -1,4 +1,4 @@
-"""Auditors: what they tell is part of what is observed, and each finding becomes an Event."""
+"""Polls the auditors, adds their reports to the observed state, and creates an Event for each finding."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 async def with_audit_report(audits: AuditReports, gateway: Gateway, seen: ObservedState) -> ObservedState:
-    """Return what was seen together with what the auditor tells."""
+    """Return the observed state together with the auditor's report."""
     pod = seen.auditor_pod if gateway.enabled_auditor else None
     return replace(seen, audit_report=await audits.report(gateway.namespace, gateway.name, pod))
 
@@ -29,12 +29,11 @@ async def with_audit_report(audits: AuditReports, gateway: Gateway, seen: Observ
 async def create_finding_events(
     client: Client, audits: AuditReports, gateway: Gateway, seen: ObservedState
 ) -> None:
-    """Make an Event of each finding that has none. One that is refused is tried again by the next
-    reconcile."""
+    """Create an Event for each finding that has none. The next reconcile tries a refused Event again."""
     told = audits.reported_findings(gateway.namespace, gateway.name)
     findings = seen.audit_report.findings if seen.audit_report else ()
     events = [finding_event(gateway, finding, time_of(time.time())) for finding in findings]
-    # Only what is still told can be told again.
+    # Forget the findings that the auditor no longer reports.
     told.intersection_update([event["metadata"]["name"] for event in events])
     for event in events:
         name = event["metadata"]["name"]
@@ -43,16 +42,16 @@ async def create_finding_events(
         try:
             await create(client, event)
         except ApiError as error:
-            # An event is a courtesy: a namespace that refuses it is not a reason to stop.
+            # Events are best effort: a namespace that refuses one must not stop the reconcile.
             _log.debug("event refused: %s", error.reason)
             return
         told.add(name)
 
 
 class AuditPoller:
-    """Asks the auditors again and again, so that what they find is told although nothing else happens.
+    """Polls the auditors, so that findings are reported even if nothing else happens.
 
-    Which there are, reconciles tell.
+    Reconciles register the auditors.
     """
 
     def __init__(self, client: Client, audits: AuditReports, requeues: Requeues) -> None:
@@ -61,11 +60,11 @@ class AuditPoller:
         self._requeues = requeues
 
     async def run(self) -> None:
-        """Ask them, for ever."""
+        """Poll the auditors until cancelled."""
         await poll_forever("the auditors", POLL_SECONDS, self.poll)
 
     async def poll(self) -> None:
-        """Ask each that is due, and have its gateway reconciled if it tells something else than before."""
+        """Poll each auditor that is due, and requeue its gateway if the report changed."""
         await asyncio.gather(*(self._poll_gateway(*key) for key in self._audits.known_gateways()))
 
     async def _poll_gateway(self, namespace: str, gateway: str) -> None:

@@ -1,4 +1,4 @@
-"""Carrying out a plan: its writes, in order, and what the API server made of them."""
+"""Executes a plan: applies its writes in order, and collects the API server's refusals."""
 
 import contextlib
 import logging
@@ -24,20 +24,21 @@ from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.plan.decide import ReconcilePlan
 from proofgate_operator.plan.observed_state import ObservedState, Ref, ref_of
 
-#: A standard logger, or kopf's, which adds the object to what is logged.
+#: A standard logger, or kopf's logger, which adds the object to each record.
 Logger = logging.Logger | logging.LoggerAdapter[Any]
 
 
 @dataclass
 class ExecutionResult:
-    """What became of a plan: whether anything changed by it, and what the API server refused."""
+    """The result of a plan: whether anything changed, and what the API server refused."""
 
     changed: bool = False
     refused: list[str] = field(default_factory=list)
 
 
 def _generate_secret(gateway: Gateway, name: str) -> Manifest:
-    """Make a Secret that exists once: the only randomness there is."""
+    """Create a Secret with random content, for a Secret that is written only once. Nothing else in a plan is
+    random."""
     own = names(gateway)
     if name == own.admin:
         return gateway_secrets.admin_secret(gateway, secrets.token_urlsafe(32))
@@ -50,17 +51,18 @@ def _generate_secret(gateway: Gateway, name: str) -> Manifest:
 
 
 def _describe_refusal(ref: Ref, error: ApiError) -> str:
-    """Say what was refused. A refusal of a Secret might quote it, so its words stay away."""
+    """Describe a refused write. The refusal of a Secret might quote it, so its message is left out."""
     said = error.reason if ref.kind == "Secret" else f"{error.reason}: {error.message}"
     return f"{ref}: {said}"
 
 
 @contextlib.contextmanager
 def collect_refusals(refused: list[str], ref: Ref, persistent: bool) -> Iterator[None]:
-    """Collect a write that is refused, so that it keeps nothing else back.
+    """Collect the refusal of a write, so that the other writes continue.
 
-    An API server that is overloaded or ill raises `ApiError`: the next reconcile finds out what is left to
-    do. When it fails `persistent`ly, that may be about one object alone, and counts as a refusal of it.
+    If the API server is overloaded or fails, `ApiError` is raised: the next reconcile does the remaining
+    writes. If it fails repeatedly (`persistent`), one object alone may be the cause, and the failure counts
+    as a refusal of that object.
     """
     try:
         yield
@@ -79,7 +81,7 @@ async def execute(
     logger: Logger,
     persistent: bool,
 ) -> ExecutionResult:
-    """Carry out a plan; what is refused is `collected`."""
+    """Execute a plan. Refused writes are collected."""
     done = ExecutionResult()
     worker = Ref("StatefulSet", names(gateway).worker)
 
@@ -111,7 +113,7 @@ async def execute(
             if ref in plan.merge_patches:
                 await merge_patch(client, ref.kind, gateway.namespace, ref.name, plan.merge_patches[ref])
             answer, live = await apply(client, manifest), seen.children.get(ref)
-            # An apply that the API server agrees with already leaves the version as it is.
+            # If the API server already has this state, an apply does not change the resource version.
             done.changed |= live is None or _version(answer) != _version(live)
             found = await writes.record_result(client, gateway.name, manifest, live, answer, seen.now)
             if found.contested:
@@ -122,7 +124,7 @@ async def execute(
         superfluous = seen.children[ref]
         assert superfluous is not None
         with one(ref, "delete", "deleted"):
-            # Only as it was seen: what changed since is observed again first.
+            # Only the observed version: an object that changed since is observed again first.
             head = superfluous["metadata"]
             await client.delete(ref.kind, gateway.namespace, ref.name, head["uid"], head["resourceVersion"])
             done.changed = True
@@ -149,13 +151,13 @@ def _version(manifest: Manifest) -> str:
 
 
 async def _write_held_checkpoints(client: Client, held: Manifest, logger: Logger) -> list[str]:
-    """Write checkpoints that are newer than those that are held. Returns what was refused."""
+    """Write the checkpoints that are newer than the held ones. Return the refused writes."""
     ref = ref_of(held)
     try:
         await apply(client, held)
     except ApiError as error:
         if error.status == 409:
-            # Another one wrote since it was seen: what is newest is found out at the next reconcile.
+            # Another client wrote it since it was observed; the next reconcile reads the newest version.
             return []
         if error.transient:
             raise

@@ -1,8 +1,8 @@
-"""Which namespaces kopf is to follow: those that hold a gateway, as the store knows them.
+"""Selects the namespaces that kopf follows: those that hold a gateway according to the store.
 
-It opens a connection for each, and gives up as a whole when one of them is gone. So it gets neither those
-without a gateway nor those that cannot be listed. One that held a gateway stays: kopf has yet to tell that
-the last of them is gone.
+kopf opens a connection per namespace, and stops completely when one of them is deleted. So namespaces without
+a gateway, and namespaces that cannot be listed, are left out. A namespace that once held a gateway stays
+selected: kopf still has to report that its last gateway was deleted.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,8 @@ from proofgate_operator.kube.store import Store
 
 
 class FollowedNamespaces:
-    """The namespaces to follow, of those that are `served`; none stands for all of them."""
+    """The namespaces that kopf follows, a subset of `served`. If `served` is empty, all namespaces are
+    served."""
 
     def __init__(self, store: Store, served: Sequence[str]) -> None:
         self._store = store
@@ -20,8 +21,8 @@ class FollowedNamespaces:
         self._held: set[str] = set()
 
     def namespaces(self) -> tuple[str, ...]:
-        """Return the namespaces as they are now; where all are served, an empty name, or nothing while they
-        cannot be listed."""
+        """Return the namespaces to follow now. If all namespaces are served, return one empty name, or
+        nothing while they cannot be listed."""
         barred = self._store.blocked_namespaces(KIND)
         if not self._served:
             return () if None in barred else ("",)

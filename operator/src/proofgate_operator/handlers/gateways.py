@@ -1,7 +1,7 @@
-"""What kopf is for: it tells which gateways there are, and each has a loop as long as it exists.
+"""Handles kopf's events of gateways: each gateway has a loop as long as it exists.
 
-An event handler needs no finalizer, as a daemon would. So a gateway goes by garbage collection whether an
-operator is there or not, and its namespace with it, also when the operator lives in it.
+Unlike a daemon, an event handler needs no finalizer. So a gateway and its namespace can be deleted even if no
+operator is running, or if the operator runs in that namespace.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ async def handle_gateway_event(
     memo: Any,
     **_: Any,
 ) -> None:
-    """Begin the loop of a gateway that is there, end that of one that is gone."""
+    """Start the loop of an existing gateway, or stop the loop of a deleted one."""
     operator: Operator = memo.operator
     home: asyncio.AbstractEventLoop = memo.home
     assert namespace and name and uid

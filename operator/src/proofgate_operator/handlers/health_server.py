@@ -1,4 +1,4 @@
-"""The operator's HTTP server: liveness and readiness for the kubelet, metrics for Prometheus."""
+"""HTTP server of the operator: liveness and readiness for the kubelet, metrics for Prometheus."""
 
 import socket
 
@@ -10,9 +10,9 @@ from proofgate_operator.handlers.heartbeat import Heartbeat
 
 
 async def serve(host: str, port: int, heartbeat: Heartbeat) -> web.AppRunner:
-    """Serve /healthz, /readyz and /metrics; the caller cleans the runner up.
+    """Serve /healthz, /readyz and /metrics; the caller must clean up the returned runner.
 
-    The host `::` takes connections of IPv4 too (RFC 3493, section 3.7).
+    The host `::` accepts IPv4 connections too (RFC 3493, section 3.7).
     """
 
     async def healthz(_: web.Request) -> web.Response:
@@ -38,7 +38,7 @@ async def serve(host: str, port: int, heartbeat: Heartbeat) -> web.AppRunner:
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio, left to bind by itself, shuts IPv4 out.
+    # If asyncio binds the socket itself, it excludes IPv4.
     listener = socket.create_server((host, port), family=family, dualstack_ipv6=host == "::")
     await web.SockSite(runner, listener).start()
     return runner

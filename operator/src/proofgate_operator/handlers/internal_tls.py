@@ -1,4 +1,4 @@
-"""Making and renewing the certificates of HAProxy and the workers."""
+"""Creates and renews the certificates of HAProxy and the workers."""
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build.internal_authority import renew_entries
@@ -12,9 +12,10 @@ from proofgate_operator.plan.internal_tls import CertificateRenewal
 async def make_internal_tls(
     client: Client, gateway: Gateway, renewal: CertificateRenewal, now: float
 ) -> None:
-    """Write the Secret of certificates as it is to be now; `now` is in seconds since 1970.
+    """Write the desired state of the certificate Secret; `now` is in seconds since 1970.
 
-    It is written only as it was seen: what another one renewed since is looked at again first.
+    The Secret is written only if it still has the observed version: if another process renewed it, it is
+    observed again first.
     """
     sides = worker_endpoint(gateway), haproxy_endpoint(gateway)
     manifest = secret(gateway, renew_entries(renewal.entries, sides, now, renewal.settled))

@@ -1,7 +1,8 @@
-"""kopf runs apart: in a thread, with an event loop of its own.
+"""Runs kopf in a thread with a separate event loop.
 
-When it ends, it takes every task that was made in its loop since it began for one of its own: it cancels
-them, waits for them, and raises what they raised. Ours are none of its: loops of gateways outlast it.
+When kopf ends, it treats every task created in its event loop since its start as its own: it cancels the
+tasks, waits for them, and raises their exceptions. The loops of the gateways must outlast kopf, so they run
+in another event loop.
 """
 
 import asyncio
@@ -14,16 +15,17 @@ import kopf
 
 from proofgate_operator.handlers.operator import Operator
 
-# Of a thread it says that it leaves signals alone, which is what is wanted.
+# In a thread, kopf logs that it ignores signals, which is intended here.
 logging.getLogger("kopf._core.reactor.running").addFilter(
     lambda record: "signals are ignored" not in record.getMessage()
 )
 
 
 async def run_kopf_in_thread(operator: Operator, namespaces: Collection[str], over: threading.Event) -> None:
-    """Have kopf tell of the gateways in these namespaces, none: in all, until `over` is set.
+    """Run kopf, which reports the gateways in these namespaces (empty: all namespaces), until `over` is set.
 
-    Raises what ends it before that. Returns when its thread has ended, whoever cancels.
+    Raises the exception that ends kopf earlier. Returns only after kopf's thread has ended, even if
+    cancelled.
     """
     memo = kopf.Memo(operator=operator, home=asyncio.get_running_loop())
     following = asyncio.ensure_future(asyncio.to_thread(_run, memo, namespaces, over))
@@ -39,7 +41,8 @@ def _run(memo: kopf.Memo, namespaces: Collection[str], over: threading.Event) ->
         try:
             await kopf.operator(
                 standalone=True,
-                # Without peers nobody reads it; left out, kopf looks up the user, whom a container may lack.
+                # Without peering the identity is unused; if it is omitted, kopf looks up the user, whom a
+                # container may lack.
                 identity=cast(Any, "proofgate-operator"),
                 clusterwide=not namespaces,
                 namespaces=namespaces,
@@ -47,7 +50,7 @@ def _run(memo: kopf.Memo, namespaces: Collection[str], over: threading.Event) ->
                 stop_flag=over,
             )
         finally:
-            # A thread of kopf waits for it.
+            # A thread of kopf waits for this flag.
             over.set()
 
     asyncio.run(run())

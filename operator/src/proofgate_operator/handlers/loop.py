@@ -1,7 +1,7 @@
-"""The loop of one gateway: reconcile, report, wait until it is requeued: by an event, or by time.
+"""The loop of one gateway: reconcile, report, and wait for an event or a timeout.
 
-It is level-triggered: what woke it does not matter. While nothing that is known of a gateway at rest has
-changed its version, a reconcile asks the API server for nothing.
+The loop is level-triggered: it does not matter which event woke it. While no known object of a settled
+gateway changes its version, a reconcile sends no request to the API server.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from proofgate_operator.handlers.reconcile import ReconcileResult, reconcile, re
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.kube.store import VersionMark
 
-#: Bursts of events become one reconcile; and what is written now, the kubelet hears of as well.
+#: Time in which a burst of events becomes one reconcile. It also lets the kubelet receive what was just
+#: written.
 _DEBOUNCE_SECONDS = 0.1
-#: Between two reconciles while workers leave one by one.
+#: Time between two reconciles while workers leave one after another.
 _STEP_SECONDS = 1.0
 _FIRST_BACKOFF_SECONDS = 1.0
 _MAX_BACKOFF_SECONDS = 15.0
 
 
 class GatewayLoop:
-    """Reconciles one gateway."""
+    """The reconcile loop of one gateway."""
 
     def __init__(self, operator: Operator, namespace: str, name: str, uid: str, logger: Logger) -> None:
         self._operator = operator
@@ -41,14 +42,14 @@ class GatewayLoop:
         self._reconciles_in_motion = 0
         self._rest: VersionMark | None = None
         self._rested_at = 0.0
-        #: When a time comes that changes what is to be said, by the same clock as `_rested_at`.
+        #: The next time at which the status changes by itself, by the same clock as `_rested_at`.
         self._due = math.inf
         self._holder: str | None = None
 
     async def run(self, stopped: Callable[[], bool]) -> None:
-        """Reconcile again and again, until cancelled.
+        """Reconcile repeatedly until cancelled.
 
-        `stopped` is asked as well, because what a reconcile calls may swallow the cancellation.
+        `stopped` is checked too, because code that a reconcile calls may swallow the cancellation.
         """
         requeues = self._operator.requeues
         while not stopped():
@@ -60,7 +61,7 @@ class GatewayLoop:
                 await requeues.wait(self._namespace, self._name, pause)
 
     def clean_up(self) -> None:
-        """Leave nothing behind of a gateway that is gone."""
+        """Drop all records of a deleted gateway."""
         self._operator.requeues.remove(self._namespace, self._name)
         self._operator.secret_references.remove_gateway(self._namespace, self._name)
         self._operator.worker_reports.remove_gateway(self._namespace, self._name)
@@ -69,9 +70,10 @@ class GatewayLoop:
         metrics.remove_gateway(self._namespace, self._name)
 
     async def reconcile(self) -> float:
-        """Reconcile once, unless it is known that nothing changed; return the seconds until the requeue."""
+        """Reconcile once, unless nothing is known to have changed; return the seconds until the next
+        reconcile."""
         resync = self._operator.settings.resync_seconds
-        # Many gateways that started together shall not stay together.
+        # Spread the reconciles of gateways that started together.
         pause = resync * random.uniform(0.8, 1.2)
         if self._rest is not None:
             rest_left = min(self._rested_at + 0.8 * resync, self._due) - time.monotonic()
@@ -84,14 +86,14 @@ class GatewayLoop:
         except ApiError as error:
             return self._handle_failure(error, error.retry_after or 0.0)
         except Exception as error:
-            # Whatever it is, the next reconcile may find the world better: say so and stay.
+            # Any exception: the next reconcile may succeed, so log it and continue.
             return self._handle_failure(error, 0.0)
         metrics.RECONCILES.labels("failed" if outcome.failed else "done").inc()
         self._failures = self._failures + 1 if outcome.failed else 0
         if outcome.failed:
             return self._back_off()
         if outcome.changed:
-            # What was written is reconciled once more: generated Secrets are needed by the rest.
+            # Reconcile again after a write: other objects need the generated Secrets.
             self._reconciles_in_motion = 0
             return 0.0
         if outcome.time_driven:
@@ -101,7 +103,7 @@ class GatewayLoop:
             self._reconciles_in_motion = 0
             return min(pause, max(outcome.due_in, _DEBOUNCE_SECONDS))
         self._reconciles_in_motion += 1
-        # Nothing tells of a foreign object that goes away, or of a time that passes.
+        # No event reports the deletion of a foreign object or the passing of a deadline.
         recheck = self._operator.settings.recheck_seconds
         return min(
             recheck * max(1, self._reconciles_in_motion // 4), max(recheck, _MAX_BACKOFF_SECONDS), pause
@@ -113,7 +115,7 @@ class GatewayLoop:
         if holder is not None:
             return await self._yield_to(holder)
         self._holder = None
-        # What happens meanwhile is not part of the mark: it leads to another reconcile.
+        # Taken before the reconcile: a change during it leads to another reconcile.
         before = self._current_mark()
         outcome = await reconcile(
             operator.client,
@@ -135,7 +137,8 @@ class GatewayLoop:
         return outcome
 
     async def _yield_to(self, holder: str) -> ReconcileResult:
-        """Leave the gateway to another release, and say so once where its owner looks for it."""
+        """Leave the gateway to another release of the operator, and create one Event on the gateway about
+        it."""
         if self._holder != holder:
             self._holder = holder
             client = self._operator.client

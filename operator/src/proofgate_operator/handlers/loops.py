@@ -1,4 +1,5 @@
-"""The loops that run, one for each gateway. Who tells of gateways may tell twice, late, or begin anew."""
+"""The running loops, one per gateway. Events about gateways may arrive twice, late, or again after a
+restart."""
 
 from __future__ import annotations
 
@@ -6,28 +7,28 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-#: A reconcile that is under way gets so long to end when its loop is ended.
+#: The time in which a running reconcile may finish after its loop was stopped.
 _STOP_TIMEOUT_SECONDS = 5.0
 
 
 class GatewayRunner(Protocol):
-    """What runs for one gateway: see `loop.GatewayLoop`."""
+    """The task of one gateway: see `loop.GatewayLoop`."""
 
     async def run(self, stopped: Callable[[], bool]) -> None:
-        """Run until cancelled, or until `stopped`."""
+        """Run until cancelled, or until `stopped` returns True."""
 
     def clean_up(self) -> None:
-        """Leave nothing behind of a gateway that is gone."""
+        """Drop all records of a deleted gateway."""
 
 
 class GatewayLoops:
-    """One task for each gateway, by its uid."""
+    """One task per gateway, keyed by the gateway's uid."""
 
     def __init__(self) -> None:
         self._running: dict[str, tuple[asyncio.Task[None], asyncio.Event]] = {}
 
     def start(self, namespace: str, name: str, uid: str, loop: GatewayRunner) -> None:
-        """Have the gateway reconciled by this loop from now on, unless it already has one."""
+        """Start this loop for the gateway, unless the gateway already has one."""
         if uid in self._running and not self._running[uid][0].done():
             return
         stopped = asyncio.Event()
@@ -35,14 +36,14 @@ class GatewayLoops:
         self._running[uid] = asyncio.create_task(running, name=f"{namespace}/{name}"), stopped
 
     def stop_gateway(self, uid: str) -> None:
-        """Have a gateway that is gone reconciled no more."""
+        """Stop the loop of a deleted gateway."""
         if uid in self._running:
             task, stopped = self._running.pop(uid)
             stopped.set()
             task.cancel()
 
     async def stop_all(self) -> None:
-        """End all of them, and wait until they have ended."""
+        """Stop all loops, and wait until they have ended."""
         tasks = [task for task, _ in self._running.values()]
         for uid in list(self._running):
             self.stop_gateway(uid)
@@ -54,6 +55,6 @@ class GatewayLoops:
             # A reconcile may swallow the cancellation.
             await loop.run(stopped.is_set)
         finally:
-            # What is kept by name belongs to the one that was made anew under it, if there is one.
+            # Records are kept by name. If a new gateway of that name exists, they belong to the new gateway.
             if all(task.get_name() != name for task, _ in self._running.values()):
                 loop.clean_up()

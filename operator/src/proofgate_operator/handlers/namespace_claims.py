@@ -1,9 +1,9 @@
-"""Which namespaces this release of the operator looks after, so that two of them never fight over a gateway.
+"""Claims namespaces for this release of the operator, so that two releases never manage the same gateway.
 
-Each release has a Lease of its own by which its replicas elect one that acts. That says nothing of another
-release that was told to serve the same namespace. So whoever acts holds a Lease in each namespace that has a
-gateway, under the name of its release: a replica that follows goes on with it, and another release does
-nothing there until it has not been renewed for its whole duration.
+Each release elects its active replica by a Lease. That Lease does not exclude another release that is
+configured to serve the same namespace. So the active replica also holds a Lease, under the name of its
+release, in each namespace that has a gateway. The next active replica of the release continues that Lease.
+Another release does nothing in the namespace until the Lease has not been renewed for its whole duration.
 """
 
 import asyncio
@@ -23,9 +23,10 @@ _log = logging.getLogger(__name__)
 
 
 class NamespaceClaims:
-    """The claims of one release, by its name; without a name it claims nothing and serves everything.
+    """The claims of one release, identified by its name. Without a name, nothing is claimed and everything is
+    served.
 
-    `clock` is monotonic seconds.
+    `clock` returns monotonic seconds.
     """
 
     def __init__(self, client: Client, release: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -37,9 +38,9 @@ class NamespaceClaims:
         self._foreign: dict[str, str] = {}
 
     async def other_holder(self, namespace: str) -> str | None:
-        """Return the release that looks after a namespace in place of this one; None if this one does.
+        """Return the release that manages a namespace instead of this one; None if this release manages it.
 
-        Raises what the API server's refusal raises.
+        Raises `ApiError` if the API server refuses the request.
         """
         if not self._release:
             return None
@@ -49,7 +50,7 @@ class NamespaceClaims:
         return self._foreign.get(namespace)
 
     async def run(self) -> None:
-        """Renew the claims on all namespaces with gateways, for ever."""
+        """Renew the claims on all namespaces with gateways until cancelled."""
         while True:
             await asyncio.sleep(_RENEW_SECONDS)
             served = {namespace for namespace, _ in self._client.store.gateways().values()}

@@ -1,4 +1,4 @@
-"""What the handlers share, passed to them by kopf as `memo.operator`."""
+"""State that all handlers share; kopf passes it to them as `memo.operator`."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from proofgate_operator.kube.client import Client
 from proofgate_operator.settings import Settings
 from proofgate_operator.workers.reports import WorkerReports
 
-#: Reconciles at the same time: a thousand gateways that begin together shall not fill the memory together.
+#: Concurrent reconciles: many gateways that start together must not exhaust the memory.
 _CONCURRENT_RECONCILES = 16
 
 
@@ -45,5 +45,5 @@ class Operator:
         self.audits = AuditPoller(self.client, self.worker_reports.audits, self.requeues)
 
     def __copy__(self) -> "Operator":
-        """Kopf copies its memo for every object; the operator in it stays one."""
+        """Return the same object: kopf copies its memo for every object, but there is only one operator."""
         return self

@@ -1,7 +1,7 @@
-"""Tenants that name a gateway which is not there: nobody reconciles it, so they are told here.
+"""Reports to tenants that the gateway they name does not exist. No gateway's reconcile does it.
 
-Once it is there, its own reconciles tell them. Of a gateway in a namespace that is not served nothing is
-known, and nothing is told.
+Once the gateway exists, its own reconciles report to the tenants. If the gateway's namespace is not served,
+the gateway is unknown, and nothing is reported.
 """
 
 import asyncio
@@ -20,20 +20,20 @@ _log = logging.getLogger(__name__)
 
 
 class OrphanedTenantReconciler:
-    """Tells tenants that their gateway is not there."""
+    """Writes the status of tenants whose gateway does not exist."""
 
     def __init__(self, client: Client, requeues: Requeues) -> None:
         self._client = client
         self._requeues = requeues
 
     async def run(self) -> None:
-        """Tell those that there are, for ever."""
+        """Report to orphaned tenants until cancelled."""
         while True:
             await asyncio.sleep(_PAUSE_SECONDS)
             await self.reconcile()
 
     async def reconcile(self) -> None:
-        """Tell those of which anything changed since the last time."""
+        """Report to the orphaned tenants that changed since the last call."""
         attached = self._client.store.attached
         for gateway in sorted(filter(self._client.store.lacks_gateway, attached.changed_gateways())):
             waiting = attached.take_changed(gateway)
@@ -42,11 +42,11 @@ class OrphanedTenantReconciler:
                     await self._report_orphan(gateway, tenant)
                     waiting.discard(tenant)
             except Exception as error:
-                # Whatever it is, the next time may find the world better.
+                # Any exception: the next call may succeed.
                 _log.warning("cannot report a missing gateway to its tenants: %s", type(error).__name__)
             finally:
                 attached.restore_changed(gateway, waiting)
-                # If it was made meanwhile, it has the last word.
+                # If the gateway was created meanwhile, its own status write comes last.
                 self._requeues.requeue(*gateway)
 
     async def _report_orphan(self, gateway: NamespacedName, name: NamespacedName) -> None:
@@ -60,7 +60,7 @@ class OrphanedTenantReconciler:
             or not store.lacks_gateway(gateway)
         ):
             return
-        # Nothing is made of its keys.
+        # The keys of an orphaned tenant are not used.
         store.attached.set_secrets(name, frozenset())
         missing = Problem("GatewayNotFound", f"there is no GovernanceGateway {'/'.join(gateway)}")
         await write_status(self._client, tenant, live.get("status") or {}, missing)

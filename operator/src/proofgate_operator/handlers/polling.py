@@ -1,4 +1,4 @@
-"""What is asked again and again, whatever came of it the last time."""
+"""Periodic polling that continues after failures."""
 
 import asyncio
 import logging
@@ -8,11 +8,11 @@ _log = logging.getLogger(__name__)
 
 
 async def poll_forever(whom: str, seconds: float, ask: Callable[[], Awaitable[None]]) -> None:
-    """Call `ask` every so many seconds. A failure is logged with `whom` it asks."""
+    """Call `ask` every `seconds`. A failure is logged with `whom`, the name of the polled process."""
     while True:
         await asyncio.sleep(seconds)
         try:
             await ask()
         except Exception as error:
-            # Whatever it is, the next time may find the world better.
+            # Any exception: the next call may succeed.
             _log.warning("cannot query %s: %s", whom, type(error).__name__)

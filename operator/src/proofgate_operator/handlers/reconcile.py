@@ -1,6 +1,6 @@
 """One reconcile of one gateway: observe, decide, write, report.
 
-Nothing is needed of the one before, so it does not matter where that one ended.
+A reconcile needs no result of the previous one, so it does not matter where the previous one stopped.
 """
 
 import logging
@@ -43,16 +43,16 @@ from proofgate_operator.plan.tenants import listed_digests
 from proofgate_operator.plan.unreadable_resources import UnreadableResource
 from proofgate_operator.workers.reports import WorkerReports
 
-#: From so many failed reconciles in a row on, the status tells of what the API server cannot do.
+#: The number of consecutive failed reconciles from which the status reports the API server's errors.
 _PERSISTENT_FAILURES = 3
 
 
 @dataclass(frozen=True)
 class ReconcileResult:
-    """How a reconcile ended: whether the gateway exists, whether a write changed anything, whether one was
-    refused, whether it is at rest (nothing will change unless something else does) or moving (the next step
-    takes only time), which Secrets it names, and in how many seconds (`due`) a time comes that changes what
-    is to be said."""
+    """The result of a reconcile: whether the gateway exists, whether a write changed anything, and whether
+    one was refused. `settled`: nothing changes unless an event occurs. `time_driven`: the next step needs
+    only time. `secrets`: the Secrets that the gateway names. `due_in`: seconds until the status changes by
+    itself."""
 
     exists: bool
     changed: bool = False
@@ -64,7 +64,7 @@ class ReconcileResult:
 
 
 def _with_refusals(status: Status, refused: list[str]) -> tuple[Condition, ...]:
-    """Return the conditions, with what the API server refused as the reason why there is no progress."""
+    """Return the conditions; a refusal by the API server becomes the reason for the missing progress."""
     if not refused:
         return status.conditions
     stuck = Condition(ConditionType.PROGRESSING, ConditionStatus.FALSE, "ApplyFailed", "; ".join(refused))
@@ -114,8 +114,8 @@ async def _report(
     refused: list[str],
     persistent: bool,
 ) -> list[str]:
-    """Write the status, tell what changed, and set the metrics; return what was refused of the first, which
-    keeps the others back no more than anything else."""
+    """Write the status, create Events for changes, and set the metrics. Return the message of a refused
+    status write, which does not stop the rest."""
     conditions = _with_refusals(plan.status, refused)
     conditions = (*conditions, *kstatus_condition(conditions))
     manifest = _status_manifest(gateway, seen, plan.status, conditions)
@@ -126,11 +126,11 @@ async def _report(
             metrics.WRITES.labels(KIND, "status").inc()
         for condition in reportable_transitions(seen.previous_conditions, conditions):
             try:
-                # What no status remembers is told again by each reconcile.
+                # An Event that no status remembers is created again by each reconcile.
                 told = condition_event(gateway, condition, time_of(time.time()), once=bool(unwritten))
                 await create(client, told)
             except ApiError as error:
-                # An event is a courtesy: a namespace that refuses it is not a reason to stop.
+                # Events are best effort: a namespace that refuses one must not stop the reconcile.
                 logging.getLogger(__name__).debug("event refused: %s", error.reason)
     for gauge, kind in (
         (metrics.READY, ConditionType.READY),
@@ -151,16 +151,16 @@ async def _report(
 
 
 def unreadable_fields(error: ValidationError) -> list[str]:
-    """Each field that cannot be read and what it has to be, without its value."""
+    """Return a message per invalid field with what the field must be, without the field's value."""
     details = error.errors(include_url=False)
-    # pydantic leaves out an entry that is wrong, and then misses it.
+    # pydantic removes an invalid entry, and then also reports it as missing.
     within = {detail["loc"][:length] for detail in details for length in range(1, len(detail["loc"]))}
     kept = [detail for detail in details if not (detail["type"] == "too_short" and detail["loc"] in within)]
     return [f"{'.'.join(map(str, detail['loc']))}: {plain_message(detail)}" for detail in kept]
 
 
 async def _report_unreadable(client: Client, live: Manifest, error: ValidationError) -> None:
-    """Say what is wrong with the spec; the rest of the status stays as it was."""
+    """Report what is wrong with the spec; the rest of the status stays as it was."""
     faults = unreadable_fields(error)
     metadata, before = live["metadata"], live.get("status") or {}
     conditions = before.get("conditions") or []
@@ -178,14 +178,15 @@ async def _report_unreadable(client: Client, live: Manifest, error: ValidationEr
 
 
 async def _report_inaccessible(client: Client, live: Manifest, unread: list[UnreadableResource]) -> None:
-    """Say what nobody may look at, so that nothing is decided; the rest of the status stays as it was."""
+    """Report the resources that cannot be read, which prevents any decision; the rest of the status stays as
+    it was."""
     metadata, before = live["metadata"], live.get("status") or {}
     previous = before.get("conditions") or []
     conditions = retain_conditions(previous, unread[0].reason, (found.message for found in unread))
     metrics.FAILING_READS.labels(metadata["namespace"], metadata["name"]).set(len(unread))
     told = merge_conditions(previous, conditions, metadata["generation"], time_of(time.time()))
     seen = {found["type"]: found.get("observedGeneration") for found in previous}
-    # Only what it tells now is about the spec as it is.
+    # Only the conditions written here are about the current spec.
     told = [
         found | {"observedGeneration": seen.get(found["type"], metadata["generation"])}
         if found["type"] != ConditionType.RESOLVED_REFS
@@ -205,12 +206,13 @@ async def _report_inaccessible(client: Client, live: Manifest, unread: list[Unre
             message = f"{condition.type} is {condition.status}: {condition.message}"
             await create(client, build_event(*about, message, time_of(time.time())))
     except ApiError as error:
-        # Who may not look may often not write either: the log says it in any case.
+        # Without permission to read, the operator may also lack permission to write: the log always has the
+        # message.
         logging.getLogger(__name__).debug("cannot report an unreadable manifest: %s", error.reason)
 
 
 async def report_other_release(client: Client, live: Manifest, own: str, holder: str) -> None:
-    """Say in an Event that another release looks after a gateway: its status is that one's."""
+    """Create an Event that another release manages the gateway. The status belongs to that release."""
     metadata = live["metadata"]
     message = (
         f"release {holder} serves namespace {metadata['namespace']}, so release {own} ignores this "
@@ -234,7 +236,7 @@ async def report_other_release(client: Client, live: Manifest, own: str, holder:
 
 
 def _is_settled(gateway: Gateway, plan: ReconcilePlan) -> bool:
-    """Return whether nothing is waited for that no watch would tell of."""
+    """Return whether every pending change is reported by a watch."""
     if plan.has_writes or plan.time_driven:
         return False
     progressing = plan.status.condition(ConditionType.PROGRESSING).status
@@ -256,14 +258,14 @@ async def reconcile(
 ) -> ReconcileResult:
     """Bring one gateway closer to its spec and report; raises `ApiError` if the API server cannot be used.
 
-    `failures` is how many reconciles have failed in a row until now.
+    `failures` is the number of consecutive failed reconciles so far.
     """
     client.store.is_watched(KIND)
     live = client.store.get(KIND, namespace, name)
     if live is None or live["metadata"].get("deletionTimestamp"):
         return ReconcileResult(exists=False)
     if live["metadata"]["uid"] != uid:
-        # Made anew under the same name: it has a loop of its own.
+        # A new gateway of the same name: it has its own loop.
         return ReconcileResult(exists=False)
     attachments = attachments or Attachments()
     barred = client.store.blocked_kinds(namespace)
@@ -288,7 +290,8 @@ async def _reconcile(
     failures: int,
     attachments: Attachments,
 ) -> ReconcileResult:
-    """Reconcile a gateway of which everything can be listed; raises `ReadFailed` where it cannot be seen."""
+    """Reconcile a gateway whose objects can all be listed; raises `ReadFailed` if an object cannot be
+    read."""
     started = time.monotonic()
     namespace, name = live["metadata"]["namespace"], live["metadata"]["name"]
     try:
@@ -318,7 +321,7 @@ async def _reconcile(
     metrics.EXPIRED_READS.labels(namespace, name).set(sum(unread.is_expired for unread in held))
     published, unpublished = False, list[str]()
     if plan.owners_input is not None:
-        # First of all writes: a key that was taken away waits for nothing.
+        # First of all writes, so that a removed key is revoked without delay.
         published, unpublished = await attachments.publish(client, gateway, *plan.owners_input)
     done = await execute(client, writes, gateway, seen, plan, logger, persistent)
     refused = (
@@ -337,7 +340,7 @@ async def _reconcile(
         exists=True,
         changed=done.changed or published or untold or bool(plan.pods_to_replace or plan.discovered_pods),
         failed=bool(refused),
-        # What nobody may look at is looked at again and again: no watch tells when it can be.
+        # Unreadable resources are read again repeatedly: no watch reports when they become readable.
         settled=_is_settled(gateway, plan)
         and not (refused or seen.unreadable_secrets or attachments.has_unreadable_tenants(namespace, name))
         and not workers.awaits_reload(namespace, name),

@@ -1,4 +1,4 @@
-"""Requests that the agents next to HAProxy send: whether they are answered is told although nothing else
+"""Polls the probe agents next to HAProxy, so that unanswered requests are reported even if nothing else
 happens."""
 
 import asyncio
@@ -13,7 +13,7 @@ _COMPONENT_LABEL = "app.kubernetes.io/component"
 
 
 class RequestProbePoller:
-    """Asks the agents again and again. Of which gateways, reconciles tell."""
+    """Polls the probe agents. Reconciles register the gateways to poll."""
 
     def __init__(self, client: Client, answers: RequestProbeReports, requeues: Requeues) -> None:
         self._client = client
@@ -21,11 +21,11 @@ class RequestProbePoller:
         self._requeues = requeues
 
     async def run(self) -> None:
-        """Ask them, for ever."""
+        """Poll the agents until cancelled."""
         await poll_forever("the HAProxy sidecars", POLL_SECONDS, self.poll)
 
     async def poll(self) -> None:
-        """Ask those that are due, and have a gateway reconciled if its agents tell something else."""
+        """Poll the agents that are due, and requeue a gateway if the results of its agents changed."""
         await asyncio.gather(*(self._poll_gateway(*key) for key in self._answers.known_gateways()))
 
     async def _poll_gateway(self, namespace: str, gateway: str) -> None:

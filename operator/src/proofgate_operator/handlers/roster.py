@@ -1,4 +1,5 @@
-"""What is remembered of the tenants of one gateway, and how it begins: with what an operator wrote before."""
+"""The operator's records of one gateway's tenants; they are initialized from the shards that are already
+written."""
 
 import math
 from collections.abc import Mapping
@@ -37,25 +38,26 @@ from proofgate_operator.plan.tenant_registry import TenantRegistry
 from proofgate_operator.plan.unreadable_resources import UnreadableResource, hold_started_at
 from proofgate_operator.plan.written_shards import WrittenShards
 
-#: What tells one reading of a tenant's keys from another: its object, and the versions of its Secrets.
+#: Identifies one state of a tenant's keys: the uid and generation of its object, and the versions of its
+#: Secrets.
 SourceVersions = tuple[str, int, tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True, repr=False)
 class TenantVerdict:
-    """What was made of a tenant: why it was refused, or its keys; and, of what they are read from, what
-    nobody may list."""
+    """The result for one tenant: the reason for its refusal, or its keys, and the resources that cannot be
+    listed."""
 
     refusal: Problem | None = None
     keys_read: TenantKeysRead = field(default_factory=TenantKeysRead)
     source_versions: SourceVersions | None = None
     unlisted: tuple[UnreadableResource, ...] = ()
-    #: When the last of the keys expires, in seconds since 1970.
+    #: The expiry of the key that expires last, in seconds since 1970; infinity if no expiry is known.
     expires_at: float = math.inf
 
     @property
     def keys(self) -> KeyList:
-        """Its keys, and what is wrong with the others."""
+        """The tenant's valid keys, and the faults of the other keys."""
         return with_faults(self.keys_read.keys, self.unlisted)
 
     @property
@@ -65,14 +67,15 @@ class TenantVerdict:
 
     @property
     def is_expired(self) -> bool:
-        """Whether nobody could look for so long that nothing is known of it any more."""
+        """Whether the tenant's resources were unlistable for so long that the last known state no longer
+        applies."""
         return any(blind.is_expired for blind in self.unlisted)
 
 
 @dataclass(frozen=True)
 class WrittenShard:
-    """A shard as it is written: digest of its keys and tenants, what their owners were made from (None: it
-    has no tenants), and the version of the Secret (empty: there is none)."""
+    """A written shard: the digest of its keys and tenants, the input of its `owners` file (None: the shard
+    has no tenants), and the version of its Secret (empty: there is no Secret)."""
 
     digest: str
     owners_input: str | None
@@ -81,37 +84,38 @@ class WrittenShard:
 
 @dataclass
 class Roster:
-    """What is remembered of the tenants of one gateway."""
+    """The records of one gateway's tenants."""
 
     uid: str
     registry: TenantRegistry
     generation: int = 0
-    #: The label selectors that were asked last, the namespaces of each, and why some could not be asked.
+    #: The label selectors of the last reconcile, the namespaces of each selector, and the selectors whose
+    #: list failed.
     selectors: frozenset[str] = frozenset()
     namespaces_by_selector: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     unreadable_selectors: dict[str, UnreadableResource] = field(default_factory=dict)
-    #: What an operator before this one wrote, whether of the same spec, since when it held something, and how
-    #: much of that hold was over.
+    #: The state that a previous operator process wrote: the shards, whether its status is about the current
+    #: spec, the start of a hold that it reported, and the seconds of that hold that have passed.
     previously_written: WrittenShards = field(default_factory=WrittenShards)
     same_spec: bool = False
     hold_started_at: float | None = None
     hold_elapsed_seconds: float = 0.0
-    #: Tenants that are only known from there: nobody may list their namespaces.
+    #: Tenants known only from `previously_written`, because their namespaces cannot be listed.
     unlisted_tenants: dict[NamespacedName, UnreadableResource] = field(default_factory=dict)
     #: Tenants with a resource that cannot be read at the moment.
     unreadable_tenants: set[NamespacedName] = field(default_factory=set)
     verdicts: dict[NamespacedName, TenantVerdict] = field(default_factory=dict)
     written: dict[int, WrittenShard] = field(default_factory=dict)
     refusals: dict[int, Problem] = field(default_factory=dict)
-    #: What the owners were made from when all was written last.
+    #: The input of the `owners` files when all shards were last written.
     owners_input: str = ""
     unreported: set[NamespacedName] = field(default_factory=set)
-    #: When tenants were told last, in seconds since 1970.
+    #: When tenants were last reported to, in seconds since 1970.
     reported_at: float = 0.0
 
 
 async def load_roster(client: Client, gateway: Gateway, holds: FailedReads) -> Roster:
-    """Return the roster of a gateway that nothing is remembered of, with what its shards hold."""
+    """Return a new roster for a gateway, initialized from its written shards."""
     found = WrittenShards()
     written: dict[int, WrittenShard] = {}
     for shard in range(SHARDS):
@@ -141,7 +145,7 @@ async def load_roster(client: Client, gateway: Gateway, holds: FailedReads) -> R
 
 
 def has_shards(client: Client, gateway: Gateway) -> bool:
-    """Return whether a shard of tenants was ever written: what is left in it is to be taken out."""
+    """Return whether a shard of tenants was ever written, so that its content may have to be removed."""
     keys = (("Secret", gateway.namespace, names(gateway).tenant_shard(shard)) for shard in range(SHARDS))
     return any(client.store.owner(key) == gateway.name for key in keys)
 
@@ -149,14 +153,14 @@ def has_shards(client: Client, gateway: Gateway) -> bool:
 async def selected_namespaces(
     client: Client, gateway: Gateway, roster: Roster, holds: FailedReads
 ) -> Mapping[str, frozenset[str] | None]:
-    """Return the namespaces that each of the gateway's selectors selects, or did when that could be read
-    last; None where nobody may read them."""
+    """Return the namespaces that each of the gateway's selectors selects. If the list currently fails, return
+    the last known namespaces, or None if the last known state no longer applies."""
     home, wanted = (gateway.namespace, gateway.name), namespace_selectors(gateway)
     for selector in roster.selectors - wanted:
         holds.retain(selector_read_owner(*home, selector))
     before = dict(roster.namespaces_by_selector)
     if roster.generation == 0 and roster.same_spec:
-        # Those that another operator let in.
+        # The namespaces of tenants that a previous operator process admitted.
         before.update(previously_selected_namespaces(gateway, roster.previously_written.plans))
     roster.selectors, roster.unreadable_selectors = wanted, {}
     found: dict[str, frozenset[str] | None] = {}
@@ -181,7 +185,7 @@ async def selected_namespaces(
 
 
 def selector_read_owner(namespace: str, gateway: str, selector: str) -> str:
-    """Return who holds what a label selector of a gateway selects."""
+    """Return the owner name under which a failed read for a label selector is recorded."""
     return f"{namespace}/{gateway} labels {selector}"
 
 
@@ -191,8 +195,8 @@ def build_admission(
     selected: Mapping[str, frozenset[str] | None],
     changed: set[NamespacedName],
 ) -> Admission:
-    """Return what tenants are let in by. Where plans are shared within a namespace, a change of one tenant
-    is one of all of its namespace: they are added to `changed`."""
+    """Return the admission rules. Where plans are shared within a namespace, a change of one tenant affects
+    all tenants of its namespace: they are added to `changed`."""
     admission = Admission(selected)
     if not tenant_limits_per_namespace(gateway):
         return admission
@@ -205,16 +209,15 @@ def build_admission(
 
 
 def newly_expired_tenants(roster: Roster, now: float) -> set[NamespacedName]:
-    """Return the tenants whose last key has expired since this was asked last; or has not after all, because
-    the clock was set back.
-    """
+    """Return the tenants whose last key has expired since the previous call, and, if the clock was set back,
+    those whose last key is valid again."""
     before, roster.reported_at = roster.reported_at, now
     earlier, later = min(before, now), max(before, now)
     return {name for name, verdict in roster.verdicts.items() if earlier < verdict.expires_at <= later}
 
 
 def unwritten_reason(gateway: Gateway, roster: Roster, tenant: GatewayTenant) -> Problem | None:
-    """Return why a tenant is not where workers and HAProxy read; None if it is."""
+    """Return why a tenant's keys are not in the shards that workers and HAProxy read; None if they are."""
     verdict = roster.verdicts[(tenant.namespace, tenant.name)]
     for shard in sorted(roster.registry.shards_of(tenant.qualified_name, verdict.keys.keys)):
         if shard in roster.refusals:
@@ -227,8 +230,8 @@ def unwritten_reason(gateway: Gateway, roster: Roster, tenant: GatewayTenant) ->
 
 
 def published_stamp(roster: Roster) -> str:
-    """Return the stamp of what is written; empty where that is not known. What is refused keeps nobody
-    else's change from the pods."""
+    """Return the stamp of the written shards; empty if it is not known. A refused shard does not stop the
+    changes of other shards from reaching the pods."""
     if len(roster.written) + len(roster.refusals) < SHARDS:
         return ""
     owning = {written.owners_input for written in roster.written.values() if written.owners_input is not None}
@@ -240,7 +243,8 @@ def published_stamp(roster: Roster) -> str:
 
 
 def unreadable_resources(roster: Roster) -> tuple[UnreadableResource, ...]:
-    """Return the failed reads of all tenants, each read of a namespace once: the one that ends first."""
+    """Return the failed reads of all tenants. A read that several tenants share is returned once, with the
+    earliest end."""
     found = [blind for name in roster.unreadable_tenants for blind in roster.verdicts[name].unreadable]
     found += roster.unlisted_tenants.values()
     found += roster.unreadable_selectors.values()

@@ -1,15 +1,16 @@
-"""Which gateways name which Secrets, as of the last reconcile of each: a change of a Secret requeues them."""
+"""Tracks which gateways name which Secrets, as of each gateway's last reconcile: a changed Secret requeues
+them."""
 
 
 class SecretReferences:
-    """Secrets by gateway, and gateways by Secret."""
+    """An index of Secrets by gateway, and of gateways by Secret."""
 
     def __init__(self) -> None:
         self._named: dict[tuple[str, str], frozenset[str]] = {}
         self._readers: dict[tuple[str, str], set[str]] = {}
 
     def record(self, namespace: str, gateway: str, secrets: frozenset[str]) -> None:
-        """Note the Secrets that a gateway names now."""
+        """Record the Secrets that a gateway names now."""
         before = self._named.get((namespace, gateway), frozenset())
         if before == secrets:
             return
@@ -23,12 +24,12 @@ class SecretReferences:
                 del self._readers[(namespace, name)]
 
     def remove_gateway(self, namespace: str, gateway: str) -> None:
-        """Drop a gateway that is gone."""
+        """Drop the records of a deleted gateway."""
         self.record(namespace, gateway, frozenset())
         self._named.pop((namespace, gateway), None)
 
     def secrets_of(self, namespace: str, gateway: str) -> frozenset[str]:
-        """Return the Secrets that a gateway named when it was last reconciled."""
+        """Return the Secrets that a gateway named in its last reconcile."""
         return self._named.get((namespace, gateway), frozenset())
 
     def gateways_of(self, namespace: str, secret: str) -> list[str]:

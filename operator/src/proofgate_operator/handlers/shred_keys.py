@@ -1,4 +1,4 @@
-"""Making shred keys: an entry that is there is never written again."""
+"""Creates shred keys; an existing key is never overwritten."""
 
 import os
 
@@ -12,9 +12,10 @@ from proofgate_operator.plan.shred_keys import ShredKeysState
 
 
 async def create_missing_shred_keys(client: Client, gateway: Gateway, keys: ShredKeysState) -> bool:
-    """Make the keys that lack; return whether anything changed, or has to be looked at again.
+    """Create the missing keys. Return whether anything changed or has to be observed again.
 
-    The Secret is written only as it was seen: a key that somebody else put there since is not overwritten.
+    The Secret is written only if it still has the observed version, so a key that another client added is not
+    overwritten.
     """
     data = new_entries(keys.to_make, os.urandom)
     if keys.version is None:

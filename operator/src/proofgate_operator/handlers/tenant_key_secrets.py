@@ -13,14 +13,13 @@ from proofgate_operator.plan.attachment import TenantConditionType
 from proofgate_operator.plan.unreadable_resources import GRACE_SECONDS, UnreadableResource, hold_started_at
 
 FIELD = "spec.apiKeys"
-#: What a tenant is made of: without looking at both, nobody knows whether a key was taken away.
+#: The kinds that define a tenant's keys: unless both can be listed, a removed key could go unnoticed.
 _KINDS = (TENANT_KIND, "Secret")
 
 
 @dataclass(frozen=True, repr=False)
 class TenantKeysRead:
-    """A tenant's keys, the Secrets among its own that nobody could look at, and from which Secret and entry
-    each item is."""
+    """A tenant's keys, those of its Secrets that could not be read, and the Secret and entry of each item."""
 
     keys: KeyList = field(default_factory=lambda: KeyList((), ()))
     unreadable: tuple[UnreadableResource, ...] = ()
@@ -34,9 +33,10 @@ async def read_secrets(
     before: TenantKeysRead | None,
     known: Mapping[str, str],
 ) -> TenantKeysRead:
-    """Read the Secrets of a tenant. An item of one that nobody may look at stays the key that it was.
+    """Read the Secrets of a tenant. If a Secret cannot be read, its items keep their last known keys.
 
-    `before` is the last reading; without one `known` has the digests of items, by name, as they are written.
+    `before` is the previous result. Without it, `known` has the digest of each item by name, as written in
+    the shards.
     """
     sources = {
         item.name: (item.secret_ref.name, item.secret_ref.key)
@@ -74,10 +74,11 @@ async def read_secrets(
 def unlistable_resources(
     store: Store, namespace: str, holds: FailedReads, spent: float
 ) -> tuple[UnreadableResource, ...]:
-    """Return what nobody may list in a namespace of what tenants are made of.
+    """Return the failures to list the kinds that define tenants in a namespace.
 
-    `spent` seconds of what was so from the start of this process were over before. Where the API server does
-    not answer, there is no end: it would be one for everybody.
+    `spent` is the number of seconds that had already passed of a hold which existed when this process
+    started. If the API server does not answer at all, the last known state applies without an end, because an
+    end would affect all tenants.
     """
     silent = (describe_failed_read(failure) for failure in store.unavailable_reasons(namespace, _KINDS))
     refused = (
@@ -92,13 +93,13 @@ def unlistable_resources(
 
 
 def with_faults(keys: KeyList, unread: tuple[UnreadableResource, ...]) -> KeyList:
-    """Return keys with what is to be told of a namespace that nobody may list."""
+    """Return the keys, with a fault for each resource of the tenant's namespace that cannot be listed."""
     told = (KeyFault("", blind.reason, blind.message) for blind in unread)
     return KeyList(keys.keys, (*keys.faults, *told)) if unread else keys
 
 
 def is_status_current(live: Manifest | None, generation: int) -> bool:
-    """Return whether the status of a tenant is about its spec as it is: then what is written is, too."""
+    """Return whether a tenant's status is about its current spec. If so, the written shards are too."""
     conditions = ((live or {}).get("status") or {}).get("conditions") or []
     return any(
         found["type"] == TenantConditionType.KEYS_VALID and found.get("observedGeneration") == generation

@@ -1,4 +1,4 @@
-"""Objects of tenants as they are read, and their status as it is written."""
+"""Reads GatewayTenant objects and writes their status."""
 
 import logging
 import time
@@ -23,13 +23,13 @@ _log = logging.getLogger(__name__)
 
 
 def read_tenant(manifest: Manifest | None) -> GatewayTenant | None:
-    """Return a tenant; None if it is gone, on its way out, or none."""
+    """Return the tenant of a manifest; None if it was deleted, is being deleted, or is invalid."""
     if manifest is None or manifest["metadata"].get("deletionTimestamp"):
         return None
     try:
         return GatewayTenant.from_manifest(manifest)
     except ValidationError:
-        # The schema lets none in; one from before it is none.
+        # The CRD's schema refuses such objects; one from before that schema is not a tenant.
         return None
 
 
@@ -42,8 +42,8 @@ async def write_status(
     faults: Sequence[KeyFault] = (),
     unwritten: Problem | None = None,
 ) -> None:
-    """Write the status of a tenant unless it is so already; `before` is what it is, the rest as
-    `tenant_status` takes it. Raises `ApiError` where it may be written later."""
+    """Write the status of a tenant unless it already has that status. `before` is the current status; the
+    other parameters are those of `tenant_status`. Raises `ApiError` if the write may succeed later."""
     status = tenant_status(tenant, refused, keys, faults, unwritten, before, time_of(time.time()))
     if before == status:
         return

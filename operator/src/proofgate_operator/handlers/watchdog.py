@@ -1,4 +1,4 @@
-"""Tells the heartbeat which gateways there are, so that a loop that never began is missed as well."""
+"""Reports the existing gateways to the heartbeat, so that a loop that never started is detected too."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ _PERIOD_SECONDS = 30.0
 
 
 async def monitor_loops(store: Store, heartbeat: Heartbeat) -> None:
-    """Compare the gateways that are known with the loops, for ever."""
+    """Pass the known gateways to the heartbeat, periodically until cancelled."""
     while True:
         if heartbeat.leading:
             heartbeat.set_gateways(set(store.gateways()))

@@ -1,4 +1,5 @@
-"""What is watched, and whom its news requeues. What happened, a loop sees for itself."""
+"""Defines which objects are watched and which gateways an event requeues. The loop itself finds out what
+changed."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,10 +12,10 @@ from proofgate_operator.handlers.secret_references import SecretReferences
 from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.informer import Informer
 
-#: The API server sends only our own objects: others' pods never reach this process.
+#: Label selector of the operator's own objects: pods of others never reach this process.
 _OWN_OBJECTS = f"{MANAGED_BY_LABEL}={OPERATOR}"
-#: Kinds a gateway is made of, the gateways themselves, and Secrets, which users make as well: of those the
-#: operator receives metadata and keeps versions.
+#: The watched kinds: the objects of a gateway, the gateways, and Secrets. Users create Secrets too, so the
+#: operator receives only their metadata and keeps only their versions.
 SELECTORS = {
     KIND: "",
     TENANT_KIND: "",
@@ -30,14 +31,15 @@ SELECTORS = {
     "ServiceAccount": _OWN_OBJECTS,
     "StatefulSet": _OWN_OBJECTS,
 }
-#: What a namespace is watched for of which tenants alone are served.
+#: The watched kinds of a namespace in which only tenants are served.
 TENANT_KINDS = (TENANT_KIND, "Secret")
 
 
 class Watches:
-    """The informers of one process. They run from `start` on; `stop` ends them.
+    """The informers of one process. They run from `start` until `stop`.
 
-    Without `namespaces` they follow all. Of `tenant_namespaces` they follow tenants and Secrets alone.
+    Without `namespaces` they follow all namespaces. In `tenant_namespaces` they follow only tenants and
+    Secrets.
     """
 
     def __init__(
@@ -62,18 +64,19 @@ class Watches:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begin to follow everything."""
+        """Start all informers."""
         self._tasks = [
             asyncio.create_task(informer.run(), name=informer.name) for informer in self._informers
         ]
 
     async def synced(self) -> None:
-        """Return once everything has been listed."""
+        """Return once all kinds have been listed."""
         while not self._store.synced:
             await asyncio.sleep(0.05)
 
     def stale_watches(self, seconds: float) -> list[str]:
-        """Return what was not heard of for this long, and what nobody follows any more."""
+        """Return the names of the watches that received nothing for `seconds`, and of those whose informer
+        has ended."""
         ended = {task.get_name() for task in self._tasks if task.done()}
         return [
             informer.name
@@ -82,7 +85,7 @@ class Watches:
         ]
 
     async def stop(self) -> None:
-        """End following."""
+        """Stop all informers."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,4 +1,5 @@
-"""Workers that come and leave: what they and HAProxy are asked before a decision, and told after it."""
+"""Start and retirement of workers: queries to workers and HAProxy before a decision, commands to workers
+after it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,7 +26,7 @@ from proofgate_operator.workers.reports import WorkerReports
 async def with_reports(
     workers: WorkerReports, gateway: Gateway, status: Manifest, seen: ObservedState
 ) -> ObservedState:
-    """Return what was seen together with what the workers tell; `status` is the gateway's own."""
+    """Return the observed state together with the workers' reports; `status` is the gateway's status."""
     key = (gateway.namespace, gateway.name)
     seen = replace(
         seen,
@@ -47,8 +48,8 @@ async def with_reports(
 async def mark_load_balanced(
     client: Client, plan: ReconcilePlan, now: float, log: Callable[..., None]
 ) -> list[str]:
-    """Set the condition that makes a worker's pod Ready, of those that every HAProxy has found. Returns what
-    was refused."""
+    """Set the condition that makes a worker's pod Ready, for each worker that every HAProxy has found. Return
+    the refused writes."""
     refused = []
     for pod in plan.discovered_pods:
         name = pod["metadata"]["name"]
@@ -57,7 +58,7 @@ async def mark_load_balanced(
         except ApiError as error:
             if error.transient:
                 raise
-            # One that is gone, or another one's by now, is seen at the next reconcile.
+            # A pod that is deleted or replaced by now is observed by the next reconcile.
             if error.status not in (404, 409):
                 refused.append(f"Pod {name}: {error.reason}: {error.message}")
             continue
@@ -74,10 +75,11 @@ async def retire_and_replace_workers(
     plan: ReconcilePlan,
     log: Callable[..., None],
 ) -> list[str]:
-    """Tell workers to stay or to retire, and delete the pod that is to be replaced. Returns what was refused.
+    """Ask workers to stay or to retire, and delete the pod that has to be replaced. Return the refused
+    deletions.
 
-    A worker that does not hear it is told again at the next reconcile, and not waited for longer than one
-    that does.
+    A worker that does not receive the command gets it again in the next reconcile. Its drain period is not
+    extended.
     """
     secret = seen.child("Secret", names(gateway).admin)
     token = (
@@ -115,10 +117,11 @@ async def retire_and_replace_workers(
 async def _newly_unready(
     client: Client, gateway: Gateway, seen: ObservedState, leaving: Manifest
 ) -> str | None:
-    """Return a worker beside the one that leaves that was seen ready and is not by now.
+    """Return another worker than the leaving one that was observed ready and is not ready now; None if no
+    such worker exists.
 
-    What was seen may be as old as a watch that broke without a word: before something is taken away, the API
-    server is asked.
+    A watch that broke silently may have left an old state in the store, so the API server is asked before a
+    pod is deleted.
     """
     labels = selector_labels(gateway, statefulset.COMPONENT)
     selector = ",".join(f"{key}={value}" for key, value in labels.items())

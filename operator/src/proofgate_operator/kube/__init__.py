@@ -1,1 +1,1 @@
-"""The API server: reads and writes on plain dictionaries. Nothing here decides anything."""
+"""Client for the API server: reads and writes of plain dictionaries. This package makes no decisions."""

@@ -1,5 +1,5 @@
-"""Writes: server-side apply under one field manager, creation of what is never overwritten, and marks on what
-is not ours."""
+"""Writes: server-side apply with one field manager, creation without overwriting, and patches of foreign
+objects."""
 
 from collections.abc import Mapping
 
@@ -13,13 +13,12 @@ _APPLY = "application/apply-patch+yaml"
 
 
 async def apply(client: Client, manifest: Manifest, subresource: str = "") -> Manifest:
-    """Make `manifest` so: what it holds is set, what an earlier one held and it does not is removed."""
+    """Apply `manifest`: set the fields it has, and remove the fields that only an earlier manifest had."""
     metadata = manifest["metadata"]
     return await client.request(
         "PATCH",
         RESOURCES[manifest["kind"]].path(metadata["namespace"], metadata["name"], subresource),
-        # Fields that somebody else set are taken back: the gateway's manifest is where they are to be
-        # changed.
+        # Force: fields that another client set are overwritten. Users change them in the gateway's manifest.
         query={"fieldManager": FIELD_MANAGER, "force": "true"},
         body=manifest,
         content_type=_APPLY,
@@ -27,7 +26,7 @@ async def apply(client: Client, manifest: Manifest, subresource: str = "") -> Ma
 
 
 async def create(client: Client, manifest: Manifest) -> bool:
-    """Create an object unless one of the name exists; return whether it was created."""
+    """Create an object unless one with its name exists; return whether it was created."""
     try:
         await client.request(
             "POST",
@@ -45,14 +44,14 @@ async def create(client: Client, manifest: Manifest) -> bool:
 async def annotate(
     client: Client, kind: str, namespace: str, name: str, annotations: Mapping[str, str]
 ) -> None:
-    """Set annotations of an object that a controller made; one that is gone is left alone."""
+    """Set annotations of an object that a controller created; a deleted object is ignored."""
     await merge_patch(client, kind, namespace, name, {"metadata": {"annotations": dict(annotations)}})
 
 
 async def merge_patch(client: Client, kind: str, namespace: str, name: str, patch: Manifest) -> None:
-    """Merge a patch (RFC 7396) into an object; one that is gone is left alone.
+    """Merge a patch (RFC 7396) into an object; a deleted object is ignored.
 
-    Server-side apply makes what it does not find, and takes away nothing that another one set.
+    Server-side apply would create a missing object, and cannot remove a field that another client set.
     """
     try:
         await client.request(

@@ -1,7 +1,7 @@
-"""Which tenants name which gateway, which Secrets they name, and what of that changed: by the store's news.
+"""Index of the tenants of each gateway, the Secrets that they name, and the tenants with unprocessed changes.
 
-A change of a tenant, or of a Secret that it names, is noted with its gateway until a reconcile has dealt
-with it.
+A change of a tenant, or of a Secret that it names, is recorded for its gateway until a reconcile has
+processed it.
 """
 
 from collections.abc import Set
@@ -11,7 +11,7 @@ NamespacedName = tuple[str, str]
 
 
 class AttachedTenants:
-    """Tenants by gateway, and those that are to be reconciled again."""
+    """Tenants by gateway, and the tenants that have to be reconciled again."""
 
     def __init__(self) -> None:
         self._gateway: dict[NamespacedName, NamespacedName] = {}
@@ -22,7 +22,8 @@ class AttachedTenants:
         self._epoch: dict[NamespacedName, int] = {}
 
     def update(self, tenant: NamespacedName, gateway: NamespacedName | None) -> None:
-        """Take in that a tenant is there, or changed; None for the gateway: it is gone, or names none."""
+        """Record that a tenant was created or changed. `gateway`: None if the tenant was deleted or names no
+        gateway."""
         before = self._gateway.get(tenant)
         if before is not None and before != gateway:
             self._members[before].discard(tenant)
@@ -36,7 +37,7 @@ class AttachedTenants:
         self._mark_changed(gateway, tenant)
 
     def set_secrets(self, tenant: NamespacedName, secrets: frozenset[NamespacedName]) -> None:
-        """Note the Secrets that a tenant names now."""
+        """Record the Secrets that a tenant names now."""
         before = self._reads.get(tenant, frozenset())
         for secret in before - secrets:
             readers = self._readers[secret]
@@ -51,19 +52,19 @@ class AttachedTenants:
             self._reads.pop(tenant, None)
 
     def invalidate_secret(self, secret: NamespacedName) -> None:
-        """Take in that a Secret changed, or is gone."""
+        """Mark the tenants that name a Secret as changed, because the Secret was changed or deleted."""
         for tenant in self._readers.get(secret, ()):
             if gateway := self._gateway.get(tenant):
                 self._mark_changed(gateway, tenant)
 
     def invalidate_namespace(self, namespace: str | None) -> None:
-        """Take in that all tenants of a namespace are to be judged again; None: all there are."""
+        """Mark all tenants of a namespace as changed; None: all tenants."""
         for tenant, gateway in self._gateway.items():
             if namespace in (None, tenant[0]):
                 self._mark_changed(gateway, tenant)
 
     def remove_gateway(self, gateway: NamespacedName) -> None:
-        """Take in that a gateway is gone: its tenants are to be told."""
+        """Mark the tenants of a deleted gateway as changed, so that their status reports the deletion."""
         for tenant in self._members.get(gateway, ()):
             self._mark_changed(gateway, tenant)
 
@@ -77,19 +78,19 @@ class AttachedTenants:
         return frozenset(self._members.get(gateway, ()))
 
     def generation(self, gateway: NamespacedName) -> int:
-        """Return a number that grows whenever something of a gateway's tenants changes."""
+        """Return a number that grows with every change of a gateway's tenants."""
         return self._epoch.get(gateway, 0)
 
     def changed_gateways(self) -> set[NamespacedName]:
-        """Return the gateways of which tenants changed that no reconcile has taken yet."""
+        """Return the gateways with changed tenants that no reconcile has taken yet."""
         return set(self._changed)
 
     def take_changed(self, gateway: NamespacedName) -> set[NamespacedName]:
-        """Return the tenants that changed since they were last taken, some of them gone."""
+        """Return and clear the tenants that changed since the last call, including deleted ones."""
         return self._changed.pop(gateway, set())
 
     def restore_changed(self, gateway: NamespacedName, tenants: Set[NamespacedName]) -> None:
-        """Put back what could not be dealt with."""
+        """Mark tenants as changed again, because they could not be processed."""
         if tenants:
             self._changed.setdefault(gateway, set()).update(tenants)
 

@@ -1,4 +1,4 @@
-"""One small client over `kubernetes.aio`: plain dictionaries in and out, one connection pool per process."""
+"""A small client based on `kubernetes.aio`: plain dictionaries, and one connection pool per process."""
 
 import asyncio
 import contextlib
@@ -33,21 +33,22 @@ from proofgate_operator.kube.store import Store
 from proofgate_operator.kube.streams import Streams
 from proofgate_operator.kube.watch_stream import IDLE_TIMEOUT_SECONDS, EventDecoder, watch_query
 
-#: Seconds one request may take; a loop that waits longer learns nothing.
+#: Timeout of one request in seconds.
 _TIMEOUT_SECONDS = 15
-#: How long it is believed that the API server knows a kind, or does not.
+#: Seconds for which the answer whether the API server serves a kind is cached.
 _DISCOVERY_CACHE_SECONDS = 600
-#: Requests in flight, watches aside: every further connection costs memory, and the API server is no faster.
+#: Concurrent requests, not counting watches: more connections need more memory and do not make the API server
+#: faster.
 _MAX_CONCURRENT_REQUESTS = 16
 _LEASE_PATH = f"/apis/{RESOURCES['Lease'].api_version}/"
-#: Objects in one answer to a list.
+#: Objects per page of a list.
 _PAGE_SIZE = 250
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 class Client:
-    """Requests to one API server, and `store`, what is known of it without a request."""
+    """A client of one API server. `store` holds the state that is known without a request."""
 
     def __init__(self, api_client: Any) -> None:
         self._api = api_client
@@ -58,14 +59,14 @@ class Client:
         self._offers: dict[str, tuple[float, bool]] = {}
 
     def fence(self) -> None:
-        """Refuse every further request with `Fenced`: another process acts."""
+        """Refuse all further requests with `ClientFenced`, because another process is active."""
         self._fenced = True
 
     @classmethod
     async def connect(cls, kubeconfig: str | None = None) -> "Client":
-        """Log in by the pod's service account, or by a kubeconfig where there is none.
+        """Log in with the pod's service account, or with a kubeconfig if there is no service account.
 
-        `kubeconfig` is a file to use instead of both.
+        `kubeconfig` is a file that is used instead of both.
         """
         configuration = kubernetes_client.Configuration()
         if kubeconfig:
@@ -79,10 +80,12 @@ class Client:
 
     @classmethod
     def from_configuration(cls, configuration: kubernetes_client.Configuration) -> "Client":
-        """Return a client for an API server, which is reached by the environment's proxy if there is one."""
-        # Where watches cannot share connections, each holds one: a pool with a limit would be full of them.
+        """Return a client for the API server of a configuration. The proxy of the environment is used if
+        there is one."""
+        # Where watches cannot share connections, each needs one: a limited pool would be exhausted by
+        # watches.
         configuration.connection_pool_maxsize = 0
-        # Otherwise it is looked up for each request, and a file of passwords too, in threads.
+        # Otherwise aiohttp looks up the proxy, and a file of passwords, in threads for each request.
         configuration.client_session_kwargs = {"trust_env": False}
         configuration.proxy = configuration.proxy or proxy_from_environment(URL(configuration.host))
         return cls(kubernetes_client.ApiClient(configuration))
@@ -102,14 +105,14 @@ class Client:
         content_type: str = "application/json",
         accept: str = "application/json",
     ) -> Manifest:
-        """Send one request and return the parsed answer; raises `ApiError` for any status from 400.
+        """Send one request and return the parsed answer; raises `ApiError` for any status of 400 or higher.
 
-        The store learns what a write made at once: the next reconcile must not repeat it because its
-        echo is late.
+        The result of a write is stored immediately, so that the next reconcile does not repeat the write
+        because its watch event is late.
         """
         if self._fenced:
             raise ClientFenced("another replica is active")
-        # Who leads must not lose that because its work waits in a line.
+        # Renewals of the Lease bypass the queue, so that a busy leader does not lose its leadership.
         urgent = path.startswith(_LEASE_PATH)
         try:
             async with contextlib.nullcontext() if urgent else self._gate:
@@ -127,7 +130,7 @@ class Client:
     def _update_store(self, written: Manifest) -> None:
         kind, metadata = written.get("kind", ""), written.get("metadata") or {}
         ours = (metadata.get("labels") or {}).get(MANAGED_BY_LABEL) == OPERATOR
-        # Other objects without the label are not watched: nobody would tell of their further fate.
+        # Foreign objects without the label are not watched, so later changes of them would be missed.
         if (
             self.store.synced
             and self.store.is_watched(kind)
@@ -157,7 +160,7 @@ class Client:
     async def _resolve_url(
         self, method: str, target: str, headers: dict[str, str]
     ) -> tuple[str, dict[str, str]]:
-        """Return the URL of a target, and the headers with those that say who asks."""
+        """Return the URL of a target, and the headers including the authentication."""
         serialized = await self._api.param_serialize(
             method, target, header_params=headers, auth_settings=["BearerToken"]
         )
@@ -167,7 +170,8 @@ class Client:
     async def pages(
         self, kind: str, namespace: str | None, selector: str = "", *, metadata_only: bool = False
     ) -> AsyncIterator[Manifest]:
-        """Yield the objects of a kind as lists of some hundreds, each with the version of the whole."""
+        """Yield the objects of a kind in pages of some hundred objects; each page has the resource version of
+        the list."""
         query = {"limit": str(_PAGE_SIZE)} | ({"labelSelector": selector} if selector else {})
         accept = _METADATA_LIST if metadata_only else "application/json"
         while True:
@@ -188,10 +192,10 @@ class Client:
         *,
         metadata_only: bool = False,
     ) -> AsyncIterator[Manifest]:
-        """Yield the events of one watch from a version on, bookmarks among them, until the server ends it.
+        """Yield the events of one watch, including bookmarks, from a version on until the server ends it.
 
-        Raises `ApiError` when the watch is refused or the version is too old (410), `TimeoutError` when the
-        server has not said a word for two minutes, and what else the connection raises.
+        Raises `ApiError` if the watch is refused or the version is too old (410), `TimeoutError` if the
+        server has sent nothing for two minutes, and any exception of the connection.
         """
         target = f"{RESOURCES[kind].path(namespace)}?{urlencode(watch_query(selector, version))}"
         accept = _METADATA if metadata_only else "application/json"
@@ -210,7 +214,7 @@ class Client:
                     yield event
 
     async def read(self, kind: str, namespace: str, name: str) -> ReadResult:
-        """Ask for an object; return what came of it, whatever that is."""
+        """Read an object; return the outcome, whether the read succeeded or failed."""
         read = ReadRequest("get", kind, namespace, name)
         try:
             found = await self.request("GET", RESOURCES[kind].path(namespace, name))
@@ -223,12 +227,12 @@ class Client:
             if isinstance(error, ApiError) and is_unknown_kind(error):
                 self._offers.pop(kind, None)
             return ReadResult(outcome, failure=ReadFailed(read, outcome, error))
-        # A list gives its items neither; here they are always told.
+        # Items of a list have neither kind nor version; the results of this client always have both.
         whole = {**found, "apiVersion": RESOURCES[kind].api_version, "kind": kind}
         return ReadResult(ReadOutcome.FOUND, whole)
 
     async def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
-        """Ask for an object; None if the API server says that there is none. Raises `ReadFailed`."""
+        """Read an object; None if the API server says that it does not exist. Raises `ReadFailed`."""
         look = await self.read(kind, namespace, name)
         if look.failure:
             raise look.failure
@@ -250,8 +254,8 @@ class Client:
     async def list(
         self, kind: str, namespace: str | None, selector: str = "", fields: str = ""
     ) -> list[Manifest]:
-        """Ask for the objects of a kind with the labels of `selector` and the values of `fields`. Raises
-        `ReadFailed`."""
+        """List the objects of a kind that match the label selector `selector` and the field selector
+        `fields`. Raises `ReadFailed`."""
         query = {"labelSelector": selector} if selector else {}
         query |= {"fieldSelector": fields} if fields else {}
         with wrap_read_errors(ReadRequest("list", kind, namespace)):
@@ -260,9 +264,9 @@ class Client:
         return items
 
     async def delete(self, kind: str, namespace: str, name: str, uid: str, version: str = "") -> None:
-        """Delete the object with this uid; one that is gone, or another one of the name, is left alone.
+        """Delete the object with this uid. An object that was deleted or replaced is ignored.
 
-        With a version, one that has changed since is left alone as well.
+        With a version, an object that has changed since is ignored too.
         """
         preconditions = {"uid": uid} | ({"resourceVersion": version} if version else {})
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
@@ -273,14 +277,14 @@ class Client:
                 raise
             return
         if answer.get("kind") == kind:
-            # It has a grace period or a finalizer, and stays until then.
+            # The object has a grace period or a finalizer, and exists until then.
             self._update_store(answer)
         else:
             self.store.record_deletion(kind, namespace, name, uid)
 
     async def has_kind(self, kind: str) -> bool:
-        """Return whether the API server knows a kind that not every cluster has; asked every ten minutes.
-        One that cannot be asked is taken to know what it knew."""
+        """Return whether the API server serves a kind that not every cluster has. The answer is cached for
+        ten minutes. If the API server cannot be asked, the previous answer applies."""
         asked, served = self._offers.get(kind, (-math.inf, False))
         now = time.monotonic()
         if now - asked >= _DISCOVERY_CACHE_SECONDS:
@@ -292,7 +296,7 @@ class Client:
         return served
 
     async def has_resource(self, api_version: str, plural: str) -> bool:
-        """Return whether the API server knows a resource yet."""
+        """Return whether the API server already serves a resource."""
         try:
             answer = await self.request("GET", f"/apis/{api_version}")
         except ApiError as error:

@@ -1,4 +1,5 @@
-"""Reads that fail at the moment: since when, until when the last known state applies, and when to read again."""
+"""Currently failing reads: since when they fail, until when the last known state applies, and when to
+retry."""
 
 import random
 import time
@@ -28,8 +29,8 @@ class _FailedRead:
 
 
 class FailedReads:
-    """Holds by who needs the read, and the read. `clock` is monotonic seconds, which measure them; `wall`
-    are seconds since 1970, for people and for the process that follows."""
+    """Failing reads by owner (who needs the read) and request. `clock` returns monotonic seconds and measures
+    durations; `wall` returns seconds since 1970, for people and for the next process."""
 
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time
@@ -39,14 +40,15 @@ class FailedReads:
         self._of: dict[str, dict[ReadRequest, _FailedRead]] = {}
 
     def elapsed(self, since: float | None) -> float:
-        """Return how much of a hold is over that an earlier process began at `since` (seconds since 1970): a
-        restart does not move its end."""
+        """Return how many seconds of a hold have passed that an earlier process started at `since` (seconds
+        since 1970; None: no hold). A restart does not move the end of a hold."""
         return 0.0 if since is None else min(max(self.wall() - since, 0.0), GRACE_SECONDS)
 
     def record_failure(
         self, owner: str, failure: ReadFailed, since: float | None = None
     ) -> UnreadableResource:
-        """Record that a read failed; return what applies now. `since` is as `spent` takes it."""
+        """Record a failed read; return its description with the end of its hold. `since` is the parameter of
+        `elapsed`."""
         now, held = self.clock(), self._of.setdefault(owner, {})
         hold = held.get(failure.read)
         if hold is None:
@@ -57,21 +59,21 @@ class FailedReads:
         hold.attempts += 1
         hold.retry_at = now + max(pause * random.uniform(1, 1.2), failure.retry_after or 0.0)
         if now < hold.expires_at:
-            # What is over is said when it is.
+            # The end of a hold is only reported once it has passed.
             hold.retry_at = min(hold.retry_at, hold.expires_at)
         return describe_failed_read(failure, hold.expires_at_wall, over=now >= hold.expires_at)
 
     def has_failures(self, owner: str) -> bool:
-        """Return whether anything is held for `owner`, or was until it ended."""
+        """Return whether a failed read is recorded for `owner`, including expired holds."""
         return owner in self._of
 
     def is_retry_due(self, owner: str) -> bool:
-        """Return whether it is time to look again at anything that `owner` needs."""
+        """Return whether a failed read of `owner` has to be retried now."""
         now = self.clock()
         return any(now >= hold.retry_at for hold in self._of.get(owner, {}).values())
 
     def retain(self, owner: str, reads: Collection[ReadRequest] = ()) -> None:
-        """Forget what is held for `owner` but for these reads: the others were looks, or are not needed."""
+        """Forget the failed reads of `owner` except these: the others succeeded, or are no longer needed."""
         left = {read: hold for read, hold in self._of.get(owner, {}).items() if read in reads}
         if left:
             self._of[owner] = left
@@ -82,7 +84,7 @@ class FailedReads:
 def describe_failed_read(
     failure: ReadFailed, until: float | None = None, *, over: bool = False
 ) -> UnreadableResource:
-    """Describe a failed read; without `until`, the last known state applies without an end."""
+    """Describe a failed read. Without `until`, the last known state applies without an end."""
     reason = UnreadableReason.UNAVAILABLE
     if failure.outcome is ReadOutcome.MAY_NOT_LOOK:
         reason = UnreadableReason.MAY_NOT_LOOK

@@ -1,7 +1,7 @@
-"""The store's eyes: one list and then one watch without end, for each kind and namespace.
+"""Keeps the store up to date: one list, then a continuous watch, for each kind and namespace.
 
-A watch that ends begins again where it was. One that cannot (410), or that was refused, begins with a list,
-after a pause that grows; so nothing is missed, only late.
+A watch that ends is resumed from its last version. A watch that cannot be resumed (410) or was refused
+restarts with a list, after a growing delay. So no change is missed; it only arrives late.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ from proofgate_operator.kube.reads import ReadFailed, ReadOutcome, ReadRequest, 
 from proofgate_operator.kube.resources import RESOURCES
 from proofgate_operator.kube.store import METADATA_ONLY_KINDS, Store
 
-#: Called with kind, namespace, name and the gateway whose label the object bears (empty: none).
+#: Called with the kind, namespace and name of an object, and the gateway of its label (empty: no label).
 OnUpdate = Callable[[str, str, str, str], None]
 
 _FIRST_PAUSE_SECONDS = 0.2
 _MAX_PAUSE_SECONDS = 30.0
-#: From so many failures in a row on, after some ten seconds, it is told that the API server does not answer.
+#: The number of consecutive failures, some ten seconds, from which the API server is reported as unavailable.
 _REPORTED_FAILURES = 6
 
 _log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Informer:
-    """Follows one kind in one namespace, or in all where `namespace` is None."""
+    """Follows one kind in one namespace; with `namespace` None, in all namespaces."""
 
     client: Client
     kind: str
@@ -46,35 +46,35 @@ class Informer:
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
-        #: When the API server last said anything, be it that it refuses; monotonic seconds.
+        #: When the API server last sent anything, also a refusal; monotonic seconds.
         self.heard = self.clock()
         self._version: str | None = None
         self._listed = False
         self._failures = 0
-        #: The last watch was refused: a list is a look, and yet nothing is heard between two of them.
+        #: Whether the last watch was refused: lists still succeed, but changes between them arrive late.
         self._unwatched = False
 
     @property
     def name(self) -> str:
-        """What is followed, for people."""
+        """The kind and namespace that are followed, for log messages."""
         return f"{self.kind} in {self.namespace or 'all namespaces'}"
 
     async def run(self) -> None:
-        """Follow for ever."""
+        """Follow until cancelled."""
         while True:
             began = self.clock()
             try:
                 await self._follow()
-                # A server that ends watches at once must not be asked without a pause.
+                # Delay the next request to a server that ends watches immediately.
                 pause = 0.0 if self.clock() - began > 1 else _FIRST_PAUSE_SECONDS
             except Exception as error:
-                # Whatever it is, a watch that ended would be worse.
+                # Any exception: the informer must not stop.
                 pause = self._handle_error(error)
             self.heard = self.clock()
             await asyncio.sleep(pause)
 
     def _handle_error(self, error: Exception) -> float:
-        """Return the seconds to wait after an error, and forget the version if it is of no use any more."""
+        """Return the seconds to wait after an error, and forget the version if it can no longer be used."""
         quiet_end = isinstance(error, TimeoutError | ClientError) and self._failures == 0
         self._failures += 1
         resumable = (
@@ -85,7 +85,7 @@ class Informer:
         read = error.read if isinstance(error, ReadFailed) else ReadRequest("list", self.kind, self.namespace)
         outcome = outcome_of(read, error)
         self._unwatched = outcome is ReadOutcome.MAY_NOT_LOOK and read.verb == "watch"
-        # Where only the watch is refused, each list is a look.
+        # If only the watch is refused, the lists still read the namespace.
         if outcome is ReadOutcome.MAY_NOT_LOOK and read.verb == "list":
             self._block_namespace(
                 error if isinstance(error, ReadFailed) else ReadFailed(read, outcome, error)
@@ -95,7 +95,7 @@ class Informer:
                 failure = error if isinstance(error, ReadFailed) else ReadFailed(read, outcome, error)
                 if self._store.mark_unavailable(self.kind, self.namespace, failure):
                     self._requeue_dependents()
-            # Without its message where it might quote what it is about.
+            # Without the message if it might quote a Secret.
             told = (
                 str(error) if isinstance(error, ApiError) and self.kind != "Secret" else type(error).__name__
             )
@@ -105,7 +105,7 @@ class Informer:
         return max(pause, asked) * random.uniform(1, 1.5)
 
     def _block_namespace(self, error: ReadFailed) -> None:
-        """Go on with what is known of a namespace that refuses, and ask it again now and then."""
+        """Keep the known state of a namespace that refuses the list, and retry now and then."""
         if self.namespace not in self._store.blocked_namespaces():
             where = f"namespace {self.namespace} is" if self.namespace else "the cluster is"
             _log.warning("%s not served until its objects can be listed: %s", where, error)
@@ -114,11 +114,11 @@ class Informer:
         metrics.BLOCKED_NAMESPACES.set(len(self._store.blocked_namespaces()))
 
     def _requeue_dependents(self) -> None:
-        """Have all gateways reconciled that depend on what is followed here."""
+        """Requeue all gateways that depend on the followed objects."""
         for namespace, gateway in self._store.gateways().values():
             if self.namespace in (None, namespace):
                 self.on_update(KIND, namespace, gateway, gateway)
-        # For gateways elsewhere, which tenants of this namespace name.
+        # For gateways in other namespaces that tenants of this namespace name.
         self.on_update(TENANT_KIND, self.namespace or "", "", "")
 
     @property
@@ -161,7 +161,7 @@ class Informer:
                 self.on_update(*key, before)
 
     async def _list(self) -> str:
-        """List everything; return the version to watch from."""
+        """List all objects; return the version from which to watch."""
         held: set[tuple[str, str]] = set()
         version, barred = "", self._store.is_blocked(self.kind, self.namespace)
         pages = self.client.pages(
@@ -170,17 +170,17 @@ class Informer:
         async for page in pages:
             self.heard = self.clock()
             version = page["metadata"]["resourceVersion"]
-            # An empty list of metadata has null in place of its items.
+            # An empty list of metadata has null instead of items.
             for item in page["items"] or ():
                 held.add((item["metadata"]["namespace"], item["metadata"]["name"]))
-                # A list gives its items neither.
+                # Items of a list have neither kind nor version.
                 self._handle_event(
                     {**item, "apiVersion": RESOURCES[self.kind].api_version, "kind": self.kind}
                 )
         for key, owner in self._store.replace(self.kind, self.namespace, held, version):
             self.on_update(*key, owner)
         self._listed = True
-        # A watch that is refused is told until one is not.
+        # A refused watch is reported until a watch succeeds.
         recovered = not self._unwatched and self._store.mark_available(self.kind, self.namespace)
         if recovered or barred:
             self._requeue_dependents()

@@ -1,8 +1,8 @@
-"""Which of several replicas acts: the holder of a `coordination.k8s.io` Lease.
+"""Leader election: the active replica is the holder of a `coordination.k8s.io` Lease.
 
-The holder renews; one that could not for `renew_seconds` has to stop, well before anybody may take the Lease.
-Others take it when the holder gave it back, or when they themselves saw it unchanged for its whole duration:
-clocks of different machines are never compared.
+The holder renews the Lease. If it could not do so for `renew_seconds`, it must stop, well before another
+replica may take the Lease. Other replicas take the Lease if the holder released it, or if they observed it
+unchanged for its whole duration: the clocks of different machines are never compared.
 """
 
 import asyncio
@@ -22,22 +22,22 @@ from proofgate_operator.kube.client import Client
 from proofgate_operator.kube.errors import ApiError
 from proofgate_operator.kube.resources import RESOURCES
 
-#: What may go wrong while the API server is asked, and may go well the next time.
+#: Errors of a request to the API server that may succeed on retry.
 RETRYABLE_ERRORS = (ApiError, ClientError, OSError, TimeoutError)
 
 _log = logging.getLogger(__name__)
 
 
 class LeadershipLost(Exception):
-    """The Lease could not be renewed in time, or is somebody else's: whoever acted on it has to stop."""
+    """The Lease could not be renewed in time, or another process holds it: the former holder must stop."""
 
 
 @dataclass
 class Election:
-    """One replica's part in the election. `identity` must differ between any two processes that ever run.
+    """One replica's part in the election. `identity` must be unique among all processes ever started.
 
-    Seconds: `duration` after which others may take the Lease over, `renew` after which its holder gives up,
-    `retry` between two requests. `clock` is monotonic seconds.
+    In seconds: `duration` after which others may take the Lease, `renew` after which its holder gives up,
+    `retry` between two requests. `clock` returns monotonic seconds.
     """
 
     client: Client
@@ -59,7 +59,7 @@ class Election:
         return RESOURCES["Lease"].path(self.namespace, self.name)
 
     async def acquire(self) -> None:
-        """Return once the Lease is held. An API server that is away is waited for."""
+        """Return once the Lease is held. If the API server is unavailable, retry until it answers."""
         while True:
             try:
                 if await self.try_acquire_or_renew():
@@ -70,7 +70,7 @@ class Election:
             await asyncio.sleep(self.retry_period * random.uniform(0.8, 1.2))
 
     async def renew_until_lost(self) -> None:
-        """Renew for ever; raises `LeadershipLost` when that failed for too long."""
+        """Renew the Lease continuously; raises `LeadershipLost` when renewals failed for too long."""
         while True:
             await asyncio.sleep(self.retry_period)
             left = self._renewed_at + self.renew_deadline - self.clock()
@@ -86,7 +86,7 @@ class Election:
                 raise LeadershipLost(f"another holder has the Lease {self.name}")
 
     async def release(self) -> None:
-        """Give the Lease back, if it is held, so that the next one need not wait."""
+        """Release the Lease if it is held, so that the next holder need not wait."""
         try:
             async with asyncio.timeout(self.retry_period):
                 if self._seen and self._holder(self._seen) == self.identity:
@@ -98,7 +98,7 @@ class Election:
 
     @property
     def last_holder(self) -> str:
-        """Who held the Lease when it was last seen; empty if nobody did."""
+        """The holder of the Lease when it was last read; empty if it had none."""
         return self._holder(self._seen) if self._seen else ""
 
     @staticmethod
@@ -116,7 +116,7 @@ class Election:
         return self.clock() - self._seen_at >= duration
 
     async def try_acquire_or_renew(self) -> bool:
-        """Take or renew the Lease if that is allowed; return whether it is held."""
+        """Acquire or renew the Lease if that is allowed; return whether it is held."""
         began = self.clock()
         if self._seen is None or self._holder(self._seen) != self.identity:
             self._observe(await self.client.get("Lease", self.namespace, self.name))
@@ -128,7 +128,7 @@ class Election:
         except ApiError as error:
             if error.status not in (404, 409):
                 raise
-            # It changed meanwhile, perhaps by a write of ours whose answer was lost: whose it is now decides.
+            # It changed meanwhile, perhaps by our own write whose answer was lost: read again who holds it.
             self._observe(await self.client.get("Lease", self.namespace, self.name))
             return self._seen is not None and self._holder(self._seen) == self.identity
         self._renewed_at = began
@@ -150,7 +150,8 @@ class Election:
         return {**(live or {"metadata": head}), "spec": spec}
 
     async def _write(self, lease: Manifest) -> None:
-        """Create or update the Lease; the version in it makes the API server refuse what is outdated."""
+        """Create or update the Lease; its version makes the API server refuse a write based on an old
+        state."""
         kind = {"apiVersion": RESOURCES["Lease"].api_version, "kind": "Lease"}
         if "resourceVersion" in lease["metadata"]:
             written = await self.client.request("PUT", self._path, body={**lease, **kind})

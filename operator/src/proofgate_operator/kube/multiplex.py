@@ -1,7 +1,8 @@
-"""Watches share connections: each is one stream of HTTP/2 (RFC 9113), and a connection carries a hundred.
+"""Shares connections between watches: each watch is one HTTP/2 stream (RFC 9113), with many streams per
+connection.
 
-With a connection of its own a watch would cost 300 KB here for TLS alone, a file, and as much again at the
-API server. What is asked for has no body and an answer without an end; other requests have their own pool.
+A separate connection per watch would need 300 KB here for TLS alone, a file descriptor, and as much again at
+the API server. Requests here have no body and an endless response; other requests use another pool.
 """
 
 import asyncio
@@ -29,18 +30,20 @@ from yarl import URL
 
 from proofgate_operator import metrics
 
-#: Streams of a connection at most, whatever the API server would take (it says 100): all end with it.
+#: Maximum streams per connection, even if the API server allows more (its setting is 100): all end with their
+#: connection.
 _MAX_STREAMS = 250
-#: Bytes that may be on their way before they are acknowledged, of all streams of a connection together.
+#: The flow-control window in bytes, shared by all streams of a connection.
 _WINDOW = 1 << 20
-#: A connection so long silent is asked whether it is there (PING), and given up after as much again.
+#: Seconds of silence after which a connection is tested with a PING. After as much again, it is closed.
 _PING_SECONDS = 20.0
 _CONNECT_SECONDS = 15.0
 _INITIAL_WINDOW = 65_535
 
 
 class StreamResponse:
-    """One answer, whose body arrives piece by piece; reading raises `ClientConnectionError` if it broke."""
+    """A response whose body arrives in chunks; reading raises `ClientConnectionError` if the connection
+    broke."""
 
     __slots__ = ("_error", "_over", "_pieces", "_waiter", "retry_after", "status")
 
@@ -53,12 +56,12 @@ class StreamResponse:
         self._waiter: asyncio.Future[None] | None = None
 
     async def wait_for_head(self, silence: float) -> None:
-        """Return once the status is known; raises `TimeoutError` after so many seconds of silence."""
+        """Return once the status is known; raises `TimeoutError` after `silence` seconds without data."""
         while not self.status:
             await self._next_chunk(silence)
 
     async def chunks(self, silence: float) -> AsyncIterator[bytes]:
-        """Yield the body; raises `TimeoutError` after so many seconds of silence."""
+        """Yield the body; raises `TimeoutError` after `silence` seconds without data."""
         while True:
             while self._pieces:
                 yield self._pieces.pop(0)
@@ -79,17 +82,17 @@ class StreamResponse:
             self._waiter = None
 
     def receive_head(self, headers: Mapping[str, str]) -> None:
-        """Take in status and headers."""
+        """Record the status and headers."""
         self.status, self.retry_after = int(headers[":status"]), headers.get("retry-after")
         self._wake()
 
     def receive_chunk(self, piece: bytes) -> None:
-        """Take in a piece of the body."""
+        """Queue a chunk of the body."""
         self._pieces.append(piece)
         self._wake()
 
     def finish(self, error: Exception | None = None) -> None:
-        """Take in that nothing more comes."""
+        """Mark the response as ended, by `error` if there is one."""
         self._over, self._error = error is None, error
         self._wake()
 
@@ -99,7 +102,7 @@ class StreamResponse:
 
 
 class _Connection(asyncio.Protocol):
-    """One connection and the answers that arrive on it."""
+    """One connection, and the responses that arrive on it."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -114,20 +117,20 @@ class _Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._heard = self._loop.time()
         self._asked = False
-        #: Whether the server speaks HTTP/2, once that is known.
+        #: Whether the server speaks HTTP/2; resolved once that is known.
         self.agreed: asyncio.Future[bool] = self._loop.create_future()
-        # Whoever waited for it may have gone.
+        # The caller that waited for the result may have gone.
         self.agreed.add_done_callback(lambda agreed: agreed.cancelled() or agreed.exception())
         self.closed = False
 
     @property
     def has_capacity(self) -> bool:
-        """Whether it takes another stream."""
+        """Whether the connection can open another stream."""
         room = min(_MAX_STREAMS, self._h2.remote_settings.max_concurrent_streams)
         return not self.closed and len(self._answers) < room and self._h2.highest_outbound_stream_id < 1 << 30
 
     def send_request(self, url: URL, headers: Mapping[str, str]) -> tuple[int, StreamResponse]:
-        """Send a request for `url`; return the stream's number, and its answer."""
+        """Send a request for `url`; return the stream's number and its response."""
         stream, answer = self._h2.get_next_available_stream_id(), StreamResponse()
         told = [
             (":method", "GET"),
@@ -142,13 +145,13 @@ class _Connection(asyncio.Protocol):
         return stream, answer
 
     def cancel(self, stream: int) -> None:
-        """Take no more of an answer."""
+        """Reset a stream whose response is no longer needed."""
         if self._answers.pop(stream, None) and not self.closed:
             self._h2.reset_stream(stream, ErrorCodes.CANCEL)
             self._send()
 
     def close(self, why: str = "closed") -> None:
-        """End it at once, and all its answers."""
+        """Close the connection, and end all its responses."""
         if self.closed:
             return
         self.closed = True
@@ -160,7 +163,7 @@ class _Connection(asyncio.Protocol):
         self._fail(ClientConnectionError(f"the connection to the API server ended: {why}"))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin, if it was agreed on HTTP/2 (ALPN, RFC 7301)."""
+        """Start HTTP/2 if it was negotiated (ALPN, RFC 7301)."""
         self._transport = cast(asyncio.Transport, transport)
         metrics.WATCH_CONNECTIONS.inc()
         if transport.get_extra_info("ssl_object").selected_alpn_protocol() != "h2":
@@ -173,7 +176,7 @@ class _Connection(asyncio.Protocol):
         self._timer = self._loop.call_later(_PING_SECONDS, self.check)
 
     def data_received(self, data: bytes) -> None:
-        """Take in what arrived."""
+        """Process received data."""
         self._heard, self._asked = self._loop.time(), False
         try:
             for event in self._h2.receive_data(data):
@@ -184,11 +187,11 @@ class _Connection(asyncio.Protocol):
             self.close(type(error).__name__)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell everybody who waits."""
+        """Close the connection and report the error to all waiting callers."""
         self.close(type(exc).__name__ if exc else "the server closed it")
 
     def check(self) -> None:
-        """Ask a silent connection whether it is there, and give up one that does not say so."""
+        """Send a PING on a silent connection, and close a connection that did not answer the last one."""
         if self._loop.time() - self._heard >= _PING_SECONDS / 2:
             if self._asked:
                 self.close("the server stopped responding")
@@ -200,13 +203,13 @@ class _Connection(asyncio.Protocol):
 
     def _handle_event(self, event: Event) -> None:
         if isinstance(event, DataReceived):
-            # By h2, which waits until it is worth a frame.
+            # h2 combines acknowledgements until they are worth a frame.
             self._h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
             if event.stream_id in self._answers:
                 self._answers[event.stream_id].receive_chunk(event.data)
         elif isinstance(event, ResponseReceived):
             if event.stream_id in self._answers:
-                # With `header_encoding` they are text.
+                # With `header_encoding` set, headers are text.
                 self._answers[event.stream_id].receive_head(
                     dict(cast("list[tuple[str, str]]", event.headers))
                 )
@@ -219,7 +222,7 @@ class _Connection(asyncio.Protocol):
         elif isinstance(event, RemoteSettingsChanged) and not self.agreed.done():
             self.agreed.set_result(True)
         elif isinstance(event, ConnectionTerminated):
-            # Its streams might go on for a while; they begin anew where they are just as well.
+            # The streams could continue for a while, but they may as well restart on a new connection.
             self.close("GOAWAY received")
 
     def _finish_stream(self, stream: int, error: Exception | None = None) -> None:
@@ -238,8 +241,8 @@ class _Connection(asyncio.Protocol):
 
 
 class Multiplexer:
-    """Streams to one API server over as few connections as carry them. `server_name` is the name in its
-    certificate, where that is another than the one in the URL."""
+    """Streams to one API server over as few connections as possible. `server_name` is the name in the
+    server's certificate, if it differs from the host in the URL."""
 
     def __init__(self, context: ssl.SSLContext, server_name: str | None = None) -> None:
         self._context = context
@@ -252,9 +255,10 @@ class Multiplexer:
     async def get(
         self, url: str, headers: Mapping[str, str], silence: float
     ) -> AsyncIterator[StreamResponse | None]:
-        """Ask for `url` and yield the answer, whose status is known; None if the server speaks no HTTP/2.
+        """Request `url` and yield the response once its status is known; yield None if the server does not
+        speak HTTP/2.
 
-        Raises what the connection raises, and `TimeoutError` after `silence` seconds without a word.
+        Raises the exceptions of the connection, and `TimeoutError` after `silence` seconds without data.
         """
         connection = await self._connection_with_capacity(URL(url, encoded=True))
         if connection is None:
@@ -268,7 +272,7 @@ class Multiplexer:
             connection.cancel(stream)
 
     def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         for connection in self._connections:
             connection.close()
         self._connections = []

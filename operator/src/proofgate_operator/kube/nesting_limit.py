@@ -1,26 +1,27 @@
-"""Protects the operator from objects that are nested too deeply.
+"""Protects the operator from deeply nested objects.
 
 A gateway's `podTemplate` can have thousands of levels, and one response of the API server contains the
-gateways of many people: no gateway may prevent the others from being read.
+gateways of many users: no gateway may prevent the others from being read.
 """
 
 import sys
 from typing import Any
 
-#: More levels than any object has that means something.
+#: More levels than any meaningful object has.
 MAX_DEPTH = 64
-#: Twice the levels that the API server takes, and more: who copies an object takes two frames for each.
-#: Parsers, and who compares, need 5 MiB of the stack for so many, of the usual 8.
+#: More than twice the levels that the API server accepts: copying an object takes two frames per level.
+#: Parsing and comparing so many levels takes 5 MiB of the usual 8 MiB of stack.
 _RECURSION_LIMIT = 21_000
 
 
 def raise_recursion_limit() -> None:
-    """Let parsers, kopf's among them, follow whatever the API server may hold."""
+    """Raise the recursion limit, so that parsers, including kopf's, can process any object of the API
+    server."""
     sys.setrecursionlimit(_RECURSION_LIMIT)
 
 
 def truncate_nesting(found: Any) -> None:
-    """Empty what is too deep in an object."""
+    """Empty the parts of an object that are nested too deeply."""
     level = [found]
     for _ in range(MAX_DEPTH):
         inner = (node.values() if isinstance(node, dict) else node for node in level)

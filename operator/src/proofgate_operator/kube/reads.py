@@ -1,13 +1,13 @@
-"""What a read of the API server comes to. Nothing else reads the status of a read that failed.
+"""Classifies the results of reads from the API server. No other code evaluates the status of a failed read.
 
 | answer | outcome |
 |---|---|
 | 200 with the object, or a list | Found |
 | 404 NotFound that names the object | Gone |
-| 401, 403, any other 404 (the kind is not known) | MayNotLook |
-| 429, 5xx, a connection that breaks, an answer that is none | Unavailable |
+| 401, 403, any other 404 (unknown kind) | MayNotLook |
+| 429, 5xx, a broken connection, an invalid answer | Unavailable |
 
-Only `Gone` says that an object is not there.
+Only `Gone` means that an object does not exist.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from proofgate_operator.kube.errors import ApiError
 
 
 class ReadOutcome(StrEnum):
-    """What a read came to."""
+    """The outcome of a read."""
 
     FOUND = "Found"
     NOT_FOUND = "Gone"
@@ -31,7 +31,8 @@ class ReadOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """A read: its verb (get, list, watch), the kind, its namespace (None: all), and the object's name."""
+    """A read: its verb (get, list, watch), the kind, its namespace (None: all), and the name of the object,
+    if one."""
 
     verb: str
     kind: str
@@ -62,7 +63,7 @@ class ReadResult:
 
 
 def outcome_of(read: ReadRequest, error: Exception) -> ReadOutcome:
-    """Return what a read that failed came to."""
+    """Return the outcome of a failed read."""
     if isinstance(error, ReadFailed):
         return error.outcome
     if isinstance(error, ApiError):
@@ -75,13 +76,14 @@ def outcome_of(read: ReadRequest, error: Exception) -> ReadOutcome:
 
 
 def is_unknown_kind(error: ApiError) -> bool:
-    """Return whether the API server says of a group and version, or of a kind, that it serves none."""
+    """Return whether the API server says that it does not serve a group and version, or a kind."""
     return error.status == 404
 
 
 @contextlib.contextmanager
 def wrap_read_errors(read: ReadRequest) -> Iterator[None]:
-    """Turn an `ApiError` of the block into `ReadFailed`. What the connection raises stays as it is."""
+    """Convert an `ApiError` of the block into `ReadFailed`. Exceptions of the connection are not
+    converted."""
     try:
         yield
     except ReadFailed:

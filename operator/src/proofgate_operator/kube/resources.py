@@ -1,4 +1,4 @@
-"""Where the kinds that the operator uses live in the API."""
+"""API paths of the kinds that the operator uses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from proofgate_operator.api.tenant import TENANT_KIND, TENANT_PLURAL
 
 @dataclass(frozen=True)
 class Resource:
-    """Where a kind lives in the API."""
+    """The location of a kind in the API."""
 
     api_version: str
     plural: str
 
     def path(self, namespace: str | None, name: str = "", subresource: str = "") -> str:
-        """Return the URL path; without a namespace, of all of them."""
+        """Return the URL path; without a namespace, the path of all namespaces."""
         prefix = "/apis" if "/" in self.api_version else "/api"
         parts = [prefix, self.api_version]
         if namespace is not None:
@@ -45,7 +45,7 @@ RESOURCES: Mapping[str, Resource] = {
 
 
 def resource_name(kind: str) -> str:
-    """Return what kubectl calls the objects of a kind: `secrets`, `gatewaytenants.proofgate.dev`."""
+    """Return kubectl's name for the objects of a kind: `secrets`, `gatewaytenants.proofgate.dev`."""
     if kind == "Namespace":
         return "namespaces"
     resource = RESOURCES[kind]

@@ -1,8 +1,8 @@
-"""What is known of the cluster without asking: objects as the watches and the answers to writes told them.
+"""Local copy of the cluster's objects, filled by watches and by the responses to writes.
 
-Objects are kept as compressed JSON, because a thousand gateways have fifteen each; of Secrets only the
-version is kept. An object never becomes older: versions are compared as numbers, which the API allows
-(KEP-5504).
+Objects are stored as compressed JSON, because a thousand gateways have fifteen objects each. Only the version
+of a Secret is stored. A stored object is never replaced by an older version: versions are compared as
+numbers, which the API allows (KEP-5504).
 """
 
 import time
@@ -20,23 +20,23 @@ from proofgate_operator.kube.packing import pack, unpack
 from proofgate_operator.kube.reads import ReadFailed, ReadOutcome, ReadRequest
 
 ObjectKey = tuple[str, str, str]
-#: What a gateway looked like: the versions of all that is known of it.
+#: The state of a gateway: the versions of all its known objects.
 VersionMark = tuple[tuple[str, str, str], ...]
 
-#: Kinds whose content stays with the API server.
+#: Kinds whose content is not stored, only their metadata.
 METADATA_ONLY_KINDS = frozenset({"Secret"})
-#: Seconds for which a deleted object is kept from coming back by a late event.
+#: Seconds during which a late event cannot restore a deleted object.
 _TOMBSTONE_SECONDS = 60.0
 
 
 class StoreNotSynced(Exception):
-    """The store is asked for what it could not list; its silence would be taken for absence."""
+    """The store was asked for objects that it could not list yet. An empty answer would look like absence."""
 
 
 @dataclass(frozen=True)
 class BlockedKind:
-    """A kind that we may not list in a namespace: why, since when (by the store's clock, and `at` in seconds
-    since 1970), and whether it has never been listed."""
+    """A kind that the operator may not list in a namespace: the failure, its time (`blocked_at` by the
+    store's clock, `blocked_at_wall` in seconds since 1970), and whether the kind has never been listed."""
 
     failure: ReadFailed
     blocked_at: float
@@ -53,7 +53,7 @@ class _Entry:
 
 
 def _parse_version(version: str) -> int:
-    """Return a version as a number; one that is none counts as the newest."""
+    """Return a version as a number; an invalid version counts as the newest."""
     return int(version) if version.isdecimal() else 1 << 127
 
 
@@ -64,9 +64,9 @@ def _discard(index: dict[tuple[str, str], set[ObjectKey]], home: tuple[str, str]
 
 
 class Store:
-    """Objects by kind, namespace and name, and by the gateway that they bear the label of.
+    """Objects by kind, namespace and name, and by the gateway of their label.
 
-    `clock` is monotonic seconds, `wall` are seconds since 1970.
+    `clock` returns monotonic seconds, `wall` returns seconds since 1970.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Store:
         self.wall = wall
         self._entries: dict[ObjectKey, _Entry] = {}
         self._of: dict[tuple[str, str], set[ObjectKey]] = {}
-        #: By kind and namespace.
+        #: Keyed by kind and namespace.
         self._in: dict[tuple[str, str], set[ObjectKey]] = {}
         self._graves: dict[str, float] = {}
         self._watched: frozenset[str] = frozenset()
@@ -87,7 +87,7 @@ class Store:
         self.attached = AttachedTenants()
 
     def expect(self, kinds: Iterable[str], namespaces: Iterable[str | None]) -> None:
-        """Name kinds that are watched, and the namespaces; None stands for all of them. Each call adds."""
+        """Add kinds that are watched, and their namespaces; None stands for all namespaces."""
         watched = frozenset(kinds)
         added = {(kind, namespace) for namespace in namespaces for kind in watched}
         self._watched |= watched
@@ -96,14 +96,14 @@ class Store:
 
     @property
     def synced(self) -> bool:
-        """Whether every watched kind has been listed, in every namespace but those that are barred."""
+        """Whether every watched kind has been listed in every namespace that is not blocked."""
         return bool(self._watched) and not self._behind
 
     def block(self, kind: str, namespace: str | None, failure: ReadFailed | None = None) -> bool:
-        """Take in that we may not list or watch a kind; return whether that is new.
+        """Record that the operator may not list or watch a kind; return whether that is new.
 
-        It says nothing of the objects: the namespace is gone, or our grant in it is. So what is known of them
-        stays, and the other namespaces do not wait for this one.
+        The refusal does not mean that objects were deleted: the namespace, or the operator's permission in
+        it, may have been deleted. So the known state stays, and other namespaces do not wait for this one.
         """
         home = (kind, namespace)
         if failure is None:
@@ -118,22 +118,23 @@ class Store:
         )
         self._behind.discard(home)
         if never_listed and not {home for _, home in self._expected} - self.blocked_namespaces():
-            # Not one namespace is left: that is no operator to rely on.
+            # If all namespaces are blocked, the operator is not synced.
             self._behind.add(home)
         if before is None:
             self._invalidate_tenants(kind, namespace)
         return before is None
 
     def blocked_namespaces(self, kind: str = "") -> set[str | None]:
-        """Return the namespaces of which a kind cannot be listed; without one, of which anything cannot."""
+        """Return the namespaces in which a kind cannot be listed; without a kind, those in which any kind
+        cannot be listed."""
         return {namespace for barred, namespace in self._barred if kind in ("", barred)}
 
     def is_blocked(self, kind: str, namespace: str | None) -> bool:
-        """Return whether a kind may not be listed there just now."""
+        """Return whether a kind currently cannot be listed in a namespace."""
         return (kind, namespace) in self._barred
 
     def blocked_kinds(self, namespace: str, kinds: Iterable[str] | None = None) -> list[BlockedKind]:
-        """Return the kinds that may not be listed in a namespace, of `kinds`, or of all."""
+        """Return those of `kinds` (None: of all kinds) that cannot be listed in a namespace."""
         wanted = self._watched if kinds is None else frozenset(kinds)
         return [
             self._barred[kind, home]
@@ -142,9 +143,9 @@ class Store:
         ]
 
     def mark_unavailable(self, kind: str, namespace: str | None, failure: ReadFailed) -> bool:
-        """Take in that the API server has not answered for a kind for some time; return whether that is new.
+        """Record that the API server has not answered for a kind for some time; return whether that is new.
 
-        What is known stays, without an end: nobody is shut out because the API server is ill.
+        The known state stays without an end: an unavailable API server must not revoke anyone's access.
         """
         new = (kind, namespace) not in self._ailing
         self._ailing[kind, namespace] = failure
@@ -153,14 +154,14 @@ class Store:
         return new
 
     def mark_available(self, kind: str, namespace: str | None) -> bool:
-        """Take in that the API server answers for a kind; return whether that is new."""
+        """Record that the API server answers for a kind again; return whether that is new."""
         found = self._ailing.pop((kind, namespace), None)
         if found is not None:
             self._invalidate_tenants(kind, namespace)
         return found is not None
 
     def unavailable_reasons(self, namespace: str, kinds: Iterable[str] | None = None) -> list[ReadFailed]:
-        """Return why nothing is heard of kinds in a namespace, of `kinds`, or of all."""
+        """Return why the API server does not answer for `kinds` (None: for any kind) in a namespace."""
         wanted = self._watched if kinds is None else frozenset(kinds)
         found = sorted(self._ailing, key=lambda home: home[0])
         return [
@@ -168,34 +169,35 @@ class Store:
         ]
 
     def require(self, namespace: str) -> None:
-        """Raise `NotSynced` unless everything in a namespace is known."""
+        """Raise `StoreNotSynced` unless all objects of a namespace are known."""
         kinds = sorted(kind for kind, home in self._barred if home in (None, namespace))
         if kinds:
             raise StoreNotSynced(f"cannot be listed in {namespace}: {', '.join(kinds)}")
 
     def _invalidate_tenants(self, kind: str, namespace: str | None) -> None:
-        """Have tenants judged again when it changed whether what they are made of may be looked at."""
+        """Mark tenants as changed if it changed whether their kinds can be listed."""
         if kind in (TENANT_KIND, "Secret"):
             self.attached.invalidate_namespace(namespace)
 
     def is_watched(self, kind: str) -> bool:
-        """Return whether objects of a kind are known here; raises `NotSynced` before they are."""
+        """Return whether objects of a kind are stored; raises `StoreNotSynced` before they have been
+        listed."""
         if self._behind:
             raise StoreNotSynced(f"not listed yet: {', '.join(sorted({kind for kind, _ in self._behind}))}")
         return kind in self._watched
 
     def lacks_gateway(self, gateway: NamespacedName) -> bool:
-        """Return whether it is known that there is no gateway of this namespace and name.
+        """Return whether the gateway is known not to exist.
 
-        It is not where gateways are not listed, or not yet.
+        Returns False if gateways are not listed in the namespace, or not yet.
         """
         known = not {None, gateway[0]} & self.blocked_namespaces()
         return known and self._lacks(KIND, *gateway)
 
     def lacks_secret(self, namespace: str, name: str) -> bool:
-        """Return whether it is known that there is no Secret of this name, so that nobody has to ask.
+        """Return whether the Secret is known not to exist, so that no request is needed.
 
-        It is not where nothing is heard of Secrets just now.
+        Returns False while Secrets of the namespace cannot be listed or watched.
         """
         heard = not self.blocked_kinds(namespace, ("Secret",)) and not self.unavailable_reasons(
             namespace, ("Secret",)
@@ -207,17 +209,17 @@ class Store:
         return self.synced and bool(listed) and (kind, namespace, name) not in self._entries
 
     def get(self, kind: str, namespace: str, name: str) -> Manifest | None:
-        """Return an object, or None if none is known; what it is made of is the caller's own."""
+        """Return an object, or None if it is not known; the caller may modify the result."""
         entry = self._entries.get((kind, namespace, name))
         return unpack(entry.packed) if entry and entry.packed else None
 
     def list_for_gateway(self, kind: str, namespace: str, gateway: str) -> list[Manifest]:
-        """Return the objects of a kind that bear the label of a gateway, by name."""
+        """Return the objects of a kind that bear the label of a gateway, sorted by name."""
         keys = sorted(key for key in self._of.get((namespace, gateway), ()) if key[0] == kind)
         return [unpack(self._entries[key].packed) for key in keys if self._entries[key].packed]
 
     def gateways(self) -> dict[str, tuple[str, str]]:
-        """Return namespace and name of every gateway, by its uid."""
+        """Return namespace and name of every gateway, keyed by its uid."""
         keys = (key for (kind, _), keys in self._in.items() if kind == KIND for key in keys)
         return {self._entries[key].uid: key[1:] for key in keys}
 
@@ -233,7 +235,7 @@ class Store:
         }
         known = ((key, self._entries.get(key)) for key in sorted(keys))
         mark = [(key[0], key[2], entry.version if entry else "") for key, entry in known]
-        # Of thousands of tenants, only that something of them changed.
+        # For tenants, one number that grows with each change instead of thousands of versions.
         if epoch := self.attached.generation((namespace, gateway)):
             mark.append((TENANT_KIND, "", str(epoch)))
         silent = (*self._barred, *self._ailing)
@@ -241,19 +243,20 @@ class Store:
         return tuple(mark)
 
     def version(self, kind: str, namespace: str, name: str) -> str:
-        """Return the version of an object as far as it is known; empty if there is none."""
+        """Return the known version of an object; empty if it is not known."""
         entry = self._entries.get((kind, namespace, name))
         return entry.version if entry else ""
 
     def count(self) -> dict[str, int]:
-        """Return how many objects of each kind are known."""
+        """Return the number of known objects of each kind."""
         counted: dict[str, int] = {}
         for (kind, _), keys in self._in.items():
             counted[kind] = counted.get(kind, 0) + len(keys)
         return counted
 
     def upsert(self, kind: str, found: Manifest) -> bool:
-        """Take in an object; return whether it is news: late, repeated and posthumous ones are none."""
+        """Store an object; return whether it is new. Old, repeated and already deleted versions are
+        ignored."""
         metadata = found["metadata"]
         key = (intern(kind), intern(metadata["namespace"]), metadata["name"])
         version, uid = metadata["resourceVersion"], metadata.get("uid", "")
@@ -263,7 +266,7 @@ class Store:
         if self._is_deleted(uid):
             return False
         if kind == KIND:
-            # Others have schemas without a place for anything.
+            # The schemas of other kinds cannot be nested arbitrarily.
             truncate_nesting(found)
         content = b"" if kind in METADATA_ONLY_KINDS else pack(found)
         gateway = key[2] if kind == KIND else (metadata.get("labels") or {}).get(GATEWAY_LABEL, "")
@@ -278,7 +281,7 @@ class Store:
         return True
 
     def remove(self, kind: str, found: Manifest) -> bool:
-        """Take in that an object is gone, or no longer among the watched; return whether it is news."""
+        """Remove an object that was deleted or no longer matches the watch; return whether it was known."""
         metadata = found["metadata"]
         key = (kind, metadata["namespace"], metadata["name"])
         self._graves.pop(metadata.get("uid", ""), None)
@@ -289,7 +292,7 @@ class Store:
         return True
 
     def record_deletion(self, kind: str, namespace: str, name: str, uid: str) -> None:
-        """Take in that the API server removed the object with this uid at our request."""
+        """Record that the API server deleted the object with this uid at the operator's request."""
         before = self._entries.get((kind, namespace, name))
         if before and before.uid == uid:
             self._drop((kind, namespace, name))
@@ -298,10 +301,11 @@ class Store:
     def replace(
         self, kind: str, namespace: str | None, found: Set[tuple[str, str]], version: str
     ) -> list[tuple[ObjectKey, str]]:
-        """Take in that a list of `version` held these objects (namespace and name) and no other.
+        """Replace the objects of a kind by the result of a list of `version`: the namespace and name of each
+        object.
 
-        What is not among them is dropped, unless it is newer than the list. Returns what was dropped, and
-        whose label it bore.
+        Other objects are dropped, unless they are newer than the list. Returns the dropped objects, and the
+        gateway of each one's label.
         """
         if namespace is None:
             keys = [key for home, keys in self._in.items() if home[0] == kind for key in keys]
@@ -321,7 +325,7 @@ class Store:
         return gone
 
     def owner(self, key: ObjectKey) -> str:
-        """Return the gateway whose label an object bears; empty if none or unknown."""
+        """Return the gateway of an object's label; empty if there is none or the object is unknown."""
         entry = self._entries.get(key)
         return entry.gateway if entry else ""
 

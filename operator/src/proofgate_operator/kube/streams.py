@@ -1,6 +1,7 @@
-"""How watches are opened: over connections that they share, or each over its own.
+"""Opens watches over shared connections, or each over a separate connection.
 
-The latter where the API server, or what stands before it, speaks no HTTP/2 or is behind a proxy.
+Separate connections are used if the API server, or a server in front of it, does not speak HTTP/2 or is
+behind a proxy.
 """
 
 import contextlib
@@ -18,17 +19,17 @@ _CONNECT_SECONDS = 15
 
 
 class StreamResponse(Protocol):
-    """One answer, whose body arrives piece by piece."""
+    """A response whose body arrives in chunks."""
 
     status: int
     retry_after: str | None
 
     def chunks(self, silence: float) -> AsyncIterator[bytes]:
-        """Yield the body; raises `TimeoutError` after so many seconds of silence."""
+        """Yield the body; raises `TimeoutError` after `silence` seconds without data."""
 
 
 class _DedicatedResponse:
-    """An answer with a connection of its own, which times its silence out by itself."""
+    """A response on a separate connection, which has its own read timeout."""
 
     def __init__(self, response: ClientResponse) -> None:
         self._response = response
@@ -41,7 +42,8 @@ class _DedicatedResponse:
 
 
 class Streams:
-    """Opens watches with the configuration, and else the pool, of an `ApiClient`."""
+    """Opens watches with the configuration of an `ApiClient`, and with its pool where connections cannot be
+    shared."""
 
     def __init__(self, api: Any) -> None:
         self._api = api
@@ -49,7 +51,7 @@ class Streams:
 
     @contextlib.asynccontextmanager
     async def open(self, url: str, headers: Mapping[str, str]) -> AsyncIterator[StreamResponse]:
-        """Send a GET and yield its answer; raises what the connection raises."""
+        """Send a GET and yield its response; raises the exceptions of the connection."""
         if self._may_share(URL(url)):
             async with self._multiplexer().get(url, headers, IDLE_TIMEOUT_SECONDS) as answer:
                 if answer is not None:
@@ -61,7 +63,7 @@ class Streams:
             yield _DedicatedResponse(response)
 
     def close(self) -> None:
-        """End what is open and shared."""
+        """Close the shared connections."""
         if self._shared:
             self._shared.close()
 
@@ -70,7 +72,7 @@ class Streams:
 
     def _multiplexer(self) -> Multiplexer:
         if self._shared is None:
-            # What the pool trusts, and HTTP/2 besides, which aiohttp does not speak.
+            # Trusts the same certificates as the pool, and offers HTTP/2, which aiohttp does not speak.
             context = RESTClientObject(self._api.configuration).ssl_context
             context.set_alpn_protocols(["h2", "http/1.1"])
             self._shared = Multiplexer(context, self._api.configuration.tls_server_name)

@@ -1,15 +1,15 @@
-"""What a connection costs here: asyncio keeps 256 KiB for the data of each that is under TLS."""
+"""Reduces the memory of TLS connections: asyncio keeps a buffer of 256 KiB for each."""
 
 from asyncio import sslproto
 
-#: Two records of TLS (RFC 8446, section 5.1).
+#: The size of two TLS records (RFC 8446, section 5.1).
 _BUFFER = 32 * 1024
 
 
 def reduce_buffer_size() -> None:
-    """Have the connections of this process do with less, those of kopf and of other libraries among them.
+    """Reduce the buffers of all TLS connections of this process, including those of kopf and other libraries.
 
-    Nothing but this attribute of a class says how large they are; a Python that has it no more keeps its own.
+    Only this class attribute sets the buffer size. If a Python version does not have it, its default applies.
     """
     if hasattr(sslproto.SSLProtocol, "max_size"):
         sslproto.SSLProtocol.max_size = _BUFFER

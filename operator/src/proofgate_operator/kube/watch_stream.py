@@ -1,4 +1,4 @@
-"""One watch of the API server: how it is asked for, and the events that its answer is made of."""
+"""The query of a watch, and the decoder of its events."""
 
 import json
 import random
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.kube.errors import ApiError
 
-#: Seconds after which the API server ends a watch, at least, and after which one without a word is given up:
-#: the server sends a bookmark about once a minute.
+#: Minimum seconds after which the API server ends a watch, and seconds of silence after which a watch is
+#: closed: the server sends a bookmark about once a minute.
 _WATCH_SECONDS = 300
 IDLE_TIMEOUT_SECONDS = 120
 
 
 def watch_query(selector: str, version: str) -> dict[str, str]:
-    """Return what asks for the events from a version on, bookmarks among them."""
+    """Return the query of a watch for the events from a version on, including bookmarks."""
     query = {"labelSelector": selector} if selector else {}
     return query | {
         "watch": "1",
@@ -25,16 +25,16 @@ def watch_query(selector: str, version: str) -> dict[str, str]:
 
 
 class EventDecoder:
-    """Makes events of the pieces in which an answer arrives; each event is one line of JSON.
+    """Decodes the chunks of a response into events; each event is one line of JSON.
 
-    An object may be longer than any line that the stream's own reader takes.
+    An object may be longer than the line limit of the stream's own reader.
     """
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
 
     def feed(self, chunk: bytes) -> Iterator[Manifest]:
-        """Yield the events that end in a piece; raises `ApiError` for one that tells of an error."""
+        """Yield the events that end in a chunk; raises `ApiError` for an error event."""
         *lines, rest = chunk.split(b"\n")
         for line in lines:
             text = b"".join([*self._pieces, line])

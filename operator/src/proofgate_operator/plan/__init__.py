@@ -1,5 +1,5 @@
-"""Decisions as pure functions: what was seen goes in, what to write comes out.
+"""Decisions as pure functions from the observed state to the writes.
 
-Nothing here does I/O or knows the clock, so an operator may be killed between any two writes: its successor
-sees the world as it is and decides anew.
+Nothing here does I/O or reads the clock, so an operator may be killed between any two writes: the next
+process observes the current state and decides again.
 """

@@ -1,7 +1,7 @@
-"""The last known good: which of the workers' files a worker starts with that refuses the newest.
+"""Keeps the last accepted configuration file for workers that start and refuse the newest file.
 
-A running worker that refuses a file keeps the one before. One that starts has none before, so without this a
-file with a defect that only workers find would take out each worker that restarts.
+A running worker that refuses a file keeps its previous one. A starting worker has no previous file. Without
+this copy, a file with a defect that only workers find would stop each worker that restarts.
 """
 
 from proofgate_operator.api.gateway import Gateway
@@ -11,14 +11,14 @@ from proofgate_operator.plan.observed_state import ObservedState
 from proofgate_operator.plan.ownership import Ownership, classify
 from proofgate_operator.plan.shards import read_shards
 
-#: A ConfigMap holds 1 MiB, and the newest file comes first.
+#: Maximum size of both files together in bytes: a ConfigMap holds 1 MiB.
 _MAX_CONFIG_BYTES = 1_000_000
 
 
 def accepted_config_text(gateway: Gateway, seen: ObservedState, text: str) -> str | None:
-    """Return the newest file that every ready worker took on, `text` if they did so by now.
+    """Return the newest file that every ready worker has accepted; `text` is the newest file of all.
 
-    None before there is one, or where both would not fit.
+    None if there is no such file yet, or if both files together are too large.
     """
     live = seen.child("ConfigMap", names(gateway).config)
     ours = live is not None and classify(gateway, live) is Ownership.OURS

@@ -1,15 +1,16 @@
-"""What is wrong with the host of a URL or a range of addresses, where no pattern of the schema can tell."""
+"""Checks of hosts in URLs and of address ranges that the patterns of the schema cannot express."""
 
 import ipaddress
 import re
 from urllib.parse import urlsplit
 
-#: RFC 1035, section 2.3.4: 255 octets on the wire, of which a name has 253 characters to write.
+#: The maximum length of a host name in characters; 255 octets in wire format (RFC 1035, section 2.3.4).
 _MAX_HOST_LENGTH = 253
 
 
 def address_fault(url: str) -> str | None:
-    """Return why no worker could reach a URL that fits its field's pattern; None if nothing is wrong."""
+    """Return why a URL that matches its field's pattern cannot be reached by any worker; None if it is
+    valid."""
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:
@@ -18,14 +19,14 @@ def address_fault(url: str) -> str | None:
         return None if _is_address(host, 6) else "its host in brackets is not an IPv6 address"
     if len(host) > _MAX_HOST_LENGTH:
         return f"its host is longer than {_MAX_HOST_LENGTH} characters"
-    # TLS takes a name whose last label is a number for a broken IPv4 address (RFC 1123, section 2.1).
+    # TLS treats a name whose last label is a number as an invalid IPv4 address (RFC 1123, section 2.1).
     if host.rstrip(".").rpartition(".")[2].isdigit() and not _is_address(host, 4):
         return "its host ends with a number but is not an IPv4 address"
     return None
 
 
 def range_fault(cidr: str) -> str | None:
-    """Return why a range that fits its field's pattern is none; None if nothing is wrong."""
+    """Return why a text that matches its field's pattern is not an address range; None if it is valid."""
     try:
         ipaddress.ip_network(cidr)
     except ValueError as error:
@@ -34,7 +35,7 @@ def range_fault(cidr: str) -> str | None:
 
 
 def no_proxy_fault(entry: str) -> str | None:
-    """Return why an entry that fits its field's pattern is none; None if nothing is wrong."""
+    """Return why an entry of `noProxy` that matches its field's pattern is invalid; None if it is valid."""
     bracketed = re.fullmatch(r"\[([^]]+)\](:\d+)?", entry)
     host = bracketed[1] if bracketed else entry
     if "/" not in host and host.count(":") < 2 and not bracketed:

@@ -1,6 +1,6 @@
-"""What a tenant's list of API keys yields, read with the Secrets that it names. Only digests leave here.
+"""Reads a tenant's list of API keys from the Secrets that it names. Only digests leave this module.
 
-What is wrong with a key costs that key alone: it is none.
+A fault of one key affects that key alone: the key is not accepted.
 """
 
 import base64
@@ -18,16 +18,18 @@ from proofgate_operator.build.tenant_keys import KeyDigest
 from proofgate_operator.build.well_known_keys import WELL_KNOWN_MESSAGE, is_well_known
 from proofgate_operator.plan.unreadable_resources import UnreadableResource
 
-#: Below this a key could be guessed from its digest.
+#: Minimum length: a shorter key could be guessed from its digest.
 MIN_KEY_LENGTH = 20
-#: A bearer token (RFC 6750, section 2.1): HAProxy and the workers read nothing else the same way.
+#: The characters of a bearer token (RFC 6750, section 2.1): HAProxy and the workers would read others
+#: differently.
 _BEARER_TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
 @dataclass(frozen=True)
 class KeyFault:
-    """Why an item is no key: its name, a CamelCase reason, and a sentence that tells nothing of the key."""
+    """Why an item is not a valid key: its name, a CamelCase reason, and a message without any part of the
+    key."""
 
     name: str
     reason: str
@@ -36,14 +38,14 @@ class KeyFault:
 
 @dataclass(frozen=True, repr=False)
 class KeyList:
-    """The keys of one tenant, each once and sorted by digest, and what is wrong with the others."""
+    """The valid keys of one tenant without duplicates, sorted by digest, and the faults of the other keys."""
 
     keys: tuple[KeyDigest, ...]
     faults: tuple[KeyFault, ...]
 
 
 def entry(secret: Manifest, key: str) -> str | None:
-    """Return one entry of a Secret as text; None if it is absent or not text."""
+    """Return one entry of a Secret as text; None if it is missing or not text."""
     encoded = (secret.get("data") or {}).get(key)
     if encoded is None:
         return None
@@ -60,14 +62,14 @@ def read_keys(
     unread: Mapping[str, UnreadableResource] = MappingProxyType({}),
     held: Mapping[str, str] = MappingProxyType({}),
 ) -> KeyList:
-    """Return the keys of a list that stands at `field`; `secrets` are those that it names.
+    """Return the keys of a list at the field path `field`; `secrets` are the Secrets that it names.
 
-    `unread` are those of them that nobody could look at, and `held` the digests that items had, by name, when
-    somebody could: such an item is what it was.
+    `unread` are the named Secrets that could not be read. `held` has the last known digests by item name: an
+    item of an unread Secret keeps its last known digest.
     """
     found: dict[str, KeyDigest] = {}
     faults: list[KeyFault] = []
-    #: Each is told once, however many keys it was to hold.
+    #: Each fault is reported once, even if several keys have it.
     missing: set[str] = set()
     for item in listed:
         where = f"{field}[{item.name}]"
@@ -89,7 +91,7 @@ def read_keys(
             continue
         first = found.setdefault(result.digest, result)
         if first is not result:
-            # The earlier end: one that was shortened must not be undone by a copy of the key.
+            # The earlier expiry applies: a copy of a key must not undo a shortened expiry.
             found[result.digest] = min(first, result, key=lambda key: key.expires_at)
             message = f"{where} is the same key as {first.name}: the earlier expiry applies"
             faults.append(KeyFault(item.name, "KeyTwice", message))
@@ -97,7 +99,7 @@ def read_keys(
 
 
 def _previous_key(where: str, item: ApiKey, held: Mapping[str, str]) -> KeyDigest | KeyFault | None:
-    """Return an item as it was known before; None if it was no key."""
+    """Return the last known state of an item; None if it was not a key."""
     digest = held.get(item.name)
     fault = _end_fault(where, item)
     return fault if fault or digest is None else KeyDigest(digest, item.not_after, item.name)
@@ -111,7 +113,7 @@ def _end_fault(where: str, item: ApiKey) -> KeyFault | None:
 
 
 def _read(where: str, item: ApiKey, secrets: Mapping[str, Manifest | None]) -> KeyDigest | KeyFault | None:
-    """Return an item as it is; None if its Secret is not there."""
+    """Return an item's key or fault; None if its Secret does not exist."""
     if item.secret_ref is not None and secrets.get(item.secret_ref.name) is None:
         return None
     wrong_end = _end_fault(where, item)
@@ -134,7 +136,7 @@ def _read(where: str, item: ApiKey, secrets: Mapping[str, Manifest | None]) -> K
 
 
 def _text_fault(text: str) -> str | None:
-    """Return why a text is no API key; None if it is one."""
+    """Return why a text is not a valid API key; None if it is valid."""
     if any(character.isspace() for character in text):
         return "a text that contains whitespace or a line end"
     if len(text) < MIN_KEY_LENGTH:
@@ -145,7 +147,8 @@ def _text_fault(text: str) -> str | None:
 
 
 def _is_time(text: str) -> bool:
-    """Return whether a text is a time of RFC 3339 (section 5.6) after 1970; the calendar counts."""
+    """Return whether a text is a valid RFC 3339 time (section 5.6) after 1970, including the calendar
+    date."""
     try:
         return bool(_TIME.fullmatch(text)) and datetime.fromisoformat(text).timestamp() >= 0
     except (ValueError, OverflowError):

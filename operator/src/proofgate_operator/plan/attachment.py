@@ -1,4 +1,4 @@
-"""Whether a tenant that is an object of its own may attach to a gateway, and what its status says."""
+"""Decides whether a GatewayTenant may attach to a gateway, and builds its status."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,12 +18,12 @@ from proofgate_operator.plan.problems import Problem
 from proofgate_operator.plan.rfc3339 import seconds_of
 from proofgate_operator.plan.unreadable_resources import CACHED_DATA_IN_USE_REASONS
 
-#: Digits of a key's digest that its owner is told: as many as stand in records.
+#: Digits of a key's digest in the tenant's status: as many as in records.
 _DISPLAYED_DIGITS = 8
 
 
 class TenantConditionType(StrEnum):
-    """Every condition that a tenant carries; the last two only while they hold."""
+    """All conditions of a tenant; the last two are only present while they are True."""
 
     READY = "Ready"
     ACCEPTED = "Accepted"
@@ -39,16 +39,17 @@ NamespacedName = tuple[str, str]
 
 @dataclass(frozen=True)
 class Admission:
-    """What tenants are let in by, besides the gateway's spec and their own: `selected` are the namespaces
-    that each of its label selectors selects, None where labels cannot be read; `beyond` the tenants whose
-    namespaces have as many of their plans as those allow."""
+    """Admission data besides the specs of the gateway and its tenants. `selected_namespaces`: the namespaces
+    that each label selector selects; None if their labels cannot be read. `over_share`: the tenants beyond
+    the number that their plan allows per namespace."""
 
     selected_namespaces: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     over_share: frozenset[NamespacedName] = frozenset()
 
 
 def namespace_selectors(gateway: Gateway) -> frozenset[str]:
-    """Return the label selectors of namespaces that decide who may attach, and which plans they may have."""
+    """Return the label selectors of namespaces that decide who may attach and which plans a tenant may
+    have."""
     allowed = gateway.spec.allowed_tenants
     if allowed is None:
         return frozenset()
@@ -65,8 +66,8 @@ def _text(selector: LabelSelector | None) -> str:
 
 
 def previously_selected_namespaces(gateway: Gateway, plans: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """Return the namespaces that each label selector selected for tenants that were let in; `plans` are
-    theirs, by `<namespace>/<name>`. A selector by which nobody was let in has no entry."""
+    """Return the namespaces that each label selector had selected for tenants admitted earlier. `plans` are
+    the plans of these tenants by `<namespace>/<name>`. A selector that admitted no tenant has no entry."""
     allowed = gateway.spec.allowed_tenants
     asked = {plan.name: plan.allowed_namespaces for plan in gateway.spec.plans}
     found: dict[str, set[str]] = {}
@@ -74,14 +75,14 @@ def previously_selected_namespaces(gateway: Gateway, plans: Mapping[str, str]) -
         namespace, wanted = tenant.partition("/")[0], asked.get(plan)
         if allowed is not None and allowed.namespaces.from_ is NamespacesFrom.SELECTOR:
             found.setdefault(_text(allowed.namespaces.selector), set()).add(namespace)
-        # Who is let in by name may have other labels.
+        # A namespace that is admitted by name may have other labels.
         if wanted is not None and wanted.selector and namespace not in (wanted.names or ()):
             found.setdefault(_text(wanted.selector), set()).add(namespace)
     return {selector: frozenset(namespaces) for selector, namespaces in found.items()}
 
 
 def tenant_limits_per_namespace(gateway: Gateway) -> dict[str, int]:
-    """Return how many tenants of one namespace may take each plan that says so."""
+    """Return the number of tenants per namespace that each plan with such a limit allows."""
     shared = ((plan.name, plan.per_namespace) for plan in gateway.spec.plans)
     return {name: share.tenants for name, share in shared if share is not None and share.tenants is not None}
 
@@ -89,8 +90,9 @@ def tenant_limits_per_namespace(gateway: Gateway) -> dict[str, int]:
 def tenants_over_share(
     gateway: Gateway, admission: Admission, tenants: Iterable[GatewayTenant]
 ) -> frozenset[NamespacedName]:
-    """Return those of whole namespaces that have to do without their plans, because older ones have the
-    share of their namespace. Who may not have the plan anyway takes none of it."""
+    """Return the tenants that exceed their plan's limit of tenants per namespace; older tenants come first.
+    `tenants` has all tenants of the affected namespaces. A tenant that may not have the plan does not
+    count."""
     shares = tenant_limits_per_namespace(gateway)
     sharing: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for tenant in tenants:
@@ -112,7 +114,8 @@ def attachment_refusal(gateway: Gateway, tenant: GatewayTenant, admission: Admis
 def named_attachment_refusal(
     gateway: Gateway, name: NamespacedName, wanted: str, admission: Admission
 ) -> Problem | None:
-    """Return why the tenant of a namespace and name may not attach with the plan `wanted`; None if it may."""
+    """Return why a tenant with this namespace and name may not attach with the plan `wanted`; None if it
+    may."""
     namespace, full = name[0], "/".join(name)
     allowed = gateway.spec.allowed_tenants
     named = f"GovernanceGateway {gateway.namespace}/{gateway.name}"
@@ -148,7 +151,7 @@ def named_attachment_refusal(
 
 
 def _plan_refusal(named: str, plan: Plan, name: NamespacedName, admission: Admission) -> Problem | None:
-    """Return why a tenant of a namespace that may attach may not have a plan."""
+    """Return why a tenant of an admitted namespace may not have a plan; None if it may."""
     namespace = name[0]
     where, wanted = f"spec.plans[{plan.name}]", plan.allowed_namespaces
     if wanted is not None and namespace not in (wanted.names or ()):
@@ -201,11 +204,11 @@ def _keys_valid(
 
 
 def _ready(needs: Sequence[Condition]) -> Condition:
-    """Return the summary: the first need that is not met is its reason."""
+    """Return the summary condition: its reason is the first unmet need."""
     unmet = [need for need in needs if not need.is_true]
     if not unmet:
         return _condition(TenantConditionType.READY, True, "Ready", "the tenant matches its spec")
-    # What is known to be wrong is told before what nobody may look at.
+    # Known faults come before resources that cannot be read.
     first = min(unmet, key=lambda need: need.status is ConditionStatus.UNKNOWN)
     return Condition(TenantConditionType.READY, first.status, first.reason, first.message)
 
@@ -221,8 +224,9 @@ def tenant_status(
 ) -> dict[str, Any]:
     """Return the status of a tenant.
 
-    `refused` is why it was not accepted, `keys` are those that are let in, `faults` what is wrong with the
-    others, `unwritten` why nothing of it is where workers and HAProxy read; `before` is its status until now.
+    `refused` is the reason for its refusal, `keys` are the accepted keys, `faults` the faults of the others.
+    `unwritten` is why its keys are not in the shards that workers and HAProxy read. `before` is its current
+    status.
     """
     accepted = (
         _condition(TenantConditionType.ACCEPTED, True, "Accepted", f"the tenant has plan {tenant.spec.plan}")

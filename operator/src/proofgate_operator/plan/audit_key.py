@@ -1,5 +1,5 @@
-"""The keys of those beside the ledger, its auditor, its retention job and exports: whether they can be used,
-and whether they could speak for the ledger or for each other."""
+"""Checks the signing keys of the auditor, the retention job and exports: whether they are valid, and whether
+one could sign in the name of the ledger or of another key."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -14,20 +14,20 @@ from proofgate_operator.plan.observed_state import ObservedState
 from proofgate_operator.plan.ownership import Ownership, classify, is_owned_by_predecessor
 from proofgate_operator.plan.problems import Fault
 
-#: Whom a fault of the auditor's key costs.
+#: The owner of faults of the auditor's key.
 AUDITOR_FIELD = "spec.auditor"
 _EXPORT_KEY = "index.exportKey"
-#: Whom a fault of the retention key costs.
+#: The owner of faults of the retention key.
 RETENTION_FIELD = "spec.keeping"
 
 
 def auditor_key(
     gateway: Gateway, seen: ObservedState, ledger: LedgerKey | None
 ) -> tuple[LedgerKey | None, list[Fault]]:
-    """Return the auditor's key, and what is wrong with it; neither without an auditor.
+    """Return the auditor's key and its faults; None and no faults without an auditor.
 
-    `ledger` is the key of the workers, None where that cannot be used. The auditor judges for itself; here it
-    is told before a pod fails.
+    `ledger` is the workers' key, None if it is invalid. The auditor checks its key itself; this check reports
+    the fault before a pod fails.
     """
     wanted = gateway.enabled_auditor
     if wanted is None:
@@ -38,9 +38,9 @@ def auditor_key(
 def retention_key(
     gateway: Gateway, seen: ObservedState, ledger: LedgerKey | None, auditor: LedgerKey | None
 ) -> tuple[LedgerKey | None, list[Fault]]:
-    """Return the retention key, and what is wrong with it; neither without a retention job.
+    """Return the retention key and its faults; None and no faults without a retention job.
 
-    `ledger` and `auditor` are the other keys, None where those cannot be used.
+    `ledger` and `auditor` are the other keys, None if they are invalid.
     """
     wanted = gateway.spec.keeping
     if wanted is None:
@@ -74,11 +74,11 @@ def retention_key(
 def export_key(
     gateway: Gateway, seen: ObservedState, ledger: LedgerKey | None, others: Iterable[LedgerKey | None]
 ) -> tuple[LedgerKey | None, list[Fault]]:
-    """Return the key that signs exports, and what is wrong with it; neither where exports are not signed, or
-    while the operator has yet to make it.
+    """Return the key that signs exports and its faults; None and no faults if exports are not signed, or
+    while the operator still has to create the key.
 
-    `ledger` is the key of the workers, and `others` are those of the auditor and of the retention job, None
-    where those cannot be used.
+    `ledger` is the workers' key, and `others` are the keys of the auditor and the retention job; None for an
+    invalid key.
     """
     index = gateway.enabled_auditor.enabled_index if gateway.enabled_auditor else None
     own = names(gateway).export_key
@@ -155,7 +155,7 @@ def _key(
 
 
 def _related(name: str, other: str) -> bool:
-    """Return whether a key of either name could speak for the other."""
+    """Return whether a key of one name would be valid for the other name."""
     return _below(name, other) or _below(other, name)
 
 

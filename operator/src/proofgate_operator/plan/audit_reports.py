@@ -1,4 +1,4 @@
-"""What the auditor tells of itself on its port, and how its answer is read."""
+"""Status reports of the auditor, and the parser of its HTTP answer."""
 
 import math
 from collections.abc import Mapping
@@ -7,20 +7,20 @@ from typing import Any
 
 from proofgate_operator.api.crd import MAX_FINDING_CODES, MAX_WITNESSES
 
-#: Findings that one answer tells one by one.
+#: The maximum number of findings that one answer lists.
 MAX_FINDINGS = 50
 _MICROSECONDS = 1_000_000
 _MAX_TIME = 253_402_300_799.0
-#: From so many seconds on, each doubling of what heads have waited for witnesses is news.
+#: From this many seconds of waiting for witnesses, each doubling changes the urgent content.
 _MIN_REPORTED_WAIT_SECONDS = 16
-#: A poll reads a bounded number of bytes: an auditor whose last one is older has something in its way.
+#: The age in seconds from which the auditor's last poll counts as stale. A poll reads a bounded number of
+#: bytes, so an older one means that something blocks the auditor.
 _STALE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong with the ledger. `since` is in microseconds since 1970, by the auditor's
-    clock."""
+    """One fault of the ledger. `since` is in microseconds since 1970, by the auditor's clock."""
 
     code: str
     origin: str
@@ -31,8 +31,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class WitnessStatus:
-    """How a witness stands: how the last request to it ended (empty before the first), heads that it has
-    cosigned, and when it did, in seconds since 1970 by its clock; 0 when it never has."""
+    """The state of a witness: the outcome of the last request (empty before the first), the number of tree
+    heads that it has cosigned, and the time of its last cosignature in seconds since 1970 by its clock (0:
+    none)."""
 
     name: str
     last_outcome: str
@@ -42,8 +43,8 @@ class WitnessStatus:
 
 @dataclass(frozen=True)
 class IndexStatus:
-    """How an index of exchanges stands: accepted records that are not in it yet, and the code of why it does
-    not go on; empty while it does."""
+    """The state of an index of exchanges: the number of accepted records that are not indexed yet, and the
+    code of the error that stops it (empty: none)."""
 
     pending_records: int
     code: str
@@ -51,34 +52,35 @@ class IndexStatus:
 
 @dataclass(frozen=True)
 class AuditReport:
-    """One answer of the auditor; of one that could not be asked, only that."""
+    """One status answer of the auditor. If the auditor could not be asked, `reachable` is False and the rest
+    is empty."""
 
     reachable: bool = True
-    #: The newest checkpoint of its log of heads, as it was told; empty before a quorum has cosigned one.
+    #: The newest checkpoint of its log of tree heads, unparsed; empty before a quorum has cosigned one.
     checkpoint: str = ""
     #: When it accepted the newest head, in seconds since 1970; 0 before the first.
     newest_head_at: float = 0.0
     #: When its last poll ended, in seconds since 1970; 0 before the first.
     last_poll_at: float = 0.0
-    #: The last poll is too long ago.
+    #: Whether the last poll is too long ago.
     stale: bool = False
-    #: Since when the oldest checkpoint has waited to be verified, in seconds.
+    #: Seconds for which the oldest unverified checkpoint has waited.
     lag: int = 0
-    #: How many findings there are, by code.
+    #: The number of findings by code.
     finding_counts: tuple[tuple[str, int], ...] = ()
-    #: Findings beyond those that it keeps.
+    #: The number of findings that the auditor no longer lists.
     omitted_findings: int = 0
-    #: The newest of them.
+    #: The newest findings.
     findings: tuple[Finding, ...] = ()
     #: Seconds for which tree heads have waited for a quorum of witnesses.
     cosignature_wait_seconds: int = 0
     witnesses: tuple[WitnessStatus, ...] = ()
-    #: None where it keeps none.
+    #: None if it has no index.
     index: IndexStatus | None = None
 
     @property
     def urgent_content(self) -> object:
-        """What is not left for the next minute when it changes."""
+        """The content whose change causes a reconcile immediately instead of within a minute."""
         begun = bool(self.last_poll_at)
         found = self.stale, self.finding_counts, self.findings
         asked = tuple((witness.name, witness.last_outcome) for witness in self.witnesses)
@@ -97,12 +99,13 @@ def _number(value: Any, name: str) -> float:
 
 
 def _time(value: Any, name: str, unit: int = 1) -> float:
-    """Return a time as seconds since 1970; the API can spell none after the year 9999."""
+    """Return a time as seconds since 1970; a time after the year 9999 is refused, because the API cannot
+    express it."""
     return min(_number(value, name) / unit, _MAX_TIME)
 
 
 def _text(value: Any, most: int) -> str:
-    """Return a text of at most so many characters, without what a terminal would act on."""
+    """Return a text of at most `most` characters, without characters that a terminal would interpret."""
     text = str(value)[:most]
     return "".join(
         character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
@@ -141,7 +144,7 @@ def _index(item: Any) -> IndexStatus | None:
 
 
 def parse_audit_report(status: Any) -> AuditReport:
-    """Read the answer of `GET /status`; raises ValueError for what is none."""
+    """Parse the answer of `GET /status`; raises ValueError if it is invalid."""
     if not isinstance(status, Mapping):
         raise ValueError("not an object")
     told = status.get("findings")
@@ -150,7 +153,7 @@ def parse_audit_report(status: Any) -> AuditReport:
     newest, checkpoint = told.get("newest"), status.get("checkpoint")
     if not isinstance(newest, list) or not isinstance(checkpoint, str):
         raise ValueError("newest")
-    # An auditor of an earlier release says nothing of them.
+    # An auditor of an earlier release does not report witnesses.
     witnesses = status.get("witnesses", [])
     if not isinstance(witnesses, list):
         raise ValueError("witnesses")

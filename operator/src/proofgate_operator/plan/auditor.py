@@ -1,4 +1,4 @@
-"""The auditor that a gateway shall have: what is made for it, and what is made no longer."""
+"""The objects of a gateway's auditor, and whether a running auditor has to be stopped."""
 
 from collections.abc import Iterator
 
@@ -17,12 +17,11 @@ from proofgate_operator.plan.ownership import Ownership, classify
 def auditor_manifests(
     gateway: Gateway, seen: ObservedState, configuration: Configuration, workers: int, defaults: Defaults
 ) -> Iterator[Manifest]:
-    """Yield what an auditor of that many workers needs besides its network policy and its PodMonitor, in the
-    order of applying.
+    """Yield the objects of an auditor of `workers` workers in the order of applying, except its network
+    policy and its PodMonitor.
 
-    Without a key that can be used, of its own, of the ledger or of the retention job, and with additions to
-    its pod that cannot be, an auditor that runs goes on as it is. The claim of one that is gone follows the
-    retain policy all the same.
+    A running auditor stays unchanged if its key, the ledger's key, the retention key or the additions to its
+    pod are invalid. The claim of a removed auditor still follows the retain policy.
     """
     wanted = gateway.enabled_auditor
     if wanted is None:
@@ -34,7 +33,7 @@ def auditor_manifests(
     yield auditor.service(gateway)
     if wanted.storage.existing_claim is None:
         yield auditor.claim(gateway, wanted)
-    # Before the set that mounts it. While what the spec names cannot be used, the readers before stay.
+    # Before the StatefulSet that mounts it. While the named readers are invalid, the previous ones stay.
     if not auditor_workers.workers_serve_volumes(gateway):
         if configuration.readers is not None:
             yield readers.secret(gateway, configuration.readers)
@@ -43,7 +42,7 @@ def auditor_manifests(
         yield auditor_workers.secret(gateway, configuration.auditor_token, workers, defaults, named)
     key, ledger, digests = configuration.auditor_key, configuration.verifying_key, configuration.digests
     faulty = any(fault.field == AUDITOR_FIELD for fault in configuration.faults)
-    # One that no longer knew whose tombstones hold would take each of them for a loss.
+    # An auditor that no longer knows the retention key would report each tombstone as a loss.
     unknown = gateway.spec.keeping is not None and configuration.retention_key is None
     unsigned = export_key.is_generated(wanted.enabled_index) and configuration.export_key is None
     faulty = faulty or unsigned
@@ -53,8 +52,8 @@ def auditor_manifests(
 
 
 def _index_readers_secret(gateway: Gateway, seen: ObservedState, configuration: Configuration) -> str | None:
-    """Return the readers of the index, in a Secret that has the workers, too: those before stay by being
-    written again."""
+    """Return the readers of the index for a Secret that also lists the workers. If the readers are invalid,
+    the previous ones are written again."""
     index = gateway.enabled_auditor.enabled_index if gateway.enabled_auditor else None
     if index is None or index.readers_secret_ref is None:
         return None
@@ -65,16 +64,16 @@ def _index_readers_secret(gateway: Gateway, seen: ObservedState, configuration: 
 
 
 def trusted_retention_key(gateway: Gateway, configuration: Configuration) -> str | None:
-    """Return the key by which the auditor knows whose tombstones hold; None where nobody removes anything."""
+    """Return the key whose tombstones the auditor accepts; None if there is no retention job."""
     if configuration.retention_key is not None:
         return configuration.retention_key.verifying_file
     return gateway.enabled_auditor.keeping_key if gateway.enabled_auditor else None
 
 
 def workers_digest(gateway: Gateway, configuration: Configuration, workers: int) -> str | None:
-    """Return a digest of the list of workers that an auditor's pod mounts; None where it mounts none.
+    """Return a digest of the list of workers that the auditor's pod mounts; None if it mounts none.
 
-    The kubelet renews the files of a pod that is marked with another one, and of others about once a minute.
+    The kubelet updates the files of a pod when its annotation changes, and otherwise about once a minute.
     """
     if (
         gateway.enabled_auditor is None
@@ -86,10 +85,11 @@ def workers_digest(gateway: Gateway, configuration: Configuration, workers: int)
 
 
 def should_stop_auditor(gateway: Gateway, seen: ObservedState) -> bool:
-    """Return whether an auditor runs that the gateway is not to have.
+    """Return whether an auditor runs that the gateway no longer has.
 
-    Its set is scaled to nobody: the operator may delete no StatefulSet, so that it never could the workers'.
-    What is left of it goes with the gateway, but for its state and what is held of that.
+    Its StatefulSet is scaled to zero: the operator has no permission to delete StatefulSets, so that it can
+    never delete the workers'. The other objects of the auditor are deleted with the gateway, except its state
+    and the held checkpoint of it.
     """
     live = seen.child("StatefulSet", names(gateway).auditor)
     ours = classify(gateway, live) is Ownership.OURS

@@ -1,8 +1,8 @@
-"""What the auditor's word is worth now: the condition Audited, and `.status.auditor`.
+"""Evaluates the auditor's reports: the condition Audited, and `.status.auditor`.
 
-True: the auditor looks, keeps up and has found nothing. False: it found something, its state does not go on
-from what is held of it, or it needs somebody. Unknown: nothing is known, or not yet. The gateway serves in
-any case.
+True: the auditor verifies, is up to date and has found nothing. False: it found something, its state does not
+continue the held checkpoint, or it needs help. Unknown: nothing is known, or not yet. The gateway serves
+requests in any case.
 """
 
 import math
@@ -19,9 +19,9 @@ from proofgate_operator.plan.pods import pod_trouble
 from proofgate_operator.plan.rfc3339 import time_of
 from proofgate_operator.plan.status_inputs import StatusInputs
 
-#: Reasons for what was found, by the worst verdict; the worst first.
+#: Reasons for findings, by the worst verdict; the worst first.
 VERDICT_REASONS = {"invalid": "LedgerInvalid", "diverged": "LedgerDiverged", "incomplete": "LedgerIncomplete"}
-#: Reasons why an auditor does not start, by the code with which its last line ends.
+#: Reasons why an auditor does not start, by the code at the end of its last log line.
 START_REFUSAL_REASONS = {
     "auditor_state_lost": "AuditorStateLost",
     "auditor_state_missing": "AuditorStateLost",
@@ -34,13 +34,13 @@ START_REFUSAL_REASONS = {
     "auditor_policy": "WitnessPolicyInvalid",
     "auditor_witness_ca": "CertificateInvalid",
 }
-#: Reasons that are evidence of something, and news whatever was the case before.
+#: Reasons that report evidence: they are announced whatever the previous reason was.
 EVIDENCE_REASONS = (*VERDICT_REASONS.values(), "AuditorStateLost", "AuditorStateSetBack", "AuditorForked")
-#: A checkpoint that has waited for so long says that the auditor does not keep up.
+#: Seconds after which an unverified checkpoint means that the auditor is behind.
 _MAX_LAG_SECONDS = 300
 _ERROR_CODE = re.compile(r"\[([a-z_]+)\]\s*\Z")
 _MAX_LISTED_FINDINGS = 3
-#: How a request to a witness ends that has cosigned; and how many of the others are named.
+#: The outcome of a request that was cosigned, and the maximum number of other witnesses that a message names.
 _COSIGNED = "cosigned"
 _MAX_NAMED_WITNESSES = 8
 
@@ -51,7 +51,7 @@ def _condition(holds: bool | None, reason: str, message: str) -> Condition:
 
 
 def audited_condition(situation: StatusInputs) -> tuple[Condition, ...]:
-    """Return the condition of a gateway that shall have an auditor; none of others."""
+    """Return the condition Audited of a gateway with an auditor; empty without an auditor."""
     gateway, seen = situation.gateway, situation.seen
     if gateway.enabled_auditor is None:
         return ()
@@ -79,7 +79,7 @@ def audited_condition(situation: StatusInputs) -> tuple[Condition, ...]:
             ),
         )
     faults = [fault for fault in situation.configuration.faults if fault.field == AUDITOR_FIELD]
-    # What was found is evidence, whatever is wrong with what the auditor is given besides.
+    # Findings are evidence, even if the auditor's own configuration is faulty.
     found = _reported_problem(situation) if faults else None
     if found:
         return (found,)
@@ -103,8 +103,8 @@ def audited_condition(situation: StatusInputs) -> tuple[Condition, ...]:
 
 
 def _reported_problem(situation: StatusInputs) -> Condition | None:
-    """Return what a running auditor tells of the ledger that is wrong, or what it told before it could not be
-    believed or asked; None where that is nothing."""
+    """Return the problem of the ledger that the auditor reports, or reported before it became unreachable or
+    untrusted; None if there is none."""
     report = situation.seen.audit_report
     told = (
         report is not None
@@ -149,13 +149,13 @@ def _condition_from_report(situation: StatusInputs, report: AuditReport) -> Cond
 
 
 def _index_problem(report: AuditReport) -> str:
-    """Return what is wrong with the index: it costs the auditor's word nothing."""
+    """Return the problem of the index as text; it does not affect the audit itself."""
     stuck = report.index is not None and report.index.code
     return f"; the auditor's index of exchanges stopped: {stuck}" if stuck else ""
 
 
 def _awaits_first_publication(situation: StatusInputs, report: AuditReport) -> bool:
-    """Return whether an auditor answers that has published nothing because its witnesses have cosigned
+    """Return whether the auditor answers but has published nothing yet, because its witnesses have cosigned
     nothing."""
     asks = (
         situation.gateway.enabled_auditor is not None
@@ -165,9 +165,9 @@ def _awaits_first_publication(situation: StatusInputs, report: AuditReport) -> b
 
 
 def _quorum_deadline_seconds(situation: StatusInputs) -> float:
-    """Return how long heads may wait for a quorum, in seconds."""
+    """Return how long tree heads may wait for a quorum, in seconds."""
     witnesses = situation.gateway.enabled_auditor.witnesses if situation.gateway.enabled_auditor else None
-    # Without them it is being replaced by one that waits for nobody.
+    # Without witnesses, it is being replaced by an auditor that waits for none.
     return witnesses.deadline_seconds if witnesses else math.inf
 
 
@@ -211,7 +211,7 @@ def _describe_findings(report: AuditReport) -> str:
 
 
 def _start_refusal(pod: Manifest | None) -> Condition | None:
-    """Return why the auditor refused to start, as the last line of its container has it."""
+    """Return why the auditor refused to start, from the last line of its container's log."""
     for container in ((pod or {}).get("status") or {}).get("containerStatuses") or []:
         for state in (container.get("state") or {}, container.get("lastState") or {}):
             last = str((state.get("terminated") or {}).get("message") or "").strip().rsplit("\n", 1)[-1]
@@ -222,7 +222,7 @@ def _start_refusal(pod: Manifest | None) -> Condition | None:
 
 
 def _previous_evidence(situation: StatusInputs) -> Condition | None:
-    """Return what was found before the auditor fell silent: evidence does not pass with who told it."""
+    """Return what was found before the auditor stopped answering: evidence stays valid."""
     for condition in situation.seen.previous_conditions:
         if (
             condition.get("type") == ConditionType.AUDITED
@@ -233,7 +233,7 @@ def _previous_evidence(situation: StatusInputs) -> Condition | None:
 
 
 def auditor_status(situation: StatusInputs) -> Manifest:
-    """Return `.status.auditor`; one that cannot be asked just now has not changed by that."""
+    """Return `.status.auditor`; it stays unchanged while the auditor cannot be asked."""
     gateway, report, told = situation.gateway, situation.seen.audit_report, situation.held_aggregate.reported
     if gateway.enabled_auditor is None:
         return {}
@@ -249,7 +249,7 @@ def auditor_status(situation: StatusInputs) -> Manifest:
     if (exports := situation.configuration.export_key) is not None:
         found["exportVerifyingKey"] = exports.verifying_text
     elif former := situation.seen.auditor_status.get("exportVerifyingKey"):
-        # What was exported before is verified with it.
+        # Earlier exports are verified with this key.
         found["exportVerifyingKey"] = former
     if told is not None:
         found["size"] = told.size

@@ -1,7 +1,7 @@
-"""What every HAProxy says of the workers behind it, and what follows for one of them.
+"""Evaluates the reports of the HAProxy instances about their workers.
 
-Only HAProxy pods that are Ready, and have an address, count: clients reach no other one. A pod that counts
-and does not answer the operator is waited for, but not for ever.
+Only HAProxy pods that are Ready and have an address count: clients reach no other ones. If such a pod does
+not answer the operator, the operator waits for it for a limited time.
 """
 
 import ipaddress
@@ -15,10 +15,10 @@ from proofgate_operator.build.naming import LOAD_BALANCED_CONDITION, Manifest
 from proofgate_operator.plan.pod_durations import PodDurations
 from proofgate_operator.plan.pods import is_ready, ordinal, pod_conditions
 
-#: A worker that serves is found by every HAProxy within a few seconds. From this many on, a roll that waits
-#: for that counts as stalled. It goes no further, and goes on by itself once the worker is found.
+#: Every HAProxy normally finds a serving worker within a few seconds. After this many seconds, a rollout that
+#: waits for it counts as stalled. The rollout continues automatically once the worker is found.
 DISCOVERY_DEADLINE_SECONDS = 60
-#: A HAProxy that is Ready and has not answered the operator for so long is not waited for.
+#: Seconds after which the operator no longer waits for a Ready HAProxy that does not answer.
 UNRESPONSIVE_SECONDS = 60
 UNRESPONSIVE_MESSAGE = (
     "no HAProxy pod that is Ready answers the operator on port"
@@ -30,7 +30,7 @@ _STATES = (_UP, "down", "maintenance")
 
 @dataclass(frozen=True)
 class ServerState:
-    """A worker as one HAProxy has it: its address, its state, and how long it has had that."""
+    """A worker in one HAProxy: its address, its state, and the seconds since the last change of the state."""
 
     address: str | None
     state: str
@@ -39,9 +39,10 @@ class ServerState:
 
 @dataclass(frozen=True)
 class BalancerReport:
-    """The answer of the agent beside one HAProxy; None for one that gave none, for so many seconds.
+    """The answer of the agent next to one HAProxy. `workers`: None if the agent has not answered for
+    `unresponsive_seconds`.
 
-    `owners` is the SHA-256 of the map of owners that HAProxy holds; None where that is not told.
+    `owner_map_digest` is the SHA-256 of HAProxy's map of owners; None if it is not reported.
     """
 
     workers: Mapping[str, ServerState] | None = None
@@ -50,16 +51,17 @@ class BalancerReport:
 
     @property
     def has_timed_out(self) -> bool:
-        """Whether it is waited for no longer."""
+        """Whether the operator no longer waits for its answer."""
         return self.workers is None and self.unresponsive_seconds >= UNRESPONSIVE_SECONDS
 
 
 @dataclass(frozen=True)
 class BalancerView:
-    """What the HAProxies say of one worker.
+    """The state of one worker in all HAProxy instances.
 
-    `missing` is why not every one of them sends it connections, None if all do; `late` that this has lasted
-    for too long; `up_at` are those that do. `blind`: there are some, and none answers.
+    `missing_reason` is why not every HAProxy sends connections to the worker, None if all do. `is_overdue`:
+    this has lasted too long. `connected_balancers` are the HAProxy pods that do. `is_unresponsive`: there are
+    HAProxy pods, but none answers.
     """
 
     missing_reason: str | None = None
@@ -70,18 +72,18 @@ class BalancerView:
 
 @dataclass(frozen=True)
 class Balancers:
-    """The HAProxy pods that are Ready, and the reports that there are of them, both by the pod's name."""
+    """The Ready HAProxy pods, and their reports by pod name."""
 
     ready: tuple[str, ...] = ()
     reports: Mapping[str, BalancerReport] = field(default_factory=dict)
 
     @property
     def is_unresponsive(self) -> bool:
-        """Whether there are some and none has answered for long."""
+        """Whether there are Ready HAProxy pods and none has answered for too long."""
         return bool(self.ready) and all(self._report(name).has_timed_out for name in self.ready)
 
     def view_of(self, pod: Manifest, served: float) -> BalancerView:
-        """Return what they say of one worker, which has passed the kubelet's probe for `served` seconds."""
+        """Return the view of one worker, which has passed the kubelet's probe for `served` seconds."""
         missing: list[str] = []
         late, up_at = False, []
         for name in self.ready:
@@ -95,7 +97,7 @@ class Balancers:
             if trouble is None:
                 continue
             missing.append(trouble)
-            # One that does not answer is not waited for after its own deadline.
+            # A HAProxy that does not answer has a separate deadline.
             lasts = line is None or line.seconds >= DISCOVERY_DEADLINE_SECONDS
             late |= report.workers is not None and lasts and served >= DISCOVERY_DEADLINE_SECONDS
         told = "; ".join(missing[:2]) or None
@@ -106,23 +108,23 @@ class Balancers:
 
 
 def is_reachable(pod: Manifest) -> bool:
-    """Return whether clients may reach a HAProxy."""
+    """Return whether clients may reach a HAProxy pod."""
     return is_ready(pod) and bool((pod.get("status") or {}).get("podIP"))
 
 
 def ready_balancers(pods: Iterable[Manifest], reports: Mapping[str, BalancerReport]) -> Balancers:
-    """Return the HAProxies that count, of all of a gateway's."""
+    """Return the HAProxy pods that count among all of a gateway's HAProxy pods."""
     return Balancers(tuple(sorted(pod["metadata"]["name"] for pod in pods if is_reachable(pod))), reports)
 
 
 def served_seconds(pod: Manifest, lasting: PodDurations) -> float:
-    """Return for how long a worker has passed the kubelet's probe; 0 while it does not."""
+    """Return the seconds for which a worker has passed the kubelet's probe; 0 while it does not."""
     told = "ContainersReady" if "ContainersReady" in pod_conditions(pod) else "Ready"
     return lasting.condition_true_for(pod, told)
 
 
 def awaits_discovery(pod: Manifest) -> bool:
-    """Return whether all that a worker's pod lacks to be Ready is that HAProxy sends it connections."""
+    """Return whether a worker's pod only waits for HAProxy's connections to become Ready."""
     gates = (pod.get("spec") or {}).get("readinessGates") or []
     if pod["metadata"].get("deletionTimestamp") or {"conditionType": LOAD_BALANCED_CONDITION} not in gates:
         return False
@@ -132,9 +134,9 @@ def awaits_discovery(pod: Manifest) -> bool:
 
 
 def is_discovered(sight: BalancerView, served: float) -> bool:
-    """Return whether a pod that waits to be found, and has served for so many seconds, may be Ready.
+    """Return whether a pod that waits for discovery, and has served for `served` seconds, may become Ready.
 
-    Where no HAProxy answers the operator, it may be after a while: a node must be possible to drain.
+    If no HAProxy answers the operator, the pod becomes Ready after a delay, so that nodes can be drained.
     """
     if sight.is_unresponsive:
         return served >= DISCOVERY_DEADLINE_SECONDS
@@ -142,7 +144,7 @@ def is_discovered(sight: BalancerView, served: float) -> bool:
 
 
 def load_balanced_condition(pod: Manifest, at: str) -> Manifest:
-    """Return the manifest that sets the condition of a pod, as it is to be applied to its status."""
+    """Return the manifest that sets the pod's condition by an apply to its status."""
     metadata = pod["metadata"]
     return {
         "apiVersion": "v1",
@@ -162,7 +164,7 @@ def load_balanced_condition(pod: Manifest, at: str) -> Manifest:
 
 
 def parse_balancer_report(answer: Any) -> BalancerReport:
-    """Read the answer of `GET /workers`; raises ValueError for what is none."""
+    """Parse the answer of `GET /workers`; raises ValueError if it is invalid."""
     told = answer.get("workers") if isinstance(answer, dict) else None
     if not isinstance(told, list):
         raise ValueError("no list of workers")

@@ -1,4 +1,4 @@
-"""Budgets in money, and whether the models that they count have prices."""
+"""Checks whether the models that a budget in money counts have prices."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from proofgate_operator.api.gateway import Gateway, GatewaySpec
 
 
 def budgets_note(gateway: Gateway) -> str | None:
-    """Return which requests budgets in money refuse because their models have no price; None where they have.
+    """Return which requests are refused because a budget in money applies to models without a price; None if
+    all have prices.
 
-    With spec.defaultPrices only the workers know: `proofgate validate` tells it of their configuration.
+    With spec.defaultPrices only the workers know the prices; `proofgate validate` checks their configuration.
     """
     spec = gateway.spec
     if spec.default_prices:
@@ -33,8 +34,7 @@ def budgets_note(gateway: Gateway) -> str | None:
 
 
 def rejects_all_requests(spec: GatewaySpec) -> bool:
-    """Return whether budgets in money refuse each request, because no model that anybody may use has a
-    price."""
+    """Return whether budgets in money refuse every request, because no permitted model has a price."""
     if spec.default_prices:
         return False
     plans: dict[str, Terms] = {plan.name: plan for plan in spec.plans}
@@ -68,7 +68,7 @@ def _shared(terms: Terms) -> Quota | None:
 
 
 def _unpriced_provider(spec: GatewaySpec, model: Model) -> str | None:
-    """Return the provider where a model has no price."""
+    """Return the provider for which a model has no price; None if there is none."""
     return next(
         (provider for provider, name in _provider_models(model) if not _has_price(spec, provider, name)), None
     )
@@ -80,7 +80,7 @@ def _priced(spec: GatewaySpec, model: Model) -> bool:
 
 
 def _provider_models(model: Model) -> Iterator[tuple[str, str]]:
-    """Yield the providers of a model, with the name that each knows it by."""
+    """Yield the providers of a model, each with its own name for the model."""
     for place in (*model.routes, *model.fallbacks):
         yield place.provider, place.upstream_model or model.name
     if model.provider is not None:
@@ -92,7 +92,7 @@ def _has_price(spec: GatewaySpec, provider: str, name: str) -> bool:
 
 
 def _price_matches(price: Price, name: str) -> bool:
-    """Return whether a price may hold for a model; `*` stands for the rest of a name in both."""
+    """Return whether a price may apply to a model; `*` stands for the rest of a name in both."""
     begin, wildcard, _ = name.partition("*")
     if price.model.endswith("*"):
         prefix = price.model[:-1]

@@ -1,7 +1,9 @@
-"""Whether a certificate can be shown: with one that does not fit its key HAProxy would not start.
+"""Checks certificates before HAProxy gets them: HAProxy does not start with a certificate that does not match
+its key.
 
-Whoever may write one Secret chooses what is read here, between the reconciles of all gateways: nothing may
-take long. So primes are not checked, and texts and kinds of keys are bounded.
+The input comes from anyone who may write the Secret, and is checked between the reconciles of all gateways,
+so each check must be fast. Therefore primes are not checked, and the lengths of texts and the types of keys
+are limited.
 """
 
 import base64
@@ -15,21 +17,23 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
-#: The longest chain, in characters.
+#: The maximum length of a chain in characters.
 MAX_CHAIN = 64 << 10
-#: The longest text of a key, in characters: one of RSA with so many bits takes 6400.
+#: The maximum length of a private key in characters: an RSA key of the maximum size takes 6400.
 MAX_KEY = 8 << 10
 MAX_RSA_BITS = 8192
-#: The longest chain and key that HAProxy can show, in characters: its agent hands over no more at once.
+#: The maximum length of chain and key together in characters: HAProxy's agent transmits no more in one
+#: command.
 MAX_PRESENTED = 30_000
 _MAX_WARNING_SECONDS = 14 * 86400
-#: Of a certificate's lifetime. Who renews it at two thirds is not told of.
+#: Divisor of a certificate's lifetime: its last tenth is the time in which to warn. Renewal at two thirds
+#: avoids the warning.
 _WARNING_DIVISOR = 10
 _UNREADABLE = "has no readable private key without a passphrase under tls.key"
 _PRIVATE_KEY = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY)-----(.*?)-----END \1-----", re.DOTALL)
 _LENGTH = rb"(?:[\x00-\x7f]|\x81.|\x82..)"
-#: Algorithms (RFC 5958) of RSA, RSA for PSS alone, elliptic curves, Ed25519 and Ed448. A key of another one
-#: (DSA, Diffie-Hellman) need not have its public half, which would have to be computed, of any length.
+#: The algorithms (RFC 5958) RSA, RSA-PSS, elliptic curves, Ed25519 and Ed448. A key of another algorithm
+#: (DSA, Diffie-Hellman) may lack its public half, which would have to be computed for a key of any length.
 _ALGORITHMS = (
     rb"\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01[\x01\x0a]",
     rb"\x07\x2a\x86\x48\xce\x3d\x02\x01",
@@ -42,17 +46,18 @@ _SUPPORTED = re.compile(
 
 @dataclass(frozen=True)
 class Lifetime:
-    """When the end of a certificate is to be told of, and when it ends, in seconds since 1970."""
+    """When to warn about the end of a certificate, and when the certificate expires, in seconds since
+    1970."""
 
     warn_at: float = math.inf
     expires_at: float = math.inf
 
 
 def lifetime(chain: str) -> Lifetime:
-    """Return the lifetime of the first certificate of a chain; without an end where none can be read.
+    """Return the lifetime of the first certificate of a chain; infinite if it cannot be parsed.
 
-    The warning comes with the last tenth of it, 14 days before its end at most. Of the others clients may
-    know newer ones.
+    The warning starts with the last tenth of the lifetime, at most 14 days before its end. Clients may have
+    newer copies of the other certificates.
     """
     try:
         found = x509.load_pem_x509_certificates(chain.encode()) if 0 < len(chain) <= MAX_CHAIN else []
@@ -67,7 +72,7 @@ def lifetime(chain: str) -> Lifetime:
 
 
 def authorities_fault(text: str) -> str | None:
-    """Return what is wrong with PEM certificates of authorities; None if nothing is."""
+    """Return what is wrong with the PEM certificates of certificate authorities; None if they are valid."""
     try:
         x509.load_pem_x509_certificates(text.encode())
     except ValueError:
@@ -76,9 +81,9 @@ def authorities_fault(text: str) -> str | None:
 
 
 def certificate_fault(chain: str, key: str) -> str | None:
-    """Return what is wrong with a PEM chain (RFC 7468) and its private key; None if nothing is.
+    """Return what is wrong with a PEM chain (RFC 7468) and its private key; None if they are valid.
 
-    No word of either is repeated. Whether the chain is trusted or over is for the clients to judge.
+    The message quotes neither. Clients decide whether the chain is trusted or has expired.
     """
     if len(chain) > MAX_CHAIN:
         return f"has more than {MAX_CHAIN} characters under tls.crt"
@@ -100,9 +105,9 @@ def certificate_fault(chain: str, key: str) -> str | None:
 
 
 def presented_certificate_fault(chain: str, key: str) -> str | None:
-    """Return what is wrong with a chain and a key that HAProxy is to show; None if nothing is."""
+    """Return what is wrong with the chain and key that HAProxy presents; None if they are valid."""
     lines = [line.strip() for text in (chain, key) for line in text.splitlines()]
-    # Blank lines are left out when they are handed over.
+    # Blank lines are removed before the transmission.
     if sum(len(line) + 1 for line in lines if line) > MAX_PRESENTED:
         return f"has more than {MAX_PRESENTED} characters under tls.crt and tls.key together"
     return certificate_fault(chain, key)
@@ -121,10 +126,10 @@ def _private_key(text: str) -> PrivateKeyTypes | str:
             supported = found[1] in ("RSA PRIVATE KEY", "EC PRIVATE KEY", "ENCRYPTED PRIVATE KEY")
         if not supported:
             return "has a private key of an unsupported type under tls.key"
-        # Only its public half is used. Whether primes are some takes minutes where they were chosen for that.
+        # Only its public half is used. A primality check could take minutes with maliciously chosen numbers.
         private = load_pem_private_key(found[0].encode(), None, unsafe_skip_rsa_key_validation=True)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        # A TypeError is a key with a passphrase, which nobody could type for its reader.
+        # A TypeError means that the key has a passphrase, which HAProxy could not enter.
         return _UNREADABLE
     if isinstance(private, RSAPrivateKey) and private.key_size > MAX_RSA_BITS:
         return f"has a key under tls.key of more than {MAX_RSA_BITS} bits"

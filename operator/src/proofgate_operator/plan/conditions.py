@@ -1,4 +1,4 @@
-"""The conditions of a gateway, with reasons that a reader can act on."""
+"""The conditions of a gateway, with reasons on which a reader can act."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -21,7 +21,7 @@ from proofgate_operator.plan.unreadable_resources import CACHED_DATA_IN_USE_REAS
 from proofgate_operator.plan.volume_capacity import capacity_note, capacity_problem
 from proofgate_operator.plan.volumes import limits_note, storage_bound_condition
 
-#: What Ready is made of, in the order in which a reader would look for the cause.
+#: The conditions that Ready summarizes, in the order in which their reasons are reported.
 _READY_NEEDS = (
     ConditionType.CONFIG_VALID,
     ConditionType.STORAGE_BOUND,
@@ -29,15 +29,15 @@ _READY_NEEDS = (
     ConditionType.LOAD_BALANCER_AVAILABLE,
 )
 
-#: Reason and message of Progressing while nothing moves because of what is wrong with the spec.
+#: Reason and message of Progressing while a fault of the spec stops all progress.
 _BLOCKED_BY_SPEC = (
     "ConfigInvalid",
     "fix the problems that ConfigValid lists; all other changes are applied",
 )
-#: Reason of Progressing while a roll goes no further.
+#: Reason of Progressing while a rollout is stalled.
 ROLLOUT_STALLED = "RolloutStalled"
 
-#: Reasons of StorageBound while what a worker tells of its log contradicts, or falls behind, what is held.
+#: Reasons of StorageBound while the log that a worker reports contradicts, or is behind, the held checkpoint.
 LEDGER_FORKED = "LedgerForked"
 LEDGER_ROLLED_BACK = "LedgerSetBack"
 
@@ -52,12 +52,12 @@ def _condition(kind: ConditionType, holds: bool | None, reason: str, message: st
 
 
 def status_count(live: Manifest | None, field_name: str) -> int:
-    """Return a number of the status of a StatefulSet or Deployment; 0 where it is not told."""
+    """Return a number from the status of a StatefulSet or Deployment; 0 if it is missing."""
     return int(((live or {}).get("status") or {}).get(field_name) or 0)
 
 
 def _sentences(parts: Iterable[str], limit: int = 5) -> str:
-    """Join sentences, and say how many were left out."""
+    """Join at most `limit` sentences, and append how many were left out."""
     found = list(parts)
     text = "; ".join(found[:limit])
     return text if len(found) <= limit else f"{text}; and {len(found) - limit} more"
@@ -82,7 +82,7 @@ def _config_valid(situation: StatusInputs) -> Condition:
     refusals = [
         f"{shard.name} keeps the previous configuration: {shard.report.refusal_reason}"
         for shard in situation.shards
-        # What only a new worker takes on, the roll brings.
+        # The rollout applies the fields that only a new worker reads.
         if shard.report
         and shard.report.refusal_reason
         and not (shard.report.needs_restart and shard.outdated)
@@ -98,7 +98,7 @@ def _config_valid(situation: StatusInputs) -> Condition:
 
 def _resolved_refs(situation: StatusInputs) -> Condition:
     kind = ConditionType.RESOLVED_REFS
-    # What nobody may look at is told first: the rest may follow from it.
+    # Unreadable resources come first: they may be the cause of the others.
     faults = sorted(
         situation.configuration.faults, key=lambda fault: fault.reason not in CACHED_DATA_IN_USE_REASONS
     )
@@ -110,7 +110,8 @@ def _resolved_refs(situation: StatusInputs) -> Condition:
 
 
 def unreadable_spec_message(faults: Iterable[str]) -> tuple[Condition, ...]:
-    """Return what is to be said of a spec that this operator cannot read: another version's CRD let it in."""
+    """Return the conditions for a spec that this operator cannot read, because the CRD of another version
+    accepted it."""
     message = f"{_sentences(faults)} (nothing is changed)"
     return (
         _condition(ConditionType.READY, False, "SpecInvalid", message),
@@ -119,7 +120,7 @@ def unreadable_spec_message(faults: Iterable[str]) -> tuple[Condition, ...]:
     )
 
 
-#: A claim that is not there yet, or not bound, will be no larger than it is asked for.
+#: Reasons of claims that do not exist yet or are not bound: they will have the requested size.
 _CLAIM_PENDING_REASONS = frozenset({"ClaimNotMade", "ClaimPending"})
 
 
@@ -189,14 +190,14 @@ def _balancer_available(situation: StatusInputs, live: Manifest | None) -> Condi
 
 
 def _pod_creation_failures(deployment: Manifest) -> Iterator[str]:
-    """Yield why the API server lets no pod of a Deployment be made: a quota, an admission policy."""
+    """Yield why the API server refuses to create pods of a Deployment: a quota, an admission policy."""
     for item in (deployment.get("status") or {}).get("conditions") or []:
         if item.get("type") == "ReplicaFailure" and item.get("status") == "True":
             yield str(item.get("message", ""))
 
 
 def _rolling(live: Manifest, desired: int) -> bool:
-    """Return whether a controller still has work to do on a StatefulSet or Deployment."""
+    """Return whether a controller still has to update pods of a StatefulSet or Deployment."""
     status = live.get("status") or {}
     return (
         status.get("observedGeneration", 0) < live["metadata"].get("generation", 0)
@@ -288,7 +289,7 @@ def _append_note(message: str, note: str | None) -> str:
 
 
 def _available(situation: StatusInputs, workers: Manifest | None, balancer: Manifest | None) -> Condition:
-    """Return whether anybody is served, however much is missing otherwise."""
+    """Return whether any client is served, even if some parts are missing."""
     kind = ConditionType.AVAILABLE
     nobody = serving_problem(situation)
     if not status_count(workers, "readyReplicas"):
@@ -302,7 +303,7 @@ def _available(situation: StatusInputs, workers: Manifest | None, balancer: Mani
 
 
 def _ready(conditions: Iterable[Condition], situation: StatusInputs) -> Condition:
-    """Return the summary: the first need that is not met is its reason."""
+    """Return the summary condition: its reason is the first unmet need."""
     by_type = {condition.type: condition for condition in conditions}
     for kind in _READY_NEEDS:
         need = by_type[kind]
@@ -319,8 +320,7 @@ def conditions(
 ) -> tuple[Condition, ...]:
     """Return all conditions, Ready first.
 
-    `workers` is the StatefulSet and `balancer` HAProxy's Deployment as they are; None for one that is not
-    there.
+    `workers` is the live StatefulSet and `balancer` HAProxy's live Deployment; None if it does not exist.
     """
     found = (
         _available(situation, workers, balancer),

@@ -1,4 +1,4 @@
-"""Which configuration the spec makes, together with the Secrets it names, and what is wrong with it."""
+"""Derives the configuration from the spec and the Secrets it names, and collects its faults."""
 
 import json
 import math
@@ -66,32 +66,33 @@ from proofgate_operator.plan.worker_memory import memory_problems, min_worker_me
 
 @dataclass(frozen=True)
 class ConfigurationDigests:
-    """What tells one configuration from another: by what, and by whether its readers have to be replaced.
+    """Digests that identify a configuration, grouped by who reads it and whether that pod has to be replaced.
 
-    `start`: what workers read only at their start; None without a signing key. `config`: what they take on
-    while they run. `haproxy`: what HAProxy reads only at its start. `certificate`: what HAProxy shows to
-    clients.
+    `start`: the values that workers read only at their start; None without a signing key. `config`: the
+    values that workers apply while they run. `haproxy`: the values that HAProxy reads only at its start.
+    `certificate`: the certificate that HAProxy presents to clients.
     """
 
     start: str | None
     config: str
     haproxy: str
     certificate: str
-    #: What the auditor reads only at its start; empty without one, or without a key for it.
+    #: The values that the auditor reads only at its start; empty without an auditor or its key.
     auditor: str = ""
 
 
 @dataclass(frozen=True, repr=False)
 class Configuration:
-    """What the workers and HAProxy are to run with.
+    """The configuration of the workers and HAProxy.
 
-    Problems are the user's to solve, and each holds back what cannot be made with it, and nothing else: the
-    workers' configuration file, their pods' template, or HAProxy's; those of tenants that are left out hold
-    back nothing else.
-    `faults` cost one tenant, provider or certificate alone.
-    `missing_secrets` are for the operator to generate; until the admin token is there, there are no digests.
-    `routing_key` is the one by which workers know HAProxy; empty until then. `shares` is how much of its
-    tenants each worker has had until now; None before there are any.
+    Only the user can fix a problem. Each problem blocks only the objects that need the faulty value: the
+    workers' configuration file, their pod template, or HAProxy's objects. Problems of tenants that are left
+    out block nothing.
+
+    `faults` affect one tenant, provider or certificate alone. The operator generates `missing_secrets`;
+    without the admin token, there are no digests. `routing_key` authenticates HAProxy to the workers; empty
+    without the admin token. `shares` is the current share of its tenants that each worker serves; None before
+    there are any.
     """
 
     file_problems: tuple[Problem, ...]
@@ -103,41 +104,43 @@ class Configuration:
     verifying_key: str | None
     digests: ConfigurationDigests | None
     shares: WorkerShares | None = None
-    #: When time alone changes what is to be said, in seconds since 1970: keys end, or HAProxy's certificate.
+    #: The times in seconds since 1970 at which the status changes by itself: expiry of API keys or of
+    #: HAProxy's certificate.
     change_times: frozenset[float] = frozenset()
-    #: Verifying keys before the one that signs, as its Secret says.
+    #: Verifying keys of former signing keys, from the key's Secret.
     former_keys: tuple[str, ...] = ()
     routing_key: str = ""
     shred_keys: ShredKeysState = NO_SHRED_KEYS
-    #: By which an auditor reads the volumes of workers that have one each; empty without the admin token.
+    #: The token by which the auditor reads workers' volumes in the mode PerWorker; empty without the admin
+    #: token.
     auditor_token: str = ""
-    #: The auditor's; None without one that can be used.
+    #: The auditor's signing key; None if there is no valid one.
     auditor_key: ledger_key.LedgerKey | None = None
-    #: The retention job's; None without one that can be used.
+    #: The retention job's signing key; None if there is no valid one.
     retention_key: ledger_key.LedgerKey | None = None
-    #: Where the auditor asks witnesses; None while what the spec says of them cannot be used.
+    #: The ports of the witnesses; None while the spec's witnesses are invalid.
     witness_ports: tuple[int, ...] | None = ()
     internal_tls: InternalTlsState = NO_CERTIFICATES
-    #: Certificates of HAProxy and the workers to make; None while none are due.
+    #: The renewal of the certificates of HAProxy and the workers; None if none is due.
     renewal: CertificateRenewal | None = None
-    #: Who may ask the auditor's index, as its file says it; None where that cannot be used, or nobody may.
+    #: The file of readers of the auditor's index; None if they are invalid or there are none.
     readers: str | None = None
-    #: The one that signs exports; None without one that can be used.
+    #: The key that signs exports; None if there is no valid one.
     export_key: ledger_key.LedgerKey | None = None
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Whatever is wrong with the spec itself."""
+        """All problems of the spec itself."""
         return tuple(dict.fromkeys((*self.blocking_problems, *self.shred_keys.capacity_problems)))
 
     @property
     def blocking_problems(self) -> tuple[Problem, ...]:
-        """Whatever holds back more than it is about."""
+        """All problems that block more than their own object."""
         return self.file_problems + self.worker_problems + self.balancer_problems
 
 
 def _generated_secret(gateway: Gateway, seen: ObservedState, name: str) -> Manifest | None:
-    """Return a generated Secret unless it is about to go."""
+    """Return a generated Secret unless it is being deleted."""
     secret = seen.child("Secret", name)
     if (
         secret is None
@@ -149,7 +152,7 @@ def _generated_secret(gateway: Gateway, seen: ObservedState, name: str) -> Manif
 
 
 def _provider_keys(gateway: Gateway, seen: ObservedState) -> tuple[list[str], list[Fault]]:
-    """Return the names of providers with their keys, and which provider has none that could be used."""
+    """Return the providers' names with their keys, and the faults of providers without a usable key."""
     keys: list[str] = []
     faults: list[Fault] = []
     for provider in gateway.spec.providers:
@@ -172,7 +175,7 @@ def _provider_keys(gateway: Gateway, seen: ObservedState) -> tuple[list[str], li
                     faults.append(Fault(owner, "SecretInvalid", f"{named}: {message}"))
             elif file == SERVICE_ACCOUNT_KEY_FILE:
                 pass  # The workers say what is wrong with it.
-            # A line end around the key is cut by the workers; within it, the rest would be another header.
+            # Workers strip a line break around the key; a line break inside it would start another header.
             elif not re.fullmatch(r"[!-~]+", key.strip()):
                 message = f"{reference.key} is not one line of printable ASCII without spaces"
                 faults.append(Fault(owner, "SecretInvalid", f"{named}: {message}"))
@@ -182,13 +185,13 @@ def _provider_keys(gateway: Gateway, seen: ObservedState) -> tuple[list[str], li
 
 
 def _service_account_annotations(gateway: Gateway) -> list[str]:
-    """Return the annotations of the workers' ServiceAccount: webhooks read them when a pod is made."""
+    """Return the annotations of the workers' ServiceAccount: webhooks read them when a pod is created."""
     account = gateway.spec.worker.service_account
     return [f"{key}={value}" for key, value in sorted(account.annotations.items())] if account else []
 
 
 def _tls_faults(provider: Provider, pem: Mapping[str, str]) -> Iterator[Fault]:
-    """Return what is wrong with the certificates of a provider that are there; `pem`: their texts by file."""
+    """Return the faults of a provider's existing certificates; `pem` has their texts by file."""
     owner, tls = f"spec.providers[{provider.name}]", provider.tls
     if tls is not None and tls.ca_secret_ref is not None and CA_FILE in pem:
         fault = authorities_fault(pem[CA_FILE])
@@ -204,7 +207,7 @@ def _tls_faults(provider: Provider, pem: Mapping[str, str]) -> Iterator[Fault]:
 
 
 def _proxy_faults(gateway: Gateway, seen: ObservedState) -> list[Fault]:
-    """Return which part of the credentials for the egress proxy could not be sent."""
+    """Return the faults of the credentials for the egress proxy that cannot be sent in a header."""
 
     def fault(file: str, value: str) -> str | None:
         if re.fullmatch(r"[!-~]+", value) and not (file == "username" and ":" in value):
@@ -217,7 +220,7 @@ def _proxy_faults(gateway: Gateway, seen: ObservedState) -> list[Fault]:
 
 
 def _telemetry_faults(gateway: Gateway, seen: ObservedState) -> list[Fault]:
-    """Return which header field for a collector has no value that could be sent."""
+    """Return the faults of header fields for a collector whose values cannot be sent."""
 
     def fault(_file: str, value: str) -> str | None:
         is_sendable = re.fullmatch(r"[ -~]{1,4096}", value)
@@ -233,9 +236,10 @@ def _text_faults(
     seen: ObservedState,
     fault_of: Callable[[str, str], str | None],
 ) -> Iterator[Fault]:
-    """Return what is wrong with texts in Secrets, of one that does not exist once.
+    """Return the faults of texts in Secrets; a missing Secret is reported once.
 
-    `secrets`: for each its field, its file and where it stands. `fault_of`: what is wrong with a file's text.
+    `secrets`: for each text its field, its file and its Secret entry. `fault_of` returns what is wrong with a
+    file's text.
     """
     missing: set[str] = set()
     for field, file, reference in secrets:
@@ -327,18 +331,19 @@ def _signing_key(
 
 
 def _evidence(gateway: Gateway, seen: ObservedState) -> str | None:
-    """Return what was signed, or may have been, with a key that the operator made; None if nothing was."""
+    """Return a description of evidence that is, or may be, signed with the operator's key; None if there is
+    none."""
     if seen.ledger_status.get("verifyingKey"):
         return f"all evidence that {seen.ledger_status['verifyingKey']} verifies"
     checkpoints = seen.child("ConfigMap", names(gateway).checkpoints)
     if checkpoints and checkpoints.get("data") and not is_owned_by_predecessor(gateway, checkpoints):
         return f"the checkpoints in ConfigMap {names(gateway).checkpoints}"
     if gateway.spec.ledger.volume.existing_claim is not None:
-        # Whether anything was signed there, the claim does not tell.
+        # The claim does not show whether anything was signed.
         return None
     for name in claim_names(gateway, MAX_REPLICAS):
         claim = seen.child("PersistentVolumeClaim", name)
-        # A claim is made only after the key. One that goes with a deleted gateway is none of ours.
+        # A claim is created only after the key. A claim that is deleted with a former gateway does not count.
         if (
             claim
             and classify(gateway, claim) is Ownership.OURS
@@ -355,7 +360,7 @@ def _change_times(keys: Mapping[str, Sequence[KeyDigest]], chain: str) -> frozen
 
 
 def _holders(live: Manifest | None) -> dict[str, str]:
-    """Return the tenants by the digests of their keys, as the live Secret of digests has them."""
+    """Return the tenants by the digests of their keys, from the live Secret of digests."""
     lines = (entry(live, TENANT_MAP) or "").splitlines() if live else []
     return {words[0]: words[1] for line in lines if len(words := line.split()) == 2}
 
@@ -363,7 +368,7 @@ def _holders(live: Manifest | None) -> dict[str, str]:
 def _auditor_start_inputs(
     auditor: ledger_key.LedgerKey, exports: ledger_key.LedgerKey | None, oidc_secret: str
 ) -> list[str]:
-    """Return what the auditor reads only at its start of Secrets."""
+    """Return the values from Secrets that the auditor reads only at its start."""
     return [
         auditor.signing_text,
         *([f"export key {exports.signing_text}"] if exports else []),
@@ -372,7 +377,7 @@ def _auditor_start_inputs(
 
 
 def read_configuration(gateway: Gateway, seen: ObservedState, defaults: Defaults) -> Configuration:
-    """Read the configuration that the spec and the Secrets make together."""
+    """Read the configuration that results from the spec and the Secrets."""
     own = names(gateway)
     shred_keys = read_shred_keys(gateway, seen)
     gateway = shred_keys.without_omitted_tenants(gateway)
@@ -405,7 +410,7 @@ def read_configuration(gateway: Gateway, seen: ObservedState, defaults: Defaults
         evidence = _evidence(gateway, seen)
         claim = gateway.spec.ledger.volume.existing_claim
         if evidence is None and claim is not None:
-            # Nobody but a worker can see what is on it, and a log of another key could not be gone on with.
+            # Only a worker can see the volume's content, and a log of another key could not be continued.
             message = (
                 f"PersistentVolumeClaim {claim} may already contain a log, so no key is generated: restore "
                 f"Secret {own.ledger}, or name the log's key in spec.ledger.signingKeySecretRef; for "
@@ -425,7 +430,7 @@ def read_configuration(gateway: Gateway, seen: ObservedState, defaults: Defaults
     if export_keys.is_generated(index) and _generated_secret(gateway, seen, own.export_key) is None:
         missing.append(own.export_key)
 
-    # Without the token that it is made from, the one in use stays.
+    # The routing key is derived from the token; without the token, the current routing key stays.
     own_key = routing_key(token) if token else (entry(live, ROUTING_KEY_FILE) or "" if live else "")
     digests = None
     internal, renewal = NO_CERTIFICATES, None

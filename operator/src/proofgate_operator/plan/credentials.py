@@ -1,4 +1,4 @@
-"""Providers whose credentials a cloud does not issue to the workers, as the workers report it."""
+"""Faults of providers whose cloud credentials the workers cannot obtain, as the workers report them."""
 
 from collections.abc import Iterator
 
@@ -6,14 +6,14 @@ from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.plan.observed_state import ObservedState
 from proofgate_operator.plan.problems import Fault
 
-#: No worker that was asked has credentials for the provider: its models are refused.
+#: No worker that was asked has credentials for the provider, so requests for its models are refused.
 UNAVAILABLE = "CredentialsUnavailable"
-#: Some have none, or all have some that end soon.
+#: Some workers have no credentials, or all have some that expire soon.
 NOT_RENEWED = "CredentialsNotRenewed"
 
 
 def credential_faults(gateway: Gateway, seen: ObservedState) -> Iterator[Fault]:
-    """Yield one fault for each provider, with the words of the first worker that has one to report."""
+    """Yield one fault per provider, with the message of the first worker that reports one."""
     asked = {number: report for number, report in sorted(seen.worker_reports.items()) if report.reachable}
     for provider in gateway.spec.providers:
         told = [

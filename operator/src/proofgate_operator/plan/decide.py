@@ -1,5 +1,4 @@
-"""The decision: from a gateway and what is seen of it to the writes that bring the one closer to the
-other."""
+"""Decides the writes that bring the observed state of a gateway closer to its spec."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -60,20 +59,22 @@ from proofgate_operator.plan.worker_memory import min_worker_memory
 
 @dataclass(frozen=True)
 class ReconcilePlan:
-    """Writes, in order: Secrets to generate (never to overwrite), shred keys to make (likewise), merge
-    patches that take a label off what must not be pruned (`unlabel`), manifests to apply, each after its
-    merge patch if it needs one (`patch`), objects to delete, the number of workers of a set whose template is
-    held back, whether to stop the auditor, pods to mark with annotations, so that the kubelet renews their
-    files; workers to retire or to tell to stay, pods to delete so that their StatefulSet makes new ones.
+    """The writes of one reconcile, in order, and the status that is written after them.
 
-    `found` are pods of workers to which every HAProxy sends connections now: that makes them Ready.
+    The writes are: Secrets to generate and shred keys to create (never overwritten), merge patches that
+    remove the labels of pruning tools, merge patches and manifests to apply, objects to delete, the number of
+    workers of a StatefulSet whose template is blocked, whether to stop the auditor, annotations that make the
+    kubelet update a pod's files, workers to retire or to keep, and pods to delete so that their StatefulSet
+    replaces them.
 
-    After them the status, which describes what was seen before them. `moving` says that time alone brings the
-    next step. `hold` is the ConfigMap of checkpoints that are newer than those that are held, and
-    `newer_aggregate` that of the auditor's: they go on while the gateway is settled, and are none of the
-    writes that say otherwise. `publish` says that shards of tenants are to be written, for so many workers
-    and shares as `owning` says; None: none may be. `due` is when time alone makes another status, in seconds
-    since 1970.
+    `discovered_pods` are worker pods to which every HAProxy now sends connections: they become Ready.
+
+    The status describes the state observed before the writes. `time_driven`: the next step needs only time.
+    `newer_checkpoints` and `newer_aggregate` are the ConfigMaps of checkpoints that are newer than the held
+    ones, from the workers and the auditor. They are also written while the gateway is settled, so
+    `has_writes` ignores them. `publish_shards`: shards of tenants have to be written, with the workers and
+    shares in `owners_input` (None: shards must not be written). `due_at` is the time at which the status
+    changes by itself, in seconds since 1970.
     """
 
     secrets_to_generate: tuple[str, ...]
@@ -93,7 +94,7 @@ class ReconcilePlan:
     newer_checkpoints: Manifest | None = None
     newer_aggregate: Manifest | None = None
     shred_keys: ShredKeysState = NO_SHRED_KEYS
-    #: Certificates of HAProxy and the workers to make; None while none are due.
+    #: The renewal of the certificates of HAProxy and the workers; None if none is due.
     certificate_renewal: CertificateRenewal | None = None
     owners_input: tuple[int, WorkerShares] | None = None
     publish_shards: bool = False
@@ -101,7 +102,7 @@ class ReconcilePlan:
 
     @property
     def has_writes(self) -> bool:
-        """Whether anything but the status is to be written."""
+        """Whether any write besides the status and the checkpoints is planned."""
         resized = self.rescale_to is not None
         return bool(
             self.secrets_to_generate
@@ -120,7 +121,7 @@ class ReconcilePlan:
 
 
 def _name_conflicts(gateway: Gateway, seen: ObservedState) -> tuple[Ref, ...]:
-    """Return the objects that bear a name we need and are not ours."""
+    """Return the objects of others that have a name the gateway needs."""
     claim = gateway.spec.ledger.volume.existing_claim
     return tuple(
         ref
@@ -139,11 +140,11 @@ def desired_manifests(
     replicas: int,
     defaults: Defaults,
 ) -> list[Manifest]:
-    """Return the manifests a gateway shall have now, in the order they are applied.
+    """Return the current manifests of a gateway in the order of applying.
 
-    What a problem of the configuration holds back is left as it is: workers that run keep running with the
-    last valid one, and none is started with half of one. The digests of keys are held back by nothing, and
-    come first: a key that was taken away must not wait.
+    A problem of the configuration leaves the affected objects unchanged: running workers keep the last valid
+    configuration, and no worker starts with a partial one. The Secret of key digests is never blocked and
+    comes first, because a removed key must be revoked without delay.
     """
     own = names(gateway)
     manifests = [
@@ -159,8 +160,8 @@ def desired_manifests(
     ]
     if gateway.spec.load_balancer.replicas > 1:
         manifests.append(pdb.haproxy_budget(gateway))
-    # Before the set that mounts them, so that they have the size that holds now; after the key, so that a
-    # claim without one tells that it was lost.
+    # Before the StatefulSet that mounts them, so that they have the current size. After the key, so that a
+    # claim without a key shows that the key was lost.
     if own.ledger not in configuration.missing_secrets:
         manifests += claims(gateway, seen, replicas)
         if classify(gateway, seen.child("Secret", own.ledger)) is Ownership.OURS:
@@ -192,7 +193,8 @@ def desired_manifests(
 
 
 def _has_internal_service(gateway: Gateway, seen: ObservedState) -> bool:
-    """Return whether clients inside have a Service of their own. Once there, it stays, for who uses it."""
+    """Return whether clients inside the cluster have a separate Service. Once created it stays, because
+    clients may use it."""
     live = seen.child("Service", names(gateway).internal_service)
     return gateway.spec.load_balancer.accept_proxy_protocol or classify(gateway, live) is Ownership.OURS
 
@@ -200,12 +202,14 @@ def _has_internal_service(gateway: Gateway, seen: ObservedState) -> bool:
 def _secrets_to_generate(
     gateway: Gateway, seen: ObservedState, configuration: Configuration
 ) -> tuple[str, ...]:
-    """Return the generated Secrets whose place is free; one of a predecessor is waited for."""
+    """Return the generated Secrets whose names are free; a Secret of a former gateway has to be deleted
+    first."""
     return tuple(name for name in configuration.missing_secrets if seen.child("Secret", name) is None)
 
 
 def _superfluous(gateway: Gateway, seen: ObservedState, configuration: Configuration) -> tuple[Ref, ...]:
-    """Return what an earlier spec asked for and this one does not. Evidence and keys are never among it."""
+    """Return the objects that an earlier spec required and this one does not. Evidence and keys are never
+    among them."""
     own = names(gateway)
     found: list[Ref] = []
     if gateway.spec.load_balancer.replicas == 1:
@@ -234,7 +238,7 @@ def _needs_write(gateway: Gateway, seen: ObservedState, manifest: Manifest) -> b
 
 
 def _contested(seen: ObservedState, manifests: Iterable[Manifest]) -> tuple[str, ...]:
-    """Return what somebody else sets otherwise again and again."""
+    """Return the objects whose fields another client overwrites repeatedly."""
     found: list[str] = []
     for manifest in manifests:
         ref = ref_of(manifest)
@@ -252,10 +256,11 @@ def _pods_to_annotate(
     workers: int,
     apply: Iterable[Manifest],
 ) -> dict[str, dict[str, str]]:
-    """Return the pods that are not marked with what they are to take on, of workers, HAProxy and the auditor.
+    """Return the annotations for pods of workers, HAProxy and the auditor that have to update their mounted
+    files.
 
-    None before what they mount has been written, and seen again: the kubelet learns of it by a watch of its
-    own, and a pod that it looks at too soon gets the old files once more.
+    Empty until the mounted objects have been written and observed: the kubelet has a separate watch, and a
+    pod that it updates too early gets the old files again.
     """
     unpublished = door.stamp != seen.tenants.published_stamp
     if not configuration.digests or unpublished or _files(gateway) & set(map(ref_of, apply)):
@@ -272,7 +277,7 @@ def _pods_to_annotate(
 
 
 def _templates(gateway: Gateway) -> set[Ref]:
-    """Return what makes pods, which mount other objects by their names."""
+    """Return the objects with pod templates, which mount other objects by name."""
     own = names(gateway)
     return {
         Ref("StatefulSet", own.worker),
@@ -283,13 +288,13 @@ def _templates(gateway: Gateway) -> set[Ref]:
 
 
 def _files(gateway: Gateway) -> set[Ref]:
-    """Return what pods mount of the operator's making."""
+    """Return the mounted objects that the operator creates."""
     own = names(gateway)
     return {Ref("ConfigMap", own.config), Ref("Secret", own.tenants), Ref("Secret", own.auditor)}
 
 
 def decide(gateway: Gateway, seen: ObservedState, defaults: Defaults) -> ReconcilePlan:
-    """Return the plan for one gateway. Pure: the same sight gives the same plan."""
+    """Return the plan for one gateway. The function is pure: the same observed state gives the same plan."""
     gateway = with_tls_transition(gateway, seen)
     configuration = read_configuration(gateway, seen, defaults)
     gateway, configuration = override_retain_policy_for_holds(
@@ -320,11 +325,11 @@ def decide(gateway: Gateway, seen: ObservedState, defaults: Defaults) -> Reconci
     publish = unpublished and not gateway.spec.paused
     found = newly_discovered_pods(shards)
     if gateway.spec.paused and live_set:
-        # Where workers are is no change of the gateway, and goes on.
+        # The workers' addresses are not part of the spec, so they are updated also while paused.
         moved = with_digest(addresses_config_map(gateway, seen, movement.replicas))
         apply = (moved,) if ref_of(moved) not in taken and _needs_write(gateway, seen, moved) else ()
         renew = with_address_annotations(gateway, seen, movement.replicas, apply, {})
-    # A name that is taken before anything runs keeps everything back; later, only whatever would use it.
+    # A taken name blocks everything before the first start; later it blocks only the objects that need it.
     if not gateway.spec.paused and (not conflicts or live_set):
         held_back = {*taken, *(_templates(gateway) if conflicts else ())}
         if auditor_conflicts:
@@ -352,7 +357,7 @@ def decide(gateway: Gateway, seen: ObservedState, defaults: Defaults) -> Reconci
         if not may_retire(gateway, movement, door, written, *balancers, seen.now):
             movement = replace(movement, shard_to_retire=None, since=None)
         if movement.shard_to_replace and _has_new_worker_template(gateway, seen, apply):
-            # Its successor would be made from the template that is about to be replaced.
+            # Its successor would be created from the template that is about to be replaced.
             movement = replace(movement, shard_to_replace=None)
     held = (
         held_checkpoints(gateway, seen, configuration.verifying_key, configuration.former_keys)
@@ -413,9 +418,9 @@ def decide(gateway: Gateway, seen: ObservedState, defaults: Defaults) -> Reconci
 
 
 def _has_new_worker_template(gateway: Gateway, seen: ObservedState, apply: Iterable[Manifest]) -> bool:
-    """Return whether the workers' set is to be written as it was not before.
+    """Return whether a new template of the workers' StatefulSet is about to be written.
 
-    One that somebody else changes each time, or that is refused, comes no closer by waiting.
+    Waiting does not help if another client overwrites the template each time, or if it is refused.
     """
     worker = Ref("StatefulSet", names(gateway).worker)
     return any(
@@ -427,8 +432,8 @@ def _has_new_worker_template(gateway: Gateway, seen: ObservedState, apply: Itera
 def _rescaled(
     gateway: Gateway, live_set: Manifest | None, movement: ScalingStep, manifests: Iterable[Manifest]
 ) -> int | None:
-    """Return how many workers a set is to have that is not among the manifests, because something keeps its
-    template back; None for as many as it has."""
+    """Return the number of workers for a StatefulSet whose manifest is blocked; None if the number stays the
+    same."""
     if live_set is None or Ref("StatefulSet", names(gateway).worker) in map(ref_of, manifests):
         return None
     return movement.replicas if movement.replicas != live_set["spec"]["replicas"] else None
@@ -442,7 +447,7 @@ def _next_scaling_step(
     configuration: Configuration,
     conflicts: tuple[Ref, ...],
 ) -> ScalingStep:
-    """Return the workers' next step."""
+    """Return the workers' next scaling or rollout step."""
     asked = live_set["spec"]["replicas"] if live_set else gateway.spec.replicas
     if gateway.spec.paused:
         return ScalingStep(asked)
@@ -456,16 +461,16 @@ def _next_scaling_step(
         begun=before.get(ConditionType.PROGRESSING) in (RemovalReason.ROLLING.value, ROLLOUT_STALLED),
         now=seen.now,
         obstacle=storage_obstacle(gateway, seen),
-        # Nobody may start again who is told to end now.
+        # A pod that is deleted now could not be replaced.
         unfit=next((problem.message for problem in configuration.worker_problems), None),
     )
 
 
 def _strategy(gateway: Gateway, live_set: Manifest | None, apply: Iterable[Manifest]) -> dict[Ref, Manifest]:
-    """Return the merge patch that a set needs which its controller was to roll.
+    """Return the merge patch for a StatefulSet that still has the rolling update strategy.
 
-    The API server filled in the parameters of that strategy, refuses them beside ours, and lets only a patch
-    take away what another one set.
+    The API server filled in that strategy's parameters, refuses them next to ours, and removes fields of
+    another client only by a patch.
     """
     ref = Ref("StatefulSet", names(gateway).worker)
     parameters = ((live_set or {}).get("spec", {}).get("updateStrategy") or {}).get("rollingUpdate")
@@ -475,7 +480,7 @@ def _strategy(gateway: Gateway, live_set: Manifest | None, apply: Iterable[Manif
 
 
 def _pods_to_retire(movement: ScalingStep) -> tuple[Manifest, ...]:
-    """Return the pod of the worker that has to be told to retire: until it says that it does."""
+    """Return the pod of the worker that has to be asked to retire, until the worker confirms it."""
     shard = movement.shard_to_retire
     if shard is None or (shard.report is not None and shard.report.retiring):
         return ()
@@ -483,7 +488,7 @@ def _pods_to_retire(movement: ScalingStep) -> tuple[Manifest, ...]:
 
 
 def _leaving(gateway: Gateway, seen: ObservedState, configuration: Configuration) -> tuple[Ref, ...]:
-    """Return the objects whose going has to be waited for."""
+    """Return the objects whose deletion has to be awaited."""
     found: list[Ref] = []
     for ref, live in seen.children.items():
         standing: Any = classify(gateway, live)

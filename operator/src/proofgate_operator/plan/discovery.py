@@ -1,4 +1,4 @@
-"""Workers that serve, and that not every HAProxy has found yet."""
+"""Workers that serve but that not every HAProxy has found yet."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,8 @@ from proofgate_operator.plan.shards import Shard
 
 
 def newly_discovered_pods(shards: Iterable[Shard]) -> tuple[Manifest, ...]:
-    """Return the pods that may be Ready: every HAProxy sends them connections, and nobody has said so yet."""
+    """Return the pods that may become Ready: every HAProxy sends them connections, but their condition is not
+    set yet."""
     return tuple(
         shard.pod
         for shard in shards
@@ -17,5 +18,5 @@ def newly_discovered_pods(shards: Iterable[Shard]) -> tuple[Manifest, ...]:
 
 
 def is_discovery_pending(shards: Iterable[Shard]) -> bool:
-    """Return whether HAProxy is about to find one."""
+    """Return whether HAProxy is about to find a worker."""
     return any(awaits_discovery(shard.pod) and not shard.balancer_view.is_overdue for shard in shards)

@@ -1,19 +1,20 @@
-"""How one worker is drained: it retires first, which can be taken back, and goes when nobody would notice."""
+"""Drains one worker: it retires first, which is reversible, and is terminated once no client would be
+affected."""
 
 from dataclasses import dataclass
 
 from proofgate_operator.plan.shards import Shard
 
-#: What a worker counted of its tenants' limits reaches the others within two seconds.
+#: Seconds within which a worker's counts of its tenants' limits reach the other workers.
 HANDOVER_SECONDS = 3
 
 
 @dataclass(frozen=True)
 class DrainStatus:
-    """How far a worker is drained.
+    """The progress of a worker's drain.
 
-    `since` is when it began, in seconds since 1970; None for one that serves nobody and need not retire.
-    `can_terminate` says that the next step, which cannot be taken back, may be taken; `note` what is lost by it.
+    `since` is the start of the drain in seconds since 1970; None for a worker that serves no one and need not
+    retire. `can_terminate`: the pod may be deleted, which is irreversible. `note` says what is lost by that.
     """
 
     since: float | None
@@ -22,11 +23,10 @@ class DrainStatus:
 
 
 def drain_status(shard: Shard, now: float, drain_seconds: float) -> DrainStatus:
-    """Return how far a worker is drained.
+    """Return the progress of a worker's drain.
 
-    It goes when its last connection is closed and no HAProxy sends it another one. It is not waited for
-    longer than exchanges have to finish when it is stopped: whoever is still connected then gets that time
-    once more.
+    The worker may terminate when its last connection is closed and no HAProxy sends it new ones, at the
+    latest after `drain_seconds`. Exchanges that are still open then get their time to finish once more.
     """
     if not shard.serving:
         return DrainStatus(None, True)

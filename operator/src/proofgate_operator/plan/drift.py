@@ -1,12 +1,11 @@
-"""Whether an object still is what the operator wrote.
+"""Detects whether an object still matches what the operator wrote.
 
-A manifest holds if everything in it stands in the live object: fields that the API server or a controller
-added are none of its business. A field that the manifest no longer has is told by the digest of the manifest,
-which the manifest itself carries. The API server spells quantities its own way (1024Mi becomes 1Gi), so those
-are compared by what they are worth.
+A manifest matches if the live object contains all of it: fields that the API server or a controller added are
+ignored. A field that was removed from the manifest is detected by the manifest's digest in an annotation. The
+API server rewrites quantities (1024Mi becomes 1Gi), so they are compared by value.
 
-That is a first opinion. The API server leaves out what is empty, and webhooks rewrite what they are shown, so
-the last word is what came of applying the manifest: an object that still looks so is as it can be, and is not
+This comparison can fail wrongly: the API server drops empty fields, and webhooks rewrite objects. Therefore
+the result of the last apply counts too: an object that still has that result is up to date, and is not
 written again.
 """
 
@@ -19,7 +18,7 @@ from typing import Any
 from proofgate_operator.api.quantity import parse_quantity
 from proofgate_operator.build.naming import APPLIED_ANNOTATION, Manifest
 
-#: Fields that are quantities, and those that hold nothing else, by the names of resources.
+#: Fields that are quantities, and fields that contain only quantities, keyed by resource names.
 _QUANTITY_FIELDS = {"sizeLimit", "divisor"}
 _RESOURCE_FIELDS = {"requests", "limits"}
 
@@ -40,7 +39,7 @@ def _field_matches(live: dict[str, Any], key: str, value: Any) -> bool:
 
 
 def contains(live: Any, wanted: Any) -> bool:
-    """Return whether `wanted` stands in `live`; lists must agree item by item."""
+    """Return whether `live` contains `wanted`; lists must match item by item."""
     if isinstance(wanted, dict):
         return isinstance(live, dict) and all(
             _field_matches(live, key, value) for key, value in wanted.items()
@@ -55,7 +54,7 @@ def contains(live: Any, wanted: Any) -> bool:
 
 
 def with_digest(manifest: Manifest) -> Manifest:
-    """Return the manifest with the annotation that holds its digest."""
+    """Return the manifest with the annotation that contains its digest."""
     canonical = json.dumps(manifest, sort_keys=True, separators=(",", ":"))
     metadata = manifest["metadata"]
     annotations = {
@@ -67,10 +66,10 @@ def with_digest(manifest: Manifest) -> Manifest:
 
 @dataclass(frozen=True)
 class ApplyResult:
-    """What came of applying a manifest: the object's uid, what it said in the fields of the manifest,
-    and how often in a row it has been applied since `since`, in seconds since 1970.
+    """The result of applying a manifest: the object's uid, a fingerprint of the manifest's fields in the
+    object, and the number of consecutive applies since `since`, in seconds since 1970.
 
-    `contested` says who else sets which field, once that is known.
+    `contested` says which client overwrites which field; None if none is known.
     """
 
     uid: str
@@ -82,29 +81,30 @@ class ApplyResult:
 
     @property
     def retry_at(self) -> float:
-        """When it may be applied again, in seconds since 1970, although nothing else is wanted than then."""
+        """The time in seconds since 1970 at which an unchanged manifest may be applied again."""
         return self.since + (0 if self.attempts < _MAX_RAPID_WRITES else _CONTESTED_SECONDS)
 
 
-#: An object that somebody else changes each time is written so often at once, and then once a minute.
+#: The number of immediate writes to an object that another client overwrites; then it is written once a
+#: minute.
 _MAX_RAPID_WRITES = 5
 _CONTESTED_SECONDS = 60.0
-#: Whoever left it alone for so long does not contest it.
+#: An object that stayed unchanged for this long is no longer contested.
 _UNCONTESTED_SECONDS = 150.0
 
 
 def manifest_digest(manifest: Manifest) -> str:
-    """Return the digest that a sealed manifest bears."""
+    """Return the digest in a manifest's annotation."""
     return str(manifest["metadata"]["annotations"][APPLIED_ANNOTATION])
 
 
 def is_contested(applied: ApplyResult) -> bool:
-    """Return whether the object has been applied so often in a row that somebody else must undo it."""
+    """Return whether consecutive applies are so many that another client must overwrite the object."""
     return applied.attempts >= _MAX_RAPID_WRITES
 
 
 def record_apply(before: ApplyResult | None, manifest: Manifest, answer: Manifest, now: float) -> ApplyResult:
-    """Return what came of applying `manifest`, given what came of it `before`."""
+    """Return the result of applying `manifest`; `before` is the previous result."""
     uid = answer["metadata"].get("uid", "")
     again = before is not None and (before.uid, before.manifest_digest) == (uid, manifest_digest(manifest))
     lately = before is not None and 0 <= now - before.since < _UNCONTESTED_SECONDS
@@ -113,7 +113,7 @@ def record_apply(before: ApplyResult | None, manifest: Manifest, answer: Manifes
 
 
 def is_up_to_date(live: Manifest, manifest: Manifest, applied: ApplyResult | None) -> bool:
-    """Return whether an object is as a manifest says, or as what came of applying just that."""
+    """Return whether an object matches a manifest, or the result of applying that manifest."""
     if contains(live, manifest):
         return True
     return (
@@ -124,9 +124,9 @@ def is_up_to_date(live: Manifest, manifest: Manifest, applied: ApplyResult | Non
 
 
 def is_reapply_too_soon(live: Manifest, manifest: Manifest, applied: ApplyResult | None, now: float) -> bool:
-    """Return whether somebody else changes the object each time, and it has just been written.
+    """Return whether another client overwrites the object each time, and it was written recently.
 
-    A clock that was set back makes nobody wait for it.
+    A clock that was set back causes no wait.
     """
     return (
         applied is not None
@@ -141,7 +141,7 @@ def _is_result_of(applied: ApplyResult | None, live: Manifest, manifest: Manifes
 
 
 def fingerprint(live: Manifest, manifest: Manifest) -> str:
-    """Return a digest of what an object says in the fields of a manifest; lists count as a whole."""
+    """Return a digest of an object's values in the fields of a manifest; lists count as a whole."""
     canonical = json.dumps(_projected(live, manifest), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -153,7 +153,7 @@ def _projected(live: Any, wanted: Any) -> Any:
 
 
 def differences(live: Any, wanted: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the fields in which an object is not what a manifest says, as paths; a list is one field."""
+    """Yield the paths of fields in which an object differs from a manifest; a list counts as one field."""
     if isinstance(wanted, dict) and isinstance(live, dict):
         for key, value in wanted.items():
             if not _field_matches(live, key, value):

@@ -1,10 +1,9 @@
-"""The newest checkpoint of the auditor's log of heads, held where neither the ledger's volume nor the
-auditor's is.
+"""Holds the newest checkpoint of the auditor's log of tree heads outside the volumes of ledger and auditor.
 
-It is also the operator's memory of whether an auditor has begun. The auditor reads it at its start: where
-none is held, an empty state is begun; where one is, the state has to contain it, so one that was lost or set
-back stops it. Nothing else has to be remembered, so it does not matter where an operator is killed. What is
-held of a log is only ever replaced by something newer, and logs of other names are kept beside it.
+The held checkpoint also records whether an auditor has started. The auditor reads it at its start: if none is
+held, the auditor starts an empty state; if one is held, the state must contain it, so a lost or reset state
+stops the auditor. Nothing else has to be remembered, so the operator may be killed at any time. A held
+checkpoint is only replaced by a newer one. Checkpoints of logs with other names are kept next to it.
 """
 
 from dataclasses import dataclass
@@ -28,11 +27,11 @@ from proofgate_operator.plan.ownership import Ownership, classify, is_owned_by_p
 
 @dataclass(frozen=True)
 class HeldAggregate:
-    """What is to be held now.
+    """The result of comparing the held checkpoint with the reported one.
 
-    `manifest` is the ConfigMap to apply, None when nothing is to be written. `told` is what the auditor tells
-    under its key; None when it told nothing that its key signed. `fork` and `setback` say what it tells
-    against what is held.
+    `manifest` is the ConfigMap to apply, None if nothing has to be written. `reported` is the checkpoint that
+    the auditor reports; None if it reports none that its key signed. `fork` and `rollback` describe how it
+    contradicts the held checkpoint; None if it does not.
     """
 
     manifest: Manifest | None = None
@@ -42,10 +41,10 @@ class HeldAggregate:
 
 
 def held_aggregate(gateway: Gateway, seen: ObservedState, key: LedgerKey | None) -> HeldAggregate:
-    """Return what is to be held of the log of heads of `key`, beside what is held already."""
+    """Return the ConfigMap with the newest checkpoint of the log of `key`; other entries are kept."""
     live = seen.child("ConfigMap", names(gateway).auditor)
     if classify(gateway, live) in (Ownership.LEAVING, Ownership.FOREIGN) or (
-        # It goes with the evidence of a gateway that was deleted, and says nothing of this one's.
+        # The ConfigMap is deleted with the evidence of a former gateway and says nothing about this one.
         live is not None and is_owned_by_predecessor(gateway, live)
     ):
         return HeldAggregate()
@@ -65,7 +64,7 @@ def held_aggregate(gateway: Gateway, seen: ObservedState, key: LedgerKey | None)
             f"checkpoint has {held.size}"
         )
     first = name not in data
-    # What stands there and is none of this key's is left: the auditor refuses it, and somebody has to look.
+    # An entry that this key did not sign is kept: the auditor refuses it, and a person has to check it.
     if reported and (first or (held and reported.size > held.size)):
         data[name] = note
     return HeldAggregate(_written(gateway, seen, live, data, first), reported, fork, setback)

@@ -1,8 +1,8 @@
-"""The newest checkpoint of each shard, held where no writer of the ledger's volume can change it.
+"""Holds the newest checkpoint of each shard where no writer of the ledger's volume can change it.
 
-A worker does not start on a volume that does not contain what is held of its shard: whoever sets the volume
-back, or cuts off its end, is found out. What is held is only ever replaced by something newer, and dropped
-when its claim is another one. Nothing of it is remembered here: whoever deletes an entry has deleted it.
+A worker does not start on a volume that does not contain the held checkpoint of its shard, so resetting or
+truncating the volume is detected. A held checkpoint is only replaced by a newer one, and dropped when its
+claim is replaced. The operator keeps no other copy: a deleted entry is lost.
 """
 
 import json
@@ -22,20 +22,20 @@ from proofgate_operator.plan.observed_state import ObservedState
 from proofgate_operator.plan.ownership import Ownership, classify
 from proofgate_operator.plan.rfc3339 import seconds_of, time_of
 
-#: At most one write in so many seconds: a worker under load signs every second, and is asked as often while
-#: it is about to leave.
+#: Minimum seconds between two writes: a worker under load signs every second, and is polled as often while it
+#: is about to leave.
 HOLD_INTERVAL_SECONDS = 60
-#: By shard, the UID of the claim that its entry speaks of.
+#: Annotation with the UID of the claim of each shard's entry.
 CLAIMS_ANNOTATION = "proofgate.dev/claims"
 
 
 @dataclass(frozen=True)
 class HeldCheckpoints:
-    """What is to be held now.
+    """The result of comparing the held checkpoints with the reported ones.
 
-    `manifest` is the ConfigMap to apply, None when nothing is to be written; it applies only to the version
-    that was seen. `forks` says of which shards two checkpoints contradict each other, `setbacks` which
-    workers tell less than is held of them.
+    `manifest` is the ConfigMap to apply, None if nothing has to be written; it applies only to the observed
+    version. `forks` describes shards with two contradicting checkpoints, `rollbacks` workers whose checkpoint
+    is behind the held one.
     """
 
     manifest: Manifest | None = None
@@ -46,9 +46,9 @@ class HeldCheckpoints:
 def held_checkpoints(
     gateway: Gateway, seen: ObservedState, verifying_key: str | None, former_keys: Sequence[str] = ()
 ) -> HeldCheckpoints:
-    """Return what is to be held of the workers' checkpoints, beside what is held already.
+    """Return the ConfigMap with the newest checkpoints of the workers; other entries are kept.
 
-    While workers go over to another key, some still sign with one before.
+    During a change of the signing key, some workers still sign with a former key.
     """
     live = seen.child("ConfigMap", names(gateway).checkpoints)
     if verifying_key is None or classify(gateway, live) in (Ownership.LEAVING, Ownership.FOREIGN):
@@ -82,7 +82,8 @@ def held_checkpoints(
         if note is not None:
             entries[shard] = note
             claims[shard] = claim or claimed.get(shard, "")
-    # One that is dropped, or the first of its shard, does not wait; nor the last of a worker that leaves.
+    # A dropped entry, the first entry of a shard and the last one of a leaving worker are written without
+    # delay.
     leaving = (str(number) for number, report in seen.worker_reports.items() if report.idle)
     urgent = before.keys() != entries.keys() or any(before.get(n) != entries.get(n) for n in leaving)
     owned = is_deleted_with_gateway(gateway)
@@ -96,10 +97,10 @@ def held_checkpoints(
 def held_manifest(
     gateway: Gateway, live: Manifest | None, wanted: Manifest, urgent: bool, now: float
 ) -> Manifest | None:
-    """Return the ConfigMap `wanted` as it is to be applied to `live`; None when nothing is to be written.
+    """Return the ConfigMap `wanted` to apply to `live`; None if nothing has to be written.
 
-    What is not `urgent` waits for a minute since the last write, and what changed meanwhile is observed
-    first.
+    A write that is not `urgent` waits until a minute after the last write. An object that changed meanwhile
+    is observed first.
     """
     if not wanted["data"] and live is None:
         return None
@@ -115,13 +116,13 @@ def held_manifest(
     wanted["metadata"].setdefault("annotations", {})[RENEWED_ANNOTATION] = time_of(now)
     manifest = with_digest(wanted)
     if live is not None:
-        # Whoever wrote since has something newer, perhaps: observe again first.
+        # The last writer may have stored something newer: observe again first.
         manifest["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
     return manifest
 
 
 def _read(note: str | None, shard: str, verifying_keys: Sequence[str]) -> Checkpoint | None:
-    """Read a checkpoint of a shard, by one of these keys; what is none counts as nothing."""
+    """Parse a checkpoint of a shard that one of these keys signed; None if it is invalid."""
     for key in verifying_keys if note else ():
         try:
             found = checkpoint.read(note or "", key)
@@ -141,7 +142,7 @@ def _claims(live: Manifest | None) -> dict[str, str]:
 
 
 def _claim(gateway: Gateway, seen: ObservedState, shard: str) -> str:
-    """Return the UID of the claim that a shard's log is on; empty when it is not seen."""
+    """Return the UID of the claim with a shard's log; empty if the claim was not observed."""
     volume, own = gateway.spec.ledger.volume, names(gateway)
     name = volume.existing_claim or own.claim
     if volume.mode is VolumeMode.PER_WORKER and shard.isdecimal():

@@ -1,6 +1,6 @@
-"""How far the connections between HAProxy and the workers have come to be TLS, and with which certificates.
+"""The progress of the change to or from TLS between HAProxy and the workers, and the certificates in use.
 
-Nothing is remembered: each step is seen in the pods and in the file that all workers took on.
+Nothing is remembered: each step is derived from the pods and from the file that all workers accepted.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,9 +34,10 @@ from proofgate_operator.plan.shards import read_shards
 
 @dataclass(frozen=True, repr=False)
 class CertificateRenewal:
-    """The operator's Secret of certificates is to be written, as it follows from `held`.
+    """A pending write of the operator's certificate Secret with the entries `entries`.
 
-    `version` is the one that was seen; None where there is no Secret. `settled` as for `renewed`.
+    `version` is the observed version; None if there is no Secret. `settled` is the parameter of
+    `renew_entries`.
     """
 
     entries: dict[str, str]
@@ -46,31 +47,31 @@ class CertificateRenewal:
 
 @dataclass(frozen=True, repr=False)
 class InternalTlsState:
-    """What the certificates say. `worker` and `haproxy` are what each side reads, but for its key; empty
-    without TLS. `authorities` is what HAProxy reads only at its start."""
+    """The state of the certificates. `worker` and `haproxy` are the texts that each side reads, without its
+    private key; empty without TLS. `authorities` are the texts that HAProxy reads only at its start."""
 
     problems: tuple[Problem, ...] = ()
     worker: tuple[str, ...] = ()
     haproxy: tuple[str, ...] = ()
     authorities: tuple[str, ...] = ()
-    #: The Secret that the operator makes is not there yet, and neither is what mounts it.
+    #: Whether the operator's Secret, and so the objects that mount it, do not exist yet.
     is_pending: bool = False
 
 
-#: Where connections are in clear.
+#: The state of unencrypted connections.
 NO_CERTIFICATES = InternalTlsState()
 
 
 class _TransitionView:
-    """What is seen of the change from one kind of connection to the other."""
+    """The observed state of the change between unencrypted and TLS connections."""
 
     def __init__(self, gateway: Gateway, seen: ObservedState) -> None:
         self._gateway, self._seen = gateway, seen
 
     @cached_property
     def _accepted_modes(self) -> set[str]:
-        """What workers take, as the files say that they run with: `clear`, `both` or `tls`; with what cannot
-        be known, or not now, as an empty text."""
+        """The modes that workers accept according to their files: `clear`, `both` or `tls`; an empty text if
+        the mode of a worker is unknown."""
         live = self._seen.child("ConfigMap", names(self._gateway).config)
         ours = live is not None and classify(self._gateway, live) is Ownership.OURS
         data = (live.get("data") or {}) if live and ours else {}
@@ -82,45 +83,46 @@ class _TransitionView:
         return {
             known.get(shard.report.file_digest if shard.report else "", "")
             for shard in read_shards(self._seen, None)
-            # One that starts reads the newest file.
+            # A starting worker reads the newest file.
             if not shard.terminating and (shard.ready or (shard.report and shard.report.reachable))
         }
 
     @property
     def all_accept_tls(self) -> bool:
-        """Whether HAProxy may speak TLS."""
+        """Whether HAProxy may use TLS."""
         return self._accepted_modes <= {"both", "tls"}
 
     @property
     def all_accept_plaintext(self) -> bool:
-        """Whether HAProxy may speak in clear."""
+        """Whether HAProxy may use unencrypted connections."""
         return self._accepted_modes <= {"both", "clear"}
 
     @property
     def is_mounted_everywhere(self) -> bool:
-        """Whether every worker has the certificate."""
+        """Whether every worker mounts the certificate."""
         secret = worker_endpoint(self._gateway).secret
         staying = [pod for pod in self._seen.worker_pods if not pod["metadata"].get("deletionTimestamp")]
         return all(_secret_of(pod.get("spec") or {}) == secret for pod in staying)
 
     @cached_property
     def haproxy_secrets(self) -> list[str | None]:
-        """Of each HAProxy, also of one that stops: the Secret of its certificate; None in clear."""
+        """The certificate Secret of each HAProxy pod, including terminating ones; None if the pod does not
+        use TLS."""
         return [_secret_of(pod.get("spec") or {}) for pod in self._seen.haproxy_pods]
 
     @cached_property
     def haproxy_volume(self) -> Manifest | None:
-        """The volume with the certificate of new HAProxies; None where they speak in clear."""
+        """The certificate volume of new HAProxy pods; None if they do not use TLS."""
         return self._volume("Deployment", names(self._gateway).haproxy)
 
     @property
     def is_first_deployment(self) -> bool:
-        """Whether there is no HAProxy yet, nor was one."""
+        """Whether no HAProxy Deployment exists yet."""
         return self._seen.child("Deployment", names(self._gateway).haproxy) is None
 
     @property
     def worker_volume(self) -> Manifest | None:
-        """The volume with the certificate of new workers; None where they have none."""
+        """The certificate volume of new workers; None if they have none."""
         return self._volume("StatefulSet", names(self._gateway).worker)
 
     def _volume(self, kind: str, name: str) -> Manifest | None:
@@ -131,11 +133,11 @@ class _TransitionView:
 
 
 def _modes_in_file(file: str) -> str:
-    """Return what workers take that run with a file."""
+    """Return the mode that workers with a configuration file accept."""
     lines = iter(file.splitlines())
     if "tls:" not in lines:
         return "clear"
-    # The rest of the section; to parse the whole of a file takes a hundred times as long.
+    # Only this section: parsing a whole file takes a hundred times as long.
     section = yaml.safe_load("\n".join(takewhile(lambda line: line.startswith((" ", "-")), lines)))
     return "both" if section.get("acceptPlain") else "tls"
 
@@ -150,7 +152,7 @@ def _secret_of(spec: Manifest) -> str | None:
 
 
 def with_tls_transition(gateway: Gateway, seen: ObservedState) -> Gateway:
-    """Return the gateway with the steps that its connections can take now."""
+    """Return the gateway with the steps of the TLS transition that are possible now."""
     sight = _TransitionView(gateway, seen)
     off = gateway.spec.internal_tls.mode is InternalTlsMode.NONE
     wanted = None if off else haproxy_endpoint(gateway).secret
@@ -161,14 +163,16 @@ def with_tls_transition(gateway: Gateway, seen: ObservedState) -> Gateway:
 
 
 def _toward_plaintext(sight: _TransitionView) -> TlsTransition:
-    """HAProxy speaks in clear once every worker takes that; workers forget TLS when nobody speaks it."""
+    """Remove TLS: HAProxy stops using it once every worker accepts unencrypted connections, then the workers
+    remove it."""
     still = any(sight.haproxy_secrets) or sight.haproxy_volume is not None
     spoken = sight.haproxy_volume is not None and not sight.all_accept_plaintext
     return TlsTransition(still, still, spoken, False, sight.worker_volume, sight.haproxy_volume)
 
 
 def _toward_tls(sight: _TransitionView) -> TlsTransition:
-    """HAProxy speaks TLS once every worker takes that; workers refuse all else when nobody speaks it."""
+    """Introduce TLS: HAProxy uses it once every worker accepts it, then the workers refuse unencrypted
+    connections."""
     before = sight.haproxy_volume is not None
     served = before or sight.is_mounted_everywhere
     spoken = before or (served and (sight.is_first_deployment or sight.all_accept_tls))
@@ -176,7 +180,7 @@ def _toward_tls(sight: _TransitionView) -> TlsTransition:
 
 
 def read_internal_tls(gateway: Gateway, seen: ObservedState) -> InternalTlsState:
-    """Return what the certificates say that the spec asks for, and what is wrong with them."""
+    """Return the state of the certificates for the spec, and their faults."""
     if gateway.spec.internal_tls.mode is InternalTlsMode.NONE:
         return NO_CERTIFICATES
     worker, haproxy = worker_endpoint(gateway), haproxy_endpoint(gateway)
@@ -208,7 +212,7 @@ def _state_from_secrets(
 
 
 def _generated_secret(gateway: Gateway, seen: ObservedState) -> Manifest | None:
-    """Return the Secret that the operator makes, unless it is about to go or somebody else's."""
+    """Return the operator's certificate Secret, unless it is being deleted or belongs to another owner."""
     secret = seen.child("Secret", names(gateway).internal_tls)
     if (
         secret is None
@@ -220,20 +224,21 @@ def _generated_secret(gateway: Gateway, seen: ObservedState) -> Manifest | None:
 
 
 def next_renewal(gateway: Gateway, seen: ObservedState, start: str) -> CertificateRenewal | None:
-    """Return what of the operator's certificates is due; None while nothing is.
+    """Return the due renewal of the operator's certificates; None if none is due.
 
-    `start` is the digest of what HAProxy reads at its start: a new authority is used when all have it.
+    `start` is the digest of the values that HAProxy reads at its start: a new authority is used once all have
+    it.
     """
     secret = _generated_secret(gateway, seen)
     if not is_operator_managed(gateway) or (
         secret is None and seen.child("Secret", names(gateway).internal_tls)
     ):
-        # Somebody else's is told of as a conflict; a predecessor's goes by itself.
+        # A foreign Secret is reported as a conflict; a former gateway's Secret is deleted automatically.
         return None
     held = {key: _text(secret, key) for key in secret.get("data") or {}} if secret else {}
     settled = all(_started_with(pod, start) for pod in seen.haproxy_pods)
     wanted = renew_entries(held, (worker_endpoint(gateway), haproxy_endpoint(gateway)), seen.now, settled)
-    # What somebody else put there stays, and is none of what is held.
+    # Entries of other clients are kept and do not count.
     gone = (held.keys() & SECRET_ENTRIES) - wanted.keys()
     if secret and not gone and all(held.get(key) == text for key, text in wanted.items()):
         return None
@@ -249,7 +254,7 @@ def _text(secret: Manifest | None, key: str) -> str:
 
 
 def _faults(side: TlsEndpoint, field: str, seen: ObservedState) -> Iterator[Problem]:
-    """Yield what is wrong with a Secret that the spec names."""
+    """Yield the faults of a Secret that the spec names."""
     where = f"Secret {side.secret}, named by {field},"
     secret = seen.secrets.get(side.secret)
     if secret is None:
@@ -270,7 +275,7 @@ def _faults(side: TlsEndpoint, field: str, seen: ObservedState) -> Iterator[Prob
 
 
 def _hosts(chain: str) -> Iterable[str]:
-    """Return the DNS names of the first certificate of a chain that can be read."""
+    """Return the DNS names of the first valid certificate of a chain."""
     certificate = x509.load_pem_x509_certificate(chain.encode())
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

@@ -1,6 +1,6 @@
-"""Two conditions by which tools that know nothing of gateways tell work that goes on from work that stopped.
+"""Two conditions by which generic tools distinguish work in progress from stalled work.
 
-Source: kstatus (sigs.k8s.io/cli-utils, "The Reconciling and Stalled conditions"): they are True or absent.
+Source: kstatus (sigs.k8s.io/cli-utils, "The Reconciling and Stalled conditions"): each is True or absent.
 """
 
 from collections.abc import Iterable
@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
 from proofgate_operator.plan.unreadable_resources import CACHED_DATA_IN_USE_REASONS
 
-#: Reasons of Progressing without which somebody's help nothing moves on.
+#: Reasons of Progressing that need somebody's help.
 _STUCK_REASONS = frozenset({"RolloutStalled", "ApplyFailed", "NameTaken"})
-#: Reasons of what a tenant needs that comes without anybody's help.
+#: Reasons of a tenant's unmet needs that resolve without help.
 _SELF_RESOLVING_REASONS = frozenset({"Pending", *CACHED_DATA_IN_USE_REASONS})
 
 
 def kstatus_condition(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
-    """Return the condition that says that work goes on, or the one that says that it needs somebody."""
+    """Return the condition Reconciling or Stalled of a gateway; none if neither applies."""
     by_type = {condition.type: condition for condition in conditions}
     progressing, valid = by_type[ConditionType.PROGRESSING], by_type[ConditionType.CONFIG_VALID]
     if progressing.reason in _STUCK_REASONS:
@@ -28,8 +28,8 @@ def kstatus_condition(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
 
 
 def tenant_kstatus_condition(needs: Iterable[Condition]) -> tuple[Condition, ...]:
-    """Return the same of a tenant, by what it needs: what is not written yet, or cannot be looked at just
-    now, comes by itself; what a gateway that is paused waits for is neither."""
+    """Return the condition of a tenant, by its needs. Pending writes and unreadable resources count as work
+    in progress; waiting for a paused gateway counts as neither."""
     for need in needs:
         if need.reason in _SELF_RESOLVING_REASONS:
             return (_condition(ConditionType.RECONCILING, need),)

@@ -1,4 +1,4 @@
-"""What is observed of a gateway in one reconcile."""
+"""The observed state of a gateway in one reconcile."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ from proofgate_operator.plan.unreadable_resources import UnreadableResource
 
 @dataclass(frozen=True, order=True)
 class Ref:
-    """An object in the gateway's namespace."""
+    """A reference to an object in the gateway's namespace."""
 
     kind: str
     name: str
@@ -29,24 +29,24 @@ class Ref:
 
 @dataclass(frozen=True)
 class TenantShards:
-    """Tenants that are objects of their own: a digest of each shard of them as it is to be, none where the
-    gateway lets none attach; and the stamp of what was written last, empty where that is not known."""
+    """The shards of GatewayTenants: the desired digest of each shard (none if no tenant may attach), and the
+    stamp of the last written shards (empty if unknown)."""
 
     digests: tuple[str, ...] = ()
     published_stamp: str = ""
-    #: `<namespace>/<name>` of each; only where they are to have shred keys.
+    #: `<namespace>/<name>` of each tenant; empty unless tenants have shred keys.
     names: frozenset[str] = frozenset()
-    #: Namespaces, and Secrets in them, that nobody can look at just now.
+    #: Namespaces and Secrets of tenants that currently cannot be read.
     unreadable: tuple[UnreadableResource, ...] = ()
 
 
 @dataclass(frozen=True)
 class ObservedState:
-    """What is seen of the cluster: the gateway's own objects, the Secrets it names, the pods of its workers
-    and of HAProxy, what workers tell of themselves, and when it was taken (`now`, in seconds since 1970).
+    """The observed state of the cluster: the gateway's objects, the Secrets it names, the pods of its workers
+    and of HAProxy, the workers' reports, and the time of the observation (`now`, in seconds since 1970).
 
-    None stands for an object that was looked for and is not there. `conditions` and `shards` are the status
-    that the reconcile before left.
+    None stands for an object that does not exist. `previous_conditions` and `previous_shards` are from the
+    status of the previous reconcile.
     """
 
     children: Mapping[Ref, Manifest | None] = field(default_factory=dict)
@@ -56,54 +56,54 @@ class ObservedState:
     previous_conditions: tuple[Manifest, ...] = ()
     previous_shards: tuple[Manifest, ...] = ()
     worker_reports: Mapping[int, WorkerReport] = field(default_factory=dict)
-    #: What the agents beside HAProxy tell of workers, by the pod's name; of none while nobody moves.
+    #: Reports of HAProxy's agents about workers, by pod name; empty while no worker moves.
     balancer_reports: Mapping[str, BalancerReport] = field(default_factory=dict)
-    #: What the agents beside HAProxy tell of their requests, by the names of their pods.
+    #: Reports of HAProxy's agents about their probe requests, by pod name.
     request_probes: Mapping[str, RequestProbeReport] = field(default_factory=dict)
     now: float = 0.0
-    #: For how long the pods have been as they are.
+    #: How long the pods have been in their current state.
     pod_durations: PodDurations = field(default_factory=PodDurations)
-    #: `.status.ledger` as the reconcile before left it.
+    #: `.status.ledger` from the previous reconcile.
     ledger_status: Manifest = field(default_factory=dict)
-    #: What came of the operator's own writes.
+    #: Results of the operator's own writes.
     apply_results: Mapping[Ref, ApplyResult] = field(default_factory=dict)
-    #: Why the API server lets no pod of the workers' set be made; None if it does, or has not said.
+    #: Why the API server refuses to create worker pods; None if it does not, or has not reported it.
     creation_failure: str | None = None
-    #: Digests of the manifests that were written last, or were to be and were refused.
+    #: Digests of the manifests of the last writes, including refused ones.
     attempted_digests: Mapping[Ref, str] = field(default_factory=dict)
-    #: Tenants that are objects of their own.
+    #: The GatewayTenants of the gateway.
     tenants: TenantShards = TenantShards()
-    #: Names of pods that bear the workers' labels and are none.
+    #: Names of pods that have the workers' labels but are not workers.
     stray_pods: tuple[str, ...] = ()
-    #: The auditor's pod; None where there is none.
+    #: The auditor's pod; None if there is none.
     auditor_pod: Manifest | None = None
-    #: What the auditor told last; None where it was never asked.
+    #: The auditor's last report; None if it was never asked.
     audit_report: AuditReport | None = None
-    #: `.status.auditor` as the reconcile before left it.
+    #: `.status.auditor` from the previous reconcile.
     auditor_status: Manifest = field(default_factory=dict)
-    #: The pods of the retention job's runs, those that have ended among them.
+    #: The pods of the retention job's runs, including finished ones.
     retention_pods: tuple[Manifest, ...] = ()
-    #: `.status.keeping` as the reconcile before left it.
+    #: `.status.keeping` from the previous reconcile.
     keeping_status: Manifest = field(default_factory=dict)
-    #: Of the Secrets that the spec names, those that nobody could look at: above, they are None.
+    #: The Secrets named in the spec that could not be read; `secrets` has None for them.
     unreadable_secrets: Mapping[str, UnreadableResource] = field(default_factory=dict)
-    #: Kinds of its own of which the API server has told nothing for some time.
+    #: Kinds of the gateway's objects for which the API server has not answered for some time.
     unavailable_kinds: tuple[UnreadableResource, ...] = ()
 
     @property
     def has_pod_monitors(self) -> bool:
-        """Whether the cluster knows PodMonitors: only then are they looked for."""
+        """Whether the cluster has the kind PodMonitor: only then are PodMonitors read."""
         return any(ref.kind == "PodMonitor" for ref in self.children)
 
     def child(self, kind: str, name: str) -> Manifest | None:
-        """Return one of the gateway's objects."""
+        """Return one of the gateway's objects; None if it does not exist."""
         return self.children.get(Ref(kind, name))
 
 
 def is_worker(gateway: Gateway, pod: Manifest) -> bool:
-    """Return whether a pod with the workers' labels is one that their StatefulSet made.
+    """Return whether a pod with the workers' labels was created by their StatefulSet.
 
-    A copy for debugging bears the same labels and has no shard; nothing may be told to it or read from it.
+    A copy for debugging has the same labels and no shard; the operator neither asks nor commands it.
     """
     worker = names(gateway).worker
     owners = pod["metadata"].get("ownerReferences") or []
@@ -112,27 +112,27 @@ def is_worker(gateway: Gateway, pod: Manifest) -> bool:
 
 
 def is_retention_run(gateway: Gateway, pod: Manifest) -> bool:
-    """Return whether a pod with the retention job's labels is one that a Job of its CronJob made."""
+    """Return whether a pod with the retention job's labels was created by a Job of its CronJob."""
     owners = pod["metadata"].get("ownerReferences") or []
     prefix = f"{names(gateway).retention}-"
     return any(o.get("controller") and o["kind"] == "Job" and o["name"].startswith(prefix) for o in owners)
 
 
 def ref_of(manifest: Manifest) -> Ref:
-    """Return what a manifest is about."""
+    """Return the reference to a manifest's object."""
     return Ref(manifest["kind"], manifest["metadata"]["name"])
 
 
 def worker_claim_refs(gateway: Gateway) -> tuple[str, ...]:
-    """Return the claims that workers mount now or while they are replaced, whether they exist or not."""
+    """Return the claims that workers mount now or during a replacement, whether they exist or not."""
     spec = gateway.spec
     second = spec.replicas == 1 and spec.rollout.surge
     return storage.claim_names(gateway, spec.replicas + second)
 
 
 def surplus_claims(gateway: Gateway, labelled: Iterable[Manifest]) -> dict[Ref, Manifest]:
-    """Return, of the claims that bear the gateway's label, those of workers beyond the ones that it shall
-    have. One that is being deleted is left to go."""
+    """Return, among the claims with the gateway's label, the claims of workers beyond the wanted number.
+    Claims that are being deleted are left out."""
     beyond = {*storage.claim_names(gateway, MAX_REPLICAS)} - {*worker_claim_refs(gateway)}
     found = {claim["metadata"]["name"]: claim for claim in labelled}
     return {
@@ -143,10 +143,10 @@ def surplus_claims(gateway: Gateway, labelled: Iterable[Manifest]) -> dict[Ref, 
 
 
 def child_refs(gateway: Gateway, monitors: bool = False) -> tuple[Ref, ...]:
-    """Return every object that a gateway may have, whether its spec asks for it now or not, but for the
+    """Return every object that a gateway may have, whether its spec currently requires it or not, except the
     claims of workers that were scaled away.
 
-    `monitors` says that the cluster knows PodMonitors.
+    `monitors`: the cluster has the kind PodMonitor.
     """
     own = names(gateway)
     monitored = (own.worker, own.haproxy, own.auditor) if monitors else ()
@@ -188,8 +188,8 @@ def _makes_shred_keys(gateway: Gateway) -> bool:
 
 
 def auditor_refs(gateway: Gateway) -> tuple[Ref, ...]:
-    """Return what the operator makes for an auditor, but for its PodMonitor. The claim and the ConfigMap
-    outlive the auditor; without one nothing but what bears the gateway's label is looked for."""
+    """Return the objects that the operator creates for an auditor, except its PodMonitor. The claim and the
+    ConfigMap outlive the auditor; without an auditor, only objects with the gateway's label are read."""
     name, wanted = names(gateway).auditor, gateway.enabled_auditor
     brought = wanted is not None and wanted.storage.existing_claim is not None
     index = wanted.enabled_index if wanted is not None else None
@@ -204,8 +204,8 @@ def auditor_refs(gateway: Gateway) -> tuple[Ref, ...]:
 
 
 def retention_refs(gateway: Gateway) -> tuple[Ref, ...]:
-    """Return what the operator makes for a retention job. The claim and the ConfigMap outlive it; without one
-    nothing but what bears the gateway's label is looked for."""
+    """Return the objects that the operator creates for a retention job. The claim and the ConfigMap outlive
+    it; without one, only objects with the gateway's label are read."""
     name, wanted = names(gateway).retention, gateway.spec.keeping
     brought = wanted is not None and wanted.storage.existing_claim is not None
     kinds = (
@@ -223,7 +223,7 @@ def referenced_secrets(gateway: Gateway) -> tuple[str, ...]:
 
 
 def non_tenant_secrets(gateway: Gateway) -> tuple[str, ...]:
-    """Return the Secrets that the spec refers to for anything but the keys of tenants."""
+    """Return the Secrets that the spec refers to, except those that only contain keys of tenants."""
     spec, shred_keys = gateway.spec, gateway.spec.ledger.shred_keys
     found: Iterable[str] = (
         *(reference.name for provider in spec.providers for _, _, reference in provider.secrets()),

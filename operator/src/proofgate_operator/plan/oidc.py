@@ -1,5 +1,4 @@
-"""Sign-in with an OpenID provider: whether what the spec says of it, and the Secrets that it names, can be
-used."""
+"""Checks the OpenID provider for sign-in: the spec's section and the Secrets that it names."""
 
 import re
 from collections.abc import Iterator
@@ -17,8 +16,8 @@ _FIELD = f"{AUDITOR_FIELD}.index.oidc"
 
 
 def client_secret(gateway: Gateway, seen: ObservedState) -> tuple[str, list[Fault]]:
-    """Return the secret of the client, which the auditor reads only at its start, and what is wrong; empty
-    without one."""
+    """Return the client secret, which the auditor reads only at its start, and the faults; empty without a
+    provider."""
     index = gateway.enabled_auditor.enabled_index if gateway.enabled_auditor else None
     oidc = index.oidc if index else None
     if oidc is None:
@@ -48,7 +47,7 @@ def client_secret(gateway: Gateway, seen: ObservedState) -> tuple[str, list[Faul
 
 
 def _spec_faults(oidc: Oidc) -> Iterator[Fault]:
-    """Yield what no pattern of the schema can check."""
+    """Yield the faults of the spec that the patterns of the schema cannot express."""
     for field, url in (("issuer", oidc.issuer), ("redirectUri", oidc.redirect_uri)):
         if fault := address_fault(url):
             yield Fault(AUDITOR_FIELD, "SpecInvalid", f"{_FIELD}.{field}: {fault}")

@@ -1,6 +1,6 @@
-"""Keys of tenants that workers let nobody in with, although they stand in the shards that they read.
+"""Keys of tenants that workers ignore although they are in the shards.
 
-The operator writes no such key. So somebody else wrote the Secret, or another release of this operator did.
+The operator never writes such keys. So another client, or another release of the operator, wrote the Secret.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from proofgate_operator.plan.problems import Fault
 
 
 def omitted_key_faults(seen: ObservedState) -> Iterator[Fault]:
-    """Yield one fault with the words of the worker that left out most."""
+    """Yield one fault, with the message of the worker that ignores most keys."""
     told = max(
         ((report.omitted_keys.count, -number) for number, report in seen.worker_reports.items()),
         default=(0, 0),

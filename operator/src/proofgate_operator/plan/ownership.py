@@ -1,4 +1,5 @@
-"""Whose an object is, before it is overwritten: server-side apply with force would take anybody's."""
+"""Determines the owner of an object before it is overwritten, because a forced server-side apply overwrites
+any object."""
 
 from enum import Enum
 
@@ -8,20 +9,20 @@ from proofgate_operator.build.naming import GATEWAY_LABEL, MANAGED_BY_LABEL, OPE
 
 
 class Ownership(Enum):
-    """Standing of an object that bears a name the gateway uses."""
+    """The ownership of an object whose name the gateway uses."""
 
     ABSENT = "absent"
     OURS = "ours"
-    #: On its way out; it is written anew once it is gone, never fought over.
+    #: Being deleted; it is created again once it is gone.
     LEAVING = "leaving"
     FOREIGN = "foreign"
 
 
 def classify(gateway: Gateway, live: Manifest | None) -> Ownership:
-    """Return the standing of an object.
+    """Return the ownership of an object.
 
-    Owned by this gateway, or labelled as its: ours. The label alone covers a volume that outlived an earlier
-    gateway of the name.
+    An object that this gateway owns, or that has its label, is ours. The label alone covers a volume that
+    outlived a former gateway of the same name.
     """
     if live is None:
         return Ownership.ABSENT
@@ -35,7 +36,7 @@ def classify(gateway: Gateway, live: Manifest | None) -> Ownership:
 
 
 def is_owned_by_predecessor(gateway: Gateway, live: Manifest) -> bool:
-    """Return whether the garbage collector is about to take an object with a deleted gateway of the same
+    """Return whether the garbage collector is about to delete an object of a deleted gateway with the same
     name."""
     owners = [owner for owner in live["metadata"].get("ownerReferences") or [] if owner["kind"] == KIND]
     return bool(owners) and all(owner["uid"] != gateway.uid for owner in owners)

@@ -1,7 +1,8 @@
-"""A gateway of which a Secret cannot be looked at that more than keys depend on.
+"""Restricts the plan of a gateway while a Secret that affects more than keys cannot be read.
 
-What runs goes on as it is: nothing is made, moved or taken away by half a sight; at most a worker is told to
-stay. Only the keys of tenants are written, because one that was taken away must not wait for anything.
+Running pods continue unchanged: on an incomplete observation, nothing is created, moved or deleted; at most a
+worker's retirement is cancelled. Only the keys of tenants are written, because a removed key must be revoked
+without delay.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,12 +19,12 @@ from proofgate_operator.plan.shred_keys import NO_SHRED_KEYS
 from proofgate_operator.plan.unreadable_resources import CACHED_DATA_IN_USE_REASONS
 
 _COMMON_CONDITIONS = {*ConditionType} - ABNORMAL_CONDITIONS
-#: Conditions that not every gateway has.
+#: Conditions that only some gateways have.
 _OPTIONAL_CONDITIONS = {*ABNORMAL_CONDITIONS, ConditionType.AUDITED, ConditionType.KEPT}
 
 
 def restrict_to_keys(gateway: Gateway, seen: ObservedState, plan: ReconcilePlan) -> ReconcilePlan:
-    """Return the plan, or only what of it is about keys if that is all that can be decided."""
+    """Return the plan; if only keys can be decided, return only the part of the plan that concerns keys."""
     blind = [
         (name, seen.unreadable_secrets[name])
         for name in non_tenant_secrets(gateway)
@@ -71,8 +72,8 @@ def restrict_to_keys(gateway: Gateway, seen: ObservedState, plan: ReconcilePlan)
 def retain_conditions(
     previous: Iterable[Mapping[str, Any]], reason: str, messages: Iterable[str]
 ) -> tuple[Condition, ...]:
-    """Return the conditions as they were, except ResolvedRefs, which reports the failed reads. Where there were
-    none, nothing is known."""
+    """Return the previous conditions, except ResolvedRefs, which reports the failed reads. Without previous
+    conditions, each is Unknown."""
     told = "; ".join(dict.fromkeys(messages))
     blind = Condition(ConditionType.RESOLVED_REFS, ConditionStatus.UNKNOWN, reason, told)
     known = {

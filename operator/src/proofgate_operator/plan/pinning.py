@@ -1,4 +1,4 @@
-"""Whether workers have the cores that they ask for to themselves, as far as they can tell."""
+"""Whether workers have exclusive use of the cores that they request, as far as they can detect it."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from proofgate_operator.api.conditions import Condition, ConditionStatus, Condit
 from proofgate_operator.api.quantity import parse_quantity
 from proofgate_operator.plan.shards import Shard
 
-#: Why a kubelet refuses a pod that asks for exclusive cores, and what helps.
+#: Why a kubelet refuses a pod that requests exclusive cores, and what helps.
 _REFUSAL_REASONS = {
     "SMTAlignmentError": "the node allocates only whole physical cores (full-pcpus-only): set "
     "spec.worker.cpu to a multiple of the threads of a core, usually 2",
@@ -23,10 +23,10 @@ def _condition(status: ConditionStatus, reason: str, message: str) -> Condition:
 
 
 def cpu_pinned_condition(cpu: str, shards: Sequence[Shard]) -> Condition:
-    """Return the condition; `cpu` is the quantity that a worker asks for.
+    """Return the condition CPUPinned; `cpu` is the quantity that a worker requests.
 
-    A worker whose CPU set is as large as its limit has most likely been given it alone: whoever shares may
-    run on every core that is not somebody's own.
+    A worker whose CPU set is as large as its limit most likely has it exclusively: a worker that shares may
+    run on every core that is not exclusive to another pod.
     """
     for shard in shards:
         status = shard.pod.get("status") or {}

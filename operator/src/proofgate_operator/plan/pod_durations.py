@@ -1,8 +1,8 @@
-"""For how long pods have been as they are, by the operator's own steady clock.
+"""Measures how long pods have been in their current state, by the operator's monotonic clock.
 
-The times in a pod are those of its node and of the API server, whose clocks may differ from the operator's by
-hours. So they only tell one transition from another: how long one lasts is counted from when the operator
-first saw it. One that has just started counts anew, and waits a little longer than it has to.
+The times in a pod come from its node and the API server, whose clocks may differ from the operator's by
+hours. So these times only distinguish one transition from another: a duration is counted from the operator's
+first observation. A new operator process starts counting again, and so waits a little longer than necessary.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,36 +12,37 @@ from types import MappingProxyType
 from proofgate_operator.build.naming import Manifest
 from proofgate_operator.plan.pods import pod_conditions
 
-#: A pod's uid and the type of a condition; of the pod itself, which has no type, an empty one.
+#: A pod's uid and the type of a condition; the type is empty for the pod itself.
 _DurationKey = tuple[str, str]
 _NO_CONDITION = ""
 
 
 @dataclass(frozen=True)
 class PodDurations:
-    """For how many seconds each pod was seen, and each of its conditions as it is."""
+    """Seconds for which each pod, and each of its conditions in its current state, has been observed."""
 
     seconds: Mapping[_DurationKey, float] = field(default_factory=lambda: MappingProxyType({}))
 
     def observed_for(self, pod: Manifest) -> float:
-        """Return for how long a pod was seen."""
+        """Return for how many seconds a pod has been observed."""
         return self.seconds.get((_uid(pod), _NO_CONDITION), 0.0)
 
     def condition_true_for(self, pod: Manifest, condition: str) -> float:
-        """Return for how long a condition of a pod was seen to be True without a break; 0 while it is not."""
+        """Return for how many seconds a condition of a pod has been True without interruption; 0 while it is
+        not."""
         if pod_conditions(pod).get(condition, {}).get("status") != "True":
             return 0.0
         return self.seconds.get((_uid(pod), condition), 0.0)
 
 
 class PodFirstSeenTimes:
-    """When the pods of one gateway, and the transitions of their conditions, were first seen."""
+    """The first observation of each pod of one gateway, and of each transition of its conditions."""
 
     def __init__(self) -> None:
         self._first: dict[_DurationKey, tuple[object, float]] = {}
 
     def observe(self, pods: Iterable[Manifest], now: float) -> PodDurations:
-        """Take in the pods that there are at `now`, in seconds of a steady clock; others are forgotten."""
+        """Record the pods that exist at `now`, in seconds of a monotonic clock; other pods are forgotten."""
         found: dict[_DurationKey, tuple[object, float]] = {}
         for pod in pods:
             for place, transition in _transitions(pod):

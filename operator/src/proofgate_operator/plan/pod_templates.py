@@ -1,4 +1,4 @@
-"""Whether what a user adds to pods leaves what the operator needs of them."""
+"""Checks that a user's additions to pods do not replace fields that the operator needs."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from proofgate_operator.plan.problems import Fault, Problem
 
 
 def _without_additions(gateway: Gateway) -> Gateway:
-    """Return the gateway without any addition to its pods."""
+    """Return the gateway without any additions to its pods."""
     spec = gateway.spec
     return gateway.model_copy(
         update={
@@ -26,8 +26,8 @@ def _without_additions(gateway: Gateway) -> Gateway:
 
 
 def worker_template_problems(gateway: Gateway, defaults: Defaults) -> Iterator[Problem]:
-    """Yield an addition to workers' pods that would replace what the operator sets, or cost a worker its
-    core."""
+    """Yield the additions to workers' pods that would replace the operator's fields, or cost a worker its
+    exclusive core."""
     additions = gateway.spec.worker.pod_template
     if additions:
         template = statefulset.statefulset(_without_additions(gateway), defaults, 1, "")["spec"]["template"]
@@ -36,7 +36,7 @@ def worker_template_problems(gateway: Gateway, defaults: Defaults) -> Iterator[P
 
 
 def balancer_template_problems(gateway: Gateway, defaults: Defaults) -> Iterator[Problem]:
-    """Yield an addition to HAProxy's pods that would replace what the operator sets."""
+    """Yield the additions to HAProxy's pods that would replace the operator's fields."""
     additions = gateway.spec.load_balancer.pod_template
     if additions:
         template = haproxy.deployment(_without_additions(gateway), defaults, "")["spec"]["template"]
@@ -45,8 +45,8 @@ def balancer_template_problems(gateway: Gateway, defaults: Defaults) -> Iterator
 
 
 def auditor_template_faults(gateway: Gateway, defaults: Defaults) -> Iterator[Fault]:
-    """Yield an addition to the auditor's pod that would replace what the operator sets. It costs the auditor
-    alone."""
+    """Yield the additions to the auditor's pod that would replace the operator's fields. They affect the
+    auditor alone."""
     wanted = gateway.enabled_auditor
     if wanted and wanted.pod_template:
         bare = wanted.model_copy(update={"pod_template": None})

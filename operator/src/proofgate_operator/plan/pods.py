@@ -1,32 +1,32 @@
-"""What a pod's status says: whether it is ready, and why it is not."""
+"""Evaluates a pod's status: whether it is ready, and why not."""
 
 from typing import Any
 
 from proofgate_operator.build.naming import Manifest
 
-#: Why a container waits while all is well.
+#: Waiting reasons of a container that starts normally.
 STARTING_REASONS = frozenset({"ContainerCreating", "PodInitializing"})
 
 
 def ordinal(pod: Manifest) -> int:
-    """Return the shard of a worker's pod."""
+    """Return the number of a worker's shard."""
     return int(pod["metadata"]["name"].rsplit("-", 1)[1])
 
 
 def pod_conditions(pod: Manifest) -> dict[str, Manifest]:
-    """Return a pod's conditions by their type."""
+    """Return a pod's conditions by type."""
     return {item["type"]: item for item in (pod.get("status") or {}).get("conditions") or []}
 
 
 def is_ready(pod: Manifest) -> bool:
-    """Return whether a pod is to be sent traffic."""
+    """Return whether a pod should receive traffic."""
     ready = pod_conditions(pod).get("Ready", {}).get("status") == "True"
     return ready and not pod["metadata"].get("deletionTimestamp")
 
 
 def unfinished_containers(pod: Manifest) -> list[Manifest]:
-    """Return the status of each container that a pod waits for: init containers first, because the others
-    wait for them, and of those none that is done or runs."""
+    """Return the status of each container that the pod waits for. Init containers come first, because the
+    others wait for them; finished and running init containers are left out."""
     status = pod.get("status") or {}
     init = [
         container
@@ -38,7 +38,7 @@ def unfinished_containers(pod: Manifest) -> list[Manifest]:
 
 
 def _container_trouble(container: Manifest) -> str | None:
-    """Return why a container does not run: a CamelCase reason, and what is known besides; None if it does."""
+    """Return why a container does not run, as a CamelCase reason and further details; None if it runs."""
     state = container.get("state") or {}
     waiting: dict[str, Any] | None = state.get("waiting")
     if waiting is None:
@@ -76,7 +76,7 @@ def _describe_reason(reason: str, *known: str) -> str:
 
 
 def pod_trouble(pod: Manifest) -> str | None:
-    """Return why a pod is not ready, as far as its status says; None if it is."""
+    """Return why a pod is not ready according to its status; None if it is ready."""
     status = pod.get("status") or {}
     conditions = pod_conditions(pod)
     if conditions.get("Ready", {}).get("status") == "True":

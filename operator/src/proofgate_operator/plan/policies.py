@@ -1,7 +1,8 @@
-"""What is wrong with a policy, where the schema cannot tell.
+"""Checks of a policy that the schema cannot express.
 
-The workers compile the rules, and refuse a configuration with one that cannot be used. This finds beforehand
-what people get wrong; the last word on a regular expression is the workers', which keep the policy they have.
+The workers compile the rules, and refuse a configuration with an invalid rule. This module finds common
+mistakes earlier. The workers decide finally whether a regular expression is valid; if not, they keep their
+current policy.
 """
 
 import re
@@ -17,19 +18,20 @@ from proofgate_operator.plan.pack_rules import PACK_RULES
 from proofgate_operator.plan.problems import Problem
 
 _REASON = "PolicyInvalid"
-#: What stands for itself in a regular expression: an escape, or a class with all that is in it.
+#: A unit of a regular expression: an escape, or a class with its content.
 _ESCAPE_OR_CLASS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _UNBOUNDED = re.compile(r"[*+]|\{[0-9]*,\}")
-#: A brace that begins no repetition the workers know: Python reads `{,3}` as one, and others as they stand.
+#: A brace that starts no repetition in the workers' syntax: Python reads `{,3}` as one, and others literally.
 _STRAY_BRACE = re.compile(r"\{(?![0-9]+(?:,[0-9]*)?\})")
-#: The longest match that the workers take, in bytes. No character has less than one.
+#: The longest match that the workers accept, in bytes. Every character has at least one byte.
 _MAX_MATCH_BYTES = 1024
-#: How deep groups may nest. The workers' parser takes 250 levels; a repeated group of alternatives is four.
+#: The maximum nesting of groups. The workers' parser accepts 250 levels; a repeated group of alternatives
+#: takes four.
 _MAX_GROUP_DEPTH = 60
 
 
 def policy_problems(gateway: Gateway) -> Iterator[Problem]:
-    """Yield what is wrong with the gateway's policy and its tenants'."""
+    """Yield the problems of the gateway's policy and of its tenants' policies."""
     policy = gateway.spec.policy or Policy()
     known: set[str] = set()
     for pack in policy.packs:
@@ -73,9 +75,9 @@ def _rule_faults(rule: Rule) -> Iterator[str]:
 
 
 def regex_fault(regex: str) -> str | None:
-    """Return why the workers would refuse a regular expression; None if nothing is seen to be wrong.
+    """Return why the workers would refuse a regular expression; None if no fault was found.
 
-    It is parsed, and never compiled or matched: what that costs, whoever wrote it could choose.
+    The expression is parsed, but never compiled or matched: its author could make that arbitrarily expensive.
     """
     bare = _ESCAPE_OR_CLASS.sub("x", regex)
     if max(accumulate((one == "(") - (one == ")") for one in bare), default=0) > _MAX_GROUP_DEPTH:
@@ -84,7 +86,7 @@ def regex_fault(regex: str) -> str | None:
         with warnings.catch_warnings(action="error"):
             shortest, longest = _parser.parse(_to_python_syntax(regex)).getwidth()
     except Exception as error:
-        # Whatever a text makes the parser raise is that text's fault, and keeps nobody from the rest.
+        # Any exception of the parser is a fault of this expression and must not affect others.
         return f"it is not a regular expression: {error}"
     escapes = set(re.findall(r"\\(.)", regex, re.DOTALL))
     if re.search(r"\(\?(?!:|P?<value>|P<)", bare) or escapes & set("123456789"):
@@ -105,6 +107,6 @@ def regex_fault(regex: str) -> str | None:
 
 
 def _to_python_syntax(regex: str) -> str:
-    """Return a regular expression with the P that Python wants before a group's name."""
+    """Return a regular expression with `P` before group names, as Python requires."""
     parts = re.finditer(rf"(?:{_ESCAPE_OR_CLASS.pattern})|\(\?<value>|.", regex, re.DOTALL)
     return "".join("(?P<value>" if part[0] == "(?<value>" else part[0] for part in parts)

@@ -1,4 +1,4 @@
-"""The certificate that HAProxy shows, and what is wrong with it: that it cannot be shown, or that it ends."""
+"""The certificate that HAProxy presents, and its faults: it is invalid, has expired or expires soon."""
 
 from collections.abc import Iterator
 
@@ -9,13 +9,13 @@ from proofgate_operator.plan.observed_state import ObservedState
 from proofgate_operator.plan.problems import Fault
 from proofgate_operator.plan.rfc3339 import time_of
 
-#: Clients refuse the certificate, or soon will.
+#: Reasons for a certificate that has expired or expires soon.
 CERTIFICATE_EXPIRED = "CertificateExpired"
 CERTIFICATE_EXPIRES = "CertificateExpires"
 
 
 def presented_certificate(gateway: Gateway, seen: ObservedState) -> tuple[str, list[Fault]]:
-    """Return the chain that HAProxy is to show, and what is wrong with it or its key."""
+    """Return the chain that HAProxy presents, and the faults of the chain or its key."""
     tls = gateway.spec.load_balancer.tls
     if tls is None:
         return "", []
@@ -36,7 +36,7 @@ def presented_certificate(gateway: Gateway, seen: ObservedState) -> tuple[str, l
 
 
 def _life_faults(owner: str, where: str, life: Lifetime, now: float) -> Iterator[Fault]:
-    """Yield whether a certificate is over, or soon will be."""
+    """Yield a fault if a certificate has expired or expires soon."""
     if life.expires_at <= now:
         message = f"{where} has a certificate that expired at {time_of(life.expires_at)}: clients refuse it"
         yield Fault(owner, CERTIFICATE_EXPIRED, message)

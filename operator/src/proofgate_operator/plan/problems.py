@@ -1,11 +1,11 @@
-"""What is wrong, for the one who can mend it."""
+"""Faults for the person who can fix them."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Why a configuration is not valid: a CamelCase reason, and a sentence that names the field or object."""
+    """Why a configuration is invalid: a CamelCase reason, and a message that names the field or object."""
 
     reason: str
     message: str
@@ -13,8 +13,8 @@ class Problem:
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with an object that one field names. It costs that field's owner alone: a tenant its
-    keys, a provider its models, HAProxy its next certificate.
+    """A fault of an object that one field names. It affects only that field's owner: a tenant loses keys, a
+    provider its models, HAProxy its next certificate.
 
     `field` is the owner as a path of the spec, such as spec.tenants[acme].
     """

@@ -1,7 +1,7 @@
-"""Objects without an owner that a release before labelled as GitOps tools label what they may prune.
+"""Ownerless objects that an earlier release labelled with a label by which GitOps tools prune objects.
 
-Server-side apply takes off only what it set itself: not a label of an object that was created, or that the
-StatefulSet's controller made.
+Server-side apply only removes fields that it set itself, so not a label of an object that was created
+otherwise or by the StatefulSet's controller.
 """
 
 from collections.abc import Iterable
@@ -17,9 +17,10 @@ _KINDS = frozenset({"PersistentVolumeClaim", "Secret", "ConfigMap"})
 def prune_label_patches(
     gateway: Gateway, seen: ObservedState, apply: Iterable[Manifest]
 ) -> dict[Ref, Manifest]:
-    """Return merge patches for what is kept when the gateway goes, and does not say so yet.
+    """Return merge patches for objects that outlive the gateway and are not annotated as such yet.
 
-    One that says so already was ours to label before: whoever labels it now means it, and it asks to be kept.
+    On an annotated object, the label was already removed: a new label is intended, and the annotation
+    prevents the pruning.
     """
     manifests = {ref_of(manifest): manifest for manifest in apply}
     found: dict[Ref, Manifest] = {}

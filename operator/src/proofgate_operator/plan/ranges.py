@@ -1,5 +1,5 @@
-"""Ranges of addresses in network policies and Services that fit their fields' pattern and are none: the API
-server refuses the object that has one, and whom it was to keep out is let in."""
+"""Checks address ranges in network policies and Services that match their field's pattern but are invalid.
+The API server refuses an object with such a range, so the restriction would not apply."""
 
 import ipaddress
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from proofgate_operator.plan.problems import Fault, Problem
 
 
 def balancer_range_problems(gateway: Gateway) -> Iterator[Problem]:
-    """Yield what is wrong with the ranges that may reach HAProxy."""
+    """Yield the problems of the ranges that may reach HAProxy."""
     balancer = gateway.spec.load_balancer
     for fault in _peer_faults(balancer.allow_from or ()):
         yield Problem("SpecInvalid", f"spec.loadBalancer.allowFrom: {fault}")
@@ -20,7 +20,7 @@ def balancer_range_problems(gateway: Gateway) -> Iterator[Problem]:
 
 
 def auditor_range_faults(gateway: Gateway) -> Iterator[Fault]:
-    """Yield the same of the auditor, whom it costs alone."""
+    """Yield the faults of the auditor's ranges, which affect the auditor alone."""
     wanted = gateway.enabled_auditor
     if wanted is None:
         return
@@ -43,7 +43,7 @@ def _peer_faults(peers: Iterable[Peer]) -> Iterator[str]:
             part = _network(cidr)
             if whole is None or part is None:
                 continue
-            # The API server takes a smaller part alone.
+            # The API server accepts only a proper subset as an exception.
             within = part.version == whole.version and part.subnet_of(whole)  # type: ignore[arg-type]
             if not within or part == whole:
                 yield f"except {cidr} is not a part of {block.cidr}"

@@ -1,4 +1,4 @@
-"""The readers of the auditor's index: whether what the spec names can be used."""
+"""Checks the readers of the auditor's index that the spec names."""
 
 from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.build import readers
@@ -9,10 +9,10 @@ from proofgate_operator.plan.problems import Fault
 
 
 def index_readers(gateway: Gateway, seen: ObservedState) -> tuple[str | None, list[Fault]]:
-    """Return the file of readers, and what is wrong with what the spec names.
+    """Return the file of readers, and the faults of the named Secrets.
 
-    No file (None) while something is, and where nobody may read: then what an auditor has already stays. An
-    empty one where people sign in with an OpenID provider alone.
+    There is no file (None) if there is a fault or no readers; an existing auditor then keeps its readers. The
+    file is empty if people sign in only with an OpenID provider.
     """
     index = gateway.enabled_auditor.enabled_index if gateway.enabled_auditor else None
     reference = index.readers_secret_ref if index else None

@@ -1,12 +1,12 @@
-"""What workers tell of themselves on their admin port, and how their answer is read."""
+"""Status reports of workers, and the parser of their HTTP answer."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: One period of the CPU's limit in so many is forgiven.
+#: One throttled period in this many is tolerated.
 _THROTTLED_SHARE = 20
-#: A spec has no more.
+#: The maximum number of providers in a spec.
 _MAX_PROVIDERS = 16
 
 
@@ -15,16 +15,16 @@ class UnrenewedCredentials:
     """A provider whose credentials a worker could not renew."""
 
     provider: str
-    #: Whether those that it has are still good.
+    #: Whether the current credentials are still valid.
     valid: bool
-    #: Why; it names hosts, files and codes, never a token.
+    #: The error message; it contains hosts, files and codes, never a token.
     message: str
 
 
 @dataclass(frozen=True)
 class OmittedKeys:
-    """Keys in shards of tenants that let nobody in, because everybody can guess them: how many, and the
-    first, each as its tenant and name."""
+    """Keys in shards of tenants that a worker ignores because everybody can guess them: their number, and the
+    first of them as tenant and name."""
 
     count: int = 0
     first: tuple[tuple[str, str], ...] = ()
@@ -32,39 +32,41 @@ class OmittedKeys:
 
 @dataclass(frozen=True)
 class WorkerReport:
-    """One worker's answer; of one that could not be asked, only that."""
+    """One worker's status answer. If the worker could not be asked, `reachable` is False and the rest is
+    empty."""
 
     reachable: bool = True
-    #: Takes new connections, whether or not its pod is Ready yet.
+    #: Whether it accepts new connections, even if its pod is not Ready yet.
     serving: bool = False
-    #: On its way out, reversibly: not ready, serving what comes.
+    #: Whether it is retiring, which is reversible: it is not ready but serves incoming requests.
     retiring: bool = False
-    #: Exchanges admitted and not ended.
+    #: The number of exchanges that were admitted and have not ended.
     in_flight: int = 0
-    #: Open client connections.
+    #: The number of open client connections.
     connections: int = 0
-    #: Digest of the configuration in force, as the worker counts it.
+    #: Digest of the active configuration, as the worker computes it.
     config_digest: str = ""
-    #: Digest of the configuration file in force, without the files that it names.
+    #: Digest of the active configuration file, without the files that it names.
     file_digest: str = ""
-    #: Why it refused the last configuration; it names places, never values.
+    #: Why it refused the last configuration; field paths without values.
     refusal_reason: str | None = None
-    #: The last configuration differs in what is fixed while a worker runs.
+    #: Whether the last configuration differs in values that a worker reads only at its start.
     needs_restart: bool = False
-    #: CPUs that it may run on.
+    #: The number of CPUs that it may run on.
     cpus: int = 0
-    #: Whether the kernel held it back in one of twenty periods or more.
+    #: Whether the kernel throttled it in at least one of twenty periods.
     throttled: bool = False
-    #: The newest signed checkpoint of its log, as it was told; empty when it told none.
+    #: The newest signed checkpoint of its log, unparsed; empty if it reported none.
     checkpoint: str = ""
     #: Providers whose credentials it could not renew.
     unrenewed_credentials: tuple[UnrenewedCredentials, ...] = ()
-    #: Keys that it left out.
+    #: Keys that it ignores.
     omitted_keys: OmittedKeys = OmittedKeys()
 
     @property
     def idle(self) -> bool:
-        """Whether nobody would notice if it went: it is off the ring, and nothing is open."""
+        """Whether its termination would affect no client: it receives no new connections, and nothing is
+        open."""
         return self.reachable and self.retiring and not self.connections and not self.in_flight
 
 
@@ -79,7 +81,7 @@ def _number(status: Mapping[str, Any], name: str) -> int:
 
 
 def _refusal(error: Any) -> str | None:
-    """Say why a worker refused a configuration: places and reasons, which quote no value."""
+    """Describe why a worker refused a configuration: field paths and reasons, which quote no value."""
     if not isinstance(error, dict):
         return None
     problems = error.get("problems")
@@ -92,7 +94,7 @@ def _refusal(error: Any) -> str | None:
 
 
 def _parse_unrenewed(found: Any) -> Iterator[UnrenewedCredentials]:
-    """Yield what a worker tells of credentials that clouds did not issue."""
+    """Yield the worker's report of cloud credentials that could not be obtained."""
     for source in (found if isinstance(found, list) else ())[:_MAX_PROVIDERS]:
         if isinstance(source, dict) and source.get("error"):
             left = source.get("seconds_left")
@@ -103,7 +105,7 @@ def _parse_unrenewed(found: Any) -> Iterator[UnrenewedCredentials]:
 
 
 def _left_out(shards: Any) -> OmittedKeys:
-    """Return what a worker tells of keys that it left out."""
+    """Return the worker's report of ignored keys."""
     found = shards if isinstance(shards, dict) else {}
     count, first = found.get("well_known"), found.get("first_well_known")
     if not isinstance(count, int) or count <= 0:
@@ -115,7 +117,7 @@ def _left_out(shards: Any) -> OmittedKeys:
 
 
 def parse_worker_report(status: Any) -> WorkerReport:
-    """Read the answer of `GET /status`; raises ValueError for what is none."""
+    """Parse the answer of `GET /status`; raises ValueError if it is invalid."""
     if not isinstance(status, dict):
         raise ValueError("not an object")
     error = status.get("last_reload_error")

@@ -1,5 +1,5 @@
-"""Whether requests are answered, as the agents beside HAProxy find out: each sends one through it to a worker
-every few seconds."""
+"""Results of probe requests: each agent next to HAProxy sends one through HAProxy to a worker every few
+seconds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,22 +7,22 @@ from typing import Any
 
 from proofgate_operator.plan.problems import Problem
 
-#: What agents say, and nothing else gets into a status.
+#: The reasons that agents may report; other reasons are not copied into a status.
 _REASONS = frozenset({"NoWorkerUp", "NotAnswered", "NotReached", "TLSFails", "WorkerFails"})
 _UNKNOWN_REASON = "NotAnswered"
 
 
 @dataclass(frozen=True)
 class RequestProbeReport:
-    """What an agent tells: `reason` is empty when its last request was answered."""
+    """The report of an agent: `reason` is empty if its last request was answered."""
 
     reason: str = ""
     message: str = ""
 
 
 def parse_request_probe(found: Any) -> RequestProbeReport | None:
-    """Read the answer of `GET /answers`; None where nothing is known yet. Raises ValueError for what is
-    none."""
+    """Parse the answer of `GET /answers`; None if there is no result yet. Raises ValueError if it is
+    invalid."""
     if not isinstance(found, dict) or not isinstance(found.get("answered"), bool | None):
         raise ValueError("no HAProxy sidecar has answered")
     if found.get("answered") is None:
@@ -35,8 +35,8 @@ def parse_request_probe(found: Any) -> RequestProbeReport | None:
 
 
 def request_probe_failure(answers: Mapping[str, RequestProbeReport]) -> Problem | None:
-    """Return why requests are not answered through any HAProxy that was asked; None if some are, or if
-    nothing is known. `answers` are by the pods' names."""
+    """Return why requests are answered through none of the HAProxy pods; None if some are answered, or
+    nothing is known. `answers` are keyed by pod name."""
     if not answers or not all(answer.reason for answer in answers.values()):
         return None
     name, first = min(answers.items())
@@ -45,7 +45,8 @@ def request_probe_failure(answers: Mapping[str, RequestProbeReport]) -> Problem 
 
 
 def request_probe_note(answers: Mapping[str, RequestProbeReport]) -> str | None:
-    """Return what is to be said of HAProxy pods of which some answer."""
+    """Return a note about HAProxy pods without answers, if requests through others are answered; None
+    otherwise."""
     failing = sorted(name for name, answer in answers.items() if answer.reason)
     if not answers:
         return None

@@ -1,10 +1,10 @@
-"""The retention job that a gateway shall have: what is made for it, when it may run, and what is known of its
-state.
+"""The objects of a gateway's retention job, when it may run, and what is known of its state.
 
-How many holds the state has had is remembered off its volume, as the auditor's heads are: while nothing is
-known a state is begun, and later one that is not there, or has fewer, stops everything. How many of them
-hold is remembered beside it: while any does, what it holds does not go with the gateway. Nothing else has to
-be remembered, so it does not matter where an operator is killed.
+The number of holds ever recorded in the state is kept outside the state's volume, like the auditor's
+checkpoint. While no number is known, the job starts an empty state; later a state that is missing or has
+fewer holds stops everything. The number of active holds is kept next to it: while there are any, the held
+data is not deleted with the gateway. Nothing else has to be remembered, so the operator may be killed at any
+time.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from proofgate_operator.plan.ownership import Ownership, classify, is_owned_by_p
 from proofgate_operator.plan.problems import Fault
 from proofgate_operator.plan.rfc3339 import seconds_of
 
-#: Ends the entry beside a retention job's own: how many of its holds are active, by its newest report.
+#: Suffix of the entry with the number of active holds, according to the newest report.
 _ACTIVE_HOLDS_SUFFIX = ".holds"
 _RETAIN_POLICY_FIELD = "spec.ledger.volume.retainPolicy"
 
@@ -33,10 +33,10 @@ _RETAIN_POLICY_FIELD = "spec.ledger.volume.retainPolicy"
 def retention_manifests(
     gateway: Gateway, seen: ObservedState, configuration: Configuration, defaults: Defaults
 ) -> Iterator[Manifest]:
-    """Yield what the retention job needs besides its network policy, in the order of applying.
+    """Yield the objects of the retention job in the order of applying, except its network policy.
 
-    Without a key of the ledger that can be used, one that is there goes on as it is. The claim of one that is
-    gone follows the retain policy all the same.
+    Without a valid ledger key, an existing job stays unchanged. The claim of a removed job still follows the
+    retain policy.
     """
     wanted = gateway.spec.keeping
     own, key, ledger = names(gateway).retention, configuration.retention_key, configuration.verifying_key
@@ -53,18 +53,19 @@ def retention_manifests(
         yield retention.claim(gateway, wanted)
     if key and ledger:
         waits = waits_for_auditor(gateway, seen, configuration)
-        # A run begins also while nobody suspends it: by hand, or while no operator is there.
+        # A run can also start while the CronJob is not suspended: manually, or while no operator runs.
         signer, known = "" if waits else key.verifying_text, known_hold_count(gateway, seen, key)
         suspend = wanted.suspend or waits
-        # Named by the key alone: of an auditor that cannot be asked, nothing that waits for it is destroyed.
+        # The auditor is identified by its key alone: while it cannot be asked, nothing that waits for it is
+        # deleted.
         waited = configuration.auditor_key
         anchor = waited.verifying_file if gateway.enabled_auditor is not None and waited is not None else None
         yield retention.cronjob(gateway, wanted, ledger, signer, known, suspend, defaults, anchor)
 
 
 def waits_for_auditor(gateway: Gateway, seen: ObservedState, configuration: Configuration) -> bool:
-    """Return whether the auditor does not know yet whose tombstones hold: it would take each for a loss; or
-    nobody knows by which key it signs, so that nothing could wait for its log."""
+    """Return whether runs must wait for the auditor: it does not know the retention key yet and would report
+    each tombstone as a loss, or its own key is unknown, so that no run could wait for its log."""
     if gateway.enabled_auditor is None:
         return False
     if configuration.auditor_key is None:
@@ -83,14 +84,15 @@ def _knows_retention_key(pod: Manifest, key: str) -> bool:
 
 
 def known_hold_count(gateway: Gateway, seen: ObservedState, key: LedgerKey) -> int | None:
-    """Return how many holds the state of this retention key has had; None while nothing is known of one."""
+    """Return the number of holds ever recorded in the state of this retention key; None if no state is
+    known."""
     noted = retention_state(gateway, seen, key).get(held_aggregate_entry(key.name))
     return int(noted) if noted is not None else None
 
 
 def retention_state(gateway: Gateway, seen: ObservedState, key: LedgerKey | None) -> dict[str, str]:
-    """Return what is to be remembered, by retention key, beside what is remembered already. Without a key it
-    is that of the retention job in the status."""
+    """Return the data to keep, by retention key, merged into the data already kept. Without a key, the
+    retention key in the status applies."""
     live = seen.child("ConfigMap", names(gateway).retention)
     usable = classify(gateway, live) is Ownership.OURS and live is not None
     data = (
@@ -103,7 +105,7 @@ def retention_state(gateway: Gateway, seen: ObservedState, key: LedgerKey | None
         held_aggregate_entry(name),
         seen.keeping_status if seen.keeping_status.get("retentionKeyName") == name else {},
     )
-    # What somebody wrote there is none of ours, and no reason to begin.
+    # An invalid entry was not written by the operator, and must not restart the state.
     before = _number(data.get(entry)) if entry in data else None
     told = [run.known_hold_count for run in retention_runs.finished_runs(seen.retention_pods, name)]
     known = [number for number in (before, status.get("knownHolds"), *told) if number is not None]
@@ -116,15 +118,16 @@ def retention_state(gateway: Gateway, seen: ObservedState, key: LedgerKey | None
 
 
 def _active_holds(seen: ObservedState, name: str, status: Manifest, data: dict[str, str]) -> int:
-    """Return how many holds of this retention key hold by its newest run that said so. Where none has, as
-    many as there ever were, and a run that said nothing, or goes on, may have brought in what it was to."""
+    """Return the number of active holds of this retention key, according to the newest run that reported it.
+    Without such a run, all recorded holds count as active. A run that is unfinished or reported nothing may
+    have added the holds of its plan."""
     entry = held_aggregate_entry(name)
     noted = data.get(f"{entry}{_ACTIVE_HOLDS_SUFFIX}")
     told = [] if noted is None else [_number(noted)]
     count = max([*told, *([status["holds"]] if "holds" in status else [])], default=_number(data.get(entry)))
     last = seconds_of(status.get("lastRunTime")) or 0.0
     for run in retention_runs.finished_runs(seen.retention_pods, name):
-        # Of those before the last one, the pods may be gone.
+        # The pods of runs before the last one may be deleted.
         if run.started_at >= last:
             count = (
                 max(count, run.planned_hold_count) if run.active_hold_count is None else run.active_hold_count
@@ -139,7 +142,7 @@ def _active_holds(seen: ObservedState, name: str, status: Manifest, data: dict[s
 
 
 def has_active_holds(gateway: Gateway, seen: ObservedState, key: LedgerKey | None) -> bool:
-    """Return whether anything may be held, by any retention key that there was, or is to be."""
+    """Return whether any retention key, including former ones and planned holds, may have active holds."""
     wanted = gateway.spec.keeping
     if wanted is not None and any(hold.released is None for hold in wanted.holds):
         return True
@@ -152,8 +155,8 @@ def has_active_holds(gateway: Gateway, seen: ObservedState, key: LedgerKey | Non
 def override_retain_policy_for_holds(
     gateway: Gateway, seen: ObservedState, configuration: Configuration
 ) -> tuple[Gateway, Configuration]:
-    """Return the gateway with what it is made of: while holds stand, nothing that they hold goes with it,
-    whatever its retain policy says, and a fault tells."""
+    """Return the gateway and configuration with the retain policy overridden while holds are active: the held
+    data is not deleted with the gateway, and a fault reports this."""
     if not is_deleted_with_gateway(gateway) or not has_active_holds(
         gateway, seen, configuration.retention_key
     ):
@@ -176,7 +179,7 @@ def _number(text: str | None) -> int:
 
 
 def should_remove_retention(gateway: Gateway, seen: ObservedState, configuration: Configuration) -> bool:
-    """Return whether a retention job is there that is not to run: the gateway is to have none, or something
-    is wrong with its key. Its state and its holds stay."""
+    """Return whether an existing retention job must not run, because the gateway has none any more or its key
+    is invalid. The state and its holds stay."""
     live = seen.child("CronJob", names(gateway).retention)
     return configuration.retention_key is None and classify(gateway, live) is Ownership.OURS

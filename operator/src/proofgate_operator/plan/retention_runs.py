@@ -1,5 +1,4 @@
-"""The retention job's runs: what each said in its last words, which are bytes from a container, and judged as
-such."""
+"""Finished runs of the retention job, read from their termination messages, which are untrusted bytes."""
 
 import json
 import re
@@ -11,7 +10,7 @@ from proofgate_operator.build import retention
 from proofgate_operator.build.naming import KEEPING_PLAN_ANNOTATION, Manifest
 from proofgate_operator.plan.rfc3339 import seconds_of
 
-#: The kubelet keeps no more of them.
+#: The kubelet keeps no longer termination message.
 _MAX_REPORT_BYTES = 4096
 _VERSION = 1
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -20,20 +19,20 @@ _DIGEST = re.compile(r"[0-9a-f]{1,64}")
 _MAX_MESSAGE = 512
 _MAX_NUMBER = 2**53 - 1
 _MAX_ITEMS = 16
-#: What a run is told to have ended with that said nothing that can be read.
+#: The result of a run without a readable message.
 UNREADABLE = "report_unreadable"
-#: It waited for nobody's log: when something was signed is the retention job's word.
+#: Value of `anchor` for a run that waited for no auditor's log: only the retention job confirms its times.
 NO_ANCHOR = "none"
 _ANCHORS = ("", "auditor", NO_ANCHOR)
 
 
 @dataclass(frozen=True)
 class RetentionRun:
-    """A run that has ended. `began` is when its pod was made, in seconds since 1970, by the clock of the API
-    server: that of its node may be wrong. `result` is `ok`, or a code of why not;
-    `retention_key_name` the name of its key, empty where it could not read that. `holds` and `known` are None
-    where it did not come to read its state, or to say so; `planned` is as for `planned_holds`. `anchor` says
-    for whose log it waited, `auditor` or `none`; a run of an earlier release does not say it."""
+    """A finished run. `started_at` is the creation time of its pod in seconds since 1970, by the API server's
+    clock, because the node's clock may be wrong. `result` is `ok` or an error code. `retention_key_name` is
+    empty if the run could not read its key. `active_hold_count` and `known_hold_count`: None if the run
+    did not report them; `planned_hold_count` is from its plan. `anchor` says whose log the run waited for,
+    `auditor` or `none`; empty for a run of an earlier release."""
 
     started_at: float
     result: str
@@ -56,15 +55,15 @@ class _Unreadable(ValueError):
 
 
 def finished_runs(pods: Iterable[Manifest], retention_key_name: str) -> list[RetentionRun]:
-    """Return the runs of this retention job that have ended, the oldest first."""
+    """Return the finished runs of this retention job, the oldest first."""
     runs = (_run(pod) for pod in pods)
     own = (run for run in runs if run is not None and run.retention_key_name in ("", retention_key_name))
     return sorted(own, key=lambda run: run.started_at)
 
 
 def planned_hold_count(pod: Manifest) -> int:
-    """Return how many holds a run brings into the state, if they are not there: those of its plan. A plan
-    that cannot be read may have one."""
+    """Return the number of holds in a run's plan, which the run adds if they are missing. An unreadable plan
+    counts as one hold."""
     text = (pod["metadata"].get("annotations") or {}).get(KEEPING_PLAN_ANNOTATION)
     try:
         return sum("released" not in hold for hold in json.loads(text)["holds"]) if text is not None else 0
@@ -73,12 +72,13 @@ def planned_hold_count(pod: Manifest) -> int:
 
 
 def unfinished_pods(pods: Iterable[Manifest]) -> list[Manifest]:
-    """Return the pods that run, or wait to."""
+    """Return the pods that run or wait to run."""
     return [pod for pod in pods if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")]
 
 
 def pods_without_report(pods: Iterable[Manifest], since: float) -> list[Manifest]:
-    """Return the pods of which nothing is heard: they run, wait to, or have ended since without a word."""
+    """Return the pods without a report: they run, wait to run, or have ended after `since` without a
+    message."""
     unheard = [pod for pod in pods if _run(pod) is None]
     going = unfinished_pods(unheard)
     return [pod for pod in unheard if pod in going or (_started_at(pod) or since) >= since]

@@ -1,7 +1,8 @@
-"""What the retention job did: the condition Kept, and `.status.keeping`.
+"""The results of the retention job: the condition Kept, and `.status.keeping`.
 
-True: the last run did what the manifest says. False: something stays that was to go, or nothing may go until
-somebody looks. Unknown: it has not run yet, or may not now. The gateway serves in any case.
+True: the last run did what the manifest says. False: something that had to be removed stays, or nothing may
+be removed until a person checks. Unknown: the job has not run yet, or may not run now. The gateway serves
+requests in any case.
 """
 
 from proofgate_operator.api.conditions import Condition, ConditionStatus, ConditionType
@@ -15,7 +16,7 @@ from proofgate_operator.plan.retention_runs import RetentionRun
 from proofgate_operator.plan.rfc3339 import seconds_of, time_of
 from proofgate_operator.plan.status_inputs import StatusInputs
 
-#: Reasons why a run did not do all of it, by the code in its report; Failed for any other.
+#: Reasons why a run was incomplete, by the code in its report; Failed for any other code.
 FAILURE_REASONS = {
     "staying": "Overdue",
     "hold_changed": "HoldChanged",
@@ -28,10 +29,10 @@ FAILURE_REASONS = {
     "auditor_unreachable": "AuditorUnreachable",
     "auditor_log_refused": "AuditorLogRefused",
 }
-#: Reasons that are news whatever was the case before.
+#: Reasons that are announced whatever the previous reason was.
 ALWAYS_REPORTED_REASONS = ("StateLost", "StateSetBack", "HoldChanged", "HeldOutsideManifest")
 _OK = "ok"
-#: A run that was due for so long has to have begun, and one that waits to have started.
+#: Seconds within which a due run must have been created, and a waiting run must have started.
 _MAX_DELAY_SECONDS = 6 * 3600
 
 
@@ -41,7 +42,7 @@ def _condition(holds: bool | None, reason: str, message: str) -> Condition:
 
 
 def kept_condition(situation: StatusInputs) -> tuple[Condition, ...]:
-    """Return the condition of a gateway that shall have a retention job; none of others."""
+    """Return the condition Kept of a gateway with a retention job; empty without one."""
     gateway, wanted = situation.gateway, situation.gateway.spec.keeping
     if wanted is None:
         return ()
@@ -90,7 +91,7 @@ def kept_condition(situation: StatusInputs) -> tuple[Condition, ...]:
 
 
 def _anchor(told: Manifest) -> str:
-    """Return that nothing but the retention job's word says when something was signed."""
+    """Return a note if only the retention job confirms the times that it signs; empty otherwise."""
     return (
         "; no independent witness confirms the times that the job signs, because there is no auditor"
         if told.get("anchor") == retention_runs.NO_ANCHOR
@@ -99,14 +100,14 @@ def _anchor(told: Manifest) -> str:
 
 
 def _outdated_note(situation: StatusInputs, told: Manifest) -> str:
-    """Return that the manifest says something else by now."""
+    """Return a note if the manifest has changed since the run; empty otherwise."""
     wanted = situation.gateway.spec.keeping
     same = wanted is None or told.get("plan") in (None, retention.digest(wanted))
     return "" if same else "; spec.keeping has changed since then: the next run applies the change"
 
 
 def _overdue_run(situation: StatusInputs, told: Manifest) -> str | None:
-    """Return of which run that was due nothing is heard; None where none is missing."""
+    """Return which due run has not started or reported; None if there is none."""
     seen = situation.seen
     waiting = retention_runs.unfinished_pods(seen.retention_pods)
     for pod in waiting:
@@ -123,7 +124,8 @@ def _overdue_run(situation: StatusInputs, told: Manifest) -> str | None:
 
 
 def keeping_status(situation: StatusInputs) -> Manifest:
-    """Return `.status.keeping`: what the newest run said, and of what it did not say, what one before did."""
+    """Return `.status.keeping`: values of the newest run; a value it did not report stays from an earlier
+    run."""
     gateway, seen = situation.gateway, situation.seen
     key = situation.configuration.retention_key
     if gateway.spec.keeping is None:
@@ -143,7 +145,7 @@ def keeping_status(situation: StatusInputs) -> Manifest:
 
 
 def _status_after_run(found: Manifest, run: RetentionRun) -> Manifest:
-    """Return the status once a run has ended."""
+    """Return the status updated by a finished run."""
     found = {**found, "lastRunTime": time_of(run.started_at), "result": run.result}
     for name, value in (("message", run.message), ("plan", run.plan), ("anchor", run.anchor)):
         found.pop(name, None)

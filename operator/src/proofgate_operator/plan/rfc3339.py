@@ -1,10 +1,10 @@
-"""Times as the API writes them (RFC 3339), and as seconds since 1970."""
+"""Conversion between RFC 3339 times, as the API writes them, and seconds since 1970."""
 
 from datetime import UTC, datetime
 
 
 def seconds_of(text: object) -> float | None:
-    """Return an RFC 3339 time as seconds since 1970; None if it is none."""
+    """Return an RFC 3339 time as seconds since 1970; None if it is not a valid time."""
     try:
         return datetime.fromisoformat(str(text)).timestamp()
     except (ValueError, OverflowError):

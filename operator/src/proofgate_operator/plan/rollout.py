@@ -1,5 +1,5 @@
-"""A new template reaches the workers one by one: the next only when the one before is ready again, and every
-HAProxy sends it connections."""
+"""Rolls a new template out to the workers one by one: the next worker is replaced only when the previous one
+is ready again and every HAProxy sends it connections."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,8 @@ from proofgate_operator.plan.shards import Shard
 
 @dataclass(frozen=True)
 class RolloutStep:
-    """A roll that is under way: who is replaced next, or what is waited for, or why it goes no further."""
+    """A rollout in progress: the worker to replace next, or what is awaited, or why the rollout is
+    stalled."""
 
     candidate: Shard | None
     waiting_for: str
@@ -19,17 +20,17 @@ class RolloutStep:
 
 
 def needs_surge(replicas: int, surge: bool, shards: Iterable[Shard]) -> bool:
-    """Return whether a gateway of one worker gets a second one while its own is replaced."""
+    """Return whether a gateway with one worker gets a second one while the first is replaced."""
     return surge and replicas == 1 and any(shard.outdated for shard in shards if shard.ordinal < replicas)
 
 
 def next_rollout_step(
     shards: Sequence[Shard], target: int, asked: int, begun: bool, obstacle: str | None
 ) -> RolloutStep | None:
-    """Return the roll of the workers that are to stay, `target` of `asked`; None when there is none.
+    """Return the rollout of the workers that stay, `target` of `asked`; None if there is none.
 
-    `begun` says that one was under way a moment ago: it ends when every worker is ready. `obstacle` is why no
-    new worker could start.
+    `begun`: a rollout was in progress at the last reconcile; it ends when every worker is ready. `obstacle`
+    is why no new worker could start; None if nothing prevents it.
     """
     among = {shard.ordinal: shard for shard in shards if shard.ordinal < asked}
     staying = [shard for number, shard in among.items() if number < target]
@@ -46,7 +47,7 @@ def next_rollout_step(
     gone = [shard for shard in shards if shard.ordinal >= asked]
     if gone:
         return RolloutStep(None, gone[-1].name)
-    # A worker that is not ready is replaced first: nobody would notice.
+    # A worker that is not ready is replaced first, because no client is affected.
     order = sorted(outdated, key=lambda shard: (shard.serving, not shard.retiring, -shard.ordinal))
     candidate = order[0] if order else None
     for number in range(asked):
@@ -55,7 +56,7 @@ def next_rollout_step(
             return RolloutStep(None, f"the successor of worker {number}")
         if shard is None or number >= target or shard is candidate:
             continue
-        # Whoever is outdated and serves nobody is replaced in its turn, and not waited for.
+        # An outdated worker that serves no one is replaced in its turn and not waited for.
         if shard.outdated and not shard.serving:
             continue
         if not shard.ready or shard.balancer_view.missing_reason:

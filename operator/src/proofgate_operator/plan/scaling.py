@@ -1,9 +1,9 @@
-"""Which worker leaves now, if any: workers come together and leave one by one.
+"""Decides which worker leaves now, if any: workers are added together and leave one by one.
 
-A worker leaves because there shall be fewer (the highest number first), or to be replaced by one of a newer
-template. At most one is on its way out at a time, and only while all others that stay are ready and every
-HAProxy sends them connections; whoever has been retired without that holding any more is told to stay.
-Nothing is remembered: the same sight gives the same step.
+A worker leaves because of a scale-down (the highest number first), or to be replaced by a worker with a newer
+template. At most one worker leaves at a time, and only while all other staying workers are ready and every
+HAProxy sends them connections. If that no longer holds, the retirement is cancelled. Nothing is remembered:
+the same observed state gives the same step.
 """
 
 from collections.abc import Iterable
@@ -28,12 +28,12 @@ class RemovalReason(StrEnum):
 
 @dataclass(frozen=True)
 class ScalingStep:
-    """The step to take.
+    """The next step.
 
-    `replicas` is what the StatefulSet is asked for, `retire` the worker that is to be on its way out since
-    `since`, `stay` are those told to stay, `replace` is the pod to delete. `blocked` is why a scale-down
-    waits, `stalled` why a roll does, `forced` that somebody wants the one all the same; `note` is what the
-    step costs.
+    `replicas` is the size of the StatefulSet, `shard_to_retire` the worker to retire (retiring since
+    `since`), `retirements_to_cancel` the workers whose retirement is cancelled, `shard_to_replace` the worker
+    whose pod is to be deleted. `blocked_reason` is why a scale-down waits, `stalled_reason` why a rollout
+    does. `forced`: the user wants the scale-down anyway. `note` describes what the step costs.
     """
 
     replicas: int
@@ -50,25 +50,25 @@ class ScalingStep:
 
     @property
     def leaving_ordinal(self) -> int | None:
-        """The number of the worker that is to leave now, whether it retires first or not."""
+        """The number of the leaving worker, whether it retires first or not; None if none leaves."""
         shard = self.shard_to_retire or self.shard_to_replace
         return None if shard is None else shard.ordinal
 
     @property
     def is_time_driven(self) -> bool:
-        """Whether time alone moves it on."""
+        """Whether the next step needs only time."""
         return self.removal_reason is not None and not (
             self.stalled_reason or (self.blocked_reason and self.shard_to_retire is None)
         )
 
 
 def no_scaling_step(asked: int, shards: Iterable[Shard]) -> ScalingStep:
-    """Return the step of a gateway in which nothing is to move now."""
+    """Return the step of a gateway in which nothing may move now."""
     return ScalingStep(asked, retirements_to_cancel=_retirements_to_cancel(shards, None, asked))
 
 
 def _retirements_to_cancel(shards: Iterable[Shard], candidate: Shard | None, asked: int) -> tuple[Shard, ...]:
-    """Return the workers that were retired and are not to leave now."""
+    """Return the retired workers that do not have to leave now."""
     return tuple(
         shard
         for shard in shards
@@ -77,7 +77,7 @@ def _retirements_to_cancel(shards: Iterable[Shard], candidate: Shard | None, ask
 
 
 def _unready_reason(shards: Iterable[Shard], target: int, worker: str) -> str | None:
-    """Return which of the workers that stay is not ready, and why."""
+    """Return which staying worker is not ready, and why; None if all are ready."""
     by_number = {shard.ordinal: shard for shard in shards}
     for number in range(target):
         shard = by_number.get(number)
@@ -102,18 +102,18 @@ def next_scaling_step(
     obstacle: str | None,
     unfit: str | None = None,
 ) -> ScalingStep:
-    """Return the step to take towards the workers that the spec asks for.
+    """Return the next step towards the number and template of workers in the spec.
 
-    `begun` says that a roll was under way at the last reconcile, `obstacle` why no new worker could start
-    or an old one seal its log (the volume), `unfit` why no new one would be as the spec wants it. `now` is in
-    seconds since 1970.
+    `begun`: a rollout was in progress at the last reconcile. `obstacle` is a fault of the volume by which no
+    new worker could start or no old one could seal its log. `unfit` is why a new worker would not match the
+    spec. `now` is in seconds since 1970.
     """
     desired = gateway.spec.replicas
     if statefulset is None:
         return ScalingStep(desired)
     asked: int = statefulset["spec"]["replicas"]
     surges = (unfit is None and needs_surge(desired, gateway.spec.rollout.surge, shards)) or (
-        # The surplus worker stays until the one that it stands in for is back.
+        # The surplus worker stays until the worker that it replaces is back.
         begun and desired == 1 and asked == 2 and gateway.spec.rollout.surge
     )
     forced = gateway.force_scale_down == desired and asked > desired
@@ -129,7 +129,7 @@ def next_scaling_step(
 
     roll = next_rollout_step(shards, target, asked, begun, obstacle or unfit)
     if surges and roll is None:
-        # The roll is done: what is left is to take the surplus worker away.
+        # The rollout is complete, except for the removal of the surplus worker.
         target = desired
     if roll and not forced:
         movement = _drain_step(gateway, roll.candidate, shards, asked, now)
@@ -163,7 +163,7 @@ def next_scaling_step(
 def _scale_down(
     gateway: Gateway, shards: tuple[Shard, ...], asked: int, now: float, unsafe: str | None
 ) -> ScalingStep:
-    """Return the next step of the highest worker's leaving, or of what it has to wait for."""
+    """Return the next step for the leaving worker with the highest number, or what it has to wait for."""
     idle = no_scaling_step(asked, shards)
     if unsafe:
         return replace(idle, waiting_for=unsafe)
@@ -171,7 +171,7 @@ def _scale_down(
     if last is None or last.terminating:
         return replace(idle, replicas=asked - 1)
     movement = _drain_step(gateway, last, shards, asked, now)
-    # Its pod is not deleted: the StatefulSet does that, and makes no successor.
+    # The StatefulSet deletes its pod without creating a successor.
     replicas = asked - 1 if movement.shard_to_replace else asked
     return replace(movement, replicas=replicas, shard_to_replace=None, waiting_for=last.name)
 
@@ -179,7 +179,7 @@ def _scale_down(
 def _drain_step(
     gateway: Gateway, candidate: Shard | None, shards: tuple[Shard, ...], asked: int, now: float
 ) -> ScalingStep:
-    """Return the next step of a worker's leaving; `replace` is set once it may go."""
+    """Return the next step of a worker's drain; `shard_to_replace` is set once the worker may terminate."""
     stay = _retirements_to_cancel(shards, candidate, asked)
     if candidate is None:
         return ScalingStep(asked, retirements_to_cancel=stay)

@@ -1,4 +1,4 @@
-"""Why no request could be answered, although every pod is ready: what can be known before the first one."""
+"""Detects that no request can be answered although every pod is ready, before the first request."""
 
 from collections.abc import Iterable
 
@@ -11,14 +11,14 @@ from proofgate_operator.plan.unreadable_resources import CACHED_DATA_IN_USE_REAS
 from proofgate_operator.plan.upstream_addresses import PLAIN_HTTP
 from proofgate_operator.plan.volume_capacity import capacity_problem
 
-#: Faults with which a provider is served all the same, of what nobody may look at as before.
+#: Faults of a provider that do not stop it: the last known state of an unreadable Secret still applies.
 _HARMLESS_REASONS = frozenset({NOT_RENEWED, PLAIN_HTTP, *CACHED_DATA_IN_USE_REASONS})
-#: Faults of a provider's address, by which its key does not matter.
+#: Faults of a provider's address, which make its key irrelevant.
 _ADDRESS_REASONS = frozenset({"AddressForbidden", "AddressNotAllowed"})
 
 
 def serving_problem(situation: StatusInputs) -> Problem | None:
-    """Return why nobody is served; None if somebody may be."""
+    """Return why no client can be served; None if some clients may be."""
     spec, configuration, seen = situation.gateway.spec, situation.configuration, situation.seen
     broken = [fault for fault in configuration.faults if fault.reason not in _HARMLESS_REASONS]
     if spec.jwt is None and spec.allowed_tenants is None:
@@ -47,7 +47,7 @@ def serving_problem(situation: StatusInputs) -> Problem | None:
 
 
 def _combined_problem(summary: str, faults: Iterable[Fault]) -> Problem:
-    """Return a problem with the reason of the first of the faults that it is made of."""
+    """Return a problem that combines faults, with the reason of the first fault."""
     first = next(iter(faults), None)
     if first is None:
         return Problem("NoKeys", summary)

@@ -1,8 +1,9 @@
-"""Which shard each line stands in: where it stood before, and a new one where there is most room.
+"""Assigns lines to shards: a line keeps its shard, and a new line goes into the shard with the most free
+space.
 
-A tenant chooses its name, and by `sha256` the digests of its keys, so neither may decide: whoever knew the
-rule could fill one shard for all others. What was written tells where a line stands, so an operator that
-starts moves none.
+A tenant chooses its name and, with `sha256` items, the digests of its keys, so neither may determine the
+shard: a tenant that knows the rule could fill one shard for all others. The written shards show the
+assignments, so a restarted operator moves no line.
 """
 
 from collections import Counter
@@ -10,19 +11,19 @@ from collections.abc import Mapping
 
 from proofgate_operator.build.tenant_shards import SHARDS
 
-#: Namespaces that there is room for, however much each asks for.
+#: The number of namespaces that have capacity, however much each requests.
 MIN_NAMESPACES = 4
 
 
 def namespace_of(tenant: str) -> str:
-    """Return the namespace of a tenant, by its name `<namespace>/<name>`."""
+    """Return the namespace of a tenant from its name `<namespace>/<name>`."""
     return tenant.partition("/")[0]
 
 
 class ShardAllocation:
-    """Where lines of one kind stand; each takes `size` bytes of the `most` of its shard.
+    """The assignment of lines of one kind to shards; each line takes `size` of the `most` bytes of its shard.
 
-    `before` are the shards of the lines that were written, which stand there again while there is room.
+    `before` has the shards of the written lines, which get the same shard again while it has free space.
     """
 
     def __init__(self, before: Mapping[str, int]) -> None:
@@ -32,17 +33,18 @@ class ShardAllocation:
         self._of: Counter[str] = Counter()
 
     def used_bytes(self, shard: int) -> int:
-        """Return how many bytes of a shard are taken."""
+        """Return the number of used bytes of a shard."""
         return self._bytes[shard]
 
     def get(self, line: str) -> int | None:
-        """Return the shard of a line; None if it stands in none."""
+        """Return the shard of a line; None if it has none."""
         return self._placed[line][0] if line in self._placed else None
 
     def allocate(self, line: str, tenant: str, size: int, most: int, *, had: bool) -> int | None:
-        """Return the shard that a line of a tenant stands in from now on; None if there is no room.
+        """Assign a shard to a tenant's line and return it; None if there is no capacity.
 
-        One namespace has a share of all room. A line that it `had` stays, whatever the share.
+        Each namespace may use only a share of the total capacity. A line that was already assigned (`had`)
+        stays regardless of that share.
         """
         namespace = namespace_of(tenant)
         if not had and not self.is_within_share(tenant, size, most):
@@ -58,7 +60,7 @@ class ShardAllocation:
         return shard
 
     def remove(self, line: str) -> int | None:
-        """Return the shard that a line stood in until now; None if in none."""
+        """Remove a line, and return its former shard; None if it had none."""
         found = self._placed.pop(line, None)
         if found is None:
             return None
@@ -70,13 +72,13 @@ class ShardAllocation:
         return shard
 
     def reserve(self, line: str, shard: int) -> None:
-        """Have a line that is placed next stand in a shard, if there is room."""
+        """Prefer a shard for a line that is allocated later, if the shard has free space."""
         self._before[line] = shard
 
     def discard_previous(self) -> None:
-        """Forget where lines stood that are not placed again."""
+        """Forget the shards of written lines that were not allocated again."""
         self._before.clear()
 
     def is_within_share(self, tenant: str, size: int, most: int) -> bool:
-        """Return whether so much more is within the share of a tenant's namespace."""
+        """Return whether `size` more bytes are within the share of a tenant's namespace."""
         return self._of[namespace_of(tenant)] + size <= SHARDS * most // MIN_NAMESPACES

@@ -1,4 +1,4 @@
-"""The shards of a gateway: each worker's pod, what it tells of itself, and how long it has been leaving."""
+"""The shards of a gateway: each worker's pod, its report, and how long it has been retiring."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,13 +20,13 @@ from proofgate_operator.plan.pods import (
 from proofgate_operator.plan.reports import WorkerReport
 from proofgate_operator.plan.rfc3339 import seconds_of
 
-#: A pod that is not ready for so long will not be: longer than the startup probe allows.
+#: Seconds after which a pod that is not ready counts as stuck: more than the startup probe allows.
 STUCK_SECONDS = 600
 _REVISION_LABEL = "controller-revision-hash"
 
 
 class WorkerPhase(StrEnum):
-    """Where a shard's worker is in its life."""
+    """The phase of a shard's worker in its life cycle."""
 
     PENDING = "Pending"
     STARTING = "Starting"
@@ -38,17 +38,17 @@ class WorkerPhase(StrEnum):
 
 @dataclass(frozen=True)
 class Shard:
-    """One worker's pod, and what is known of the worker."""
+    """One worker's pod, and the known state of the worker."""
 
     pod: Manifest
     report: WorkerReport | None = None
-    #: Since when it has been on its way out, in seconds since 1970; None if it is not.
+    #: The time in seconds since 1970 since which it retires; None if it does not.
     retiring_since: float | None = None
-    #: Its pod was made from another template than the one that holds now.
+    #: Whether its pod was created from another template than the current one.
     outdated: bool = False
-    #: What every HAProxy says of it.
+    #: Its state in all HAProxy instances.
     balancer_view: BalancerView = field(default_factory=BalancerView)
-    #: For how long it has been as it is.
+    #: How long it has been in its current state.
     pod_durations: PodDurations = field(default_factory=PodDurations)
 
     @property
@@ -63,31 +63,31 @@ class Shard:
 
     @property
     def terminating(self) -> bool:
-        """Whether the pod has been told to end, by whomever."""
+        """Whether the pod is being deleted, by any client."""
         return bool(self.pod["metadata"].get("deletionTimestamp"))
 
     @property
     def ready(self) -> bool:
-        """Whether the worker serves, and every HAProxy has sent it connections since its pod was made."""
+        """Whether the worker serves, and every HAProxy has sent it connections since its pod was created."""
         return is_ready(self.pod)
 
     def ready_for(self, seconds: float) -> bool:
-        """Whether it has been ready for so long, as far as this operator saw."""
+        """Whether it has been ready for `seconds`, as far as this operator process observed."""
         return self.ready and self.pod_durations.condition_true_for(self.pod, "Ready") >= seconds
 
     @property
     def served_seconds(self) -> float:
-        """For how long it has passed the kubelet's probe; 0 while it does not."""
+        """Seconds for which it has passed the kubelet's probe; 0 while it does not."""
         return served_seconds(self.pod, self.pod_durations)
 
     @property
     def retiring(self) -> bool:
-        """Whether it is on its way out and may still be told to stay."""
+        """Whether it retires and the retirement may still be cancelled."""
         return self.retiring_since is not None or bool(self.report and self.report.retiring)
 
     @property
     def serving(self) -> bool:
-        """Whether somebody would notice if it were gone at once."""
+        """Whether clients would be affected if it stopped now."""
         if not (self.pod.get("status") or {}).get("podIP"):
             return False
         told = self.report is not None and bool(self.report.serving or self.report.connections)
@@ -95,7 +95,7 @@ class Shard:
 
     @property
     def failed(self) -> bool:
-        """Whether it will not become ready by waiting alone, as far as its pod's status says."""
+        """Whether its pod's status shows that waiting alone will not make it ready."""
         status = self.pod.get("status") or {}
         if self.ready or self.terminating:
             return False
@@ -110,11 +110,11 @@ class Shard:
 
     @property
     def stuck(self) -> bool:
-        """Whether there is no use in waiting for it."""
+        """Whether waiting for it is pointless."""
         return self.failed or (not self.ready and self.pod_durations.observed_for(self.pod) > STUCK_SECONDS)
 
     def phase(self, asked: int) -> WorkerPhase:
-        """Return where it is in its life; `asked` is how many workers its StatefulSet is to have."""
+        """Return its phase; `asked` is the wanted number of workers of its StatefulSet."""
         if self.terminating or self.ordinal >= asked:
             return WorkerPhase.LEAVING
         if self.retiring:
@@ -128,17 +128,18 @@ class Shard:
 
 
 def _retiring_since(pod: Manifest, before: Mapping[str, Any] | None, now: float) -> float | None:
-    """Return since when a worker retires, as the status tells; a time from before its pod is another's."""
+    """Return the time from which a worker retires, from the status; a time before the pod's creation belongs
+    to another pod."""
     since = seconds_of((before or {}).get("retiringSince"))
     made = seconds_of(pod["metadata"].get("creationTimestamp"))
     if since is None or (made is not None and since < made):
         return None
-    # A clock that was set back must not make anybody wait for it.
+    # A clock that was set back must not cause a wait.
     return min(since, now)
 
 
 def update_revision(statefulset: Manifest | None) -> str | None:
-    """Return the revision that new pods get; None while the controller has not seen the newest template."""
+    """Return the revision of new pods; None while the controller has not processed the newest template."""
     if statefulset is None:
         return None
     status = statefulset.get("status") or {}
@@ -169,7 +170,7 @@ def read_shards(seen: ObservedState, statefulset: Manifest | None) -> tuple[Shar
 
 
 def should_query_balancers(seen: ObservedState, shards: Iterable[Shard], asked: int, desired: int) -> bool:
-    """Return whether it matters whom HAProxy sends connections to: while nobody moves, it does not."""
+    """Return whether HAProxy's connections matter now; they do not while no worker moves."""
     progress = {condition["type"]: condition.get("reason") for condition in seen.previous_conditions}
     found = list(shards)
     settled = progress.get(ConditionType.PROGRESSING) == "Settled" and asked == desired == len(found)
@@ -177,7 +178,7 @@ def should_query_balancers(seen: ObservedState, shards: Iterable[Shard], asked: 
 
 
 def shards_to_query(shards: Iterable[Shard]) -> frozenset[int]:
-    """Return the shards whose workers have to be asked anew, however fresh their last answer is."""
+    """Return the shards whose workers have to be asked again, even if their last answer is recent."""
     return frozenset(
         shard.ordinal for shard in shards if shard.retiring or (shard.report and shard.report.refusal_reason)
     )

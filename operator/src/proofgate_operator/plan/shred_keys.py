@@ -1,4 +1,4 @@
-"""Which tenants have a shred key, and which are to get one."""
+"""Determines which tenants have a shred key and which need one."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -13,27 +13,27 @@ from proofgate_operator.plan.observed_state import ObservedState
 from proofgate_operator.plan.ownership import Ownership, classify
 from proofgate_operator.plan.problems import Fault, Problem
 
-#: Characters that the entries of a Secret may take; it may have a mebibyte with everything else. The name of
-#: each stands there twice, once among the fields that somebody manages.
+#: The maximum size of a Secret's entries in characters, out of a mebibyte in total. The name of each entry
+#: counts twice, because managedFields contain it too.
 _MAX_ENTRY_CHARACTERS = 960 << 10
-#: Of these, what tenants with objects of their own leave to the gateway's own list, which is twice what that
-#: takes; and what those of one namespace may take, tenants that are gone among them.
+#: The part of it that is reserved for the gateway's own list of tenants, twice what that list needs; and the
+#: maximum for GatewayTenants of one namespace, including deleted tenants.
 _GATEWAY_TENANTS_SHARE = 64 << 10
 _NAMESPACE_SHARE = (_MAX_ENTRY_CHARACTERS - _GATEWAY_TENANTS_SHARE) // 4
-#: What else an entry takes.
+#: Further characters of an entry.
 _ENTRY_OVERHEAD = 24
-#: Base64 of a line.
+#: Length of a key's line in base64.
 _LINE_LENGTH = 60
-#: Names that a message has.
+#: The maximum number of names in a message.
 _MAX_NAMED = 5
 
 
 @dataclass(frozen=True, repr=False)
 class ShredKeysState:
-    """`to_make` are entries that lack, of a Secret whose version is `version`, or of none. `waits` says that
-    a tenant of the gateway's own list is among them: workers would refuse a file that names it. `left_out`
-    are tenants of that list for whose keys there is no room, which is told by `capacity_problems` and costs nobody
-    else anything. `contents` are for digests alone."""
+    """The state of the shred keys. `to_make` are the missing entries of a Secret with the version `version`
+    (None: no Secret). `is_pending`: a tenant of the gateway's own list is among them, and workers would
+    refuse a file that names it. `omitted_tenants` are tenants of that list whose keys have no space;
+    `capacity_problems` reports this, and no other tenant is affected. `contents` are only used in digests."""
 
     to_make: tuple[str, ...] = ()
     version: str | None = None
@@ -45,19 +45,19 @@ class ShredKeysState:
     contents: tuple[str, ...] = ()
 
     def without_omitted_tenants(self, gateway: Gateway) -> Gateway:
-        """Return the gateway without the tenants that are left out."""
+        """Return the gateway without the omitted tenants."""
         if not self.omitted_tenants:
             return gateway
         tenants = tuple(tenant for tenant in gateway.spec.tenants if tenant.name not in self.omitted_tenants)
         return gateway.model_copy(update={"spec": gateway.spec.model_copy(update={"tenants": tenants})})
 
 
-#: Where no tenant has any.
+#: The state if no tenant has shred keys.
 NO_SHRED_KEYS = ShredKeysState()
 
 
 def read_shred_keys(gateway: Gateway, seen: ObservedState) -> ShredKeysState:
-    """Return what is to become of the shred keys."""
+    """Return the state of the shred keys, including the keys to create."""
     wanted = gateway.spec.ledger.shred_keys
     if wanted is None:
         return NO_SHRED_KEYS
@@ -75,7 +75,7 @@ def read_shred_keys(gateway: Gateway, seen: ObservedState) -> ShredKeysState:
     without = set(lacking) - set(fitting)
     left_out = tuple(name for name in listed if name in without)
     told = tuple(_capacity_problems(names(gateway).shred_keys, left_out))
-    # A provider that keeps the objects of one is nothing without it.
+    # A provider that stores objects of such a tenant could not delete them.
     kept = {provider.objects_of for provider in gateway.spec.providers} & set(left_out)
     return ShredKeysState(
         to_make=tuple(fitting),
@@ -90,7 +90,7 @@ def read_shred_keys(gateway: Gateway, seen: ObservedState) -> ShredKeysState:
 
 
 class _Capacity:
-    """What is left of the Secret, and to whom."""
+    """The free space of the Secret, by namespace."""
 
     def __init__(self, there: Mapping[str, str]) -> None:
         self._taken: Counter[str] = Counter()
@@ -99,7 +99,7 @@ class _Capacity:
             self._consume(_namespace_of(entry), 2 * len(entry) + len(text) + _ENTRY_OVERHEAD)
 
     def reserve(self, entry: str) -> bool:
-        """Return whether there is room for a key, which it then takes."""
+        """Reserve space for a key; return whether there was enough."""
         namespace, size = _namespace_of(entry), 2 * len(entry) + _LINE_LENGTH + _ENTRY_OVERHEAD
         if self._whole + size > _MAX_ENTRY_CHARACTERS:
             return False
@@ -119,7 +119,7 @@ class _Capacity:
 
 
 def _namespace_of(entry: str) -> str:
-    """Return whose an entry is: a tenant's with an object of its own is its namespace's."""
+    """Return the namespace of a GatewayTenant's entry; empty for a tenant of the gateway's own list."""
     return entry[1:].partition("_")[0] if entry.startswith("_") else ""
 
 

@@ -1,4 +1,4 @@
-"""The status of a gateway: numbers, shards, the ledger's keys, faults and conditions."""
+"""Builds the status of a gateway: numbers, shards, the ledger's keys, faults and conditions."""
 
 from dataclasses import dataclass, field
 
@@ -18,7 +18,7 @@ from proofgate_operator.plan.status_inputs import StatusInputs
 
 @dataclass(frozen=True)
 class Status:
-    """A gateway's status, without the times."""
+    """A gateway's status, without its times."""
 
     replicas: int
     ready_replicas: int
@@ -63,7 +63,7 @@ def gateway_status(situation: StatusInputs, defaults: Defaults) -> Status:
 
 
 def _ledger(situation: StatusInputs) -> Manifest:
-    """Return `.status.ledger`. Keys that signed evidence are never forgotten."""
+    """Return `.status.ledger`. Keys that signed evidence are never removed."""
     before = situation.seen.ledger_status
     current = situation.configuration.verifying_key or before.get("verifyingKey")
     known = [*before.get("formerVerifyingKeys", ()), *filter(None, [before.get("verifyingKey")])]
@@ -76,9 +76,9 @@ def _ledger(situation: StatusInputs) -> Manifest:
 
 
 def _signing(situation: StatusInputs, known: list[str]) -> list[Manifest]:
-    """Return which shards sign with which of the known keys, as their newest checkpoints show.
+    """Return which shards sign with which of the known keys, according to their newest checkpoints.
 
-    A worker that tells none just now has not changed by that; one that is not there any more signs nothing.
+    A worker that currently reports no checkpoint keeps its entry; a worker that no longer exists loses it.
     """
     before = {
         shard: item.get("verifyingKey")
@@ -97,7 +97,7 @@ def _signing(situation: StatusInputs, known: list[str]) -> list[Manifest]:
 
 
 def _shards(situation: StatusInputs, workers: Manifest | None) -> tuple[Manifest, ...]:
-    """Return `.status.shards`: every worker that is to be or still is there."""
+    """Return `.status.shards`: every worker that should exist or still exists."""
     asked = int(workers["spec"]["replicas"]) if workers else 0
     before = {item.get("ordinal"): item for item in situation.seen.previous_shards}
     by_number = {shard.ordinal: shard for shard in situation.shards}
@@ -123,7 +123,7 @@ def _shard(situation: StatusInputs, shard: Shard, before: Manifest) -> Manifest:
         item["retiringSince"] = time_of(shard.retiring_since)
     elif shard.ready and shard.retiring:
         item["phase"] = WorkerPhase.READY.value
-    # A worker that could not be asked just now has not changed by that.
+    # A worker that could not be asked keeps its last values.
     told = shard.report.config_digest if shard.report else ""
     digest = told or before.get("configDigest")
     if digest:

@@ -1,4 +1,4 @@
-"""What a gateway's status is made of."""
+"""The inputs of a gateway's status."""
 
 from dataclasses import dataclass, field
 
@@ -13,25 +13,25 @@ from proofgate_operator.plan.shards import Shard
 
 @dataclass(frozen=True)
 class StatusInputs:
-    """Everything the status is made of."""
+    """All inputs of the status."""
 
     gateway: Gateway
     seen: ObservedState
     configuration: Configuration
     conflicts: tuple[Ref, ...] = ()
-    #: What bears the auditor's name and is none of the gateway's. It costs the auditor alone.
+    #: Foreign objects with the auditor's name. They affect the auditor alone.
     auditor_conflicts: tuple[Ref, ...] = ()
-    #: What bears the retention job's. It costs the retention job alone.
+    #: Foreign objects with the retention job's name. They affect the retention job alone.
     retention_conflicts: tuple[Ref, ...] = ()
     leaving: tuple[Ref, ...] = ()
     has_writes: bool = False
     shards: tuple[Shard, ...] = ()
     scaling_step: ScalingStep = field(default_factory=lambda: ScalingStep(0))
-    #: Workers whose tenants move to them, or back.
+    #: Workers to which tenants are moving, or returning.
     workers_taking_over: tuple[int, ...] = ()
-    #: What is held of the workers' checkpoints, and what they tell against it.
+    #: The held checkpoints of the workers, and how their reports contradict them.
     held_checkpoints: HeldCheckpoints = field(default_factory=HeldCheckpoints)
-    #: What is held of the auditor's log of heads, and what it tells against it.
+    #: The held checkpoint of the auditor's log of tree heads, and how its report contradicts it.
     held_aggregate: HeldAggregate = field(default_factory=HeldAggregate)
-    #: Whose fields somebody else sets otherwise again and again.
+    #: Objects whose fields another client overwrites repeatedly.
     contested: tuple[str, ...] = ()

@@ -1,8 +1,7 @@
-"""How tenants move between workers: to a new one in stages, and from one that leaves before it does.
+"""Moves tenants between workers: to a new worker in stages, and away from a leaving worker before it leaves.
 
-What has been reached stands in annotations on the Secret of HAProxy's maps, so that an operator that was
-killed is followed by one that goes on. A worker's first stage needs no operator: it holds before the worker
-is ready.
+The reached stage is stored in annotations on the Secret of HAProxy's maps, so a restarted operator continues
+from it. A worker's first stage needs no operator: it applies before the worker is ready.
 """
 
 import math
@@ -14,7 +13,7 @@ from proofgate_operator.build.owners import RAMP_PERCENTAGES, RampStage, WorkerS
 from proofgate_operator.plan.scaling import ScalingStep
 from proofgate_operator.plan.shards import Shard
 
-#: A stage lasts so long, at least.
+#: The minimum duration of a stage in seconds.
 STAGE_SECONDS = 2
 
 
@@ -25,10 +24,10 @@ def next_shares(
     movement: ScalingStep,
     now: float,
 ) -> WorkerShares:
-    """Return how much of its tenants each worker shall have.
+    """Return the share of its tenants that each worker should serve.
 
-    `before` is what they have had until now; None when there was none: then all begin with the whole. `now`
-    is in seconds since 1970.
+    `before` are the current shares; None if there are none: then every worker starts with its full share.
+    `now` is in seconds since 1970.
     """
     count = movement.replicas
     if before is None:
@@ -48,14 +47,14 @@ def next_shares(
 
 
 def _stage(stage: RampStage | None, shard: Shard | None, now: float) -> RampStage | None:
-    """Return the stage that a new worker is to be in; None for the first."""
+    """Return the next stage of a new worker; None for the first stage."""
     if not _can_take_tenants(shard):
         return stage
     assert shard is not None
     if stage is None:
         due = shard.ready_for(STAGE_SECONDS)
         return RampStage(RAMP_PERCENTAGES[1], math.ceil(now)) if due else None
-    # A clock that was set back must not make anybody wait for it.
+    # A clock that was set back must not cause a wait.
     if stage.percent == RAMP_PERCENTAGES[-1] or abs(now - stage.started_at) < STAGE_SECONDS:
         return stage
     return RampStage(next(percent for percent in RAMP_PERCENTAGES if percent > stage.percent), math.ceil(now))
@@ -73,7 +72,7 @@ def _absent_workers(
     movement: ScalingStep,
     now: float,
 ) -> tuple[int, ...]:
-    """Return the workers for which another one is to stand in, the one that leaves at the end."""
+    """Return the workers that need a substitute; the leaving worker comes last."""
     if gateway.spec.load_balancer.affinity is not Affinity.REQUIRED:
         return ()
     leaving = movement.leaving_ordinal
@@ -82,7 +81,7 @@ def _absent_workers(
         for number in before.absent
         if number < movement.replicas and number != leaving and not _has_returned(by_number.get(number))
     ]
-    # Somebody else deleted its pod, to drain a node for example.
+    # Another client deleted its pod, for example to drain a node.
     kept += [
         number
         for number, shard in sorted(by_number.items())
@@ -98,7 +97,7 @@ def _has_returned(shard: Shard | None) -> bool:
 def workers_taking_over(
     shares: WorkerShares, shards: tuple[Shard, ...], movement: ScalingStep
 ) -> tuple[int, ...]:
-    """Return the workers whose tenants time alone brings: those that are new, and those that have just come
+    """Return the workers whose tenants return by time alone: new workers, and workers that have just come
     back."""
     moving = []
     for shard in shards:

@@ -1,9 +1,8 @@
-"""The tenants that attached to one gateway, and who holds which key: what the shards are written from.
+"""The tenants attached to one gateway, and the holder of each key: the source of the written shards.
 
-It is kept from reconcile to reconcile, so that a change costs what the tenants have that changed, and no
-more. Of two tenants that list one key, the one that holds it keeps it; of two that are new to it, the one
-whose object is older gets it. Where room is short, who is in stays in, and one
-namespace has at most a quarter of it.
+The registry is kept between reconciles, so that a change only costs the work for the changed tenants. If two
+tenants list the same key, its current holder keeps it; a new key goes to the tenant whose object is older. If
+capacity is short, existing entries stay, and one namespace gets at most a quarter of it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -21,17 +20,19 @@ from proofgate_operator.build.tenant_shards import (
 )
 from proofgate_operator.plan.shard_allocation import ShardAllocation
 
-#: Bytes of keys in one shard: with its tenants and their owners, it has to fit into a Secret of a mebibyte.
+#: Maximum bytes of keys in one shard: with its tenants and their owners, it must fit into a Secret of a
+#: mebibyte.
 MAX_KEY_BYTES = 640 << 10
-#: Bytes of tenants in one shard. A line of owners is no longer than one of these.
+#: Maximum bytes of tenants in one shard. A line of owners is never longer than a line of tenants.
 MAX_TENANT_BYTES = 176 << 10
-#: What a tenant's line may take, with whatever stands in for its owner.
+#: Maximum bytes of a tenant's line, including the substitute of its owner.
 _MAX_OWNER_LINE = 256
 
 
 @dataclass(frozen=True, repr=False)
 class AttachedTenant:
-    """A tenant that the gateway accepted: its name, its plan, when its object was made, and its keys."""
+    """A tenant that the gateway accepted: its name, its plan, the creation time of its object, and its
+    keys."""
 
     name: str
     plan: str
@@ -42,9 +43,9 @@ class AttachedTenant:
 class TenantRegistry:
     """The tenants of one gateway.
 
-    `holders` are tenants by the digests of the keys that they had before, `names` all that were in, and
-    `key_shards` and `name_shards` where both stand. What they had is theirs if they are among the first that
-    are put: so all have to be put at once then.
+    `holders` are the former holders of keys by digest, `names` all former tenants, and `key_shards` and
+    `name_shards` their former shards. Former tenants keep their keys only if the first call of
+    `update_tenants` includes them, so that call must include all tenants.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class TenantRegistry:
         name_shards: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._holders = dict(holders)
-        #: Names and keys of before the first were put.
+        #: Names and keys from before the first `update_tenants`.
         self._before, self._unsettled = frozenset(names), set(holders)
         self._key_places, self._name_places = ShardAllocation(key_shards), ShardAllocation(name_shards)
         self._tenants: dict[str, AttachedTenant] = {}
@@ -64,7 +65,8 @@ class TenantRegistry:
         self._key_lines: list[dict[str, str]] = [{} for _ in range(SHARDS)]
         self._names: list[set[str]] = [set() for _ in range(SHARDS)]
         self._digests: dict[int, str] = {}
-        #: Tenants that have other keys than when it was last emptied, besides those that were put or dropped.
+        #: Tenants whose accepted keys changed since this set was last cleared, without those that were
+        #: updated or removed themselves.
         self.touched: set[str] = set()
 
     def __contains__(self, name: str) -> bool:
@@ -72,12 +74,12 @@ class TenantRegistry:
 
     @property
     def reserved(self) -> Set[str]:
-        """Digests of keys that nobody here can have: the gateway's own list has them."""
+        """Digests of keys in the gateway's own list, which no tenant here can get."""
         return self._reserved
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the tenants."""
+        """The names of all tenants."""
         return frozenset(self._tenants)
 
     @property
@@ -86,7 +88,7 @@ class TenantRegistry:
         return sum(map(len, self._key_lines))
 
     def update_tenants(self, *tenants: AttachedTenant) -> set[str]:
-        """Take in tenants as they are now, all at once; return those that there is no room for."""
+        """Update or add tenants, all in one call; return the names of those without capacity."""
         refused: set[str] = set()
         digests, self._unsettled = self._unsettled, set()
         for tenant in sorted(
@@ -97,13 +99,13 @@ class TenantRegistry:
         self._before = frozenset()
         for digest in sorted(digests, key=self._key_priority):
             self._assign_key(digest)
-        # What nobody has now is placed as new when it comes again.
+        # An unclaimed entry counts as new when it is claimed again.
         self._key_places.discard_previous()
         self._name_places.discard_previous()
         return refused
 
     def _add_tenant(self, tenant: AttachedTenant, digests: set[str]) -> bool:
-        """Note a tenant, if there is room for it, what it claims, and the digests that are to be settled."""
+        """Add a tenant and its claims if there is capacity, and add the affected digests to `digests`."""
         before = self._tenants.get(tenant.name)
         if before == tenant and self._same_names(before, tenant):
             return True
@@ -129,12 +131,12 @@ class TenantRegistry:
         return True
 
     def remove(self, name: str) -> None:
-        """Take in that a tenant is gone, or no longer accepted."""
+        """Remove a tenant that was deleted or is no longer accepted."""
         tenant = self._tenants.pop(name, None)
         if tenant is None:
             return
         shard = self._name_places.remove(name)
-        assert shard is not None  # whoever is in the book stands in a shard
+        assert shard is not None  # every registered tenant has a shard
         self._names[shard].discard(name)
         self._digests.pop(shard, None)
         for key in tenant.keys:
@@ -142,34 +144,35 @@ class TenantRegistry:
             self._assign_key(key.digest)
 
     def reserve(self, digests: Set[str]) -> None:
-        """Take in the keys of the gateway's own list of tenants: nobody else gets one of them."""
+        """Set the keys of the gateway's own list of tenants: no other tenant gets one of them."""
         changed = self._reserved ^ digests
         self._reserved = digests
         for digest in changed & self._claims.keys():
             self._assign_key(digest)
 
     def missing_keys(self, name: str) -> tuple[KeyDigest, ...]:
-        """Return the keys of a tenant that it did not get: another one has them, or there is no room."""
+        """Return a tenant's keys that were not accepted, because another tenant has them or capacity is
+        missing."""
         tenant = self._tenants.get(name)
         return tuple(key for key in tenant.keys if self._holders.get(key.digest) != name) if tenant else ()
 
     def is_over_share(self, tenant: str) -> bool:
-        """Return whether no key of a tenant finds room because its namespace has its share."""
+        """Return whether a tenant gets no further key because its namespace has used its share."""
         return not self._key_places.is_within_share(tenant, _MAX_OWNER_LINE, MAX_KEY_BYTES)
 
     def shards_of(self, tenant: str, keys: Iterable[KeyDigest]) -> set[int]:
-        """Return the shards that a tenant and those of its keys that it got are in."""
+        """Return the shards that contain a tenant and its accepted keys."""
         found = {self._name_places.get(tenant)}
         found |= {self._key_places.get(key.digest) for key in keys if self.holder(key.digest) == tenant}
         return {shard for shard in found if shard is not None}
 
     def holder(self, digest: str) -> str | None:
-        """Return who has a key; None if nobody has."""
+        """Return the tenant that holds a key; None if there is none."""
         return self._holders.get(digest)
 
     def files(self, shard: int, owner_of: Callable[[str, str], str | None]) -> dict[str, str]:
-        """Return the files of a shard; `owner_of` tells what the map of owners has of a tenant and its plan,
-        if it has anything."""
+        """Return the files of a shard; `owner_of` returns the entry of a tenant and its plan in the map of
+        owners, None if there is none."""
         lines = self._key_lines[shard]
         names = sorted(self._names[shard])
         owners = ((name, owner_of(name, self._tenants[name].plan)) for name in names)
@@ -181,8 +184,8 @@ class TenantRegistry:
 
     @property
     def shards_in_write_order(self) -> list[int]:
-        """The shards in the order in which to write them: what moves, moves to an emptier one, and is written
-        there before it is taken out of the other."""
+        """The shards in the order of writing. An entry that moves goes to an emptier shard, and is written
+        there before it is removed from its old shard."""
         return sorted(range(SHARDS), key=self._key_places.used_bytes)
 
     def digest(self, shard: int) -> str:
@@ -203,7 +206,7 @@ class TenantRegistry:
             self._claims.pop(digest, None)
 
     def _assign_key(self, digest: str) -> None:
-        """Give a key to the one that is to have it, and to nobody else."""
+        """Assign a key to its winner only."""
         before = self._key_places.remove(digest)
         line_before = None if before is None else self._key_lines[before].pop(digest)
         claims, winner = self._claims.get(digest, {}), self._winner(digest)
@@ -224,12 +227,13 @@ class TenantRegistry:
         self.touched |= claims.keys()
 
     def _winner(self, digest: str) -> str | None:
-        """Return who is to have a key; None if nobody claims it."""
+        """Return the tenant that should hold a key; None if no tenant claims it."""
         claims, holder = self._claims.get(digest, {}), self._holders.get(digest)
         return holder if holder in claims else min(claims, key=self._creation_order, default=None)
 
     def _key_priority(self, digest: str) -> tuple[bool, tuple[str, str], str]:
-        """Return what sorts keys by when they get room: those that have it, then those of older tenants."""
+        """Return the sort key by which keys get capacity: current holders first, then keys of older
+        tenants."""
         winner = self._winner(digest)
         return (
             winner != self._holders.get(digest),

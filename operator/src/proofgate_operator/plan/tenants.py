@@ -1,7 +1,7 @@
-"""Which keys are whose among the tenants of a gateway's own list.
+"""Assigns keys to the tenants of a gateway's own list.
 
-What is wrong with a key costs its tenant that key, and nobody else anything: whoever may write one tenant's
-Secret must not keep another one's leaked key alive.
+A fault of a key affects only that key of its tenant. Who may write one tenant's Secret must not be able to
+keep another tenant's leaked key valid.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from proofgate_operator.plan.unreadable_resources import UnreadableResource
 
 @dataclass(frozen=True, repr=False)
 class TenantKeys:
-    """The keys of every tenant that lists some, and what is wrong with them."""
+    """The keys of every tenant that lists keys, and the faults of the others."""
 
     keys: Mapping[str, tuple[KeyDigest, ...]]
     faults: tuple[Fault, ...]
@@ -34,11 +34,11 @@ def read_tenant_keys(
     unread: Mapping[str, UnreadableResource] = MappingProxyType({}),
     live: Manifest | None = None,
 ) -> TenantKeys:
-    """Return each tenant's keys, and every fault found on the way.
+    """Return each tenant's keys, and all faults.
 
-    `holders` are the tenants by the digests of the keys that they have had until now: of two that claim one
-    key, it stays with the one that has it, and without one nobody gets it. `unread` are Secrets that nobody
-    could look at: what `live`, the Secret of digests, has from them stays.
+    `holders` are the current holders of keys by digest: if two tenants claim a key, its holder keeps it;
+    without a holder, neither gets it. `unread` are Secrets that could not be read: their keys in `live`, the
+    Secret of digests, stay.
     """
     claims: dict[str, dict[str, KeyDigest]] = {}
     faults: list[Fault] = []
@@ -58,7 +58,7 @@ def read_tenant_keys(
 
 
 def expired_key_faults(keys: Mapping[str, tuple[KeyDigest, ...]], now: float) -> Iterator[Fault]:
-    """Yield the tenants whose keys have all expired; `now` is in seconds since 1970."""
+    """Yield a fault for each tenant whose keys have all expired; `now` is in seconds since 1970."""
     for tenant, found in keys.items():
         if found and all(key.expires_at <= now for key in found):
             last = max(found, key=lambda key: key.expires_at)
@@ -70,7 +70,7 @@ def expired_key_faults(keys: Mapping[str, tuple[KeyDigest, ...]], now: float) ->
 
 
 def listed_digests(gateway: Gateway, seen: ObservedState) -> frozenset[str]:
-    """Return the digests of all keys that the gateway's own list claims."""
+    """Return the digests of all keys in the gateway's own list."""
     live = seen.child("Secret", names(gateway).tenants)
     found = (
         read_keys(
@@ -89,9 +89,9 @@ def listed_digests(gateway: Gateway, seen: ObservedState) -> frozenset[str]:
 def previous_digests(
     tenant: str, listed: Sequence[ApiKey], unread: Mapping[str, UnreadableResource], live: Manifest | None
 ) -> dict[str, str]:
-    """Return the digests, by the names of items, that `live` has from Secrets that nobody can look at.
+    """Return the digests in `live` that come from unreadable Secrets, by item name.
 
-    An item that names another Secret or entry than then is another one.
+    An item that now names another Secret or entry has no previous digest.
     """
     if live is None or not any(not blind.is_expired for blind in unread.values()):
         return {}
@@ -111,7 +111,7 @@ def previous_digests(
 
 
 def _settle(claims: dict[str, dict[str, KeyDigest]], holders: Mapping[str, str]) -> Iterator[Fault]:
-    """Leave every key to one tenant at most, and yield who does not get one."""
+    """Leave each key to at most one tenant, and yield faults for the others."""
     claimants: dict[str, list[tuple[str, KeyDigest]]] = {}
     for tenant, found in claims.items():
         for digest, key in found.items():

@@ -1,8 +1,8 @@
-"""Failed reads of objects: what they read, and for how long the last known state applies.
+"""Failed reads of objects: the request, and how long the last known state applies.
 
-The API server that refuses, or does not answer, says nothing of the object: it may be there, unchanged. So
-what was known stays in force. Not without an end where it lets somebody in: a key that was taken away
-meanwhile would work for as long as nobody may look.
+A refusal or a missing answer of the API server does not mean that the object is gone or changed, so the last
+known state stays in force. Where that state grants access, it expires: otherwise a key that was removed
+meanwhile would work for as long as reads fail.
 """
 
 import re
@@ -14,32 +14,32 @@ from typing import Any
 from proofgate_operator.api.conditions import ConditionStatus
 from proofgate_operator.plan.rfc3339 import seconds_of, time_of
 
-#: How long keys are let in that nobody may look at. A grant that is replaced is back in seconds, one that has
-#: to be asked for in minutes; and nobody should wait for the end of a leaked key for longer.
+#: Seconds for which unreadable keys are still accepted. A replaced permission is back in seconds, one that
+#: has to be requested in minutes; and the revocation of a leaked key should not take longer.
 GRACE_SECONDS = 15 * 60
-#: Of 403, who asked: an account of the cluster, which the API server tells.
+#: The account of a 403 that the API server names.
 _USER_PATTERN = re.compile(r'User "([A-Za-z0-9:._@-]{1,253})"')
 
 
 class UnreadableReason(StrEnum):
-    """Reason of a condition that reports a failed read."""
+    """The reason of a condition that reports a failed read."""
 
-    #: The API server refuses (401, 403), or does not know the kind (404).
+    #: The API server refuses (401, 403), or does not serve the kind (404).
     MAY_NOT_LOOK = "MayNotLook"
-    #: It is overloaded, ill or away.
+    #: The API server is overloaded, failing or unreachable.
     UNAVAILABLE = "Unavailable"
-    #: Either, for so long that what was known is in force no more.
+    #: One of the above for so long that the last known state has expired.
     HOLD_ENDED = "HoldEnded"
 
 
-#: Reasons with which what was known stays in force.
+#: Reasons for which the last known state stays in force.
 CACHED_DATA_IN_USE_REASONS = frozenset({UnreadableReason.MAY_NOT_LOOK, UnreadableReason.UNAVAILABLE})
 
 
 @dataclass(frozen=True)
 class UnreadableResource:
-    """A failed read: its verb, resource (as kubectl names it) and namespace (None: all), what the API server
-    said, and `until` when the last known state applies (seconds since 1970; None: without an end)."""
+    """A failed read: its verb, resource (kubectl's name) and namespace (None: all), the API server's message,
+    and the expiry of the last known state (seconds since 1970; None: no expiry)."""
 
     reason: UnreadableReason
     verb: str
@@ -51,12 +51,12 @@ class UnreadableResource:
 
     @property
     def is_expired(self) -> bool:
-        """Whether what was known is in force no more."""
+        """Whether the last known state has expired."""
         return self.reason is UnreadableReason.HOLD_ENDED
 
     @property
     def message(self) -> str:
-        """What cannot be read, what holds meanwhile, and what helps."""
+        """A description of the unreadable resource, the state that applies meanwhile, and a remedy."""
         where = f"in namespace {self.namespace}" if self.namespace else "in all namespaces"
         minutes = f"{GRACE_SECONDS // 60} minutes"
         if self.is_expired:
@@ -72,14 +72,14 @@ class UnreadableResource:
 
 
 def parse_user(message: str) -> str:
-    """Return the account that the API server's words refuse; empty where they name none."""
+    """Return the account in the API server's refusal; empty if it names none."""
     found = _USER_PATTERN.search(message)
     return found[1] if found else ""
 
 
 def hold_started_at(conditions: Iterable[Mapping[str, Any]], kind: str) -> float | None:
-    """Return since when a condition says that what was known counts, in seconds since 1970; None if it does
-    not say so. An operator that starts goes on from there."""
+    """Return since when a condition reports that the last known state applies, in seconds since 1970; None if
+    it does not. A restarted operator continues from that time."""
     for found in conditions:
         told = found["type"] == kind and found.get("status") == ConditionStatus.UNKNOWN
         if told and found.get("reason") in CACHED_DATA_IN_USE_REASONS:

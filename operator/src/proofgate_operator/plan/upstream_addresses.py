@@ -1,6 +1,6 @@
-"""Providers at addresses where workers do not connect, or not as their owner would want it.
+"""Detects providers at addresses to which workers do not connect, or only unencrypted.
 
-The worker decides by the address that a name leads to; here only what a URL itself says can be told. The
+The worker decides by the IP address that a name resolves to; this module only checks the URL itself. The
 ranges and names are those of rust-core/crates/upstream/src/upstream/egress.rs.
 """
 
@@ -12,7 +12,7 @@ from proofgate_operator.api.gateway import Gateway
 from proofgate_operator.plan.addresses import address_fault, range_fault
 from proofgate_operator.plan.problems import Fault
 
-#: The provider is served, and what is sent to it can be read on the way.
+#: The provider is served, but traffic to it is unencrypted.
 PLAIN_HTTP = "PlainHTTP"
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -29,12 +29,13 @@ _METADATA = frozenset(
 _METADATA_NAMES = frozenset(
     ("metadata.google.internal", "metadata.goog", "metadata", "instance-data.ec2.internal")
 )
-#: Ends of names that no public server has (RFC 6761, RFC 6762, RFC 8375; ICANN's .internal), and Kubernetes'.
+#: Suffixes of names that no public server has (RFC 6761, RFC 6762, RFC 8375, ICANN's .internal, and
+#: Kubernetes).
 _PRIVATE_SUFFIXES = (".svc", ".local", ".localhost", ".internal", ".lan", ".home.arpa", ".test", ".invalid")
 
 
 def upstream_faults(gateway: Gateway) -> Iterator[Fault]:
-    """Yield what is wrong with the addresses of providers that are valid as URLs."""
+    """Yield the faults of provider addresses that are valid as URLs."""
     egress = gateway.spec.egress
     allow = egress.allow if egress else None
     usable = allow is None or not any(map(range_fault, allow))
@@ -57,7 +58,7 @@ def upstream_faults(gateway: Gateway) -> Iterator[Fault]:
 
 
 def _unreachable(owner: str, host: str, allow: tuple[str, ...] | None) -> Fault | None:
-    """Return why workers do not connect to a host; None if nothing is known against it."""
+    """Return why workers do not connect to a host; None if no reason is known."""
     address = _address(host)
     outside = "is not in a range of spec.egress.allow"
     if address is None:
@@ -104,7 +105,8 @@ def _is_node_local(address: Address) -> bool:
 
 
 def _embedded_ipv4(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """Return the IPv4 address that a translator on the way makes of one: NAT64, 6to4, IPv4-compatible."""
+    """Return the IPv4 address that a translator derives from an IPv6 address: NAT64, 6to4,
+    IPv4-compatible."""
     octets = address.packed
     if address.sixtofour is not None:
         return address.sixtofour
@@ -113,7 +115,7 @@ def _embedded_ipv4(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | No
 
 
 def _is_public(host: str) -> bool:
-    """Return whether a host is outside of the cluster and its network, as far as its name tells."""
+    """Return whether a host's name indicates that it is outside of the cluster and its network."""
     address = _address(host)
     if address is not None:
         return address.is_global

@@ -1,6 +1,6 @@
-"""Whether the ledger's volumes have room for the logs of those who write to them.
+"""Checks whether the ledger's volumes have space for the logs of their writers.
 
-A worker begins a segment where 40 MiB are free, and holds two (docs/how-to/manage-the-volume.md).
+A worker starts a segment if 40 MiB are free, and keeps two segments (docs/how-to/manage-the-volume.md).
 """
 
 from proofgate_operator.api.gateway import Gateway
@@ -11,12 +11,12 @@ from proofgate_operator.plan.observed_state import ObservedState
 from proofgate_operator.plan.problems import Problem
 
 _MEBIBYTE = 1 << 20
-#: What has to be free for the first segment, and for both that a running worker holds.
+#: Bytes that must be free for the first segment, and for both segments of a running worker.
 _FIRST, _BOTH = 40 * _MEBIBYTE, 72 * _MEBIBYTE
 
 
 def capacity_problem(gateway: Gateway, seen: ObservedState) -> Problem | None:
-    """Return why no worker could begin a log; None if there is room for one on every volume."""
+    """Return why no worker could start a log; None if every volume has space for one."""
     claim, size = _smallest_volume(gateway, seen)
     if size is None or size >= _FIRST:
         return None
@@ -28,7 +28,7 @@ def capacity_problem(gateway: Gateway, seen: ObservedState) -> Problem | None:
 
 
 def capacity_note(gateway: Gateway, seen: ObservedState) -> str | None:
-    """Return what is to be said of a volume that not all of its workers have room on; None if they have."""
+    """Return a note about a volume without space for all of its workers; None if all have space."""
     claim, size = _smallest_volume(gateway, seen)
     least = _BOTH * _writers(gateway)
     if size is None or size >= least or size < _FIRST:
@@ -49,13 +49,13 @@ def _remedy(gateway: Gateway, least: int) -> str:
 
 
 def _writers(gateway: Gateway) -> int:
-    """Return how many workers write to one volume."""
+    """Return the number of workers that write to one volume."""
     return gateway.spec.replicas if gateway.spec.ledger.volume.mode is VolumeMode.SHARED else 1
 
 
 def _smallest_volume(gateway: Gateway, seen: ObservedState) -> tuple[str, int | None]:
-    """Return the claim with the least room, and its bytes: those of its volume, or those that are asked for;
-    None where that cannot be told."""
+    """Return the smallest claim and its size in bytes: the volume's size, or the requested size; None if it
+    is unknown."""
     volume = gateway.spec.ledger.volume
     found: list[tuple[int, str]] = []
     names = claim_names(gateway, gateway.spec.replicas)

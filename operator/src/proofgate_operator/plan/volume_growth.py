@@ -1,10 +1,10 @@
-"""How far a claim that was made larger has come."""
+"""The progress of a claim's expansion."""
 
 from typing import Any
 
 from proofgate_operator.build.naming import Manifest
 
-#: Conditions of a claim (Kubernetes 1.29 to 1.36), worst first, with our reason and what it means.
+#: Conditions of a claim (Kubernetes 1.29 to 1.36), worst first, with our reason and its meaning.
 _STEPS = (
     ("ControllerResizeError", "ResizeFailed", "the driver cannot expand the volume"),
     ("NodeResizeError", "ResizeFailed", "the node cannot expand the volume's file system"),
@@ -21,7 +21,7 @@ GROWTH_REASONS = tuple(dict.fromkeys(reason for _, reason, _ in _STEPS))
 
 
 def growth(claim: Manifest) -> tuple[str, str] | None:
-    """Return a reason and a sentence while a bound claim grows, or cannot; None when nothing is under way."""
+    """Return a reason and a message while a bound claim is being expanded or cannot be; None otherwise."""
     status: dict[str, Any] = claim.get("status") or {}
     held = {
         condition["type"]: condition

@@ -1,4 +1,4 @@
-"""The claims of a gateway's ledger: which there are to be, and whether evidence can be written to them."""
+"""The claims of a gateway's ledger: which should exist, and whether evidence can be written to them."""
 
 from proofgate_schema.terms import Quota
 
@@ -13,7 +13,7 @@ from proofgate_operator.plan.observed_state import ObservedState, worker_claim_r
 from proofgate_operator.plan.volume_growth import GROWTH_REASONS, growth
 
 _PENDING = "ClaimPending"
-#: Of several claims, the one that is worst off gives the reason.
+#: Order of severity: of several claims, the worst one determines the reason.
 _REASONS_WORST_FIRST = (
     "ClaimLost",
     "ClaimMissing",
@@ -22,15 +22,15 @@ _REASONS_WORST_FIRST = (
     _PENDING,
     *GROWTH_REASONS,
 )
-#: Claims that are named in one message.
+#: The maximum number of claims in one message.
 _MAX_NAMED = 5
 
 
 def claims(gateway: Gateway, seen: ObservedState, workers: int) -> list[Manifest]:
-    """Return the claims that the operator makes for so many workers, and those that it made for more.
+    """Return the claims for `workers` workers, and the existing claims of former workers.
 
-    The latter keep the evidence of workers that were scaled away. They follow the retain policy, and are left
-    the size they have until somebody mounts them again.
+    Claims of former workers keep their evidence. They follow the retain policy, and keep their size until a
+    worker mounts them again.
     """
     if gateway.spec.ledger.volume.existing_claim is not None:
         return []
@@ -48,19 +48,19 @@ def claims(gateway: Gateway, seen: ObservedState, workers: int) -> list[Manifest
 
 
 def claim_templates(gateway: Gateway, live_set: Manifest | None) -> list[Manifest]:
-    """Return the claim templates of the workers' StatefulSet. They are immutable: those that it was made with
-    stay, whatever the spec says now."""
+    """Return the claim templates of the workers' StatefulSet. They are immutable: an existing StatefulSet
+    keeps its templates even if the spec changes."""
     wanted = storage.claim_templates(gateway)
     live = ((live_set or {}).get("spec") or {}).get("volumeClaimTemplates") or []
     return live if wanted and live and not contains(live, wanted) else wanted
 
 
 def storage_bound_condition(gateway: Gateway, seen: ObservedState) -> Condition:
-    """Return whether there is a volume to write evidence to, for every worker that is to be there now and to
-    stay: one that is about to come gets its claim together with its pod."""
+    """Return whether a volume for evidence exists for every worker that should exist now and stay. A worker
+    that is about to start gets its claim together with its pod."""
     live_set = seen.child("StatefulSet", names(gateway).worker)
     replicas = gateway.spec.replicas
-    # Somebody may have scaled the set itself, also to nothing.
+    # Another client may have scaled the StatefulSet, even to zero.
     workers = min(replicas, live_set["spec"]["replicas"] or replicas) if live_set else replicas
     mounted = storage.claim_names(gateway, workers)
     told = [_claim_state(gateway, seen, name) for name in mounted]
@@ -80,7 +80,7 @@ def storage_bound_condition(gateway: Gateway, seen: ObservedState) -> Condition:
 
 
 def _claim_state(gateway: Gateway, seen: ObservedState, name: str) -> tuple[bool, str, str]:
-    """Return of one claim whether it is bound, a reason, and a sentence."""
+    """Return whether one claim is bound, with a reason and a message."""
     live = seen.child("PersistentVolumeClaim", name)
     claim = f"PersistentVolumeClaim {name}"
     if live is None:
@@ -97,17 +97,18 @@ def _claim_state(gateway: Gateway, seen: ObservedState, name: str) -> tuple[bool
 
 
 def storage_obstacle(gateway: Gateway, seen: ObservedState) -> str | None:
-    """Return why no new worker could start, or an old one seal its log; None if nothing is in the way.
+    """Return why no new worker could start, or no old one could seal its log; None if nothing prevents it.
 
-    A claim that is Pending never is: no worker has run on it, and where its class waits for the first pod, a
-    pod that cannot be placed has to be replaced before the claim can be bound.
+    A Pending claim is no obstacle: no worker has run on it. If its class waits for the first pod, a pod that
+    cannot be scheduled has to be replaced before the claim can be bound.
     """
     found = storage_bound_condition(gateway, seen)
     return None if found.is_true or found.reason == _PENDING else found.message
 
 
 def limits_note(gateway: Gateway) -> str | None:
-    """Return what limits mean where workers do not see at once what others granted; None where they do."""
+    """Return a note about limits if workers do not immediately see what other workers granted; None if they
+    do."""
     spec = gateway.spec
     if spec.replicas == 1 or not any(
         quota != Quota() for tenant in spec.tenants for quota in (tenant.limits, tenant.key_limits)

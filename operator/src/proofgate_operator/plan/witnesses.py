@@ -1,5 +1,5 @@
-"""Whom the auditor calls: whether what the spec says of witnesses, mirrors and sinks can be used, and
-where witnesses are asked."""
+"""Checks the witnesses, mirrors and sinks of the spec, to which the auditor connects, and collects the
+witnesses' ports."""
 
 from collections.abc import Iterator
 
@@ -21,10 +21,10 @@ _FIELD = f"{AUDITOR_FIELD}.witnesses"
 def witness_ports(
     gateway: Gateway, seen: ObservedState, key: LedgerKey | None
 ) -> tuple[tuple[int, ...] | None, list[Fault]]:
-    """Return the ports at which witnesses are asked, and what is wrong with what the spec says of them.
+    """Return the ports of the witnesses, and the faults of their section in the spec.
 
-    No ports (None) while something is: an auditor that runs goes on with what it has. `key` is the auditor's,
-    None where that cannot be used.
+    Without ports (None), there is a fault: a running auditor keeps its configuration. `key` is the auditor's
+    key, None if it is invalid.
     """
     witnesses = gateway.enabled_auditor.witnesses if gateway.enabled_auditor else None
     outlet_faults = [*_egress_range_faults(gateway)]

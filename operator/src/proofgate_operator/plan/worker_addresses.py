@@ -1,4 +1,4 @@
-"""Which address HAProxy is to have for each worker: that of a pod which is there and does not end."""
+"""The address of each worker for HAProxy: that of an existing pod that is not terminating."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,13 +10,13 @@ from proofgate_operator.plan.observed_state import ObservedState, Ref, ref_of
 from proofgate_operator.plan.ownership import Ownership, classify
 from proofgate_operator.plan.pods import ordinal
 
-#: Such a pod has ended, and its address may be another one's by now.
+#: Phases of a pod that has ended: its address may already belong to another pod.
 _TERMINAL_PHASES = ("Failed", "Succeeded")
 
 
 def worker_addresses_by_ordinal(pods: Iterable[Manifest], workers: int) -> Mapping[int, str | None]:
-    """Return the address of every worker that is to be, of `workers`, and of one beyond that has not been
-    told to end yet; None for one that has none."""
+    """Return the address of each of `workers` workers, and of one further worker that is not being deleted
+    yet; None for a worker without an address."""
     found: dict[int, str | None] = dict.fromkeys(range(workers))
     for pod in live_pods(pods):
         status = pod.get("status") or {}
@@ -26,7 +26,7 @@ def worker_addresses_by_ordinal(pods: Iterable[Manifest], workers: int) -> Mappi
 
 
 def addresses_config_map(gateway: Gateway, seen: ObservedState, workers: int) -> Manifest:
-    """Return the ConfigMap of addresses: what is, and not what is wanted."""
+    """Return the ConfigMap of current addresses."""
     return worker_addresses.config_map(gateway, worker_addresses_by_ordinal(seen.worker_pods, workers))
 
 
@@ -37,10 +37,10 @@ def with_address_annotations(
     apply: Iterable[Manifest],
     renew: Mapping[str, Mapping[str, str]],
 ) -> dict[str, dict[str, str]]:
-    """Return the marks of pods in `renew`, and those of HAProxy's that are to take on other addresses.
+    """Return the pod annotations `renew`, extended by those of HAProxy pods that need new addresses.
 
-    None before these have been written, and seen again: a pod that the kubelet looks at too soon gets the old
-    file once more.
+    Empty until the ConfigMap has been written and observed: a pod that the kubelet updates too early gets the
+    old file again.
     """
     told = {name: dict(annotations) for name, annotations in renew.items()}
     ref = Ref("ConfigMap", names(gateway).addresses)

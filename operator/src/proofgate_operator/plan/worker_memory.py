@@ -1,7 +1,7 @@
-"""How much memory workers have: what they may hold of bodies and answers follows from it.
+"""The memory of workers, which limits the bodies and responses they may buffer.
 
-All workers read one file, and take on what it lets them hold while they run; their memory is their pods', and
-changes only when those are replaced.
+All workers read one file, and apply its buffer limits while they run. Their memory is a property of their
+pods, and changes only when the pods are replaced.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ from proofgate_operator.plan.problems import Problem
 
 
 def min_worker_memory(gateway: Gateway, pods: Iterable[Manifest]) -> int:
-    """Return the bytes of the smallest worker, of those that are there and those that are to come."""
+    """Return the memory in bytes of the smallest worker, among existing and future workers."""
     return min([parse_bytes(gateway.spec.worker.memory), *_limits(pods)])
 
 
@@ -38,8 +38,8 @@ def _limits(pods: Iterable[Manifest]) -> Iterator[int]:
 
 
 def memory_problems(gateway: Gateway) -> Iterator[Problem]:
-    """Yield that workers would have too little: for any gateway, which the schema refuses of new ones, or for
-    what this one has them do besides."""
+    """Yield a problem if workers have too little memory: below the minimum of any gateway, which the schema
+    refuses for new gateways, or below the needs of this gateway's features."""
     memory, otherwise = parse_bytes(gateway.spec.worker.memory), base_memory(gateway)
     bodies = max(
         MIN_BODY_MEMORY,
@@ -59,7 +59,7 @@ def memory_problems(gateway: Gateway) -> Iterator[Problem]:
 
 
 def _memory_consumers(gateway: Gateway) -> Iterator[tuple[str, str]]:
-    """Yield each section that takes memory, and its fields that say how much."""
+    """Yield each section that needs memory, and the fields that determine how much."""
     if gateway.spec.analysis is not None:
         yield "spec.analysis", "maxCopyBytes, maxAnswerBytes, window or maxPairs"
     if gateway.spec.analysis is None or gateway.spec.limits != Limits():

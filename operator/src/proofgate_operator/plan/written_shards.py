@@ -1,5 +1,5 @@
-"""What the shards of tenants hold that an operator wrote before: all that another one knows of tenants at
-which nobody may look."""
+"""The content of the written shards of tenants: all that a new operator process knows of unreadable
+tenants."""
 
 from dataclasses import dataclass, field
 
@@ -13,8 +13,8 @@ from proofgate_operator.plan.tenant_registry import AttachedTenant
 
 @dataclass(repr=False)
 class WrittenShards:
-    """Tenants as they stand in shards: their plans and keys by `<namespace>/<name>`, and the numbers of the
-    shards that names and digests of keys stand in."""
+    """Tenants in written shards: their plans and keys by `<namespace>/<name>`, and the shard numbers of names
+    and key digests."""
 
     plans: dict[str, str] = field(default_factory=dict)
     keys: dict[str, list[KeyDigest]] = field(default_factory=dict)
@@ -22,7 +22,7 @@ class WrittenShards:
     key_shards: dict[str, int] = field(default_factory=dict)
 
     def add(self, shard: int, secret: Manifest) -> None:
-        """Take in one shard."""
+        """Add the content of one shard."""
         for line in (entry(secret, TENANTS) or "").splitlines():
             tenant, _, plan = line.partition(" ")
             self.plans[tenant] = plan
@@ -44,7 +44,7 @@ class WrittenShards:
         return {key.digest: tenant for tenant, keys in self.keys.items() for key in keys}
 
     def attached_tenant(self, tenant: str) -> AttachedTenant:
-        """Return a tenant that is in them. When its object was made, they do not tell."""
+        """Return a tenant from the shards, without its creation time, which the shards do not contain."""
         keys = sorted(self.keys.get(tenant, ()), key=lambda key: key.digest)
         return AttachedTenant(tenant, self.plans[tenant], "", tuple(keys))
 

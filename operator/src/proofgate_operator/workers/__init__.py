@@ -1,1 +1,1 @@
-"""The workers themselves, asked and told over HTTP. Nothing here knows of the API server."""
+"""HTTP clients for the workers and related pods. This package does not use the API server."""

@@ -1,8 +1,7 @@
-"""The admin port of a worker: what it tells of itself, and two things it is told: to retire, to stay. And the
-ports of an auditor and of the agents beside HAProxy, which are told nothing.
+"""Client of the workers' admin port (status, retire, cancel retirement), and of the status ports of auditors
+and of the agents next to HAProxy.
 
-A worker that does not answer in time, or answers nonsense, counts as unreachable: nothing is concluded from
-that but that nothing is known.
+A worker that does not answer in time, or answers invalid data, counts as unreachable: its state is unknown.
 """
 
 import json
@@ -18,15 +17,15 @@ from proofgate_operator.plan.reports import UNREACHABLE, WorkerReport, parse_wor
 from proofgate_operator.plan.request_probes import RequestProbeReport, parse_request_probe
 
 _TIMEOUT = ClientTimeout(total=2)
-#: Requests at a time, to the workers of all gateways together.
+#: Concurrent requests to the workers of all gateways.
 _CONNECTIONS = 32
 _MAX_RESPONSE_BYTES = 256 * 1024
-#: Below what a worker's admin port keeps an idle connection for.
+#: Seconds for which an idle connection is kept: less than a worker's admin port keeps it.
 _KEEP_ALIVE_SECONDS = 3
 
 
 def address_of(pod: Manifest) -> str | None:
-    """Return a pod's address as a URL spells it; None while it has none, or once it is on its way out."""
+    """Return a pod's address in URL notation; None if it has none or is being deleted."""
     address = (pod.get("status") or {}).get("podIP")
     if not address or pod["metadata"].get("deletionTimestamp"):
         return None
@@ -34,7 +33,7 @@ def address_of(pod: Manifest) -> str | None:
 
 
 class AdminPort:
-    """The admin ports of all workers, the auditors' and the agents': one pool of connections to them."""
+    """A client of all workers, auditors and agents, with one connection pool."""
 
     def __init__(
         self,
@@ -53,14 +52,14 @@ class AdminPort:
             await self._session.close()
 
     async def fetch_worker_report(self, pod: Manifest) -> WorkerReport:
-        """Ask a worker what it tells of itself."""
+        """Request a worker's status report."""
         try:
             return parse_worker_report(json.loads(await self._call("GET", pod, "/status", None)))
         except (ClientError, OSError, TimeoutError, ValueError, RecursionError):
             return UNREACHABLE
 
     async def fetch_audit_report(self, pod: Manifest) -> AuditReport:
-        """Ask an auditor what it tells of itself and of the ledger."""
+        """Request an auditor's status report."""
         try:
             answer = await self._call("GET", pod, "/status", None, self._auditor_port)
             return parse_audit_report(json.loads(answer))
@@ -68,7 +67,7 @@ class AdminPort:
             return UNREACHABLE_AUDITOR
 
     async def fetch_balancer_report(self, pod: Manifest) -> BalancerReport | None:
-        """Ask the agent beside a HAProxy what that says of each worker; None when it does not tell."""
+        """Request the state of each worker from the agent next to a HAProxy; None without a valid answer."""
         try:
             answer = await self._call("GET", pod, "/workers", None, self._agent_port)
             return parse_balancer_report(json.loads(answer))
@@ -76,7 +75,8 @@ class AdminPort:
             return None
 
     async def fetch_request_probe(self, pod: Manifest) -> RequestProbeReport | None:
-        """Ask the agent beside a HAProxy whether requests are answered; None when it does not tell."""
+        """Request from the agent next to a HAProxy whether requests are answered; None without a valid
+        answer."""
         try:
             return parse_request_probe(
                 json.loads(await self._call("GET", pod, "/answers", None, self._agent_port))
@@ -85,11 +85,11 @@ class AdminPort:
             return None
 
     async def retire(self, pod: Manifest, token: str) -> bool:
-        """Tell a worker to retire; return whether it does."""
+        """Ask a worker to retire; return whether it confirmed."""
         return await self._set_retirement("PUT", pod, token)
 
     async def cancel_retirement(self, pod: Manifest, token: str) -> bool:
-        """Take a retirement back; return whether the worker stays."""
+        """Cancel a worker's retirement; return whether the worker confirmed."""
         return await self._set_retirement("DELETE", pod, token)
 
     async def _set_retirement(self, method: str, pod: Manifest, token: str) -> bool:
@@ -106,7 +106,7 @@ class AdminPort:
         if address is None:
             raise ValueError("no address")
         if self._session is None:
-            # No cookies, no proxy of the environment, no redirect: the token goes to this pod alone.
+            # No cookies, no environment proxy, no redirects: the token is only sent to this pod.
             connector = TCPConnector(limit=_CONNECTIONS, keepalive_timeout=_KEEP_ALIVE_SECONDS)
             self._session = ClientSession(connector=connector, timeout=_TIMEOUT)
         headers = {"Authorization": f"Bearer {token}"} if token else {}

@@ -1,8 +1,8 @@
-"""What the auditors told last, and when they are asked anew.
+"""The latest reports of the auditors, and when to ask again.
 
-An auditor is asked every few seconds, and most of what it tells changes each time. What others are told is a
-snapshot, which changes at once for what matters and once a minute for numbers: so a gateway at rest is not
-written to for nothing.
+An auditor is asked every few seconds, and most of its numbers change each time. The report that callers get
+is a snapshot: it changes immediately for urgent content, and once a minute for numbers. So an unchanged
+gateway is not written needlessly.
 """
 
 import time
@@ -13,12 +13,12 @@ from proofgate_operator.build.naming import Manifest
 from proofgate_operator.plan.audit_reports import AuditReport
 from proofgate_operator.workers.admin_port import AdminPort
 
-#: Between two questions to one auditor.
+#: Seconds between two requests to one auditor.
 POLL_SECONDS = 10.0
-#: Numbers that changed are told so often; that it has looked again and found all as it was, more rarely.
+#: Seconds between two snapshots if numbers changed, and if only the time of the last poll changed.
 _COUNTS_REPORT_SECONDS = 60.0
 _UNCHANGED_REPORT_SECONDS = 600.0
-#: So many questions in a row without an answer, and it counts as silent.
+#: The number of consecutive unanswered requests from which an auditor counts as silent.
 _MAX_FAILED_POLLS = 3
 
 
@@ -34,7 +34,7 @@ class _CachedReport:
 
 @dataclass
 class AuditReports:
-    """The reports of all auditors, by namespace and gateway. `clock` is monotonic seconds."""
+    """The reports of all auditors, by namespace and gateway. `clock` returns monotonic seconds."""
 
     admin_port: AdminPort
     clock: Callable[[], float] = time.monotonic
@@ -42,7 +42,7 @@ class AuditReports:
     _reported: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
     async def report(self, namespace: str, gateway: str, pod: Manifest | None) -> AuditReport | None:
-        """Return what an auditor told, and ask it if that is due; None for one without a pod."""
+        """Return an auditor's report, requested again if that is due; None if it has no pod."""
         key = (namespace, gateway)
         if pod is None:
             self._cached.pop(key, None)
@@ -54,20 +54,21 @@ class AuditReports:
         return self._cached[key].report
 
     def known_gateways(self) -> list[tuple[str, str]]:
-        """Return the gateways, with their namespaces, of the auditors that were asked before."""
+        """Return the namespace and gateway of each auditor that was asked before."""
         return list(self._cached)
 
     def change_count(self, namespace: str, gateway: str) -> int:
-        """Return a number that is another one whenever another thing is told."""
+        """Return a number that changes whenever the snapshot changes."""
         kept = self._cached.get((namespace, gateway))
         return kept.epoch if kept else 0
 
     def reported_findings(self, namespace: str, gateway: str) -> set[str]:
-        """Return the names of the Events that were made of its findings; the caller's to change."""
+        """Return the names of the Events that were created for its findings; the caller may modify the
+        set."""
         return self._reported.setdefault((namespace, gateway), set())
 
     def remove_gateway(self, namespace: str, gateway: str) -> None:
-        """Drop what is kept of a gateway that is gone."""
+        """Drop the records of a deleted gateway."""
         self._cached.pop((namespace, gateway), None)
         self._reported.pop((namespace, gateway), None)
 

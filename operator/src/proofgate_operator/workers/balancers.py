@@ -1,4 +1,4 @@
-"""What the agents beside HAProxy tell of workers, and for how long one has told nothing."""
+"""Reports of the agents next to HAProxy about workers, and how long an agent has been silent."""
 
 import asyncio
 import time
@@ -12,17 +12,17 @@ from proofgate_operator.workers.admin_port import AdminPort
 
 @dataclass
 class BalancerReports:
-    """The reports of all HAProxy pods. `clock` is monotonic seconds."""
+    """The reports of all HAProxy pods. `clock` returns monotonic seconds."""
 
     admin_port: AdminPort
     clock: Callable[[], float] = time.monotonic
-    #: Since when a pod that is Ready has not answered, by namespace, gateway and the pod's uid.
+    #: The time since which a Ready pod has not answered, by namespace, gateway and the pod's uid.
     _silent_since: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
 
     async def reports(
         self, namespace: str, gateway: str, pods: Iterable[Manifest]
     ) -> dict[str, BalancerReport]:
-        """Ask every HAProxy that counts; return the answers by the pod's name."""
+        """Ask every HAProxy that counts; return the answers by pod name."""
         ready = [pod for pod in pods if is_reachable(pod)]
         answers = await asyncio.gather(*(self.admin_port.fetch_balancer_report(pod) for pod in ready))
         before, now = self._silent_since.get((namespace, gateway), {}), self.clock()
@@ -38,5 +38,5 @@ class BalancerReports:
         return found
 
     def remove_gateway(self, namespace: str, gateway: str) -> None:
-        """Drop what is kept of a gateway that is gone."""
+        """Drop the records of a deleted gateway."""
         self._silent_since.pop((namespace, gateway), None)

@@ -1,7 +1,7 @@
-"""What the workers told last, and when they are asked anew.
+"""The latest reports of the workers, and when to ask again.
 
-Asking is cheap and rare. A worker's answer is kept until its pod's readiness or configuration changes, or it
-grows old; only one that is on its way out is asked at every reconcile.
+A worker's answer is cached until its pod's readiness or configuration changes, or the answer expires. Only a
+leaving worker is asked in every reconcile.
 """
 
 import asyncio
@@ -18,19 +18,19 @@ from proofgate_operator.workers.audit_reports import AuditReports
 from proofgate_operator.workers.balancers import BalancerReports
 from proofgate_operator.workers.request_probe_reports import RequestProbeReports
 
-#: A worker's answer is good for so long; an unreachable one's silence for less.
+#: Seconds for which a worker's answer is cached, and for which an unreachable worker is not asked again.
 _CACHE_SECONDS = 300.0
 _FAILURE_CACHE_SECONDS = 10.0
-#: While it gets no credentials for a provider, which the next attempt may change.
+#: Cache seconds while a worker gets no credentials for a provider, because its next attempt may succeed.
 _NOT_RENEWED_CACHE_SECONDS = 30.0
-#: The kubelet needs a while to bring a new configuration to a worker, and the worker to refuse it.
+#: Seconds that the kubelet needs to deliver a new configuration, and the worker to accept or refuse it.
 _DELIVERY_SECONDS = 20.0
 _DELIVERY_POLL_SECONDS = 3.0
 
 
 @dataclass
 class _CachedReport:
-    """A worker's last answer, and when and in which state of its pod it was given."""
+    """A worker's last answer, the time of the answer, and the state of its pod at that time."""
 
     report: WorkerReport
     polled_at: float
@@ -42,7 +42,7 @@ class _CachedReport:
 class WorkerReports:
     """The reports of all workers of all gateways.
 
-    `clock` is monotonic seconds, `time_now` seconds since 1970.
+    `clock` returns monotonic seconds, `time_now` seconds since 1970.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class WorkerReports:
         self.answers = RequestProbeReports(self.admin_port, clock)
         self._clock = clock
         self._time = time_now
-        #: By the pod's namespace, gateway and uid.
+        #: Cached reports, keyed by the pod's namespace, gateway and uid.
         self._kept: dict[tuple[str, str], dict[str, _CachedReport]] = {}
         self._first: dict[tuple[str, str], PodFirstSeenTimes] = {}
 
@@ -66,7 +66,7 @@ class WorkerReports:
         return self._time()
 
     def remove_gateway(self, namespace: str, gateway: str) -> None:
-        """Drop what is kept of a gateway that is gone."""
+        """Drop the records of a deleted gateway."""
         self._kept.pop((namespace, gateway), None)
         self._first.pop((namespace, gateway), None)
         self.audits.remove_gateway(namespace, gateway)
@@ -74,12 +74,12 @@ class WorkerReports:
         self.answers.remove_gateway(namespace, gateway)
 
     def pod_durations(self, namespace: str, gateway: str, pods: Iterable[Manifest]) -> PodDurations:
-        """Return for how long a gateway's pods have been as they are."""
+        """Return how long a gateway's pods have been in their current state."""
         return self._first.setdefault((namespace, gateway), PodFirstSeenTimes()).observe(pods, self._clock())
 
     def awaits_reload(self, namespace: str, gateway: str) -> bool:
-        """Return whether a worker may soon tell something else: it may not have said yet what it makes of a
-        new configuration, or waits for credentials."""
+        """Return whether a worker's report may change soon, because it may not have reported on a new
+        configuration yet, or waits for credentials."""
         now = self._clock()
         kept = self._kept.get((namespace, gateway), {}).values()
         return any(
@@ -90,7 +90,8 @@ class WorkerReports:
     async def reports(
         self, namespace: str, gateway: str, pods: Iterable[Manifest], ask: frozenset[int]
     ) -> dict[int, WorkerReport]:
-        """Return what the workers tell, by shard; those in `ask` are asked whatever is kept of them."""
+        """Return the workers' reports by shard; the workers in `ask` are asked even if their answer is
+        cached."""
         kept = self._kept.setdefault((namespace, gateway), {})
         here = {pod["metadata"]["uid"]: pod for pod in pods if address_of(pod)}
         for uid in kept.keys() - here.keys():
@@ -106,7 +107,7 @@ class WorkerReports:
     def cached_reports(
         self, namespace: str, gateway: str, pods: Iterable[Manifest]
     ) -> dict[int, WorkerReport]:
-        """Return what is kept of the workers, by shard, however old."""
+        """Return the cached reports by shard, regardless of their age."""
         kept = self._kept.get((namespace, gateway), {})
         uids = {pod["metadata"]["uid"]: ordinal(pod) for pod in pods}
         return {number: kept[uid].report for uid, number in uids.items() if uid in kept}
@@ -125,7 +126,7 @@ class WorkerReports:
     def _store_report(self, kept: dict[str, _CachedReport], pod: Manifest, report: WorkerReport) -> None:
         uid, now, mark = pod["metadata"]["uid"], self._clock(), _mark(pod)
         before = kept.get(uid)
-        # A worker that is new has read the newest configuration at its start.
+        # A new worker read the newest configuration at its start.
         marked = (
             float("-inf")
             if before is None

@@ -1,4 +1,4 @@
-"""What the agents beside HAProxy told last of the requests that they send, and when they are asked anew."""
+"""The latest results of the probe requests of agents next to HAProxy, and when to ask again."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from proofgate_operator.plan.pods import is_ready
 from proofgate_operator.plan.request_probes import RequestProbeReport
 from proofgate_operator.workers.admin_port import AdminPort
 
-#: Between two questions to the agents of one gateway.
+#: Seconds between two requests to the agents of one gateway.
 POLL_SECONDS = 10.0
 
 
@@ -24,9 +24,9 @@ class _CachedReports:
 
 @dataclass
 class RequestProbeReports:
-    """The answers of the agents of all gateways. `clock` is monotonic seconds.
+    """The probe results of the agents of all gateways. `clock` returns monotonic seconds.
 
-    A pod that is not Ready is not asked, and an agent that does not answer says nothing of requests.
+    A pod that is not Ready is not asked. A silent agent is no evidence about requests.
     """
 
     admin_port: AdminPort
@@ -36,7 +36,7 @@ class RequestProbeReports:
     async def reports(
         self, namespace: str, gateway: str, pods: Iterable[Manifest]
     ) -> dict[str, RequestProbeReport]:
-        """Return what the agents told, by the names of their pods; they are asked if that is due."""
+        """Return the agents' results by pod name; they are asked again if that is due."""
         key, now = (namespace, gateway), self.clock()
         ready = [pod for pod in pods if is_ready(pod)]
         uids = frozenset(pod["metadata"]["uid"] for pod in ready)
@@ -54,14 +54,14 @@ class RequestProbeReports:
         return dict(self._cached[key].reports)
 
     def known_gateways(self) -> list[tuple[str, str]]:
-        """Return the gateways, with their namespaces, whose agents were asked before."""
+        """Return the namespace and gateway of all agents that were asked before."""
         return list(self._cached)
 
     def change_count(self, namespace: str, gateway: str) -> int:
-        """Return a number that is another one whenever another thing is told."""
+        """Return a number that changes whenever the results change."""
         kept = self._cached.get((namespace, gateway))
         return kept.epoch if kept else 0
 
     def remove_gateway(self, namespace: str, gateway: str) -> None:
-        """Drop what is kept of a gateway that is gone."""
+        """Drop the records of a deleted gateway."""
         self._cached.pop((namespace, gateway), None)

@@ -17,7 +17,8 @@ use support::{ALL, ISSUER, NOW, authorization, claims, claims_with, header, issu
 
 const TENANTS: usize = 1000;
 
-/// Returns the nanoseconds of one call: the best of seven series, to exclude other load on the machine.
+/// Returns the nanoseconds of one call: the minimum of seven series, to exclude other load on the
+/// machine.
 fn measure(name: &str, rounds: u32, mut call: impl FnMut()) {
     let series = (0..7).map(|_| {
         let start = Instant::now();
@@ -27,7 +28,7 @@ fn measure(name: &str, rounds: u32, mut call: impl FnMut()) {
     println!("{name:44} {:>7} ns", series.min().unwrap_or_default());
 }
 
-/// A gateway with 1000 tenants of one key each, that accepts tokens.
+/// Returns a gateway with 1000 tenants, each with one key, that also accepts tokens.
 fn gateway() -> Authenticator {
     let key = |index: usize| ApiKey::from(hash_api_key(format!("sk-proofgate-{index:032}").as_bytes()));
     let others = (1..TENANTS).map(|index| (tenant(&format!("tenant-{index}")), vec![key(index)]));

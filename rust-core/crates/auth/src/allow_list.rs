@@ -94,9 +94,9 @@ impl Endpoint {
 /// The models, endpoints and tools that a tenant may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowList {
-    /// Allowed models; `None` means all of them.
+    /// Allowed models; `None`: all models.
     pub models: Option<Vec<String>>,
-    /// Allowed endpoints; `None` means all of them.
+    /// Allowed endpoints; `None`: all endpoints.
     pub endpoints: Option<Vec<Endpoint>>,
     /// Allowed kinds of provider-run tools, such as `web_search`.
     pub hosted_tools: Vec<String>,
@@ -110,7 +110,8 @@ impl AllowList {
             .is_none_or(|allowed| allowed.iter().any(|name| name == model))
     }
 
-    /// Whether `endpoint` is allowed; if not, the error is [`AuthError::EndpointNotAllowed`](crate::AuthError).
+    /// Whether `endpoint` is allowed; callers report
+    /// [`AuthError::EndpointNotAllowed`](crate::AuthError) if not.
     pub fn allows_endpoint(&self, endpoint: Endpoint) -> bool {
         self.endpoints
             .as_ref()

@@ -1,4 +1,4 @@
-//! API keys, by their digests.
+//! API keys, represented by their digests.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ pub fn hash_api_key(key: &[u8]) -> KeyHash {
 pub struct ApiKey {
     /// SHA-256 of the key.
     pub hash: KeyHash,
-    /// Unix seconds from which on the key is refused; `None` means never.
+    /// Unix seconds from which the key is refused; `None`: the key never expires.
     pub expires_at: Option<u64>,
-    /// Its name in records, given by its tenant.
+    /// The tenant's name for the key, as in records; `None`: the key has no name.
     pub name: Option<Arc<str>>,
 }
 

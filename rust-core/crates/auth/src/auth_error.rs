@@ -1,17 +1,18 @@
 use crate::KeyHeader;
 
-/// Why a well-formed request is not authorized.
+/// A reason why a well-formed request is not authorized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum AuthError {
-    /// None of the fields that can hold a key is present.
+    /// None of the fields that can contain a key is present.
     #[error(
         "You didn't provide an API key. Send it as \"Authorization: Bearer YOUR_KEY\", or by itself in x-api-key, api-key or x-goog-api-key."
     )]
     MissingKey,
-    /// The field does not contain one key or token within the length limit, after `Bearer` if it is Authorization.
+    /// The field does not contain one key or token within the length limit (after `Bearer` if it is
+    /// Authorization).
     #[error("The {0} header is not of the form \"{form}\".", form = .0.expected_format())]
     MalformedKey(KeyHeader),
-    /// The two fields hold different keys.
+    /// The two fields contain different keys.
     #[error("The headers {0} and {1} contain different API keys. Send one key.")]
     AmbiguousKey(KeyHeader, KeyHeader),
     /// No tenant owns this key.
@@ -23,13 +24,13 @@ pub enum AuthError {
     /// The token is not three parts of base64url, its header is not a JSON object, or it has a critical extension.
     #[error("The token provided is not a well-formed signed JWT.")]
     MalformedToken,
-    /// The token's algorithm is not one that its issuer and its key are configured for.
+    /// The token's issuer or key is not configured for the token's algorithm.
     #[error("The token provided is signed with an algorithm that is not accepted.")]
     UnsupportedAlgorithm,
     /// The token's `iss` is not configured.
     #[error("The token provided is from an issuer that this gateway does not know.")]
     UnknownIssuer,
-    /// The issuer's key set has no key, or no unambiguous one, for the token.
+    /// The issuer's key set has no key, or several matching keys, for the token.
     #[error(
         "The token provided is signed with a key that this gateway does not know. Try again later or get a new token."
     )]
@@ -37,7 +38,7 @@ pub enum AuthError {
     /// The signature was not made by the key that the token names.
     #[error("The signature of the token provided is wrong.")]
     InvalidSignature,
-    /// `iss`, `aud`, `exp` or `nbf` is missing where it must be, repeated, or of the wrong type.
+    /// `iss`, `aud`, `exp` or `nbf` is missing although required, repeated, or of the wrong type.
     #[error("The token provided lacks a required claim, or a claim is malformed.")]
     InvalidClaims,
     /// The token is for another audience.
@@ -52,7 +53,7 @@ pub enum AuthError {
     /// The token is valid but names no tenant of this gateway.
     #[error("The token provided does not belong to a tenant of this service.")]
     UnknownTenant,
-    /// The tenant's plan is not in the configuration, so its rights are unknown.
+    /// The tenant's plan is not in the configuration, so its permissions are unknown.
     #[error(
         "The tenant of this credential has a plan that this gateway does not know. Ask the gateway administrator."
     )]
@@ -63,8 +64,8 @@ pub enum AuthError {
 }
 
 impl AuthError {
-    /// Returns the HTTP status: 400 if the request contains two keys, 403 if the tenant is known, 401 otherwise. Without a
-    /// plan, the tenant does not count as known.
+    /// Returns the HTTP status: 400 if the request contains two keys, 403 if the tenant is known,
+    /// 401 otherwise. A tenant without a known plan does not count as known.
     pub fn status(self) -> u16 {
         match self {
             AuthError::AmbiguousKey(..) => 400,
@@ -73,7 +74,7 @@ impl AuthError {
         }
     }
 
-    /// Returns a stable machine code, the same as OpenAI's where there is one.
+    /// Returns a stable machine-readable code: OpenAI's code if there is one.
     pub fn code(self) -> &'static str {
         match self {
             AuthError::MissingKey => "missing_api_key",

@@ -11,20 +11,23 @@ use crate::{AuthError, Credential, Error, Identity, Shards, Tenant, TenantTable,
 /// Maximum length of an API key, in bytes.
 const MAX_KEY_BYTES: usize = 512;
 
-/// Authenticates requests by API key or token. It belongs to one thread; a new configuration has a new one.
+/// Authenticates requests by API key or token. It belongs to one thread; each configuration has a
+/// separate authenticator.
 #[derive(Debug)]
 pub struct Authenticator {
     tenants: TenantTable,
-    /// The plans that tenants of shards can have, by name.
+    /// The indices of the plans that tenants of shards can have, by name.
     plans: HashMap<String, usize>,
     jwt: Option<JwtVerifier>,
 }
 
 impl Authenticator {
-    /// Creates an authenticator from the tenants and the issuers whose tokens name them; without issuers there are only API
-    /// keys. `plans` are the indices of the plans that tenants of shards name.
+    /// Creates an authenticator from the tenants, and from the issuers whose tokens name tenants.
+    /// Without issuers, only API keys are accepted. `plans` are the indices of the plans that
+    /// tenants of shards name.
     ///
-    /// An issuer has no keys until [`Authenticator::set_key_set`] or [`Authenticator::inherit_key_sets`] sets them.
+    /// An issuer has no keys until [`Authenticator::set_key_set`] or
+    /// [`Authenticator::inherit_key_sets`] sets them.
     ///
     /// # Errors
     /// [`Error::DuplicateIssuer`] and [`Error::IncompleteIssuer`].
@@ -41,10 +44,11 @@ impl Authenticator {
         Ok(Authenticator { tenants, plans, jwt })
     }
 
-    /// Authenticates a request by the one key or token in its fields.
+    /// Authenticates a request by the only key or token in its fields.
     ///
-    /// A tenant's API key is never read as a token. A key in the configuration belongs to its tenant, whatever a shard says.
-    /// Any other value with two dots is a token if there are issuers.
+    /// A tenant's API key is never read as a token. A key in the configuration belongs to its
+    /// tenant, even if a shard contains the same key. Any other value with two dots is a token if
+    /// there are issuers.
     ///
     /// # Errors
     /// An [`AuthError`] that says what is wrong with which field, but never quotes the value.
@@ -120,8 +124,8 @@ impl Authenticator {
         &self.tenants
     }
 
-    /// Replaces the keys of an issuer at once. Tokens that were verified with others are verified again; setting the same
-    /// set again changes nothing.
+    /// Replaces the keys of an issuer immediately. Tokens that were verified with other keys are
+    /// verified again. Setting the same set again changes nothing.
     ///
     /// # Errors
     /// [`Error::UnknownIssuer`].
@@ -130,14 +134,15 @@ impl Authenticator {
         self.jwt.as_ref().ok_or_else(unknown)?.set_key_set(issuer, keys)
     }
 
-    /// Takes over the keys of every issuer that `previous` also has, so that a new configuration need not wait for them.
+    /// Copies the keys of every issuer that `previous` also has, so that a new configuration need
+    /// not wait for keys.
     pub fn inherit_key_sets(&self, previous: &Authenticator) {
         if let (Some(jwt), Some(previous)) = (&self.jwt, &previous.jwt) {
             jwt.inherit_key_sets(previous);
         }
     }
 
-    /// Returns the issuers whose keys should be fetched, to be read by another thread.
+    /// Returns the issuers whose keys should be fetched; another thread reads them.
     pub fn requested_key_sets(&self) -> RequestedKeySets {
         self.jwt
             .as_ref()

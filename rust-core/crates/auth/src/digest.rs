@@ -1,7 +1,7 @@
 use subtle::{Choice, ConstantTimeEq};
 
-/// Compares two digests in constant time. It compares eight bytes at a time: the general comparison of slices takes longer
-/// than computing the digest.
+/// Compares two digests in constant time, eight bytes at a time: the general constant-time
+/// comparison of slices takes longer than computing the digest.
 pub(crate) fn digests_equal(one: &[u8; 32], other: &[u8; 32]) -> bool {
     let (one, other) = (one.as_chunks().0, other.as_chunks().0);
     one.iter()

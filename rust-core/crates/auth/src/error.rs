@@ -1,4 +1,4 @@
-/// Why a configuration or a key set cannot be used.
+/// A reason why a configuration or a key set cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// Two tenants own the same key, so a request could not be attributed.
@@ -10,7 +10,7 @@ pub enum Error {
     /// Two tenants have the same name.
     #[error("tenant {0:?} is given twice")]
     DuplicateTenant(String),
-    /// Two entries describe one issuer.
+    /// Two entries describe the same issuer.
     #[error("JWT issuer {0:?} is given twice")]
     DuplicateIssuer(String),
     /// An issuer lacks a setting that is required to verify tokens.
@@ -18,7 +18,7 @@ pub enum Error {
     IncompleteIssuer {
         /// The issuer's name.
         issuer: String,
-        /// What is missing.
+        /// The missing setting.
         missing: &'static str,
     },
     /// A key set was given for an issuer that is not configured.

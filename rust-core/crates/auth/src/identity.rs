@@ -5,24 +5,24 @@ use sha2::{Digest, Sha256};
 
 use crate::{KeyHash, Tenant};
 
-/// The sender of a request.
+/// The authenticated sender of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The tenant of the request.
     pub tenant: Tenant,
-    /// Which of the tenant's credentials was used.
+    /// The tenant's credential that was used.
     pub credential: Credential,
     /// The configured name of the API key; `None` for a key without a name, and for a token.
     pub key_name: Option<Arc<str>>,
 }
 
-/// Identifies a credential of a tenant in records and in the limits for each key. It reveals no secret.
+/// A credential of a tenant, as records and the limits per key identify it. It reveals no secret.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Credential {
     /// SHA-256 of an API key.
     ApiKey(KeyHash),
-    /// SHA-256 of a token's issuer, a zero byte, and its subject (or its tenant, if it has none): all tokens of one subject
-    /// count as one key.
+    /// SHA-256 of a token's issuer, a zero byte, and the token's subject (or tenant, if it has no
+    /// subject): all tokens of one subject count as one key.
     Subject([u8; 32]),
 }
 
@@ -36,7 +36,7 @@ impl Credential {
         Credential::Subject(digest.into())
     }
 
-    /// Returns the digest of either kind.
+    /// Returns the digest of the key or the subject.
     pub fn digest(&self) -> &[u8; 32] {
         match self {
             Credential::ApiKey(digest) | Credential::Subject(digest) => digest,
@@ -44,7 +44,8 @@ impl Credential {
     }
 }
 
-/// Shows the kind and the first four bytes: enough to compare, too little to look up a weak key.
+/// Shows the kind and the first four bytes: enough to compare credentials, too little to find a
+/// weak key.
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self {

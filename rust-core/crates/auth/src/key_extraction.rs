@@ -1,19 +1,20 @@
-//! The key of a request, from the fields that can hold it.
+//! Extraction of a request's key from the fields that can contain it.
 
 use proofgate_wire::ApiKeyHeaders;
 
 use crate::AuthError;
 use crate::key_header::KeyHeader;
 
-/// Maximum length of a token, in bytes. A JWT is seldom longer than two kilobytes.
+/// Maximum length of a token, in bytes. A JWT is rarely longer than two kilobytes.
 pub(crate) const MAX_TOKEN_BYTES: usize = 8 * 1024;
 
 impl KeyHeader {
-    /// Returns the key in a value of this field: visible ASCII. In Authorization it follows the scheme, in any case, and
-    /// exactly one space.
+    /// Returns the key in a value of this field: visible ASCII. In Authorization, the key follows
+    /// the scheme (in any case) and exactly one space.
     ///
     /// # Errors
-    /// [`AuthError::MalformedKey`] for anything else, also for a key that is empty or longer than `most_bytes`.
+    /// [`AuthError::MalformedKey`] for any other value, including a key that is empty or longer
+    /// than `most_bytes`.
     fn extract_key(self, value: &[u8], most_bytes: usize) -> Result<&[u8], AuthError> {
         let key = match self {
             KeyHeader::Authorization => value
@@ -38,11 +39,12 @@ fn present_fields<'h>(fields: &ApiKeyHeaders<'h>) -> impl Iterator<Item = (KeyHe
     .filter_map(|(field, value)| Some((field, value?)))
 }
 
-/// Returns the one key of a request, of at most `most_bytes`, and the first field that holds it.
+/// Returns the only key of a request, of at most `most_bytes`, and the first field that contains
+/// it.
 ///
 /// # Errors
-/// [`AuthError::MissingKey`]; otherwise the error of the first wrong field, in the order of [`KeyHeader`]:
-/// [`AuthError::MalformedKey`] or [`AuthError::AmbiguousKey`].
+/// [`AuthError::MissingKey`]; otherwise the error of the first invalid field, in the order of
+/// [`KeyHeader`]: [`AuthError::MalformedKey`] or [`AuthError::AmbiguousKey`].
 pub(crate) fn unique_key<'h>(
     fields: &ApiKeyHeaders<'h>,
     most_bytes: usize,
@@ -59,8 +61,8 @@ pub(crate) fn unique_key<'h>(
     Ok((first, key))
 }
 
-/// Whether all bytes are visible ASCII. It checks all of them, sixteen at a time, which for a token is much faster than
-/// stopping at the first that is not.
+/// Whether all bytes are visible ASCII. It checks all bytes, sixteen at a time, which is much
+/// faster for a token than stopping at the first other byte.
 fn is_graphic(token: &[u8]) -> bool {
     let others = token.iter().fold(0, |others, byte| {
         others | u8::from(byte.wrapping_sub(b'!') > b'~' - b'!')

@@ -1,22 +1,23 @@
-//! The fields of a request that can hold a key.
+//! The header fields of a request that can contain a key.
 
 use std::fmt;
 
-/// A field of a request that can hold a key or a token.
+/// A header field that can contain a key or a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyHeader {
-    /// After `Bearer` (RFC 6750 section 2.1): OpenAI's clients, and Anthropic's since 2026.
+    /// The key follows `Bearer` (RFC 6750 section 2.1): OpenAI's clients, and Anthropic's clients
+    /// since 2026.
     Authorization,
-    /// The key alone: older Anthropic clients.
+    /// The field contains only the key: older Anthropic clients.
     XApiKey,
-    /// The key alone: Azure OpenAI clients.
+    /// The field contains only the key: Azure OpenAI clients.
     ApiKey,
-    /// The key alone: Google's clients.
+    /// The field contains only the key: Google's clients.
     XGoogApiKey,
 }
 
 impl KeyHeader {
-    /// Returns the expected form of its value.
+    /// Returns the expected form of the field's value.
     pub(crate) fn expected_format(self) -> &'static str {
         match self {
             KeyHeader::Authorization => "Bearer YOUR_KEY",
@@ -25,7 +26,7 @@ impl KeyHeader {
     }
 }
 
-/// Shows its name.
+/// Displays the field's name.
 impl fmt::Display for KeyHeader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

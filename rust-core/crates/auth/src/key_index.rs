@@ -10,12 +10,13 @@ pub(crate) struct IndexedKey<O> {
     pub(crate) owner: O,
 }
 
-/// Key digests with their owners; built once, then immutable.
+/// Key digests with their owners; immutable after construction.
 #[derive(Debug)]
 pub(crate) struct KeyIndex<O> {
-    /// The first eight bytes of every digest in `keys`, in the same order, so that a look-up touches little memory.
+    /// The first eight bytes of every digest in `keys`, in the same order, so that a look-up reads
+    /// little memory.
     prefixes: Box<[u64]>,
-    /// Sorted by digest.
+    /// The keys, sorted by digest.
     keys: Box<[IndexedKey<O>]>,
 }
 
@@ -26,7 +27,7 @@ impl<O> Default for KeyIndex<O> {
 }
 
 impl<O> KeyIndex<O> {
-    /// Creates an index of `keys`, which must be sorted by digest, without duplicates.
+    /// Creates an index of `keys`, which must be sorted by digest and have no duplicates.
     pub(crate) fn new(keys: Vec<IndexedKey<O>>) -> Self {
         KeyIndex {
             prefixes: keys.iter().map(|key| prefix(&key.hash)).collect(),
@@ -34,7 +35,7 @@ impl<O> KeyIndex<O> {
         }
     }
 
-    /// Returns the first eight bytes of every digest, ascending.
+    /// Returns the first eight bytes of every digest, in ascending order.
     pub(crate) fn prefixes(&self) -> &[u64] {
         &self.prefixes
     }
@@ -43,8 +44,8 @@ impl<O> KeyIndex<O> {
         self.keys.len()
     }
 
-    /// Returns the owner of the key with this digest. The search uses the digest's prefix, which reveals nothing about a key
-    /// to an attacker; the rest is compared in constant time.
+    /// Returns the owner of the key with this digest. The search uses the digest's prefix, which
+    /// reveals nothing about a key to an attacker; the rest is compared in constant time.
     ///
     /// # Errors
     /// [`AuthError::UnknownKey`], or [`AuthError::ExpiredKey`] after the key's expiry.

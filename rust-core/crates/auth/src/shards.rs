@@ -1,7 +1,7 @@
-//! Tenants outside the configuration, in shards that change one by one.
+//! Tenants outside the configuration, in shards that change separately.
 //!
-//! The shard of a key or a tenant does not follow from its digest, which a tenant can choose: the writer of the shards
-//! places it, and a [`PrefixIndex`] over all shards finds it.
+//! The shard of a key or a tenant is not derived from its digest, which a tenant can choose: the
+//! writer of the shards assigns it, and a [`PrefixIndex`] over all shards finds it.
 
 mod line;
 mod prefix_index;
@@ -25,7 +25,7 @@ use crate::key_index::prefix;
 /// The number of shards.
 pub const SHARD_COUNT: usize = 32;
 
-/// All shards in service. A clone shares them.
+/// All active shards. A clone shares them.
 #[derive(Debug, Clone)]
 pub struct Shards {
     parts: [Arc<Shard>; SHARD_COUNT],
@@ -45,7 +45,7 @@ impl Default for Shards {
 }
 
 impl Shards {
-    /// Returns the shards with some replaced by their numbers; unknown numbers are ignored.
+    /// Returns the shards with some of them replaced, by shard number; unknown numbers are ignored.
     #[must_use]
     pub fn with_shards(&self, changed: impl IntoIterator<Item = (usize, Shard)>) -> Self {
         let mut parts = self.parts.clone();
@@ -73,7 +73,7 @@ impl Shards {
         self.find_tenant(tenant, hash_prefix_of(tenant)).is_some()
     }
 
-    /// Returns the SHA-256 over a configuration's digest and those of all shards.
+    /// Returns the SHA-256 of a configuration's digest and the digests of all shards.
     pub fn digest_with(&self, configuration: &[u8; 32]) -> [u8; 32] {
         let mut digest = Sha256::new().chain_update(configuration);
         for shard in self.iter() {
@@ -82,8 +82,9 @@ impl Shards {
         digest.finalize().into()
     }
 
-    /// Returns the tenant that owns the key with this digest, and the key's name. The key and its tenant may be in different
-    /// shards. If several shards have the key, the first in which it has not expired counts.
+    /// Returns the tenant that owns the key with this digest, and the key's name. The key and its
+    /// tenant may be in different shards. If several shards contain the key, the first shard in
+    /// which it has not expired applies.
     ///
     /// # Errors
     /// [`AuthError::UnknownKey`], also if the tenant does not exist; [`AuthError::ExpiredKey`].

@@ -5,16 +5,16 @@ use crate::api_key::{ApiKey, KeyHash};
 use crate::key_index::{IndexedKey, KeyIndex};
 use crate::{AuthError, Error};
 
-/// A tenant, the unit of audit and limits.
+/// A tenant: the unit of audit and limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tenant {
-    /// Its name in records.
+    /// The tenant's name in records.
     pub name: Arc<str>,
-    /// The index of its plan in the configuration.
+    /// The index of the tenant's plan in the configuration.
     pub plan: usize,
 }
 
-/// The tenants of a configuration and the digests of their keys; built once, then immutable.
+/// The tenants of a configuration and the digests of their keys; immutable after construction.
 #[derive(Debug, Default)]
 pub struct TenantTable {
     tenants: Vec<Tenant>,
@@ -30,11 +30,12 @@ struct Owner {
 }
 
 impl TenantTable {
-    /// Builds the table from every tenant and its keys. A tenant without a key can only be used with a token.
+    /// Builds the table from all tenants and their keys. A tenant without a key can only be used
+    /// with a token.
     ///
     /// # Errors
-    /// [`Error::DuplicateTenant`] if two tenants have the same name; [`Error::DuplicateKeyAcrossTenants`] and [`Error::DuplicateKey`] if a
-    /// digest appears twice.
+    /// [`Error::DuplicateTenant`] if two tenants have the same name;
+    /// [`Error::DuplicateKeyAcrossTenants`] and [`Error::DuplicateKey`] if a digest appears twice.
     pub fn new(tenants: impl IntoIterator<Item = (Tenant, Vec<ApiKey>)>) -> Result<Self, Error> {
         let mut table = TenantTable::default();
         let mut keys: Vec<(ApiKey, usize)> = Vec::new();

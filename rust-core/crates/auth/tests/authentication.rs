@@ -1,4 +1,4 @@
-//! What a request must contain to be attributed to a tenant, and what the tenant may use.
+//! Attribution of a request to a tenant, and the tenant's permissions.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

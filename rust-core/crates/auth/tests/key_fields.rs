@@ -74,7 +74,8 @@ fn the_same_key_may_stand_in_several_fields() {
 fn two_fields_with_different_keys_are_refused_by_their_names_and_without_a_value() {
     for (place, first) in FIELDS.into_iter().enumerate() {
         for second in FIELDS.into_iter().skip(place + 1) {
-            // Also if the first is valid, and if both belong to the same tenant.
+            // The request is refused even if the first key is valid, and if both keys belong to the
+            // same tenant.
             for keys in [
                 ["acme-key", "acme.v2.key"],
                 ["acme-key", "other"],

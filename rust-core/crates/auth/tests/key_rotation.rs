@@ -1,4 +1,4 @@
-//! What happens to tokens when the keys of an issuer, or the configuration, change.
+//! Tokens after a change of an issuer's keys or of the configuration.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

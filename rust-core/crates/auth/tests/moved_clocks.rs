@@ -1,5 +1,5 @@
-//! A clock that is set forward or back between two requests: tokens and keys are judged by the current time, whatever was
-//! verified before.
+//! A clock that is set forward or back between two requests: tokens and keys are checked against
+//! the current time, whatever was verified before.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -11,7 +11,7 @@ use support::{LEEWAY, NOW, authenticate_at, authenticator, claims_with, key_set,
 const HOUR: u64 = 3600;
 const DAY: u64 = 24 * HOUR;
 const STEPS: [u64; 5] = [1, 2 * HOUR, DAY, 40 * DAY, 3652 * DAY];
-/// How long before and after `NOW` a token is valid, in seconds.
+/// The seconds before and after `NOW` in which a token is valid.
 const LIFE: u64 = 600;
 
 fn living(changes: Value) -> String {

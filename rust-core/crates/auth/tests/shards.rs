@@ -59,7 +59,8 @@ fn hex(hash: &KeyHash) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// One tenant in the configuration, the plans gold (1) and silver (2), and tokens.
+/// Returns an authenticator with one tenant in the configuration, the plans gold (1) and silver
+/// (2), and tokens.
 fn authenticator() -> Authenticator {
     let acme = (tenant("acme"), vec![ApiKey::from(hash_api_key(b"acme-key"))]);
     let plans = HashMap::from([("gold".to_owned(), 1), ("silver".to_owned(), 2)]);

@@ -1,4 +1,4 @@
-//! Which signed tokens are accepted, and the resulting identity.
+//! Accepted signed tokens, and the resulting identities.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

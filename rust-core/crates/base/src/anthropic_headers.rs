@@ -1,4 +1,4 @@
-//! Request header fields that go upstream as the client sent them.
+//! Request header fields that are sent upstream as the client sent them.
 
 use proofgate_providers::{Family, is_beta_feature};
 use proofgate_wire::{Headers, encode};
@@ -6,7 +6,7 @@ use proofgate_wire::{Headers, encode};
 /// The version of Anthropic's API for clients that name the version of another API.
 const DEFAULT_VERSION: &[u8] = b"2023-06-01";
 
-/// The header fields of Anthropic's clients: the API version and the betas they use.
+/// The header fields of Anthropic's clients: the API version and the betas that they use.
 #[derive(Debug, Default)]
 pub struct AnthropicHeaders {
     version: Vec<u8>,
@@ -14,7 +14,7 @@ pub struct AnthropicHeaders {
 }
 
 impl AnthropicHeaders {
-    /// Reads the fields that go upstream; `None` for other API families.
+    /// Reads the fields that are sent upstream; `None` for other API families.
     pub fn from_headers(family: Family, headers: &Headers<'_>) -> Option<Box<Self>> {
         if family != Family::Anthropic {
             return None;
@@ -31,7 +31,8 @@ impl AnthropicHeaders {
         }))
     }
 
-    /// Removes the betas that a plan denies by these names, and names them in a response header line, in `extra`.
+    /// Removes the betas with these names, which a plan denies, and writes a response header line
+    /// with the removed betas to `extra`.
     pub fn deny_betas(&mut self, names: &[String], extra: &mut Vec<u8>) {
         let betas = self.betas.drain(..);
         let (denied, kept): (Vec<_>, Vec<_>) =
@@ -48,7 +49,7 @@ impl AnthropicHeaders {
         }
         for beta in betas {
             let is_new = self.betas.iter().all(|known| **known != *beta);
-            // It is written into a header field.
+            // The beta is written into a header field.
             let is_token =
                 !beta.is_empty() && beta.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');
             if is_new && is_token {
@@ -57,7 +58,8 @@ impl AnthropicHeaders {
         }
     }
 
-    /// Returns the betas of a request that `allowed` does not permit at the provider.
+    /// Returns the betas of a request that the provider does not accept; `allowed` is `None` if it
+    /// accepts all.
     pub fn disallowed_betas(&self, allowed: Option<&[String]>) -> Vec<String> {
         let Some(allowed) = allowed else {
             return Vec::new();
@@ -69,19 +71,20 @@ impl AnthropicHeaders {
         refused.map(|beta| beta.to_string()).collect()
     }
 
-    /// Returns the header lines for a provider to which clients may send `allowed` betas, or any if it is `None`. Dropped
-    /// betas are named in a response header line, in `extra`.
+    /// Returns the header lines for a provider that accepts the betas in `allowed` (`None`: all).
+    /// Writes a response header line with the dropped betas to `extra`.
     pub fn for_upstream(&self, allowed: Option<&[String]>, extra: &mut Vec<u8>) -> Vec<u8> {
         let mut lines = Vec::new();
         if !self.version.is_empty() {
-            // A value that was read from a field can be written to one.
+            // A value that was read from a header field is valid in a header field.
             let _ = encode::write_header(&mut lines, "anthropic-version", &self.version);
         }
         write_names(&mut lines, "anthropic-beta", &self.allowed_betas(allowed, extra));
         lines
     }
 
-    /// Returns the betas that may be sent to the provider. Dropped betas are named in a response header line, in `extra`.
+    /// Returns the betas that may be sent to the provider. Writes a response header line with the
+    /// dropped betas to `extra`.
     pub fn allowed_betas(&self, allowed: Option<&[String]>, extra: &mut Vec<u8>) -> Vec<&str> {
         let betas = self.betas.iter().map(AsRef::as_ref);
         let Some(allowed) = allowed else {

@@ -1,4 +1,4 @@
-//! Approvals that let the model call a guarded tool although a tool text looks like instructions.
+//! Approvals that let a model call a guarded tool although a tool text looks like instructions.
 //!
 //! An approval is `expires ‖ HMAC-SHA256(key, "proofgate/v1/approval" ‖ 0x00 ‖ tenant ‖ tool ‖ texts ‖ expires)`, truncated
 //! to 16 bytes, in hex. The gateway returns it to the client together with the refusal, and the client can send it with a
@@ -10,15 +10,15 @@ use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 use sha2::{Digest, Sha256};
 
-/// The request field that carries approvals, separated by commas.
+/// The request header field with approvals, separated by commas.
 pub(crate) const APPROVE_HEADER: &str = "x-proofgate-approve";
 
-/// How long an approval is valid, in seconds: about the duration of a task.
+/// The validity of an approval in seconds: about the duration of a task.
 const LIFETIME_SECONDS: u64 = 24 * 3600;
 
 const MAC_DOMAIN: &[u8] = b"proofgate/v1/approval\0";
 
-/// Maximum number of approvals of a request that are checked.
+/// Maximum number of a request's approvals that are checked.
 const MAX_APPROVALS: usize = 16;
 
 const MAC_BYTES: usize = 16;
@@ -42,7 +42,7 @@ pub struct ApprovalSubject<'a> {
 pub struct ApprovalIssuer(Hmac<Sha256>);
 
 impl ApprovalIssuer {
-    /// Creates one with a random key.
+    /// Creates an issuer with a random key.
     pub fn new() -> Self {
         let mut key = [0; 64];
         StdRng::from_os_rng().fill_bytes(&mut key);
@@ -60,7 +60,7 @@ impl ApprovalIssuer {
         Approval(approval)
     }
 
-    /// Whether an approval is for this subject and has not expired.
+    /// Whether an approval is valid for this subject and has not expired.
     pub fn is_valid(&self, approval: &Approval, about: &ApprovalSubject<'_>, now: u64) -> bool {
         let Some((expires, mac)) = approval.0.split_first_chunk() else {
             return false;
@@ -82,7 +82,8 @@ impl ApprovalIssuer {
 }
 
 impl Approval {
-    /// Returns the approvals of a request. Only the first few count; malformed ones are left out.
+    /// Returns the approvals of a request. Only the first 16 are read; malformed ones are
+    /// ignored.
     pub fn from_headers(headers: &Headers<'_>) -> Vec<Approval> {
         let values = headers
             .iter()
@@ -100,14 +101,15 @@ impl Approval {
             return None;
         }
         for (byte, digits) in approval.iter_mut().zip(word.chunks_exact(2)) {
-            // A sign is not a digit.
+            // A sign is not a digit, although parsing would accept it.
             let digits = digits.iter().all(u8::is_ascii_hexdigit).then_some(digits)?;
             *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
         }
         Some(Self(approval))
     }
 
-    /// Returns the ID for records, which approves nothing: the first 8 bytes of the SHA-256 of its bytes, in hex.
+    /// Returns the ID for records: the first 8 bytes of the SHA-256 of the approval's bytes, in
+    /// hex. The ID itself approves nothing.
     pub fn record_id(&self) -> String {
         hex(&Sha256::digest(self.0)[..8])
     }

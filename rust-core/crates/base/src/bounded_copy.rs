@@ -1,16 +1,16 @@
-//! Copies of bodies as they are relayed, and a shared memory limit for them.
+//! Copies of relayed bodies, and shared memory limits for them.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The memory limit of all copies of a kind.
+/// A memory limit for all copies of a kind.
 pub struct CopyPool {
     used: AtomicUsize,
-    /// For a tenant's pool it changes when the settings are reloaded.
+    /// The limit in bytes; a tenant's limit changes when the settings are reloaded.
     capacity: AtomicUsize,
-    /// The pool that this one is a part of.
+    /// The pool that contains this one; `None` for the whole.
     parent: Option<Arc<CopyPool>>,
 }
 
@@ -23,7 +23,7 @@ impl CopyPool {
         }
     }
 
-    /// Creates a pool of at most `most` bytes that is a part of `whole`.
+    /// Creates a pool of at most `most` bytes that is part of `whole`.
     fn with_parent(whole: &Arc<CopyPool>, most: usize) -> Self {
         CopyPool {
             parent: Some(Arc::clone(whole)),
@@ -40,7 +40,7 @@ impl CopyPool {
         self.capacity.load(Ordering::Relaxed)
     }
 
-    /// Whether `bytes` more are available now.
+    /// Whether `bytes` more are currently available.
     pub fn has_capacity(&self, bytes: usize) -> bool {
         self.checked_use(self.used(), bytes).is_some()
             && self.parent.as_ref().is_none_or(|whole| whole.has_capacity(bytes))
@@ -93,13 +93,13 @@ impl Drop for CopyPermit {
     }
 }
 
-/// A pool that limits each tenant, so that capacity is left for others.
+/// A pool with a limit for each tenant, so that capacity is left for others.
 pub struct TenantSharedPool {
     total: Arc<CopyPool>,
     tenant_pools: RefCell<HashMap<Arc<str>, Arc<CopyPool>>>,
 }
 
-/// From this number of tenants on, unused tenant pools are removed.
+/// The number of tenants from which unused tenant pools are removed.
 const PRUNE_THRESHOLD: usize = 256;
 
 impl TenantSharedPool {
@@ -110,13 +110,13 @@ impl TenantSharedPool {
         }
     }
 
-    /// Returns the use of all tenants.
+    /// Returns the bytes in use by all tenants.
     pub fn used(&self) -> usize {
         self.total.used()
     }
 
-    /// Returns the pool of a tenant: half of the total, or `least` if that is more. The limit also applies to existing
-    /// copies.
+    /// Returns the pool of a tenant: half of the total, or `least` if that is more. The limit also
+    /// applies to existing copies.
     pub fn tenant_pool(&self, tenant: &Arc<str>, least: usize) -> Arc<CopyPool> {
         let mut parts = self.tenant_pools.borrow_mut();
         let most = (self.total.most() / 2).max(least);
@@ -136,7 +136,7 @@ impl TenantSharedPool {
 /// The minimum growth of a copy, in bytes.
 pub const MIN_GROWTH: usize = 4096;
 
-/// A copy of relayed bytes, as far as the pool has capacity.
+/// A copy of relayed bytes, as long as the pool has capacity.
 pub struct BoundedCopy {
     bytes: Vec<u8>,
     /// Bytes reserved from the pool.
@@ -166,7 +166,7 @@ impl BoundedCopy {
         &self.bytes
     }
 
-    /// Returns the bytes; their reservation is released with the copy.
+    /// Takes the bytes; their reservation is released when the copy is dropped.
     pub fn take_bytes(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
@@ -192,8 +192,8 @@ impl BoundedCopy {
         self.bytes.extend_from_slice(&bytes[..fitting]);
     }
 
-    /// Reserves at least [`MIN_GROWTH`], however short the copy is: copies without a reservation would be unlimited in
-    /// number.
+    /// Reserves at least [`MIN_GROWTH`], even for a short copy: the number of copies without a
+    /// reservation would be unlimited.
     pub fn reserve_minimum(&mut self) {
         let missing = MIN_GROWTH.saturating_sub(self.reserved);
         if self.is_dropped || missing == 0 {
@@ -208,7 +208,7 @@ impl BoundedCopy {
         }
     }
 
-    /// Releases its memory; no more bytes are appended.
+    /// Releases the memory; no more bytes are appended.
     pub fn discard(&mut self) {
         self.bytes = Vec::new();
         self.max_bytes = 0;

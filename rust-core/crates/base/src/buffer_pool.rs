@@ -1,7 +1,8 @@
-//! Buffers that are shared by connections, one after the other.
+//! Buffers that connections share, one after another.
 //!
-//! Most connections are idle at any time, and an idle connection needs no buffer for relayed bytes. It borrows one when
-//! bytes arrive and returns it before it waits again. The few buffers in use stay in the processor's cache.
+//! Most connections are idle at any time, and an idle connection needs no buffer for relayed bytes.
+//! A connection acquires a buffer when bytes arrive, and releases it before it waits again. The few
+//! buffers in use stay in the processor's cache.
 
 use std::cell::RefCell;
 
@@ -10,12 +11,13 @@ const MAX_BUFFERS: usize = 64;
 /// Maximum size of a buffer that is kept, in bytes.
 const MAX_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Unused buffers.
+/// A pool of unused buffers.
 #[derive(Default)]
 pub struct BufferPool(RefCell<Vec<Vec<u8>>>);
 
 impl BufferPool {
-    /// Gives memory to a buffer that has none: the most recently used one, if there is any.
+    /// Gives memory to a buffer that has none: that of the most recently used buffer, if there is
+    /// one.
     pub fn acquire(&self, buffer: &mut Vec<u8>) {
         if buffer.capacity() == 0
             && let Some(spare) = self.0.borrow_mut().pop()
@@ -24,7 +26,7 @@ impl BufferPool {
         }
     }
 
-    /// Takes back the memory of a buffer, if it is empty.
+    /// Returns the memory of a buffer to the pool, if the buffer is empty.
     pub fn release(&self, buffer: &mut Vec<u8>) {
         if buffer.capacity() == 0 || !buffer.is_empty() {
             return;

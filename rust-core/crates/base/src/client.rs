@@ -1,4 +1,4 @@
-//! The client's side of a connection: its transport, reading and writing.
+//! The client side of a connection: transport, reading and writing.
 
 mod stream;
 
@@ -22,26 +22,28 @@ pub use self::stream::ClientStream;
 const MAX_PIPELINED: usize = 4 * 1024;
 /// Maximum bytes of one read of a head, or of a small body.
 const READ_SIZE: usize = 16 * 1024;
-/// Maximum bytes, and maximum time, that a refused client may still send before its connection is reset.
+/// Maximum bytes and maximum time in which a refused client may still send before its connection is
+/// reset.
 const LINGER_BYTES: usize = 1024 * 1024;
 const LINGER_TIME: Duration = Duration::from_secs(2);
 
-/// What happens to a connection after an exchange.
+/// The action for a connection after an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionAction {
     /// The next request may follow.
     Continue,
-    /// Close at once: the client is gone, or the response ends with the connection.
+    /// Close immediately: the client has disconnected, or the response ends with the connection.
     Close,
-    /// Close without destroying the response that was just sent.
+    /// Close without losing the response that was just sent.
     Linger,
 }
 
-/// The connection to a client, and its bytes that are not yet used.
+/// The connection to a client, with its unprocessed bytes.
 pub struct Client {
     stream: ClientStream,
     pub input: Buffer,
-    /// How long one write may take: a client that does not read must not keep an exchange open for ever.
+    /// Maximum time of one write, so that a client that does not read cannot keep an exchange open
+    /// forever.
     write_timeout: Duration,
     deadline: Deadline,
 }
@@ -53,7 +55,7 @@ pub enum FillOutcome {
     More,
     /// The stream has ended, or nothing arrived in time.
     End,
-    /// There is no memory for them; they are lost.
+    /// There is no memory for the bytes; they are lost.
     OutOfMemory,
 }
 
@@ -73,7 +75,7 @@ impl Client {
         poll_fn(|context| poll_fill(stream, input, context)).await
     }
 
-    /// Like [`Client::fill`], but also returns the end if nothing arrives within `patience`.
+    /// Like [`Client::fill`], but returns the end if nothing arrives within `patience`.
     pub async fn fill_with_timeout(&mut self, patience: Duration) -> FillOutcome {
         let Client {
             stream,
@@ -91,7 +93,7 @@ impl Client {
     /// Writes a message.
     ///
     /// # Errors
-    /// Any I/O error, also if the client does not accept it within the write timeout.
+    /// Any I/O error, including a write timeout.
     pub async fn send(&mut self, message: &[u8]) -> io::Result<()> {
         let written = async {
             self.stream.write_all(message).await?;
@@ -100,15 +102,17 @@ impl Client {
         self.deadline.with_timeout(self.write_timeout, written).await?
     }
 
-    /// Waits until the client disconnects, and keeps what it pipelines meanwhile.
+    /// Waits until the client disconnects, and keeps the bytes that it pipelines meanwhile.
     ///
-    /// The end of its stream counts as a disconnect: a client that only stops sending looks the same.
+    /// The end of the client's stream counts as a disconnect: a client that only stops sending
+    /// looks the same.
     pub async fn wait_for_disconnect(&mut self) {
         loop {
             if self.input.len() >= MAX_PIPELINED {
                 return std::future::pending().await;
             }
-            // Polled in every turn of an exchange and nearly always pending, so nothing is allocated.
+            // This is polled in every turn of an exchange and nearly always pending, so it must not
+            // allocate.
             let mut space = [MaybeUninit::uninit(); 1024];
             let mut piece = ReadBuf::uninit(&mut space);
             let read = poll_fn(|context| Pin::new(&mut self.stream).poll_read(context, &mut piece)).await;
@@ -121,15 +125,16 @@ impl Client {
         }
     }
 
-    /// Takes the input while an exchange reads from it; [`Client::restore`] returns the rest.
+    /// Takes the input while an exchange reads from it; [`Client::restore`] puts the rest back.
     pub fn take_input(&mut self) -> Buffer {
         self.input.take()
     }
 
-    /// Returns what [`Client::take_input`] took, without its first `consumed` bytes.
+    /// Puts back the input of [`Client::take_input`], without its first `consumed` bytes.
     ///
     /// # Errors
-    /// [`MemoryExhausted`] if there is no memory for the rest together with what arrived meanwhile.
+    /// [`MemoryExhausted`] if there is no memory for the rest together with the bytes that arrived
+    /// meanwhile.
     pub fn restore(&mut self, mut input: Buffer, consumed: usize) -> Result<(), MemoryExhausted> {
         input.consume(consumed);
         if !self.input.is_empty() {
@@ -139,12 +144,12 @@ impl Client {
         Ok(())
     }
 
-    /// Discards the client's input: no more of it will be served.
+    /// Discards the client's input: no more requests are served.
     pub fn discard_input(&mut self) {
         self.input.take();
     }
 
-    /// Closes after a response that the client may not have expected.
+    /// Closes the connection after a response that the client may not have expected.
     pub async fn linger(self) {
         let Client { stream, input, .. } = self;
         drop(input);
@@ -152,7 +157,7 @@ impl Client {
     }
 }
 
-/// Idle connections have no memory for reading: small reads go to the stack.
+/// Reads available bytes. Idle connections have no memory for reading: small reads use the stack.
 fn poll_fill(stream: &mut ClientStream, input: &mut Buffer, context: &mut Context<'_>) -> Poll<FillOutcome> {
     if input.has_reserved_memory() && input.available() > 0 {
         let read = ready!(pin!(stream.read_buf(&mut input.available_mut())).poll(context));
@@ -173,11 +178,12 @@ fn poll_fill(stream: &mut ClientStream, input: &mut Buffer, context: &mut Contex
     })
 }
 
-/// Ends our side of a connection, then reads and discards for a while. Closing with unread bytes would reset the connection,
-/// which could destroy the last response on its way (RFC 9112 section 9.6).
+/// Ends the gateway's side of a connection, then reads and discards for a limited time. Closing
+/// with unread bytes would reset the connection, which could destroy the last response before the
+/// client receives it (RFC 9112 section 9.6).
 pub async fn linger(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let drained = async {
-        // Within the time limit, too: the end of TLS is a message, and the peer may not read it.
+        // Also within the time limit: TLS ends with a message, which the peer may not read.
         let _ = stream.shutdown().await;
         let mut left = LINGER_BYTES;
         let mut scratch = [0; 4096];

@@ -3,31 +3,34 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Wall-clock time, computed from a reading of the monotonic clock that is needed anyway.
 ///
-/// Between two syncs it advances with the monotonic clock, so a step of the system's clock takes effect at the next sync and
-/// never in the middle of an exchange.
+/// Between two syncs it advances with the monotonic clock. So a step of the system's clock takes
+/// effect at the next sync, and never in the middle of an exchange.
 pub struct Clock {
     anchor: Cell<(Instant, u64)>,
     limit_time: Cell<LimitTime>,
 }
 
-/// The state of the limit time, by which limits count.
+/// The state of the limit time, by which limits are counted.
 #[derive(Clone, Copy)]
 struct LimitTime {
     at: Instant,
-    /// In Unix microseconds.
+    /// The limit time in Unix microseconds.
     time: u64,
-    /// How far it is ahead of the system's clock.
+    /// The microseconds by which the limit time is ahead of the system's clock.
     lead: u64,
 }
 
-/// While the limit time is ahead, it runs slower by one fourth.
+/// The divisor of the slowdown: while the limit time is ahead, it runs slower by one fourth.
 const SLOWDOWN_FACTOR: u64 = 4;
-/// How far the limit time may be ahead, in microseconds: an hour, which takes four hours to make up. Beyond that the
-/// system's clock had been wrong, and record times must not stay wrong for longer.
+/// Maximum microseconds by which the limit time may be ahead: an hour, which takes four hours to
+/// catch up. A larger lead means that the system's clock was wrong before, and record times must
+/// not stay wrong for longer.
 pub const MAX_LIMIT_TIME_LEAD: u64 = 3_600_000_000;
-/// A change of the system's clock by this many microseconds relative to the monotonic clock is a step.
+/// The minimum change of the system's clock relative to the monotonic clock that counts as a step,
+/// in microseconds.
 const MIN_STEP: u64 = 1_000_000;
-/// The maximum time between two readings of the monotonic clock, unless the thread was interrupted between them.
+/// The maximum time between two readings of the monotonic clock if the thread was not interrupted
+/// between them.
 const MAX_READING_GAP: Duration = Duration::from_millis(10);
 const READINGS: usize = 5;
 
@@ -68,7 +71,8 @@ impl Clock {
         }
     }
 
-    /// Follows the system's clock; called about once a second. Returns the step since the last call, if there was one.
+    /// Syncs with the system's clock; called about once a second. Returns the step since the last
+    /// call, if there was one.
     pub fn sync(&self) -> Option<ClockStep> {
         let (at, wall) = read_both_clocks();
         self.sync_to(at, wall)
@@ -89,11 +93,12 @@ impl Clock {
         })
     }
 
-    /// Returns the limit time, by which limits count, in Unix microseconds. It never stands still.
+    /// Returns the limit time, by which limits are counted, in Unix microseconds. It never stops.
     ///
-    /// If the system's clock is set back by at most an hour, the limit time stays ahead and runs at three fourths of the
-    /// speed until both agree: a minute may take eighty seconds then, and no client has to wait for a wrong time to come. If
-    /// the clock is set back further, or forward, the limit time follows at once.
+    /// If the system's clock is set back by at most an hour, the limit time stays ahead and runs at
+    /// three fourths of its speed until both agree: a minute may take eighty seconds then, and no
+    /// client has to wait for a wrong time to pass. If the clock is set back further, or forward,
+    /// the limit time follows immediately.
     pub fn limit_time(&self, at: Instant) -> u64 {
         let counted = self.limit_time.get();
         let passed = micros(at.saturating_duration_since(counted.at));
@@ -116,7 +121,7 @@ impl Clock {
     }
 }
 
-/// Reads both clocks at the same time.
+/// Reads both clocks, as close together in time as possible.
 fn read_both_clocks() -> (Instant, u64) {
     let mut before = Instant::now();
     for _ in 0..READINGS {
@@ -154,7 +159,7 @@ mod tests {
     const HOUR: u64 = 3600 * SECOND;
     const YEAR: u64 = 365 * 24 * HOUR;
 
-    /// A clock that was synced once, and the values of both clocks.
+    /// Returns a clock that was synced once, and the values of both clocks.
     fn set() -> (Clock, Instant, u64) {
         let clock = Clock::new();
         let (at, wall) = clock.anchor.get();

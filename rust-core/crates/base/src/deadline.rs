@@ -1,4 +1,4 @@
-//! Timeouts for waits that nearly always end long before.
+//! Timeouts for waits that nearly always end long before their timeout.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -9,10 +9,10 @@ use std::time::Duration;
 use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// The maximum of any wait: a year.
+/// The maximum duration of a wait: a year.
 const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// The timeout has expired.
+/// The error of an expired timeout.
 #[derive(Debug, Clone, Copy)]
 pub struct Elapsed;
 
@@ -24,13 +24,14 @@ impl From<Elapsed> for io::Error {
 
 /// The timer of a connection.
 ///
-/// It stays armed when a wait ends, and is reset only if it would fire too late; if it fires too early, it is re-armed for
-/// the rest. So a wait does not register a timer with the runtime and remove it again: if the armed timer fires in time for
-/// the same task, it is not even polled. A wait that is over at once does not read the clock.
+/// The timer stays armed when a wait ends, and is reset only if it would fire too late; if it fires
+/// too early, it is re-armed for the remaining time. So a wait does not register a timer with the
+/// runtime and remove it again: if the armed timer fires in time for the same task, it is not even
+/// polled. A wait that ends immediately does not read the clock.
 #[derive(Default)]
 pub struct Deadline {
     sleep: Option<Pin<Box<Sleep>>>,
-    /// When it fires, and the task that it wakes.
+    /// The time at which the timer fires, and the task that it wakes; `None` if it is not armed.
     armed: Option<(Instant, Waker)>,
 }
 
@@ -38,7 +39,7 @@ impl Deadline {
     /// Returns the output of `future`.
     ///
     /// # Errors
-    /// [`Elapsed`] if it is not ready within `patience` after its first pending poll.
+    /// [`Elapsed`] if the future is not ready within `patience` after its first pending poll.
     pub async fn with_timeout<F: Future>(
         &mut self,
         patience: Duration,
@@ -50,7 +51,8 @@ impl Deadline {
     /// Returns the output of `future`.
     ///
     /// # Errors
-    /// [`Elapsed`] if it is not ready within `patience` after its first pending poll, or at `until`.
+    /// [`Elapsed`] if the future is not ready within `patience` after its first pending poll, or at
+    /// `until`.
     pub async fn with_timeout_and_deadline<F: Future>(
         &mut self,
         patience: Duration,
@@ -93,7 +95,7 @@ impl Deadline {
             sleep.as_mut().reset(due);
         }
         loop {
-            // Without cooperative budget the timer is not armed, and the task is polled again.
+            // Without cooperative budget, the timer is not armed and the task is polled again.
             let sets = has_budget_remaining();
             if sleep.as_mut().poll(context).is_pending() {
                 self.armed = sets.then(|| (sleep.deadline(), context.waker().clone()));
@@ -149,7 +151,7 @@ mod tests {
         for before in [SHORT, LONG] {
             for pause in [SHORT / 2, SHORT * 2] {
                 for patience in [SHORT, LONG, Duration::ZERO] {
-                    // In a separate task, as connections are.
+                    // In a separate task, like a connection.
                     let waits = tokio::spawn(async move {
                         let mut deadline = Deadline::default();
                         let second = sleep(Duration::from_secs(1));
@@ -166,7 +168,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_timer_that_was_not_set_for_want_of_budget_is_set_by_the_next_wait() {
-        // In a separate task, as connections are.
+        // In a separate task, like a connection.
         let elapsed = tokio::spawn(async {
             let mut deadline = Deadline::default();
             let mut polled = false;
@@ -180,7 +182,7 @@ mod tests {
                 Poll::Pending
             });
             assert!(deadline.with_timeout(SHORT, exhausting).await.is_ok());
-            // No earlier wake-up of the task may have it poll its timer.
+            // An earlier wake-up of the task must not make it poll its timer.
             sleep(Duration::from_millis(1)).await;
             timeout(LONG * 10, elapses_after(&mut deadline, LONG)).await
         });

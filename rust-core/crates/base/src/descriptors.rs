@@ -1,8 +1,10 @@
-//! File descriptors: how many the process may open, and how they are divided between clients, providers and the rest.
+//! File descriptors: how many the process may open, and how many clients, providers and the rest
+//! may use.
 //!
-//! The ledger, the admin port, name look-ups and the files of a reload need descriptors at any time, and a process without
-//! one fails. So a part of the limit is reserved for them, and connections share the rest: no more clients are accepted than
-//! fit, and no connection to a provider is opened beyond its part.
+//! The ledger, the admin port, name look-ups and reloads need descriptors at any time, and fail
+//! without them. So a part of the limit is reserved for them, and connections share the rest: no
+//! more clients are accepted, and no more connections to providers are opened, than their shares
+//! allow.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -16,22 +18,22 @@ const MAX_RESERVE: u64 = 320;
 /// Minimum number of reserved descriptors, unless half of the limit is less.
 const MIN_RESERVE: u64 = 96;
 
-/// How the descriptors of a process are divided.
+/// The division of a process's descriptors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct DescriptorShares {
-    /// The maximum that the process may open; `None` if there is no limit.
+    /// The maximum number that the process may open; `None`: no limit.
     pub limit: Option<u64>,
-    /// Reserved for the ledger, the admin port and files.
+    /// The number reserved for the ledger, the admin port and files.
     pub reserved: u64,
-    /// Maximum number of client connections: `limits.connections`, or fewer if these do not fit.
+    /// Maximum number of client connections: `limits.connections`, or fewer if not all fit.
     pub clients: usize,
     /// Maximum number of connections to providers.
     pub providers: usize,
 }
 
 impl DescriptorShares {
-    /// Returns the shares of this process, which accepts up to `connections` clients. `limit` replaces the system's limit if
-    /// it is lower.
+    /// Returns the shares of this process, which accepts up to `connections` clients. `limit`
+    /// replaces the system's limit if it is lower.
     pub fn for_process(connections: usize, limit: Option<u64>) -> Self {
         let system = getrlimit(Resource::Nofile).current;
         let limit = [system, limit].into_iter().flatten().min();
@@ -42,7 +44,7 @@ impl DescriptorShares {
         let all = limit.unwrap_or(u64::MAX);
         let reserved = (all / 8).clamp(MIN_RESERVE, MAX_RESERVE).min(all / 2);
         let room = usize::try_from(all - reserved).unwrap_or(usize::MAX);
-        // Every client may need a provider, but many are served without one.
+        // Every client may need a provider connection, but many are served without one.
         let clients = connections.min(room - room / 3);
         DescriptorShares {
             limit,
@@ -53,7 +55,7 @@ impl DescriptorShares {
     }
 }
 
-/// The resource that the process ran out of.
+/// A resource that the process has run out of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResourceShortage {
     /// File descriptors for connections.
@@ -63,7 +65,8 @@ pub enum ResourceShortage {
 }
 
 impl ResourceShortage {
-    /// Returns the shortage that an error reports, whether it was detected here or by the system.
+    /// Returns the shortage that an error reports, from this module or from the system; `None` for
+    /// other errors.
     pub fn from_error(error: &io::Error) -> Option<Self> {
         use rustix::io::Errno;
 
@@ -102,7 +105,7 @@ pub trait IdleConnectionPool {
     fn close_idle(&self) -> bool;
 }
 
-/// The sockets to providers of one worker, limited to its share of the descriptors.
+/// The sockets of one worker to providers, limited to its share of the descriptors.
 pub struct UpstreamSockets {
     open: Cell<usize>,
     max_open: usize,
@@ -125,7 +128,8 @@ impl UpstreamSockets {
         }
     }
 
-    /// Registers a pool, which must close an idle connection when sockets run out, for as long as it lives.
+    /// Registers a pool, which must close an idle connection when no sockets are left, as long as
+    /// the pool exists.
     pub fn register_pool(&self, pool: Weak<dyn IdleConnectionPool>) {
         let mut pools = self.pools.borrow_mut();
         pools.retain(|pool| pool.strong_count() > 0);
@@ -137,10 +141,10 @@ impl UpstreamSockets {
         self.open.get()
     }
 
-    /// Returns the permit to open a socket. If none is left, an idle connection is closed.
+    /// Returns a permit to open a socket. If no permit is left, an idle connection is closed first.
     ///
     /// # Errors
-    /// [`ResourceShortage::Descriptors`]: all are in use.
+    /// [`ResourceShortage::Descriptors`] if all sockets are in use.
     pub fn acquire(self: &Rc<Self>) -> Result<DescriptorPermit, ResourceShortage> {
         while self.open.get() >= self.max_open {
             let pools = self.pools.borrow();
@@ -154,7 +158,7 @@ impl UpstreamSockets {
     }
 }
 
-/// The permit for one socket, released on drop.
+/// A permit for one socket, released on drop.
 pub struct DescriptorPermit(Rc<UpstreamSockets>);
 
 impl Drop for DescriptorPermit {

@@ -1,4 +1,4 @@
-/// Why a worker cannot start or continue.
+/// A reason why a worker cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The configuration contradicts itself or names something that does not exist.
@@ -23,7 +23,8 @@ pub enum Error {
         /// The system's error.
         source: std::io::Error,
     },
-    /// The data-plane thread did not start a command in time. The command is withdrawn: nothing has changed.
+    /// The data-plane thread did not start a command in time. The command was withdrawn: nothing
+    /// has changed.
     #[error("the data plane is busy: the command was withdrawn, and nothing has changed")]
     Busy,
     /// The call requires a running worker.
@@ -32,7 +33,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns a stable machine code.
+    /// Returns a stable machine-readable code.
     pub fn code(&self) -> &'static str {
         match self {
             Error::Config(_) => "config",

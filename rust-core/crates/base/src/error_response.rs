@@ -12,13 +12,13 @@ pub struct ErrorResponse<'a> {
     pub status: u16,
     pub code: &'static str,
     pub message: &'a str,
-    /// The request field that is wrong, if there is one.
+    /// The invalid request field; `None` if the error is about no field.
     pub param: Option<&'a str>,
     /// Additional header fields.
     pub headers: ErrorHeaders,
 }
 
-/// Header fields of a generated response, besides those that every response has.
+/// Header fields of a generated response, in addition to those that every response has.
 #[derive(Debug, Clone, Copy)]
 pub struct ErrorHeaders {
     /// `www-authenticate` (RFC 9110 section 11.6.1).
@@ -27,7 +27,7 @@ pub struct ErrorHeaders {
     pub allow: Option<&'static str>,
     /// `retry-after`, in seconds (RFC 9110 section 10.2.3).
     pub retry_after: Option<u32>,
-    /// `x-should-retry`: the official clients obey it.
+    /// `x-should-retry`, which the official clients follow.
     pub should_retry: Option<bool>,
 }
 
@@ -48,6 +48,7 @@ pub(crate) fn amazon_error_type(status: u16) -> &'static str {
 }
 
 impl ErrorHeaders {
+    /// No additional fields.
     pub const NONE: ErrorHeaders = ErrorHeaders {
         www_authenticate: None,
         allow: None,
@@ -56,12 +57,12 @@ impl ErrorHeaders {
     };
 }
 
-/// How a generated response is written.
+/// The options for writing a generated response.
 #[derive(Clone, Copy)]
 pub struct ResponseOptions<'m> {
     /// Whether the connection is closed after the response.
     pub close: bool,
-    /// Whether only the head is sent, because the client asked for it alone.
+    /// Whether only the head is sent, because the client requested only the head.
     pub head_only: bool,
     /// Additional header fields, as complete lines.
     pub extra_headers: &'m [u8],
@@ -95,12 +96,12 @@ struct AnthropicBody<'a> {
 struct AnthropicError<'a> {
     r#type: &'static str,
     message: &'a str,
-    /// Our stable code.
+    /// The gateway's stable error code.
     code: &'a str,
 }
 
-/// An error in Amazon Bedrock's format and within it in the format of the model's own API, because clients of one also read
-/// the other.
+/// An error in Amazon Bedrock's format that contains the error in the format of the model's own
+/// API, because clients of either format also read the other.
 #[derive(Serialize)]
 struct AmazonBody<'a> {
     message: &'a str,
@@ -154,8 +155,8 @@ struct FieldViolation<'a> {
 }
 
 impl ErrorResponse<'_> {
-    /// Returns the response for an exchange that a provider may have run: then clients must not retry automatically, because
-    /// the request may have been charged.
+    /// Returns the response for an exchange that a provider may have run: clients must not retry it
+    /// automatically, because the request may have been charged.
     pub fn without_retry_if(mut self, may_have_run: bool) -> Self {
         if may_have_run {
             self.headers.should_retry = Some(false);
@@ -171,7 +172,7 @@ impl ErrorResponse<'_> {
         }
     }
 
-    /// Returns Anthropic's error type (Anthropic, "Errors").
+    /// Returns Anthropic's error type (see "Errors" in Anthropic's API documentation).
     fn anthropic_kind(&self) -> &'static str {
         match self.status {
             401 => "authentication_error",
@@ -237,7 +238,8 @@ impl ErrorResponse<'_> {
         }
     }
 
-    /// Returns the message with the field name: Anthropic's errors have no separate place for it.
+    /// Returns the message with the field name, because Anthropic's errors have no separate member
+    /// for it.
     fn message_with_param(&self) -> Cow<'_, str> {
         match self.param {
             Some(param) if !param.is_empty() && !self.message.contains(param) => {
@@ -247,7 +249,7 @@ impl ErrorResponse<'_> {
         }
     }
 
-    /// Returns the JSON document alone.
+    /// Returns only the JSON document.
     pub fn to_json(&self, family: Family) -> Vec<u8> {
         let message = self.message_with_param();
         let anthropic = || AnthropicBody {
@@ -273,7 +275,8 @@ impl ErrorResponse<'_> {
         json.unwrap_or_default()
     }
 
-    /// Returns the event that reports the failure of a stream. `number`: the number of the event, if events are numbered.
+    /// Returns the event that reports the failure of a stream. `number` is the event's number, if
+    /// the stream numbers events.
     pub fn to_event(&self, dialect: Dialect, number: u64) -> Vec<u8> {
         let (name, json) = match dialect {
             Dialect::Responses => {
@@ -362,7 +365,8 @@ pub fn write_response<'f>(
     match head() {
         Ok(()) if !options.head_only => out.extend_from_slice(body),
         Ok(()) => {}
-        // Every part is ours and well-formed; if one were not, the connection would be closed instead.
+        // The gateway writes every part in a valid form; if one were invalid, the connection would
+        // be closed.
         Err(_) => out.truncate(start),
     }
 }

@@ -1,7 +1,8 @@
-//! What all layers of a worker use: its clock, memory and file descriptors, its lifecycle, client I/O, and error responses.
+//! Parts that all layers of a worker use: clock, memory, file descriptors, lifecycle, client I/O,
+//! and error responses.
 //!
-//! Nothing here depends on exchanges, providers or the ledger. The layers above are `observe`, `upstream`, `exchange`,
-//! `front` and `dataplane`; each uses those below it, and none of those above.
+//! Nothing here depends on exchanges, providers or the ledger. The layers above are `observe`,
+//! `upstream`, `exchange`, `front` and `dataplane`; each layer uses only the layers below it.
 #![forbid(unsafe_code)]
 #![allow(
     missing_docs,

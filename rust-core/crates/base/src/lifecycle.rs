@@ -8,14 +8,15 @@ use slab::Slab;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// The phase of a worker's shutdown. Retiring can be undone; from the lame duck on, phases only advance.
+/// The phase of a worker's shutdown. Retiring is reversible; from the lame duck on, phases only
+/// advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// Ready for traffic.
     Serving,
-    /// Not ready, but still serving, until the worker must drain or may stay.
+    /// Not ready, but still serving, until the worker has to drain or its retirement is cancelled.
     Retiring,
-    /// Not ready, but still accepting: load balancers need a moment to notice.
+    /// Not ready, but still accepting connections, because load balancers need time to notice.
     LameDuck,
     /// The listener and idle connections are closed; exchanges in flight continue.
     Draining,
@@ -25,10 +26,11 @@ pub enum Phase {
 
 /// A handle to the phase on the data-plane thread, one for each connection.
 ///
-/// Every exchange also waits for the phase: a handle registers its waker once, and reading the phase takes no lock.
+/// Every exchange waits for the phase too: a handle registers its waker once, and reading the phase
+/// takes no lock.
 pub struct Lifecycle {
     shared: Rc<Shared>,
-    /// The slot of this handle's waker, once it has waited, and the waker.
+    /// The slot of this handle's waker, and the waker; `None` before the handle first waits.
     waker_slot: Option<(usize, Waker)>,
 }
 
@@ -40,7 +42,8 @@ struct Shared {
 }
 
 impl Lifecycle {
-    /// Creates the first handle from the phases in `told`; [`Lifecycle::run`] wakes the waiting ones.
+    /// Creates the first handle, which receives phases from `told`; [`Lifecycle::run`] wakes
+    /// waiting handles.
     pub fn new(told: watch::Receiver<Phase>) -> Self {
         let now = *told.borrow();
         Lifecycle {
@@ -53,7 +56,8 @@ impl Lifecycle {
         }
     }
 
-    /// Wakes all waiting handles at each phase, for ever. If the sender is dropped, the phase is [`Phase::Cancelled`].
+    /// Wakes all waiting handles at each phase, forever. If the sender is dropped, the phase
+    /// becomes [`Phase::Cancelled`].
     pub async fn run(self) {
         let mut told = self.shared.receiver.clone();
         loop {
@@ -73,17 +77,17 @@ impl Lifecycle {
         }
     }
 
-    /// Returns the current phase, also before waiting handles are woken.
+    /// Returns the current phase, even if waiting handles have not been woken for it yet.
     pub fn phase(&self) -> Phase {
         *self.shared.receiver.borrow()
     }
 
-    /// Waits until `phase` is reached; returns at once if it was.
+    /// Waits until `phase` is reached; returns immediately if it already was.
     pub async fn wait_for(&mut self, phase: Phase) {
         self.wait_until(|now| now >= phase).await;
     }
 
-    /// Waits until the phase is `wanted`, and returns it.
+    /// Waits until `wanted` accepts the phase, and returns the phase.
     async fn wait_until(&mut self, wanted: impl Fn(Phase) -> bool) -> Phase {
         poll_fn(|context| {
             let now = self.shared.notified.get();
@@ -111,9 +115,10 @@ impl Lifecycle {
         }
     }
 
-    /// Waits until a connection without a request may be closed: the worker drains, or has been retiring or further for
-    /// `patience` since this was called. A client that uses its connection more often is notified by a response, and never
-    /// loses a request because its connection closes.
+    /// Waits until a connection without a request may be closed: the worker drains, or has been in
+    /// the phase retiring or later for `patience` since this call. A client that uses its
+    /// connection more often learns of the closing from a response, and never loses a request to a
+    /// closed connection.
     pub async fn wait_for_idle_close(&mut self, patience: Duration) {
         loop {
             self.wait_for(Phase::Retiring).await;
@@ -155,7 +160,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A handle to phases that advance every second.
+    /// Returns a handle to phases that advance every second.
     fn passing(phases: &'static [Phase]) -> Lifecycle {
         let (sender, told) = watch::channel(Phase::Serving);
         let view = Lifecycle::new(told);

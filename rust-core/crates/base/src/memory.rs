@@ -1,12 +1,14 @@
-//! The memory that clients and providers can fill: one budget for all of it, and buffers that hold reservations.
+//! The memory that clients and providers can fill: one budget for all of it, and buffers with
+//! reservations.
 //!
-//! The base memory of a connection is bounded by the number of connections: [`UNRESERVED_BYTES`] of each buffer. More memory
-//! is reserved from the budget before it is allocated, and released with it. Nothing waits for memory: if there is not
-//! enough, the request is refused. A quarter of the budget is for what every exchange needs, so that small requests are
-//! served however many large ones there are.
+//! The number of connections limits their base memory: [`UNRESERVED_BYTES`] of each buffer. More
+//! memory is reserved from the budget before it is allocated, and released with it. Nothing waits
+//! for memory: if there is not enough, the request is refused. A quarter of the budget is reserved
+//! for the memory that every exchange needs, so that small requests are served even if there are
+//! many large ones.
 //!
-//! Large buffers are reused as long as their memory is not needed otherwise: the system frees a page at once, but allocates
-//! one slowly.
+//! Large buffers are reused while their memory is not needed otherwise: the system frees a page
+//! quickly, but allocates one slowly.
 
 mod buffer_cache;
 
@@ -20,11 +22,11 @@ use self::buffer_cache::{BufferCache, MIN_RETAINED_SIZE};
 
 /// Bytes of a buffer that need no reservation.
 pub const UNRESERVED_BYTES: usize = 8 * 1024;
-/// Bytes of memory that a buffer keeps after its contents were used.
+/// Bytes of memory that a buffer keeps after its contents were consumed.
 const RETAINED_BYTES: usize = 4 * 1024;
 /// Bytes of a body that are read, prepared, hashed or sent before the task yields: a fraction of a millisecond's work.
 pub const SLICE_BYTES: usize = 256 * 1024;
-/// A growing buffer doubles up to this many bytes; then it grows by as many.
+/// Maximum growth of a buffer in bytes: below it, a growing buffer doubles.
 const MAX_GROWTH: usize = 256 * 1024;
 
 /// The memory budget for bodies, in bytes.
@@ -36,12 +38,12 @@ pub struct MemoryBudget {
     cache: BufferCache,
 }
 
-/// The budget is exhausted.
+/// The error of an exhausted budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryExhausted;
 
 impl MemoryBudget {
-    /// Creates a budget of `most` bytes that shows its use in `gauge`.
+    /// Creates a budget of `most` bytes that reports its use in `gauge`.
     pub fn new(most: u64, gauge: Gauge) -> Self {
         MemoryBudget {
             used: Cell::new(0),
@@ -51,12 +53,13 @@ impl MemoryBudget {
         }
     }
 
-    /// Changes the budget; reservations above it stay until they are released.
+    /// Changes the budget; reservations above the new limit stay until they are released.
     pub fn set_limit(&self, most: u64) {
         self.limit.set(most);
     }
 
-    /// Reserves `bytes` from the whole budget, for what an exchange needs whatever its size.
+    /// Reserves `bytes` from the whole budget, for memory that an exchange needs regardless of its
+    /// size.
     ///
     /// # Errors
     /// [`MemoryExhausted`].
@@ -74,7 +77,7 @@ impl MemoryBudget {
         self.cache.insert(memory, room);
     }
 
-    /// Returns the maximum for bodies and held responses.
+    /// Returns the part of the budget for bodies and held responses.
     fn max_body_bytes(&self) -> u64 {
         self.limit.get() - self.limit.get() / 4
     }
@@ -182,7 +185,8 @@ impl Buffer {
         }
     }
 
-    /// Resizes the buffer to about `wanted` bytes, or at least to `needed` if the budget does not permit more.
+    /// Resizes the buffer to about `wanted` bytes, or to at least `needed` bytes if the budget does
+    /// not permit more.
     fn resize_best_effort(&mut self, wanted: usize, needed: usize) -> Result<(), MemoryExhausted> {
         if needed >= MIN_RETAINED_SIZE
             && let Some(kept) = self.reservation.budget.cache.take(needed)
@@ -219,7 +223,7 @@ impl Buffer {
         self.bytes.capacity() - self.bytes.len()
     }
 
-    /// Whether it has memory that is counted.
+    /// Whether the buffer has memory that counts against the budget.
     pub fn has_reserved_memory(&self) -> bool {
         self.bytes.capacity() > UNRESERVED_BYTES
     }
@@ -270,7 +274,7 @@ impl Buffer {
         }
     }
 
-    /// Leaves the buffer's old memory to the next buffer.
+    /// Makes the buffer's old memory available to the next buffer.
     fn recycle_memory(&mut self, memory: Vec<u8>) {
         // Shrinking never fails.
         let _ = self.reservation.resize(self.bytes.capacity());

@@ -39,7 +39,7 @@ fn what_has_no_room_is_refused_and_changes_nothing() {
     assert_eq!(buffer.write(1001, |_| ()), Err(MemoryExhausted));
     assert_eq!((used.get(), buffer.available()), before);
     assert_eq!(buffer.len(), UNRESERVED_BYTES + 9000);
-    // Growth ahead of need does not waste the last bytes of the budget.
+    // Growing in advance does not waste the last bytes of the budget.
     assert_eq!(buffer.extend(&[7; 1000]), Ok(()));
     assert_eq!(used.get(), 10_000);
     let mut other = Buffer::new(&budget);

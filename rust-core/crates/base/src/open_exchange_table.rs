@@ -7,20 +7,24 @@ use slab::Slab;
 
 use crate::request_id::RequestId;
 
-/// The exchanges that were admitted and have not ended, for a successor that continues from here.
+/// The admitted exchanges that have not ended, for the next log, which continues with them.
 #[derive(Default)]
 pub struct OpenExchangeTable(RefCell<Slab<OpenExchangeEntry>>);
 
 /// An open exchange.
 pub struct OpenExchangeEntry {
-    /// Position of its admission among all records of this worker run.
+    /// The position of the admission among all records of this worker run.
     pub position: u64,
+    /// The time of the admission, in Unix microseconds.
     pub admitted_at: u64,
     pub id: RequestId,
     pub tenant: Arc<str>,
     pub key: CredentialId,
+    /// The tokens reserved for the exchange; `None`: no reservation.
     pub reserved_tokens: Option<u64>,
+    /// The cost reserved for the exchange; `None`: no reservation.
     pub reserved_nanodollars: Option<u64>,
+    /// The plan whose limits the tenants of a namespace share; `None`: no shared limits.
     pub shared_plan: Option<Arc<str>>,
     pub model: Arc<str>,
 }

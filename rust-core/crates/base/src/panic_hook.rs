@@ -1,11 +1,11 @@
-//! Panic reports with the location only. The message is left out because it may quote data: a failing string slice, for
-//! example, prints the string, which may be a user's prompt.
+//! Panic reports that contain only the location. The message is left out because it may quote data:
+//! a failing string slice, for example, prints the string, which may be a user's prompt.
 
 use std::io::{self, Write};
 use std::panic::{PanicHookInfo, set_hook};
 use std::thread;
 
-/// Reports panics of any thread to standard error with their location only, from now on.
+/// Installs a hook that reports panics of any thread to standard error, with their location only.
 pub fn install_panic_hook() {
     set_hook(Box::new(|info| {
         // If the report cannot be written, the panic continues anyway.

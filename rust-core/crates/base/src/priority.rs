@@ -1,6 +1,7 @@
 //! Thread priorities: traffic first, evidence next, Python last.
 
-/// Sets the lowest priority for the calling thread: it gets processor time that no other thread wants.
+/// Sets the lowest priority for the calling thread: it runs only when no other thread needs the
+/// processor.
 pub fn set_lowest_priority() {
     let _ = rustix::process::nice(19);
 }

@@ -1,4 +1,4 @@
-//! The random numbers of the data-plane thread.
+//! The random number generator of the data-plane thread.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -19,7 +19,8 @@ impl Random {
         draw(&mut self.0.borrow_mut())
     }
 
-    /// Returns `duration` with a random change of up to a tenth, so that what started together does not end together.
+    /// Returns `duration` with a random change of up to a tenth, so that events that started
+    /// together do not end together.
     pub fn jitter(&self, duration: Duration) -> Duration {
         let factor = self.with_rng(|random| random.random_range(0.9..1.1));
         Duration::try_from_secs_f64(duration.as_secs_f64() * factor).unwrap_or(duration)

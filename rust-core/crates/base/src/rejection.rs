@@ -14,7 +14,7 @@ use proofgate_wire::ProtocolError;
 use crate::approvals::{self, Approval};
 use crate::error_response::{ErrorHeaders, ErrorResponse};
 
-/// Why a request is rejected before it is admitted: the client's message and the record's code.
+/// A rejection of a request before its admission: the client's message and the record's code.
 #[derive(Debug, Clone)]
 pub struct Rejection {
     pub status: u16,
@@ -25,6 +25,7 @@ pub struct Rejection {
 }
 
 impl Rejection {
+    /// The gateway has no endpoint with this path.
     pub const UNKNOWN_ENDPOINT: Rejection = Rejection::new(
         404,
         "unknown_endpoint",
@@ -36,7 +37,7 @@ impl Rejection {
          /model/{model}/invoke and :rawPredict. The GET endpoints are /v1/models, /v1beta/models, /v1/usage and \
          /v1/receipts/{id}. OpenAI's /v1/files and /v1/batches are served, too.",
     );
-    /// No provider stores objects for the tenant.
+    /// No provider stores files and batches for the tenant.
     pub const OBJECTS_NOT_CONFIGURED: Rejection = Rejection::new(
         403,
         "objects_not_configured",
@@ -50,7 +51,7 @@ impl Rejection {
         "This tenant's limits count tokens or money, but the gateway cannot count what a batch uses. Send the \
          requests one by one.",
     );
-    /// Rules must read responses, but files are not read.
+    /// Rules must inspect responses, but the contents of files are not inspected.
     pub const CONTENT_NOT_INSPECTED: Rejection = Rejection::new(
         403,
         "content_not_inspected",
@@ -103,6 +104,7 @@ impl Rejection {
         param: Some(Cow::Borrowed("model")),
         headers: ErrorHeaders::NONE,
     };
+    /// There is no memory for the request's body.
     pub const OVERLOADED: Rejection = Rejection::new(
         503,
         "overloaded",
@@ -114,19 +116,23 @@ impl Rejection {
         "overloaded",
         "The gateway has no memory left to hold the answer until its rules have checked it. Try again later.",
     );
+    /// The request did not arrive in time.
     pub const SLOW_REQUEST: Rejection =
         Rejection::new(408, "request_timeout", "The request did not arrive in time.");
+    /// The connection was routed for another tenant.
     pub const MISDIRECTED: Rejection = Rejection::new(
         421,
         "misdirected_request",
         "This connection was routed for another tenant. Send the request again on a new connection.",
     );
+    /// The provider's key or certificate is missing or unusable.
     pub const NO_PROVIDER_KEY: Rejection = Rejection::new(
         503,
         "provider_key_missing",
         "The gateway has no usable key or certificate for this model's provider, so nothing was sent. Ask the gateway \
          administrator.",
     );
+    /// The provider's concurrency limit is reached.
     pub const PROVIDER_BUSY: Rejection = Rejection::new(
         503,
         "provider_busy",
@@ -158,6 +164,7 @@ impl Rejection {
         param: Some(Cow::Borrowed("service_tier")),
         headers: ErrorHeaders::NONE,
     };
+    /// The ledger has no space for the records of the request.
     pub const LEDGER_FULL: Rejection = Rejection::new(
         503,
         "ledger_full",
@@ -169,17 +176,19 @@ impl Rejection {
         "payloads_unavailable",
         "The gateway cannot store the contents of this tenant's requests, so nothing was sent. Try again later.",
     );
+    /// The tenant has no shred key.
     pub const NO_SHRED_KEY: Rejection = Rejection::new(
         503,
         "shred_key_missing",
         "The gateway has no shred key for this tenant, so nothing was sent. Ask the gateway administrator.",
     );
+    /// The ledger cannot record the request.
     pub const LEDGER_STOPPED: Rejection = Rejection::new(
         503,
         "ledger_stopped",
         "The ledger cannot record this request, so it was not forwarded. Try again later.",
     );
-    /// The model does not exist or is not this tenant's; both look the same.
+    /// The model does not exist, or the tenant may not use it; the response is the same.
     pub const UNKNOWN_MODEL: Rejection = Rejection {
         status: 404,
         code: "model_not_found",
@@ -210,7 +219,8 @@ impl Rejection {
         Rejection::unsupported(message)
     }
 
-    /// The model's provider does not support the client's dialect; its models have the APIs of their publishers.
+    /// The model's provider does not support the client's dialect, because its models have the APIs
+    /// of their publishers.
     pub fn unsupported_by_publisher_api() -> Rejection {
         Rejection::unsupported(
             "The provider of this model is Vertex AI. Use POST /v1/chat/completions or POST /v1/responses. Claude \
@@ -226,7 +236,7 @@ impl Rejection {
         }
     }
 
-    /// The text is given as token IDs, and rules must read it.
+    /// The prompt is given as token IDs, but rules must inspect its text.
     pub fn token_ids_not_inspected(field: &'static str) -> Rejection {
         Rejection {
             param: Some(Cow::Borrowed(field)),
@@ -238,7 +248,7 @@ impl Rejection {
         }
     }
 
-    /// The provider would run all tools of the request, and these kinds are not allowed.
+    /// The provider would run all tools of the request, but none of these kinds is allowed.
     pub fn hosted_tools_not_allowed(kinds: &str) -> Rejection {
         Rejection {
             message: Cow::Owned(format!(
@@ -263,7 +273,7 @@ impl Rejection {
         }
     }
 
-    /// No checkpoint covers the exchange yet: the tenant may retry at once.
+    /// No checkpoint covers the exchange yet: the tenant may retry immediately.
     pub fn receipt_pending() -> Rejection {
         Rejection {
             headers: ErrorHeaders {
@@ -301,18 +311,19 @@ impl Rejection {
         self.headers.retry_after
     }
 
-    /// The form fields together are longer than rules can inspect.
+    /// The fields of the form together are longer than rules can inspect.
     pub const FORM_FIELDS_TOO_LARGE: Rejection = Rejection::new(
         400,
         "form_fields_too_large",
         "The form's fields, excluding files, exceed 1 MiB in total.",
     );
+    /// A field of the form is not UTF-8.
     pub const FORM_NOT_TEXT: Rejection = Rejection::new(
         400,
         "invalid_form",
         "A field of the form is not UTF-8. Send binary data as a file, with a filename.",
     );
-    /// A file is longer than may be held until the model that follows it is known.
+    /// A file is longer than the memory in which it may wait for the model field that follows it.
     pub const MODEL_AFTER_FILE: Rejection = Rejection {
         status: 400,
         code: "model_behind_file",
@@ -341,7 +352,7 @@ impl Rejection {
          denied. Remove that content.",
     );
 
-    /// The request is not readable after the rules changed it, and its tools must be changed.
+    /// The request cannot be parsed after the rules changed it, although its tools must be changed.
     pub const TOOLS_NOT_REDACTED: Rejection = Rejection::new(
         403,
         "policy_redaction_impossible",
@@ -365,7 +376,7 @@ impl Rejection {
         }
     }
 
-    /// A form field is wrong.
+    /// A form field is invalid.
     pub fn invalid_form_field(field: &'static str, wrong: &str) -> Rejection {
         Rejection {
             message: Cow::Owned(format!("The form's field {field} {wrong}")),
@@ -394,8 +405,8 @@ impl Rejection {
         }
     }
 
-    /// A response calls a guarded tool, and the request contains a flagged tool text. `approval`: allows the call, if one
-    /// can be issued.
+    /// A response calls a guarded tool, and the request contains a flagged tool text. `approval`
+    /// allows the call; `None` if no approval can be issued.
     pub fn guarded_call(
         tool: &str,
         (place, scope): (MessageLocation, Scope),
@@ -427,7 +438,7 @@ impl Rejection {
         }
     }
 
-    /// A request contains a flagged tool text and tools, and its response is not inspected.
+    /// A request contains a flagged tool text and tools, but its response is not inspected.
     pub fn guarded_call_not_inspected((place, scope): (MessageLocation, Scope)) -> Rejection {
         let label = scope.label();
         Rejection {
@@ -439,7 +450,7 @@ impl Rejection {
         }
     }
 
-    /// An external policy returned no verdict, and its requests are denied in that case.
+    /// An external policy returned no verdict, and is configured to deny requests in that case.
     pub fn policy_unavailable(policy: &str) -> Rejection {
         Rejection {
             message: Cow::Owned(format!(
@@ -457,7 +468,7 @@ impl Rejection {
         }
     }
 
-    /// Rules must inspect the response and cannot read it.
+    /// Rules must inspect the response but cannot parse it.
     pub fn unreadable_response(code: &'static str, message: String) -> Rejection {
         Rejection {
             message: Cow::Owned(message),
@@ -465,7 +476,8 @@ impl Rejection {
         }
     }
 
-    /// The codes of denials by a rule, an external policy or the check of guarded tools. A policy that fails denies as well.
+    /// The codes of denials by a rule, an external policy or the check of guarded tools. A failed
+    /// policy that denies is included.
     pub const DENIAL_CODES: [&str; 8] = [
         "policy_blocked",
         "policy_redaction_impossible",
@@ -577,7 +589,7 @@ impl From<InvalidBatch> for Rejection {
 
 impl From<UntranslatableRequest> for Rejection {
     fn from(unsaid: UntranslatableRequest) -> Self {
-        // Clients show the message, but few of them the separate field.
+        // Clients show the message, but few clients show the separate field.
         let message = match &*unsaid.param {
             "" => unsaid.message,
             param => Cow::Owned(format!("{param}: {}", unsaid.message)),
@@ -600,10 +612,11 @@ impl From<EvaluationError> for Rejection {
     }
 }
 
-/// Maximum delay after which a client is told to retry automatically, in seconds.
+/// Maximum delay in seconds after which clients should retry automatically.
 pub const MAX_RETRY_AFTER: u32 = 60;
 
-/// Returns the request field that limits the tokens of the response, if the dialect has one.
+/// Returns the request field that limits the tokens of the response; `None` if the dialect has
+/// none.
 fn max_tokens_field(dialect: Dialect) -> Option<&'static str> {
     match dialect {
         Dialect::Chat => Some("max_completion_tokens"),
@@ -615,8 +628,9 @@ fn max_tokens_field(dialect: Dialect) -> Option<&'static str> {
 }
 
 impl Rejection {
-    /// Rejects a request that would exceed a limit. `answer`: tokens that would be reserved for its response; `tools`: how
-    /// often its provider may run tools for it, if that is reserved, too, and the field that limits it.
+    /// Rejects a request that would exceed a limit. `answer`: the tokens to reserve for its
+    /// response. `tools`: the tool calls to reserve, and the field that limits them; `None` if no
+    /// tool calls are reserved.
     pub fn over_limit(
         exceeded: LimitExceeded,
         call: &ParsedRequest<'_>,
@@ -665,7 +679,7 @@ impl From<LimitExceeded> for Rejection {
             message: Cow::Owned(exceeded.to_string()),
             headers: ErrorHeaders {
                 retry_after: wait,
-                // Some clients sleep for as long as `retry-after` says (anthropic-sdk-python).
+                // Some clients sleep for the whole `retry-after` (anthropic-sdk-python).
                 should_retry: Some(!exceeded.is_permanent() && wait <= Some(MAX_RETRY_AFTER)),
                 ..ErrorHeaders::NONE
             },

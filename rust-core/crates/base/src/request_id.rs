@@ -1,9 +1,9 @@
 use rand::RngCore;
 
-/// The ID of an exchange: a UUID version 7 (RFC 9562 section 5.7) with the prefix `req_`, as clients see it in
-/// `x-request-id`.
+/// The ID of an exchange: a UUID version 7 (RFC 9562 section 5.7) with the prefix `req_`, which
+/// clients see in `x-request-id`.
 ///
-/// Apart from its time it is random, so it reveals nothing about the traffic of others.
+/// It is random except for its time, so it reveals nothing about the traffic of others.
 #[derive(Clone, Copy)]
 pub struct RequestId([u8; RequestId::LENGTH]);
 

@@ -8,18 +8,19 @@ use proofgate_wire::{ProtocolError, ResponseFraming, ResponseHead, encode};
 use crate::error_response::{AMAZON_ERROR_HEADER, ResponseOptions, amazon_error_type};
 use crate::rejection::MAX_RETRY_AFTER;
 
-/// How rules handle a response.
+/// The handling of a response by rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InspectionLevel {
-    /// No rule inspects it.
+    /// No rule inspects the response.
     None,
-    /// Rules inspect it and change nothing, not even its timing.
+    /// Rules inspect the response and change nothing, not even its timing.
     Observe,
     /// Bytes are held back until rules have cleared them.
     Enforce,
 }
 
 impl InspectionLevel {
+    /// Returns the handling of responses for a tenant's rules.
     pub fn from_profile(profile: &Profile) -> Self {
         match profile.mode() {
             _ if !inspects_responses(profile) => InspectionLevel::None,
@@ -29,34 +30,37 @@ impl InspectionLevel {
     }
 }
 
-/// What the relay needs to know of a response.
+/// The properties of a response that its relay needs.
 pub struct ClientResponseHead {
     pub status: u16,
     pub framing: ResponseFraming,
     /// Whether the body is sent to the client with chunked coding.
     pub chunked: bool,
-    /// Whether it is a stream of events: from `Content-Type`, until the first bytes of the body tell.
+    /// Whether the response is an event stream, according to `Content-Type` until the first bytes
+    /// of the body decide.
     pub is_event_stream: bool,
     pub keep_alive: bool,
     pub inspection: InspectionLevel,
     /// The client's dialect.
     pub dialect: Dialect,
-    /// Whether its body is translated, because its provider uses another dialect.
+    /// Whether the body is translated, because the provider uses another dialect.
     pub is_translated: bool,
-    /// Whether its content type is that of Amazon's event streams.
+    /// Whether the content type is that of Amazon's event streams.
     pub is_amazon_framed: bool,
-    /// Whether its events are sent to the client in Amazon's frames.
+    /// Whether events are sent to the client in Amazon's frames.
     pub writes_amazon_frames: bool,
-    /// Whether its content type is audio, or bytes of unknown type.
+    /// Whether the content type is audio, or bytes of unknown type.
     is_binary: bool,
-    /// The error type in the head, if it has one.
+    /// The error type in the head; `None` if there is none.
     pub error_kind: Option<Box<str>>,
-    /// Whether the head still lacks its framing and its end, because the kind of body is not known yet.
+    /// Whether the head still lacks its framing and its end, because the kind of the body is not
+    /// known yet.
     pub is_head_incomplete: bool,
 }
 
 impl ClientResponseHead {
-    /// Sets the kind of body that its first bytes indicate, and closes the head if nothing else is missing.
+    /// Sets the kind of the body that its first bytes indicate, and completes the head if nothing
+    /// else is missing.
     pub fn set_body_kind(&mut self, kind: BodyKind, head: &mut Vec<u8>) {
         match kind {
             BodyKind::Events => self.is_event_stream = true,
@@ -80,24 +84,24 @@ impl ClientResponseHead {
         head.extend_from_slice(encode::CRLF);
     }
 
-    /// Whether it is passed through unchanged: speech audio, which has no text that a rule could read, or a stored file. Its
-    /// first bytes indicate nothing.
+    /// Whether the body is passed through unchanged: speech audio, which contains no text for
+    /// rules, or a stored file. The first bytes of such a body indicate nothing.
     pub fn is_passthrough(&self) -> bool {
         let is_file = self.dialect == Dialect::Storage(StorageOperation::FileContent);
         self.is_success() && (is_file || (self.dialect == Dialect::Speech && self.is_binary))
     }
 
-    /// Whether it is a stream of events that must end properly.
+    /// Whether the response is an event stream that must end properly.
     pub fn is_successful_stream(&self) -> bool {
         self.is_event_stream && self.is_success()
     }
 
-    /// Whether its status is a success.
+    /// Whether the status is a success.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// Whether rules that must clear the response cannot know how a client will read it.
+    /// Whether rules must clear the response but cannot know how a client will read it.
     pub fn is_unreadable(&self, kind: BodyKind) -> bool {
         self.is_success()
             && self.inspection == InspectionLevel::Enforce
@@ -115,8 +119,9 @@ pub const AMAZON_EVENT_STREAM: &[u8] = b"application/vnd.amazon.eventstream";
 /// Prefixes of media types of binary bodies.
 const BINARY_PREFIXES: [&[u8]; 2] = [b"audio/", b"application/octet-stream"];
 
-/// Writes the head for the client: the upstream's end-to-end fields, our request ID, our framing. The head of an event
-/// stream is closed at once, so that it can be sent before the first event.
+/// Writes the head for the client: the upstream's end-to-end fields, the gateway's request ID and
+/// framing. The head of an event stream is completed immediately, so that it can be sent before the
+/// first event.
 pub fn write_head(
     head: &ResponseHead<'_>,
     id: &str,
@@ -198,7 +203,7 @@ pub fn write_head(
     })
 }
 
-/// Fields that the gateway itself sets or omits.
+/// Whether a field is one that the gateway sets or omits.
 fn is_gateway_header(name: &str) -> bool {
     STRIPPED_HEADERS
         .iter()
@@ -210,10 +215,11 @@ fn is_gateway_header(name: &str) -> bool {
         || starts_with(name, "x-accel-")
 }
 
-/// Fields of a provider that are removed. Its limits and its account are those of the gateway's key. A provider must not
-/// control how browsers treat the gateway's host (HSTS, reports, its storage, other pages), redirect clients, or control a
-/// proxy in front of the gateway (nginx takes `x-accel-redirect` for a path of its own). And some fields would carry state
-/// between the tenants that share an upstream connection.
+/// Provider fields that are removed. The provider's limits and account are those of the gateway's
+/// key. A provider must not control how browsers treat the gateway's host (HSTS, reports, storage,
+/// other pages), redirect clients, or control a proxy in front of the gateway (nginx uses
+/// `x-accel-redirect` as one of its own paths). Some fields would also carry state between tenants
+/// that share an upstream connection.
 const STRIPPED_HEADERS: [&str; 24] = [
     "content-length",
     "transfer-encoding",
@@ -241,8 +247,8 @@ const STRIPPED_HEADERS: [&str; 24] = [
     "cdn-cache-control",
 ];
 
-/// Whether `retry-after` is longer than a client should wait automatically: some clients sleep for as long as it says
-/// (anthropic-sdk-python). A date counts as long, too.
+/// Whether `retry-after` is longer than a client should wait automatically: some clients sleep that
+/// long (anthropic-sdk-python). A date also counts as long.
 fn is_long_wait(retry_after: &[u8]) -> bool {
     let seconds = std::str::from_utf8(retry_after).ok();
     let seconds = seconds.and_then(|seconds| seconds.trim().parse::<f64>().ok());

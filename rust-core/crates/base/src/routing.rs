@@ -1,4 +1,5 @@
-//! The sender of a connection and the tenant that the load balancer routed it for, and why that is trusted.
+//! The sender of a connection, and the tenant for which the load balancer routed the connection; a
+//! routing key authenticates the load balancer.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -7,11 +8,11 @@ use subtle::ConstantTimeEq;
 
 /// Separates the routing key from the tenant.
 const SEPARATOR: u8 = b':';
-/// Replaces a tenant's name if the load balancer does not pin a tenant to this worker.
+/// Replaces a tenant's name if the load balancer does not pin tenants to this worker.
 const ANY_TENANT: &[u8] = b"*";
 
-/// A secret that the load balancer writes before the tenant's name. Clients do not know it, so a connection that reaches a
-/// worker's port in another way is not mistaken for the load balancer.
+/// A secret that the load balancer writes before the tenant's name. Clients do not know it, so a
+/// connection that reaches a worker's port in another way is not treated as the load balancer's.
 pub struct RoutingKey(Box<[u8]>);
 
 impl RoutingKey {
@@ -32,18 +33,18 @@ impl RoutingKey {
     }
 }
 
-/// What is known of a connection before its first request.
+/// The information about a connection before its first request.
 #[derive(Debug, Clone)]
 pub struct Peer {
-    /// The tenants whose requests it may carry.
+    /// The tenants whose requests the connection may carry.
     pub tenant_route: TenantRoute,
-    /// The client's address, as far as known.
+    /// The client's address, as far as it is known.
     pub address: IpAddr,
 }
 
 impl Peer {
-    /// Creates a peer at `address` whose requests may be those of `routed`. An IPv4-mapped IPv6 address becomes the IPv4
-    /// address.
+    /// Creates a peer at `address` whose requests may be those of `routed`. An IPv4-mapped IPv6
+    /// address is converted to the IPv4 address.
     pub fn new(routed: TenantRoute, address: SocketAddr) -> Self {
         let address = address.ip().to_canonical();
         Peer {
@@ -52,7 +53,7 @@ impl Peer {
         }
     }
 
-    /// Returns the sender to which its requests count while no tenant is known.
+    /// Returns the sender to which requests are attributed while no tenant is known.
     pub fn client_network(&self) -> ClientNetwork {
         ClientNetwork::from(self.address)
     }
@@ -87,9 +88,9 @@ impl fmt::Display for ClientNetwork {
 /// The tenants whose requests a connection may carry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TenantRoute {
-    /// All tenants: the connection was not routed for one of them.
+    /// All tenants: the connection was not routed for a specific tenant.
     AnyTenant,
-    /// The tenant for which this worker was chosen; no tenant if there is none with this name.
+    /// The tenant for which this worker was chosen; matches no tenant if none has this name.
     Tenant(Box<[u8]>),
     /// No tenant: the peer is not the load balancer.
     NoTenant,

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
-/// A counter. Only the data-plane thread adds to it, so adding needs no locked instruction.
+/// A counter that only the data-plane thread increments, so an addition needs no locked
+/// instruction.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds `more`; saturates at the maximum.
+    /// Adds `more`; the counter saturates at its maximum.
     pub fn add(&self, more: u64) {
         let before = self.0.load(Ordering::Relaxed);
         self.0.store(before.saturating_add(more), Ordering::Relaxed);
@@ -22,13 +23,14 @@ impl Counter {
     }
 }
 
-/// The upper bound of histograms that OpenTelemetry's conventions for generative AI recommend for request durations: 81.92
-/// s.
+/// The upper bound that OpenTelemetry's conventions for generative AI recommend for histograms of
+/// request durations, in microseconds: 81.92 s.
 const MAX_BOUND_US: u64 = 81_920_000;
 
-/// The number of buckets in these conventions: their bounds double from 10 ms, and the last has no bound.
+/// The number of buckets in these conventions: bounds double from 10 ms, and the last bucket has no
+/// bound.
 const DEFAULT_BUCKETS: usize = 15;
-/// The number of buckets with bounds from 0.625 ms.
+/// The number of buckets if bounds start at 0.625 ms.
 pub const FINE_BUCKETS: usize = 19;
 
 /// A histogram of durations, with few buckets: each bound is twice the previous one.
@@ -39,9 +41,10 @@ pub struct Histogram<const BUCKETS: usize = DEFAULT_BUCKETS> {
     sum_us: Counter,
 }
 
-/// The contents of a histogram.
+/// The contents of a histogram at one time.
 pub struct HistogramSnapshot<const BUCKETS: usize = DEFAULT_BUCKETS> {
-    /// Upper bounds in seconds, and the number of values above the previous bound and not above this one.
+    /// Upper bounds in seconds, each with the number of values above the previous bound and not
+    /// above this bound.
     pub buckets: [(f64, u64); BUCKETS],
     pub count: u64,
     pub sum_seconds: f64,
@@ -59,6 +62,7 @@ impl<const BUCKETS: usize> Default for Histogram<BUCKETS> {
 impl<const BUCKETS: usize> Histogram<BUCKETS> {
     const FIRST_BOUND_US: u64 = MAX_BOUND_US >> (BUCKETS - 2);
 
+    /// Counts a duration.
     pub fn observe(&self, microseconds: u64) {
         let firsts = microseconds.div_ceil(Self::FIRST_BOUND_US);
         // The least n with 2^n >= firsts.

@@ -1,4 +1,4 @@
-//! The threads of a worker: whether they still run, and how they ended.
+//! The threads of a worker: whether they are running, and how they ended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -15,7 +15,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Creates a counter for `left` threads that are to be spawned.
+    /// Creates a counter for `left` threads that will be spawned.
     pub fn new(left: usize) -> Arc<Self> {
         Arc::new(Threads {
             remaining: Mutex::new(left),
@@ -24,12 +24,13 @@ impl Threads {
         })
     }
 
-    /// Whether any of them has failed.
+    /// Whether any thread has failed.
     pub fn any_failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
     }
 
-    /// Waits at most `timeout` until all have ended; returns true if they have and none failed.
+    /// Waits at most `timeout` until all threads have ended; returns true if all have ended and
+    /// none failed.
     pub fn join(&self, timeout: Duration) -> bool {
         let left = self.remaining.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.finished.wait_timeout_while(left, timeout, |left| *left != 0);

@@ -1,7 +1,9 @@
-//! Buffers for relaying a response, shared by responses of all clients, one after the other.
+//! Buffers for relaying responses; each buffer is used by the responses of all clients, one after
+//! another.
 //!
-//! Most exchanges are waiting at any time. A response takes a workspace when its head arrives and returns it before it waits
-//! for its record. So a few workspaces are enough for many connections, and they stay in the processor's cache.
+//! Most exchanges are waiting at any time. A response acquires a workspace when its head arrives,
+//! and releases it before it waits for its record. So a few workspaces are enough for many
+//! connections, and they stay in the processor's cache.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -23,12 +25,12 @@ const MAX_RETAINED_BYTES: usize = 128 * 1024;
 pub struct ResponseWorkspace {
     /// Decoded bytes on their way to the client.
     pub chunk: Vec<u8>,
-    /// The end of the response, held back until its completion is written.
+    /// The end of the response, held back until the completion record is written.
     pub held_back: Vec<u8>,
     /// The first part of a response of unknown kind, or of an event.
     pub partial: Vec<u8>,
     pub usage: UsageReader,
-    /// The inspector of responses, if there are rules.
+    /// The inspector of responses; `None` if there are no rules.
     inspector: Option<ResponseInspector>,
     /// Bytes that the inspector has cleared.
     pub approved_bytes: Vec<u8>,
@@ -55,7 +57,7 @@ impl ResponseWorkspace {
         }
     }
 
-    /// Reserves memory for what the inspector holds and for `more` bytes.
+    /// Reserves memory for the bytes that the inspector holds and for `more` bytes.
     ///
     /// # Errors
     /// [`MemoryExhausted`]: these bytes must not be passed to the inspector.
@@ -64,7 +66,8 @@ impl ResponseWorkspace {
         self.reservation.resize(held.saturating_add(more))
     }
 
-    /// Releases what the inspector no longer needs: it has seen the end of the response, or sees no more of it.
+    /// Releases the memory that the inspector no longer needs, because it has seen the end of the
+    /// response or no longer inspects it.
     ///
     /// # Errors
     /// [`MemoryExhausted`] if its output needs more memory than there is.
@@ -76,12 +79,12 @@ impl ResponseWorkspace {
         self.reserve(made)
     }
 
-    /// Takes the reservation for bytes that are still to be sent after the workspace was returned.
+    /// Takes the reservation for bytes that still have to be sent after the workspace is released.
     pub fn take_reservation(&mut self) -> MemoryReservation {
         self.reservation.take()
     }
 
-    /// Returns most of the memory that it uses, in bytes.
+    /// Returns the approximate memory of the workspace, in bytes.
     fn capacity(&self) -> usize {
         let out = self.chunk.capacity() + self.held_back.capacity();
         let buffers = out + self.approved_bytes.capacity() + self.partial.capacity();
@@ -106,13 +109,13 @@ impl ResponseWorkspace {
         true
     }
 
-    /// Returns the inspector and its output, if it has seen any of this response.
+    /// Returns the inspector and its output; `None` if it has not inspected this response.
     pub fn inspector(&mut self) -> Option<(&mut ResponseInspector, &mut Vec<u8>)> {
         let inspector = self.inspector.as_mut().filter(|_| self.is_inspecting)?;
         Some((inspector, &mut self.approved_bytes))
     }
 
-    /// Returns the token usage that the upstream reports.
+    /// Returns the token usage that the upstream reported.
     pub fn usage(&self) -> Option<Usage> {
         self.usage.usage().map(to_record_usage)
     }
@@ -136,7 +139,7 @@ pub fn to_record_usage(usage: proofgate_providers::Usage) -> Usage {
     }
 }
 
-/// Unused workspaces.
+/// A pool of unused workspaces.
 #[expect(clippy::vec_box, reason = "an answer returns its box to the pool")]
 pub struct WorkspacePool {
     free: RefCell<Vec<Box<ResponseWorkspace>>>,
@@ -164,7 +167,7 @@ impl WorkspacePool {
         workspace
     }
 
-    /// Takes back the workspace of a finished response.
+    /// Returns the workspace of a finished response to the pool.
     pub fn release(&self, mut workspace: Box<ResponseWorkspace>) {
         workspace.take_reservation();
         let mut spare = self.free.borrow_mut();

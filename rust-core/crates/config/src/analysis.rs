@@ -1,45 +1,45 @@
-//! The section `analysis`: which responses are analysed.
+//! The section `analysis`: analysis of responses.
 
 use proofgate_analysis::AnalysisSettings;
 use proofgate_base::Error;
 use serde::Deserialize;
 
-/// Which responses are analysed, and how.
+/// The settings for the analysis of responses.
 #[derive(Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AnalysisConfig {
     /// The fraction of responses that are analysed, 0 to 1.
     pub sample: f64,
-    /// Tenants whose responses are analysed; empty means all.
+    /// Tenants whose responses are analysed; empty: all tenants.
     pub tenants: Vec<String>,
-    /// Models whose responses are analysed; empty means all.
+    /// Models whose responses are analysed; empty: all models.
     pub models: Vec<String>,
     /// Number of responses in a window.
     pub window: usize,
-    /// Maximum expected number of false drift findings for each window.
+    /// Maximum expected number of false drift findings per window.
     pub false_alarms: f64,
-    /// Number of alternatives of a token that entropies are computed from.
+    /// Number of alternatives of each token from which entropies are computed.
     pub top_logprobs: usize,
-    /// Vocabulary size of the models, in tokens, if known.
+    /// Vocabulary size of the models, in tokens; `None`: not known.
     pub vocabulary: Option<u64>,
-    /// The fraction of repeated n-grams from which a response is flagged.
+    /// The fraction of repeated n-grams at which a response is flagged.
     pub repetition: f64,
     /// Maximum bytes of a response that are copied.
     #[serde(rename = "maxAnswerBytes")]
     pub answer_bytes: usize,
-    /// Maximum bytes of all copies together.
+    /// Maximum bytes of all copies of responses together.
     #[serde(rename = "maxCopyBytes")]
     pub copy_bytes: usize,
-    /// Maximum number of pairs of tenant and model that are tracked.
+    /// Maximum number of tracked pairs of tenant and model.
     #[serde(rename = "maxPairs")]
     pub pairs: usize,
 }
 
-/// Maximum number of responses in all windows whose numbers are kept, about 300 bytes each.
+/// Maximum number of responses in all windows together; each takes about 300 bytes.
 const MAX_RETAINED_ANSWERS: usize = 400_000;
 
 impl AnalysisConfig {
-    /// Checks the numbers.
+    /// Checks that all numbers are within their bounds.
     ///
     /// # Errors
     /// [`Error::Config`] with the first number that is out of bounds.
@@ -66,6 +66,7 @@ impl AnalysisConfig {
         }
     }
 
+    /// Returns the settings in the form that the analysis needs.
     pub fn settings(&self) -> AnalysisSettings {
         AnalysisSettings {
             window_size: self.window,

@@ -21,23 +21,26 @@ pub struct Tls {
     pub certificate_pem: String,
     pub private_key_pem: String,
     pub min_version: String,
-    /// Authorities of client certificates: a client without one is refused. `None`: no certificate is requested.
+    /// Certificate authorities of clients, in PEM: a client without a certificate of these is
+    /// refused. `None`: no certificate is requested.
     #[serde(default)]
     pub client_ca_pem: Option<String>,
-    /// DNS names, one of which a client's certificate must have. Empty: any certificate of the authority is accepted.
+    /// DNS names of which a client's certificate must have one. Empty: any certificate of the
+    /// authorities is accepted.
     #[serde(default)]
     pub client_names: Vec<String>,
-    /// Whether connections without TLS are served as well, while a load balancer is migrated.
+    /// Whether connections without TLS are served as well, during the migration of a load balancer.
     #[serde(default)]
     pub accept_plain: bool,
 }
 
-/// Which web pages may call the gateway from a browser.
+/// The web pages that may call the gateway from a browser.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Cors {
     /// Origins as browsers send them; a single `*` allows every page.
     pub allowed_origins: Vec<String>,
+    /// Seconds for which a browser may cache the response to a preflight request.
     pub max_age_seconds: u32,
 }
 
@@ -45,35 +48,42 @@ pub struct Cors {
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Timeouts {
+    /// Maximum time for a request's head.
     #[serde(rename = "clientHeadSeconds", deserialize_with = "seconds")]
     pub client_head: Duration,
+    /// Maximum time for a request's body.
     #[serde(rename = "clientBodySeconds", deserialize_with = "seconds")]
     pub client_body: Duration,
+    /// Maximum time between two requests of a connection, and for one write to the client.
     #[serde(rename = "clientIdleSeconds", deserialize_with = "seconds")]
     pub client_idle: Duration,
+    /// Maximum time to connect to a provider.
     #[serde(rename = "upstreamConnectSeconds", deserialize_with = "seconds")]
     pub upstream_connect: Duration,
-    /// From the start of an attempt to the head of its response; `None`: as `upstream_response`.
+    /// Maximum time from the start of an attempt to the head of its response; `None`: as
+    /// `upstream_response`.
     #[serde(
         rename = "upstreamFirstByteSeconds",
         default,
         deserialize_with = "optional_seconds"
     )]
     pub upstream_first_byte: Option<Duration>,
-    /// Between two reads of a response.
+    /// Maximum time between two reads of a response.
     #[serde(rename = "upstreamResponseSeconds", deserialize_with = "seconds")]
     pub upstream_response: Duration,
-    /// From a request's head to the end of its response.
+    /// Maximum time from a request's head to the end of its response.
     #[serde(rename = "answerSeconds", deserialize_with = "seconds")]
     pub answer: Duration,
-    /// The longest silence of a stream before its client gets a comment; `None`: no comments.
+    /// Maximum silence of a stream before the client receives a comment; `None`: no comments.
     #[serde(rename = "heartbeatSeconds", default, deserialize_with = "optional_seconds")]
     pub heartbeat: Option<Duration>,
     /// The age of a client's connection after which the next response closes it.
     #[serde(rename = "connectionAgeSeconds", deserialize_with = "seconds")]
     pub connection_age: Duration,
+    /// Time after the lame duck in which exchanges in flight can finish.
     #[serde(rename = "drainSeconds", deserialize_with = "seconds")]
     pub drain: Duration,
+    /// Time for which a stopping worker still accepts connections.
     #[serde(rename = "lameDuckSeconds", deserialize_with = "seconds")]
     pub lame_duck: Duration,
 }
@@ -82,16 +92,19 @@ pub struct Timeouts {
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Limits {
+    /// Maximum bytes of a request's head.
     pub head_bytes: usize,
+    /// Maximum bytes of a request's body, and of a buffered response.
     pub body_bytes: u64,
     /// Maximum bytes of a form with files, of which only a part is held in memory.
     #[serde(default = "upload_bytes")]
     pub upload_bytes: u64,
+    /// Maximum number of client connections.
     pub connections: usize,
-    /// Number of file descriptors that the worker may use; by default as many as the process may open.
+    /// Number of file descriptors that the worker may use; `None`: as many as the process may open.
     #[serde(default)]
     pub descriptors: Option<u64>,
-    /// Maximum bytes of request bodies in memory at a time, for all connections together.
+    /// Maximum bytes of request bodies in memory, for all connections together.
     pub buffered_bytes: u64,
 }
 
@@ -109,11 +122,11 @@ impl Default for Metrics {
     }
 }
 
-/// Optional measurements beside the permanent metrics.
+/// Optional measurements in addition to the permanent metrics.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Profiling {
-    /// Whether stage profiling is on from the start.
+    /// Whether stage profiling is active from the start.
     pub stages: bool,
 }
 

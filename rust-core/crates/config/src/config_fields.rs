@@ -1,7 +1,8 @@
 //! The fields that the core reads, as Serde's derive reports them.
 //!
-//! Python writes the document that [`Config`] reads. Unknown fields are refused, so every written field is read. This list
-//! allows a test of the reverse: that every field that is read is written.
+//! Python writes the document that [`Config`] reads. The core refuses unknown fields, so every
+//! written field is read. This list allows the reverse test: every field that the core reads is
+//! written.
 
 use std::cell::Cell;
 use std::fmt;
@@ -14,15 +15,15 @@ use serde::forward_to_deserialize_any;
 use crate::Config;
 
 /// Returns the path of each field and each enum value of a [`Config`], in the order of the types:
-/// `providers[].timeouts.connectSeconds`, `ledger.durability=Synced`. List elements and values of objects with free names
-/// are `[]`.
+/// `providers[].timeouts.connectSeconds`, `ledger.durability=Synced`. `[]` stands for list elements
+/// and for values of objects with arbitrary keys.
 pub fn config_fields() -> Vec<String> {
     let mut found = Vec::new();
     explore(&mut Vec::new(), &mut Vec::new(), &mut found);
     found
 }
 
-/// A part of a document's structure.
+/// A step of a path in a document.
 #[derive(Clone, Copy)]
 enum Step {
     Field(&'static str),
@@ -30,7 +31,7 @@ enum Step {
     Word(&'static str),
 }
 
-/// What a type requests at the end of a path.
+/// The value that a type requests at the end of a path.
 #[derive(Clone, Copy)]
 enum Asked {
     Fields(&'static [&'static str]),
@@ -39,7 +40,8 @@ enum Asked {
     Value,
 }
 
-/// Adds the fields below `path`. `inside`: the fields of the enclosing types, since a price can contain a price.
+/// Adds the fields below `path`. `inside`: the fields of the enclosing types, because a price can
+/// contain a price.
 fn explore(path: &mut Vec<Step>, inside: &mut Vec<&'static [&'static str]>, found: &mut Vec<String>) {
     let steps: Vec<Step> = match asked_at(path) {
         Asked::Fields(names) if inside.contains(&names) => return,
@@ -65,8 +67,8 @@ fn explore(path: &mut Vec<Step>, inside: &mut Vec<&'static [&'static str]>, foun
     }
 }
 
-/// Deserializes a document that contains only `path`. That fails, since fields are missing; the result is what was requested
-/// before.
+/// Deserializes a document that contains only `path`, and returns the value requested at its end.
+/// The deserialization always fails, because fields are missing.
 fn asked_at(path: &[Step]) -> Asked {
     let asked = Cell::new(Asked::Value);
     let _ = Config::deserialize(Probe { path, asked: &asked });
@@ -86,7 +88,7 @@ fn shown(path: &[Step]) -> String {
     text
 }
 
-/// The error that ends every deserialization: the document ends where the path does.
+/// The error that ends every deserialization at the end of the path.
 #[derive(Debug)]
 struct PathEnds;
 

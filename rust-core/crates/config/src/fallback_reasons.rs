@@ -11,9 +11,11 @@ pub enum FallbackReason {
     RateLimited,
     /// 408, 503 or 529.
     Overloaded,
-    /// The request was sent completely, and no response started in time: it may have run and been charged.
+    /// The request was sent completely, but no response started in time: the provider may have run
+    /// and charged the request.
     Timeout,
-    /// 500, 502 or 504, or the connection ended before a response: it may have run and been charged.
+    /// 500, 502 or 504, or the connection ended before a response: the provider may have run and
+    /// charged the request.
     ServerError,
     /// 401 or 403: the provider does not accept the gateway's key.
     Unauthorized,
@@ -30,7 +32,7 @@ impl FallbackReasons {
         self.0 & (1 << reason as u8) != 0
     }
 
-    /// Whether any of them is determined from a provider's response.
+    /// Whether any of the reasons is determined from a provider's response.
     pub fn depend_on_response(self) -> bool {
         self.0 & !(1 << FallbackReason::Unreachable as u8 | 1 << FallbackReason::Timeout as u8) != 0
     }
@@ -55,7 +57,8 @@ impl<'de> Deserialize<'de> for FallbackReasons {
 }
 
 impl FallbackReason {
-    /// Returns the reason for a status, apart from too long prompts.
+    /// Returns the reason for a status, except [`FallbackReason::ContextLength`], which no status
+    /// determines.
     pub fn from_status(status: u16) -> Option<FallbackReason> {
         match status {
             401 | 403 => Some(FallbackReason::Unauthorized),

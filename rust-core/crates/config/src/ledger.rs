@@ -10,21 +10,25 @@ use crate::seconds::seconds;
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Ledger {
+    /// The name of the ledger and of its signing key; every origin starts with it.
     pub name: String,
+    /// The directory of the ledger.
     pub directory: String,
+    /// The number of this worker's shard.
     pub shard: u32,
     pub durability: Durability,
     #[serde(rename = "checkpointIntervalSeconds", deserialize_with = "seconds")]
     pub checkpoint_interval: Duration,
     pub signing_key: SigningKeyFile,
+    /// Bytes of one file of the log.
     pub segment_bytes: u64,
-    /// When a log ends and the next one begins.
+    /// The size and age at which a log is closed and the next one is started.
     pub rotation: LogRotation,
-    /// How bodies are stored; `None` if no tenant may have them stored.
+    /// The storage of bodies; `None` if no tenant may have stored bodies.
     #[serde(default)]
     pub payloads: Option<PayloadsConfig>,
-    /// The directory of tenants' shred keys, which is read when this configuration is put into service, so that the keys are
-    /// nowhere else. `None` means that salts are stored whole.
+    /// The directory of tenants' shred keys; `None`: salts are stored unencrypted. The directory is
+    /// read when this configuration is put into service, so that the keys are stored nowhere else.
     #[serde(default)]
     pub shred_keys_directory: Option<String>,
     /// Whether records contain the client's address.
@@ -33,13 +37,14 @@ pub struct Ledger {
     /// Whether records contain the end user's name, as the client sends it.
     #[serde(default)]
     pub record_end_user: bool,
-    /// Where a checkpoint of each shard is held outside the ledger.
+    /// The place outside the ledger that holds a checkpoint of each shard; `None`: no checkpoint is
+    /// held.
     #[serde(default)]
     pub held_checkpoints: Option<HeldCheckpoints>,
 }
 
 impl Ledger {
-    /// Returns which personal data records contain.
+    /// Returns the personal data that records contain.
     pub fn personal_data(&self) -> PersonalData {
         PersonalData {
             client_address: self.record_client_address,
@@ -47,7 +52,7 @@ impl Ledger {
         }
     }
 
-    /// Whether everything that is fixed for the life of a worker is the same as in `other`.
+    /// Whether all settings that a worker reads only at its start are the same as in `other`.
     pub(crate) fn has_same_fixed_settings(&self, other: &Ledger) -> bool {
         let Ledger {
             name,
@@ -87,18 +92,18 @@ pub struct PersonalData {
     pub end_user: bool,
 }
 
-/// When a log ends and the next one begins.
+/// The limits at which a log is closed and the next one is started.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LogRotation {
-    /// Maximum bytes of its records.
+    /// Maximum bytes of the log's records.
     pub bytes: u64,
-    /// Maximum age.
+    /// Maximum age of the log.
     #[serde(rename = "seconds", deserialize_with = "seconds")]
     pub age: Duration,
 }
 
-/// How bodies are stored beside the log.
+/// The settings for bodies stored next to the log.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PayloadsConfig {
@@ -106,21 +111,21 @@ pub struct PayloadsConfig {
     pub mode: PayloadMode,
     /// Maximum bytes of a stored body.
     pub max_bytes: usize,
-    /// Maximum bytes of all copies in memory together.
+    /// Maximum bytes of memory for all copies of bodies.
     pub budget_bytes: usize,
 }
 
-/// How bodies are handled.
+/// The handling of bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum PayloadMode {
-    /// Records only contain commitments to them.
+    /// Records contain only commitments to bodies.
     Committed,
-    /// They are stored as well.
+    /// Bodies are stored as well.
     Stored,
 }
 
-/// The text of a signing key's file: the key, the previous key if it is still needed, and key succession statements. Two are
-/// equal if the key is the same.
+/// The text of a signing key's file: the key, the previous key if it is still needed, and key
+/// succession statements. Two texts are equal if their signing keys are the same.
 #[derive(Deserialize)]
 #[serde(transparent)]
 pub struct SigningKeyFile(pub String);
@@ -131,30 +136,30 @@ impl PartialEq for SigningKeyFile {
     }
 }
 
-/// Checkpoints stored where no writer of the volume can change them.
+/// The place of checkpoints that no writer of the volume can change.
 #[derive(PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HeldCheckpoints {
-    /// The directory with one file for each shard, named by its number.
+    /// The directory with one file for each shard, named by the shard's number.
     pub directory: String,
     #[serde(rename = "keptBy")]
     pub held_by: HeldBy,
 }
 
-/// Who writes the held checkpoints.
+/// The writer of the held checkpoints.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum HeldBy {
     /// The worker itself.
     Worker,
-    /// The operator: the worker only reads.
+    /// The operator; the worker only reads them.
     Operator,
 }
 
-/// When a record counts as written.
+/// The point at which a record counts as written.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum Durability {
-    /// After `write(2)`: survives a crash of the process, but not of the machine.
+    /// After `write(2)`: the record survives a crash of the process, but not of the machine.
     Written,
-    /// After `fdatasync(2)`: survives a crash of the machine.
+    /// After `fdatasync(2)`: the record survives a crash of the machine.
     Synced,
 }

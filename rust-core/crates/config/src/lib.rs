@@ -1,8 +1,10 @@
-//! A worker's configuration, as the Python loader passes it: checked, complete, every file already read.
+//! A worker's configuration, as the Python loader passes it: checked and complete, with the
+//! contents of all files.
 //!
-//! The document has the sections of the configuration file, with their names, values and units. It also contains what is in
-//! files (keys, certificates) and what was combined from several places. Each section is defined here once, in the form in
-//! which it is read. The layers define what they build from it (routes, terms, pools, clocks).
+//! The document has the sections of the configuration file, with their names, values and units. It
+//! also contains the contents of files (keys, certificates), and values that were combined from
+//! several places. Each section is defined here once, in the form in which it is read. The layers
+//! define the types that they build from it (routes, terms, pools, clocks).
 #![forbid(unsafe_code)]
 #![allow(
     missing_docs,
@@ -44,16 +46,17 @@ pub use providers::{
 };
 pub use telemetry::{AccessLogMode, TelemetryConfig, TelemetrySettings, TraceSettings, TracesConfig};
 
-/// A worker's configuration as the Python loader passes it: checked, complete, every file already read.
+/// A worker's configuration, as the Python loader passes it: checked and complete, with the
+/// contents of all files.
 ///
-/// It holds secrets, so it has no `Debug`.
+/// It contains secrets, so it has no `Debug`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Config {
     pub ledger: Ledger,
     pub listen: String,
-    /// The settings for connections that start with a PROXY v2 header, from the load balancer; `None` means that clients
-    /// connect directly.
+    /// The settings for connections from the load balancer, which start with a PROXY v2 header;
+    /// `None`: clients connect directly.
     #[serde(default)]
     pub proxy_protocol: Option<ProxyProtocol>,
     pub providers: Vec<Provider>,
@@ -64,21 +67,22 @@ pub struct Config {
     #[serde(default)]
     pub prices: Vec<proofgate_prices::PriceEntry>,
     pub tenants: Vec<Tenant>,
-    /// The named plans, for tenants of shards.
+    /// The named plans, for tenants in shards.
     #[serde(default)]
     pub plans: Vec<Plan>,
-    /// Set if there are tenants in shards, whose digests are then part of the configuration's digest.
+    /// Present if there are tenants in shards; their digests are then part of the configuration's
+    /// digest.
     #[serde(default)]
     pub tenant_shards: Option<TenantShards>,
     #[serde(default)]
     pub jwt: Option<Jwt>,
-    /// The rules; `None` means that nothing is scanned.
+    /// The rules; `None`: nothing is scanned.
     #[serde(default)]
     pub policy: Option<PolicyConfig>,
     /// The external policies.
     #[serde(default, rename = "policies")]
     pub hooks: Hooks,
-    /// TLS for client connections; `None` means plain TCP.
+    /// TLS for client connections; `None`: plain TCP.
     #[serde(default)]
     pub tls: Option<Tls>,
     #[serde(default)]
@@ -89,13 +93,14 @@ pub struct Config {
     pub limits: Limits,
     #[serde(default)]
     pub metrics: Metrics,
-    /// What is reported of exchanges beyond the metrics.
+    /// The reports about exchanges in addition to the metrics.
     #[serde(default)]
     pub telemetry: TelemetryConfig,
-    /// Which responses are analysed; `None` means none.
+    /// The analysis of responses; `None`: no response is analysed.
     #[serde(default)]
     pub analysis: Option<AnalysisConfig>,
-    /// SHA-256 of the configuration without its secrets, in hex; part of every admission record.
+    /// SHA-256 of the configuration without its secrets, in hex; it is part of every admission
+    /// record.
     pub config_digest: String,
 }
 
@@ -119,7 +124,8 @@ impl Config {
         self.jwt.as_ref().map_or(&[], |jwt| &jwt.issuers)
     }
 
-    /// Returns the first field that differs in `other` and is only read at start.
+    /// Returns the first field that differs in `other` and that a worker reads only at its start;
+    /// `None` if there is no such field.
     pub fn field_requiring_restart(&self, other: &Config) -> Option<&'static str> {
         let fields = [
             ("ledger", self.ledger.has_same_fixed_settings(&other.ledger)),
@@ -138,7 +144,8 @@ impl Config {
     }
 }
 
-/// Set if tenants change without a new configuration. The tenants arrive later.
+/// Marks a configuration whose tenants change without a new configuration. The tenants are passed
+/// later.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TenantShards {}
@@ -147,6 +154,6 @@ pub struct TenantShards {}
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Jwt {
-    /// The issuers of tokens. Their keys arrive later.
+    /// The issuers of tokens. Their keys are passed later.
     pub issuers: Vec<Issuer>,
 }

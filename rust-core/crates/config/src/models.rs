@@ -4,38 +4,38 @@ use serde::Deserialize;
 
 use crate::fallback_reasons::FallbackReasons;
 
-/// A model under the name that clients request.
+/// A model, under the name that clients request.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Model {
     pub name: String,
-    /// The provider, if there are no routes.
+    /// The provider; `None` if there are routes.
     #[serde(default)]
     pub provider: Option<String>,
-    /// The provider's name for the model; `name` if absent.
+    /// The provider's name for the model; `None`: `name`.
     #[serde(default)]
     pub upstream_model: Option<String>,
-    /// The providers between which requests are divided.
+    /// The providers that share the requests.
     #[serde(default)]
     pub routes: Vec<Route>,
-    /// The providers for requests that failed at all others, in this order.
+    /// The providers for requests that failed at all others, in the order of use.
     #[serde(default)]
     pub fallbacks: Vec<Fallback>,
-    /// Which failures send a request to the next provider.
+    /// The failures after which a request is sent to the next provider.
     #[serde(default, rename = "fallbackOn")]
     pub fall_back_on: FallbackReasons,
-    /// Tokens reserved for a response whose request sets no maximum.
+    /// Tokens that are reserved for the response if the request sets no maximum.
     pub max_output_tokens: u64,
 }
 
-/// A provider that gets a part of the requests for a model.
+/// A provider that gets a share of the requests for a model.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Route {
     pub provider: String,
     #[serde(default)]
     pub upstream_model: Option<String>,
-    /// Its weight; a route of weight 0 only gets requests that failed at others.
+    /// The route's weight; a route of weight 0 only gets requests that failed at others.
     pub weight: u32,
 }
 
@@ -53,12 +53,13 @@ pub struct Fallback {
 pub struct Target<'m> {
     pub provider: &'m str,
     pub upstream_model: &'m str,
-    /// Its weight; a target of weight 0 only gets requests that failed at others.
+    /// The target's weight; a target of weight 0 only gets requests that failed at others.
     pub weight: u32,
 }
 
 impl Model {
-    /// Returns the providers that serve it: those between which requests are divided, followed by the fallbacks.
+    /// Returns the providers that serve the model: those that share the requests, then the
+    /// fallbacks.
     pub fn targets(&self) -> impl Iterator<Item = Target<'_>> {
         let routes = self.routes.iter();
         let routes = routes.map(|route| (&route.provider, &route.upstream_model, route.weight));

@@ -1,4 +1,4 @@
-//! The sections `plans` and `tenants`: rights and limits.
+//! The sections `plans` and `tenants`: permissions and limits.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::ledger::PayloadMode;
 use crate::seconds::seconds;
 
-/// A named plan, with the rights and limits of its tenants.
+/// A named plan, with the permissions and limits of its tenants.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Plan {
@@ -21,30 +21,31 @@ pub struct Plan {
     pub endpoints: Option<Vec<Endpoint>>,
     #[serde(default)]
     pub hosted_tools: HostedTools,
-    /// Features of Anthropic's API that it may not use, by their beta names.
+    /// Features of Anthropic's API that its tenants may not use, by their beta names.
     #[serde(default)]
     pub denied_betas: Vec<String>,
-    /// Tools that may not be called after a tool text that looks like instructions.
+    /// Tools that the model may not call after a tool text that looks like instructions; `None`: no
+    /// such tools.
     #[serde(default)]
     pub guarded_tools: Option<GuardedTools>,
-    /// Limits of a tenant as a whole.
+    /// Limits of each tenant as a whole.
     #[serde(default)]
     pub limits: Limits,
-    /// Limits of each of its keys.
+    /// Limits of each of a tenant's keys.
     #[serde(default)]
     pub key_limits: Limits,
     /// Budgets for models.
     #[serde(default)]
     pub model_budgets: Vec<ModelBudget>,
-    /// Limits shared by the sharded tenants of one namespace that have this plan.
+    /// Limits that the sharded tenants of one namespace with this plan share.
     #[serde(default)]
     pub namespace_limits: Limits,
-    /// How long a request may wait for other requests to release their reservations.
+    /// Maximum time that a request waits for other requests to release their reservations.
     #[serde(rename = "waitSeconds", default, deserialize_with = "seconds")]
     pub wait: Duration,
     #[serde(default)]
     pub policy: Option<TenantPolicy>,
-    /// Names of the policies for its requests, in their order.
+    /// Names of the policies for its tenants' requests, in the order of evaluation.
     #[serde(default)]
     pub policies: Vec<String>,
     /// Whether bodies are stored; `None`: the ledger's default.
@@ -64,27 +65,28 @@ pub struct Tenant {
     pub endpoints: Option<Vec<Endpoint>>,
     #[serde(default)]
     pub hosted_tools: HostedTools,
-    /// Features of Anthropic's API that it may not use, by their beta names.
+    /// Features of Anthropic's API that the tenant may not use, by their beta names.
     #[serde(default)]
     pub denied_betas: Vec<String>,
-    /// Tools that may not be called after a tool text that looks like instructions.
+    /// Tools that the model may not call after a tool text that looks like instructions; `None`: no
+    /// such tools.
     #[serde(default)]
     pub guarded_tools: Option<GuardedTools>,
     /// Limits of the tenant as a whole.
     #[serde(default)]
     pub limits: Limits,
-    /// Limits of each of its keys.
+    /// Limits of each of the tenant's keys.
     #[serde(default)]
     pub key_limits: Limits,
     /// Budgets for models.
     #[serde(default)]
     pub model_budgets: Vec<ModelBudget>,
-    /// How long a request may wait for other requests to release their reservations.
+    /// Maximum time that a request waits for other requests to release their reservations.
     #[serde(rename = "waitSeconds", default, deserialize_with = "seconds")]
     pub wait: Duration,
     #[serde(default)]
     pub policy: Option<TenantPolicy>,
-    /// Names of the policies for its requests, in their order.
+    /// Names of the policies for the tenant's requests, in the order of evaluation.
     #[serde(default)]
     pub policies: Vec<String>,
     /// Whether bodies are stored; `None`: the ledger's default.
@@ -96,11 +98,12 @@ pub struct Tenant {
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct HostedTools {
-    /// The allowed kinds.
+    /// The allowed kinds of tools.
     pub allow: Vec<String>,
-    /// Maximum calls for a request, or for one of its tools, that sets no bound, if a money budget counts it.
+    /// Maximum tool calls of a request, or of one of its tools, if the request sets no maximum and
+    /// a money budget applies.
     pub max_calls: u64,
-    /// Maximum tokens that a call is expected to add; `None` means as many as the model accepts.
+    /// Maximum tokens that a tool call is expected to add; `None`: as many as the model accepts.
     pub tokens_per_call: Option<u64>,
 }
 
@@ -114,21 +117,21 @@ impl Default for HostedTools {
     }
 }
 
-/// Tools that may not be called after a tool text that looks like instructions.
+/// Tools that the model may not call after a tool text that looks like instructions.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GuardedTools {
-    /// Their names; a `*` at the end matches all names with that prefix.
+    /// Names of the tools; a `*` at the end matches all names with that prefix.
     pub names: Vec<String>,
     pub on_flag: FlagAction,
 }
 
-/// How a call of a guarded tool is handled.
+/// The handling of a response that calls a guarded tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum FlagAction {
-    /// It is not delivered.
+    /// The response is not delivered.
     Refuse,
-    /// It is not delivered without an approval.
+    /// The response is delivered only with an approval.
     RequireApproval,
 }
 
@@ -136,12 +139,12 @@ pub enum FlagAction {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApiKey {
-    /// SHA-256 in hex.
+    /// SHA-256 of the key in hex.
     pub hash: String,
-    /// Unix seconds from which on the key is refused.
+    /// Unix seconds from which the key is refused; `None`: the key never expires.
     #[serde(default)]
     pub expires_at: Option<u64>,
-    /// Its name, given by the tenant.
+    /// The tenant's name for the key; `None`: the key has no name.
     #[serde(default)]
     pub name: Option<String>,
 }

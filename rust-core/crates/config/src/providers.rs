@@ -1,4 +1,4 @@
-//! The sections `providers` and `egress`: the upstreams of requests, and how they are reached.
+//! The sections `providers` and `egress`: the upstreams of requests, and the connections to them.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::seconds::optional_seconds;
 
-/// A provider, and how requests to it are sent.
+/// A provider of models, with the settings for requests to it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Provider {
@@ -20,30 +20,32 @@ pub struct Provider {
     pub kind: ProviderKind,
     #[serde(rename = "baseURL")]
     pub base_url: String,
-    /// How requests authenticate; `None` if they do not.
+    /// The authentication of requests; `None`: requests have no credentials.
     #[serde(default)]
     pub auth: Option<Auth>,
     #[serde(default)]
     pub api_key: Option<String>,
-    /// The keys that sign requests; `None` if they are issued while the worker runs, and arrive later.
+    /// The keys that sign requests; `None` if they are issued while the worker runs.
     #[serde(default)]
     pub aws_keys: Option<AwsKeys>,
-    /// The required key or certificate is missing: requests for its models are refused, all others are served.
+    /// Whether the required key or certificate is missing: requests for the provider's models are
+    /// then refused, and all others are served.
     #[serde(default)]
     pub key_missing: bool,
-    /// The region that requests are signed for, such as `us-east-1`.
+    /// The AWS region for which requests are signed, such as `us-east-1`.
     #[serde(default)]
     pub region: Option<String>,
-    /// The Vertex AI project of its models.
+    /// The Vertex AI project of the provider's models.
     #[serde(default)]
     pub project: Option<String>,
     /// A Google region, or `global`.
     #[serde(default)]
     pub location: Option<String>,
-    /// The version of Azure's API whose paths name deployments; `None` if its paths do not.
+    /// The version of Azure's API whose paths name deployments; `None`: paths do not name
+    /// deployments.
     #[serde(default, rename = "apiVersion")]
     pub azure_api_version: Option<String>,
-    /// How an ARN is written in request paths.
+    /// The notation of an ARN in request paths.
     #[serde(default)]
     pub arn_in_path: ArnInPath,
     #[serde(default)]
@@ -54,19 +56,19 @@ pub struct Provider {
     #[serde(default)]
     pub client_key_pem: Option<String>,
     pub stream_usage: StreamUsage,
-    /// How Responses reach it, if it supports OpenAI's API.
+    /// The form in which Responses requests are sent, if the provider has OpenAI's API.
     #[serde(default)]
     pub responses: ResponsesApiMode,
-    /// How fields without a counterpart in its dialect are handled.
+    /// The handling of fields without a counterpart in the provider's dialect.
     #[serde(default, rename = "untranslatableFields")]
     pub untranslatable: UntranslatableFieldPolicy,
-    /// Values of `anthropic-beta` that clients may send to it.
+    /// Values of `anthropic-beta` that clients may send to the provider; `None`: all values.
     #[serde(default, rename = "anthropicBetas")]
     pub betas: Option<Vec<String>>,
-    /// The tenant whose files and batches it stores.
+    /// The tenant whose files and batches the provider stores; `None`: the provider stores none.
     #[serde(default)]
     pub objects_of: Option<String>,
-    /// Maximum number of concurrent requests; `None` means no limit.
+    /// Maximum number of concurrent requests; `None`: no limit.
     #[serde(default, rename = "maxConcurrentRequests")]
     pub max_concurrency: Option<u32>,
     /// Minimum number of idle connections.
@@ -75,12 +77,13 @@ pub struct Provider {
     /// The allowed HTTP versions.
     #[serde(default)]
     pub http: HttpVersion,
-    /// Its rate limits per minute, as far as this worker may use them.
+    /// The part of the provider's rate limits per minute that this worker may use; `None`: no
+    /// limits.
     #[serde(default, rename = "limits")]
     pub rate: Option<RateLimits>,
     #[serde(default)]
     pub timeouts: Option<ProviderTimeouts>,
-    /// Whether it is reached through the egress proxy.
+    /// Whether the provider is reached through the egress proxy.
     #[serde(default)]
     pub proxied: bool,
     /// Header fields of every request to it.
@@ -123,7 +126,7 @@ impl Provider {
         })
     }
 
-    /// Returns the Vertex AI location of its models; `None` if it is not Vertex AI.
+    /// Returns the Vertex AI location of the provider's models; `None` if it is not Vertex AI.
     pub fn vertex(&self) -> Option<Vertex<'_>> {
         (self.project.is_some() || self.location.is_some()).then(|| Vertex {
             project: self.project.as_deref().unwrap_or_default(),
@@ -132,7 +135,8 @@ impl Provider {
     }
 }
 
-/// How the gateway authenticates to a provider. Keys and tokens are separate fields, or arrive later.
+/// The authentication of the gateway to a provider. Keys and tokens are in separate fields, or are
+/// issued later.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Auth {
@@ -171,12 +175,12 @@ pub struct AwsKeys {
     pub session_token: Option<String>,
 }
 
-/// How requests to Amazon are signed.
+/// The signing of requests to Amazon.
 #[derive(Clone, Copy)]
 pub struct Aws<'p> {
-    /// The region for which they are signed, such as `us-east-1`.
+    /// The region for which requests are signed, such as `us-east-1`.
     pub region: &'p str,
-    /// `None` if they are issued while the worker runs, and arrive later.
+    /// The keys that sign requests; `None` if they are issued while the worker runs.
     pub keys: Option<&'p AwsKeys>,
 }
 
@@ -188,7 +192,7 @@ pub struct Vertex<'p> {
     pub location: &'p str,
 }
 
-/// The rate limits of a provider per minute; `None` means no limit.
+/// The rate limits of a provider per minute; `None`: no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RateLimits {
@@ -206,26 +210,30 @@ impl RateLimits {
     }
 }
 
-/// Timeouts of one provider that differ from the general ones.
+/// Timeouts of one provider, instead of the general ones.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProviderTimeouts {
+    /// Maximum time to connect (TCP and TLS).
     #[serde(rename = "connectSeconds", default, deserialize_with = "optional_seconds")]
     pub connect: Option<Duration>,
+    /// Maximum time until the response starts.
     #[serde(rename = "firstByteSeconds", default, deserialize_with = "optional_seconds")]
     pub first_byte: Option<Duration>,
+    /// Maximum time between bytes of a response.
     #[serde(rename = "idleSeconds", default, deserialize_with = "optional_seconds")]
     pub idle: Option<Duration>,
+    /// Time for which an idle connection is kept.
     #[serde(rename = "keepAliveSeconds", default, deserialize_with = "optional_seconds")]
     pub keep_alive: Option<Duration>,
 }
 
-/// A header field of every request to a provider. It may hold a secret, so it has no `Debug`.
+/// A header field of every request to a provider. It may contain a secret, so it has no `Debug`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProviderHeader {
     pub name: String,
-    /// `None` if it is a secret that is missing: nothing is sent to the provider then.
+    /// The field's value; `None` if it is a missing secret: nothing is sent to the provider then.
     #[serde(default)]
     pub value: Option<String>,
     /// Whether the value must never be logged.
@@ -239,7 +247,7 @@ pub struct BodyFields(pub Vec<BodyField>);
 /// A field that is set in every JSON body sent to a provider.
 pub struct BodyField {
     pub name: String,
-    /// JSON text.
+    /// The field's value as JSON text.
     pub value: String,
 }
 
@@ -269,30 +277,30 @@ impl<'de> Deserialize<'de> for BodyFields {
 /// The HTTP version for a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum HttpVersion {
-    /// The version that it chooses in TLS (ALPN); HTTP/1.1 without TLS.
+    /// The version that the provider chooses in TLS (ALPN); HTTP/1.1 without TLS.
     Auto,
     #[default]
     Http1,
-    /// Only HTTP/2; with prior knowledge if there is no TLS (RFC 9113 section 3.3).
+    /// Only HTTP/2; without TLS, with prior knowledge (RFC 9113 section 3.3).
     Http2,
 }
 
-/// Whether usage is requested for a stream if the client does not request it.
+/// Whether the gateway requests the usage of a stream if the client does not.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum StreamUsage {
-    /// It is requested, and removed from the client's stream.
+    /// The gateway requests the usage, and removes it from the client's stream.
     Ask,
-    /// The request is sent as the client made it.
+    /// The request is sent unchanged.
     Leave,
 }
 
-/// How Responses requests reach a provider of OpenAI's API.
+/// The form in which Responses requests are sent to a provider with OpenAI's API.
 #[derive(Clone, Copy, Default, Deserialize)]
 pub enum ResponsesApiMode {
-    /// At its own `/responses`, unless its host is known not to have it.
+    /// To the provider's `/responses`, unless its host is known not to have that path.
     #[default]
     Auto,
-    /// At its own `/responses`.
+    /// To the provider's `/responses`.
     Native,
     /// As chat completions.
     Translated,
@@ -303,21 +311,21 @@ pub enum ResponsesApiMode {
 pub enum ProviderKind {
     #[serde(rename = "OpenAI")]
     OpenAi,
-    /// OpenAI's API with another header field for the key.
+    /// OpenAI's API with a different header field for the key.
     #[serde(rename = "AzureOpenAI")]
     AzureOpenAi,
     Anthropic,
     Gemini,
     Bedrock,
-    /// Google's API and Anthropic's, below the path of a project.
+    /// Google's and Anthropic's APIs, below the path of a project.
     #[serde(rename = "VertexAI")]
     VertexAi,
 }
 
-/// How the ARN of a model is written in the path of Amazon's requests.
+/// The notation of a model's ARN in the path of Amazon's requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub enum ArnInPath {
-    /// As one segment, its colons and slashes percent-encoded.
+    /// As one segment with percent-encoded colons and slashes.
     #[default]
     Encoded,
     /// Unchanged.
@@ -328,21 +336,22 @@ pub enum ArnInPath {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EgressConfig {
-    /// Address ranges at which providers may be reached; `None` means all except forbidden ones, such as metadata services.
+    /// Address ranges at which providers may be reached; `None`: all except forbidden ones, such as
+    /// metadata services.
     #[serde(default)]
     pub allow: Option<Vec<String>>,
-    /// The proxy for providers that are configured to use it.
+    /// The proxy for providers that are configured to use it; `None`: no proxy.
     #[serde(default)]
     pub proxy: Option<EgressProxy>,
 }
 
-/// A forward proxy that opens tunnels. It holds credentials, so it has no `Debug`.
+/// A forward proxy that opens tunnels. It contains credentials, so it has no `Debug`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EgressProxy {
-    /// `http://`, the host, and a port if it is not 80.
+    /// The URL: `http://`, the host, and a port if it is not 80.
     pub url: String,
-    /// The value of `Proxy-Authorization`; `None` if the proxy requires none.
+    /// The value of `Proxy-Authorization`; `None`: the proxy requires no credentials.
     #[serde(default)]
     pub authorization: Option<String>,
 }

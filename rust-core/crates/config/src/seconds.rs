@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 /// The maximum duration: more than 30 years.
 const MAX_SECONDS: f64 = 1e9;
 
-/// Deserializes a number of seconds, 0 included.
+/// Deserializes a number of seconds; 0 is allowed.
 pub(crate) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     duration(f64::deserialize(deserializer)?)
 }

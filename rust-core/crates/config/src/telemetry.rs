@@ -1,4 +1,4 @@
-//! The section `telemetry`: what is reported of exchanges.
+//! The section `telemetry`: the access log and traces of exchanges.
 
 use proofgate_base::Error;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 pub struct TelemetryConfig {
     #[serde(default)]
     pub access_log: AccessLogMode,
-    /// `None` means that there are no traces.
+    /// The settings of traces; `None`: no traces.
     #[serde(default)]
     pub traces: Option<TracesConfig>,
 }
@@ -18,18 +18,18 @@ pub struct TelemetryConfig {
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TracesConfig {
-    /// The fraction of traces started here that are sampled, 0 to 1.
+    /// The fraction of traces started by the gateway that are sampled, 0 to 1.
     pub ratio: f64,
-    /// Whether the trace is propagated to providers.
+    /// Whether requests to providers carry the trace context.
     pub propagate: bool,
 }
 
-/// Which exchanges have a line in the access log.
+/// The exchanges that have a line in the access log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub enum AccessLogMode {
     #[default]
     None,
-    /// Those that did not complete successfully.
+    /// Exchanges that did not complete successfully.
     Errors,
     All,
 }
@@ -44,7 +44,7 @@ pub struct TelemetrySettings {
 /// The settings of traces in the form that requests need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceSettings {
-    /// How many of 2^64 trace IDs are sampled.
+    /// The number of sampled trace IDs among all 2^64.
     sampled: u128,
     pub propagate: bool,
 }
@@ -70,15 +70,16 @@ impl TelemetrySettings {
         })
     }
 
-    /// Whether no exchange is reported or traced.
+    /// Whether no exchange is logged or traced.
     pub fn is_off(&self) -> bool {
         self.access_log == AccessLogMode::None && self.traces.is_none()
     }
 }
 
 impl TraceSettings {
-    /// Whether a trace that starts here is sampled. The decision uses the lower half of its ID, like OpenTelemetry's ratio
-    /// samplers, so that samplers with the same ratio decide the same.
+    /// Whether a trace that starts here is sampled. The decision uses the lower half of the trace
+    /// ID, like OpenTelemetry's ratio samplers, so that samplers with the same ratio make the same
+    /// decision.
     pub fn is_sampled(&self, trace: u128) -> bool {
         u128::from(trace as u64) < self.sampled
     }

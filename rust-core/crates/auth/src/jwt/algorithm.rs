@@ -1,7 +1,8 @@
 use jsonwebtoken::Algorithm;
 use serde::Deserialize;
 
-/// The accepted signature algorithms. All are asymmetric: with a shared secret, anyone who can verify can also forge.
+/// The accepted signature algorithms. All are asymmetric: with a shared secret, anyone who can
+/// verify can also forge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 pub enum SigningAlgorithm {
     /// RSASSA-PKCS1-v1_5 with SHA-256, keys of 2048 bits and more (RFC 7518 section 3.3).
@@ -16,7 +17,7 @@ pub enum SigningAlgorithm {
 }
 
 impl SigningAlgorithm {
-    /// Reads the value of an `alg` parameter.
+    /// Parses the value of an `alg` parameter; `None` for an algorithm that is never accepted.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         match name {
             "RS256" => Some(SigningAlgorithm::Rs256),

@@ -5,26 +5,28 @@ use crate::Credential;
 use crate::digest::digests_equal;
 use crate::shards::TenantName;
 
-/// Number of tokens that can share a slot.
+/// Number of tokens per slot.
 const WAYS: usize = 4;
 /// Number of slots; a power of two.
 const SETS: usize = 1024;
 
-/// A verified token.
+/// A verified token in the cache.
 #[derive(Debug, Clone)]
 pub(super) struct VerifiedToken {
     /// SHA-256 of the token.
     pub(super) token: [u8; 32],
-    /// The Unix seconds in which it is valid. The start matters because a clock that is set back may be before it.
+    /// The Unix seconds in which the token is valid. The start is needed because a clock that is
+    /// set back may be before it.
     pub(super) valid_seconds: Range<u64>,
     pub(super) issuer: usize,
-    /// The generation of the key set that verified it.
+    /// The generation of the key set that verified the token.
     pub(super) generation: u64,
     /// The token's subject; `None` in an unused entry.
     pub(super) subject: Option<Subject>,
 }
 
-/// The tenant that a token names, which may have been removed since, and the credential of its subject.
+/// The tenant that a token names, which may have been removed since then, and the credential of the
+/// token's subject.
 #[derive(Debug, Clone)]
 pub(crate) struct Subject {
     pub(crate) tenant: TenantName,
@@ -39,8 +41,8 @@ const EMPTY: VerifiedToken = VerifiedToken {
     subject: None,
 };
 
-/// The most recently verified tokens, in a fixed table of 4096 entries (500 KB). Only valid tokens are inserted, so nobody
-/// without a signing key can evict others.
+/// The most recently verified tokens, in a fixed table of 4096 entries (500 KB). Only valid tokens
+/// are inserted, so only the owner of a signing key can evict others.
 pub(super) struct TokenCache {
     entries: Box<[[VerifiedToken; WAYS]]>,
     /// The way to overwrite if all ways of a slot are in use.
@@ -55,7 +57,7 @@ impl TokenCache {
         }
     }
 
-    /// Returns a token's subject, if its entry is live.
+    /// Returns the subject of a token; `None` if its entry is missing or not live.
     pub(super) fn get(&self, token: &[u8; 32], is_live: impl Fn(&VerifiedToken) -> bool) -> Option<Subject> {
         self.entries[slot(token)]
             .iter()
@@ -63,7 +65,7 @@ impl TokenCache {
             .and_then(|entry| entry.subject.clone())
     }
 
-    /// Inserts a token; it replaces an entry that is not live, if there is one.
+    /// Inserts a token. It replaces an entry that is not live, if there is one.
     pub(super) fn insert(&mut self, verified: VerifiedToken, is_live: impl Fn(&VerifiedToken) -> bool) {
         let ways = &mut self.entries[slot(&verified.token)];
         let way = ways.iter().position(|entry| !is_live(entry)).unwrap_or(self.next);
@@ -72,7 +74,7 @@ impl TokenCache {
     }
 }
 
-/// Omits the entries, which are many and not informative.
+/// Omits the entries, because there are many and they are not informative.
 impl fmt::Debug for TokenCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cache").finish_non_exhaustive()

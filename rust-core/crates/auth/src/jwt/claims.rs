@@ -8,7 +8,7 @@ use super::Issuer;
 use super::token::parse_object;
 use crate::AuthError;
 
-/// The registered claims that are checked (RFC 7519 section 4.1). Repeated ones are refused by serde.
+/// The registered claims that are checked (RFC 7519 section 4.1). Serde refuses repeated claims.
 #[derive(Deserialize)]
 pub(super) struct Claims {
     pub(super) iss: Option<String>,
@@ -34,8 +34,8 @@ impl Claims {
         parse_object(payload).ok_or(AuthError::InvalidClaims)
     }
 
-    /// Checks the audience and the validity period, and returns the seconds in which the token is valid. The time of issue
-    /// (`iat`) is not used (RFC 7519 section 4.1.6).
+    /// Checks the audience and the validity period, and returns the seconds in which the token is
+    /// valid. The time of issue (`iat`) is not checked (RFC 7519 section 4.1.6).
     ///
     /// # Errors
     /// [`AuthError::WrongAudience`], [`AuthError::ExpiredToken`], [`AuthError::TokenNotYetValid`];
@@ -66,7 +66,7 @@ impl Claims {
     }
 }
 
-/// Unix seconds without the fraction (RFC 7519 section 2). Times before 1970 count as 0.
+/// Whole Unix seconds; a fraction is dropped (RFC 7519 section 2). Times before 1970 count as 0.
 #[derive(Clone, Copy)]
 struct NumericDate(u64);
 
@@ -96,7 +96,7 @@ impl<'de> Deserialize<'de> for NumericDate {
     }
 }
 
-/// Returns the value of a string claim. `None` if it is missing, repeated or of another type.
+/// Returns the value of a string claim; `None` if it is missing, repeated or of another type.
 pub(super) fn text_claim(payload: &[u8], name: &str) -> Option<String> {
     let mut deserializer = serde_json::Deserializer::from_slice(payload);
     TextClaim(name).deserialize(&mut deserializer).ok().flatten()

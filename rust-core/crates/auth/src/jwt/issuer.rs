@@ -3,17 +3,17 @@ use serde::Deserialize;
 use super::SigningAlgorithm;
 use crate::Error;
 
-/// An issuer whose tokens are accepted, and what they must contain.
+/// An issuer whose tokens are accepted, with the required contents of its tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Issuer {
     /// The exact value of `iss`.
     pub issuer: String,
-    /// Values of `aud`, one of which a token must have.
+    /// Accepted values of `aud`; a token must contain one of them.
     pub audiences: Vec<String>,
-    /// The algorithms that this issuer signs with.
+    /// The algorithms with which this issuer signs.
     pub algorithms: Vec<SigningAlgorithm>,
-    /// The claim that holds the tenant's name.
+    /// The claim that contains the tenant's name.
     pub tenant_claim: String,
     /// The tolerated clock difference, in seconds: added to `exp`, subtracted from `nbf`.
     pub leeway_seconds: u64,
@@ -23,7 +23,7 @@ impl Issuer {
     /// Checks that the settings are complete.
     ///
     /// # Errors
-    /// [`Error::IncompleteIssuer`] if any setting is empty: an empty list must not mean "anything".
+    /// [`Error::IncompleteIssuer`] if a setting is empty: an empty list must not mean "anything".
     pub(super) fn check(&self) -> Result<(), Error> {
         let parts = [
             (self.issuer.is_empty(), "name"),

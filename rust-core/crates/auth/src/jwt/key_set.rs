@@ -17,15 +17,16 @@ const MAX_KEYS: usize = 64;
 const MIN_RSA_BITS: usize = 2048;
 const MAX_RSA_BITS: usize = 8192;
 
-/// The public keys of an issuer (RFC 7517 section 5). Cloning is cheap, and it can be sent to another thread.
+/// The public keys of an issuer (RFC 7517 section 5). Cloning is cheap, and a clone can be sent to
+/// another thread.
 #[derive(Debug, Clone)]
 pub struct KeySet {
     keys: Arc<[PublicKey]>,
-    /// SHA-256 of the text that it was read from.
+    /// SHA-256 of the text from which the set was parsed.
     source: [u8; 32],
 }
 
-/// A key and the one algorithm that it is used with (RFC 8725 section 3.1).
+/// A key, with the only algorithm for which it is used (RFC 8725 section 3.1).
 #[derive(Debug)]
 struct PublicKey {
     id: Option<String>,
@@ -34,26 +35,27 @@ struct PublicKey {
     signature_bytes: usize,
 }
 
-/// Why a key set has no key for a token.
+/// A reason why a key set has no key for a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyLookupError {
     /// The key is missing; a newer key set may have it.
     Missing,
-    /// The token names no key, and several keys fit.
+    /// The token names no key, and several keys match.
     Ambiguous,
-    /// The key that the token names is for another algorithm.
+    /// The key that the token names has another algorithm.
     WrongAlgorithm,
 }
 
 impl KeySet {
-    /// Parses a JWK Set; returns it with the number of keys that were left out.
+    /// Parses a JWK Set; returns the set, and the number of keys that were left out.
     ///
-    /// Left out are keys of other types than RSA, P-256 and Ed25519, keys that are not for signatures, RSA keys of fewer
-    /// than 2048 bits, keys that contain their private part, and repeated keys of the same name and algorithm. A set without
-    /// a usable key refuses every token.
+    /// These keys are left out: keys of other types than RSA, P-256 and Ed25519, keys that are not
+    /// for signatures, RSA keys of fewer than 2048 bits, keys that contain their private part, and
+    /// keys with the name and algorithm of an earlier key. A set without a usable key refuses every
+    /// token.
     ///
     /// # Errors
-    /// [`Error::MalformedKeySet`]; [`Error::KeySetTooLarge`] beyond 256 KiB or 64 keys.
+    /// [`Error::MalformedKeySet`]; [`Error::KeySetTooLarge`] for more than 256 KiB or 64 keys.
     pub fn parse(jwks_json: &str) -> Result<(Self, usize), Error> {
         #[derive(Deserialize)]
         struct Document<'t> {
@@ -98,18 +100,18 @@ impl KeySet {
         self.keys.len()
     }
 
-    /// Whether there is no usable key.
+    /// Whether the set has no usable key.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Whether both were read from the same text.
+    /// Whether both sets were parsed from the same text.
     pub(super) fn has_same_source(&self, other: &KeySet) -> bool {
         self.source == other.source
     }
 
-    /// Verifies the signature of a token with the key that its header names. The header only selects among the keys of this
-    /// set; the algorithm is the key's own.
+    /// Verifies the signature of a token with the key that its header names. The header only
+    /// selects a key of this set; the algorithm is the key's own.
     ///
     /// # Errors
     /// A [`KeyLookupError`] if there is no such key; `Ok(Err(_))` with [`AuthError::InvalidSignature`] if the signature is

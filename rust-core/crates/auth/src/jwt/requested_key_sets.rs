@@ -3,8 +3,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Issuer;
 
-/// Issuers whose key set lacks a key that a token named. The hot path marks them with one store; another thread reads the
-/// marks, fetches key sets and decides how often.
+/// The issuers whose key set lacks a key that a token named. The hot path marks an issuer with one
+/// store. Another thread reads the marks, fetches key sets and limits how often.
 #[derive(Debug, Clone, Default)]
 pub struct RequestedKeySets {
     issuers: Arc<[KeySetRequest]>,

@@ -26,8 +26,8 @@ impl<'t> CompactToken<'t> {
     /// Splits a token and parses its header.
     ///
     /// # Errors
-    /// [`AuthError::MalformedToken`]; [`AuthError::UnsupportedAlgorithm`] for `none`, `HS256` and all others that are never
-    /// accepted.
+    /// [`AuthError::MalformedToken`]; [`AuthError::UnsupportedAlgorithm`] for `none`, `HS256` and
+    /// all other algorithms that are never accepted.
     pub(super) fn parse(token: &'t [u8]) -> Result<Self, AuthError> {
         let text = std::str::from_utf8(token).map_err(|_| AuthError::MalformedToken)?;
         let (signing_input, signature) = text.rsplit_once('.').ok_or(AuthError::MalformedToken)?;
@@ -55,7 +55,7 @@ pub(super) struct Header {
     pub(super) key_id: Option<String>,
 }
 
-/// The header as JSON. Repeated parameters are refused by serde (RFC 7515 section 4).
+/// The header as JSON. Serde refuses repeated parameters (RFC 7515 section 4).
 #[derive(Deserialize)]
 struct Parameters {
     alg: String,
@@ -71,7 +71,8 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error>
 impl Header {
     fn parse(json: &[u8]) -> Result<Self, AuthError> {
         let parameters: Parameters = parse_object(json).ok_or(AuthError::MalformedToken)?;
-        // No extensions are supported, so critical ones are refused (RFC 7515 section 4.1.11).
+        // No extension is supported, so tokens with critical extensions are refused (RFC 7515
+        // section 4.1.11).
         if parameters.crit {
             return Err(AuthError::MalformedToken);
         }
@@ -82,7 +83,7 @@ impl Header {
     }
 }
 
-/// Parses a JSON object; serde alone would also accept an array of the fields' values.
+/// Parses a JSON object. Serde alone would also accept an array of the fields' values.
 pub(super) fn parse_object<'j, T: Deserialize<'j>>(json: &'j [u8]) -> Option<T> {
     json.trim_ascii_start()
         .starts_with(b"{")

@@ -8,7 +8,7 @@ use super::{Issuer, KeySet, RequestedKeySets};
 use crate::shards::TenantName;
 use crate::{AuthError, Credential, Error};
 
-/// Verifies tokens of the configured issuers and caches the valid ones.
+/// Verifies tokens of the configured issuers, and caches valid tokens.
 #[derive(Debug)]
 pub(crate) struct JwtVerifier {
     issuers: Vec<Issuer>,
@@ -18,7 +18,7 @@ pub(crate) struct JwtVerifier {
 
 #[derive(Debug)]
 struct State {
-    /// One for each issuer.
+    /// The current key set of each issuer.
     key_sets: Vec<CurrentKeySet>,
     cache: TokenCache,
 }
@@ -26,7 +26,7 @@ struct State {
 #[derive(Debug, Clone, Default)]
 struct CurrentKeySet {
     keys: Option<KeySet>,
-    /// Incremented by each replacement.
+    /// A number that each replacement of the key set increments.
     generation: u64,
 }
 
@@ -55,18 +55,19 @@ impl JwtVerifier {
         })
     }
 
-    /// Returns the subject of a token with this SHA-256, if it was verified before and its entry is live.
+    /// Returns the subject of the token with this SHA-256; `None` if the cache has no live entry
+    /// for it.
     pub(crate) fn cached_subject(&self, digest: &[u8; 32], now_unix_seconds: u64) -> Option<Subject> {
         let state = self.state.borrow();
         let is_live = |entry: &VerifiedToken| is_live(&state.key_sets, entry, now_unix_seconds);
         state.cache.get(digest, is_live)
     }
 
-    /// Verifies a token and returns its subject. `digest` is the token's SHA-256, under which a valid token of an existing
-    /// tenant is cached.
+    /// Verifies a token and returns its subject. `digest` is the token's SHA-256, under which a
+    /// valid token of an existing tenant is cached.
     ///
-    /// Cheap checks come first. Only the tenant is looked up after the signature, although it is cheap: otherwise forged
-    /// tokens could be used to find out which tenants exist.
+    /// Cheap checks come first. Only the look-up of the tenant follows the signature check,
+    /// although it is cheap: otherwise forged tokens could be used to find out which tenants exist.
     pub(crate) fn verify(
         &self,
         token: &[u8],

@@ -7,16 +7,16 @@ const MAX_LABEL_BYTES: usize = 63;
 /// Maximum length of the name of a Kubernetes object.
 const MAX_NAME_BYTES: usize = 253;
 
-/// What is wrong with a line.
+/// A mistake in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
-    /// It does not have the form of a line.
+    /// The line does not have the required form.
     #[error("it is malformed")]
     Malformed,
-    /// It is not in order after the previous line, or is repeated.
+    /// The line is not in ascending order after the previous line, or repeats it.
     #[error("it does not sort after the line before it")]
     NotSorted,
-    /// It exceeds a limit.
+    /// The line or the file exceeds a limit.
     #[error("a limit is exceeded: 1 MiB, 16384 lines, or 512 bytes in a line")]
     TooLong,
     /// The file ends in the middle of a line.
@@ -66,7 +66,8 @@ pub(super) fn parse_tenant_line(line: &str) -> Result<(&str, &str), LineError> {
     }
 }
 
-/// Whether a text is `<namespace>/<name>`. Names of configured tenants have no slash, so the two cannot be confused.
+/// Whether a text is `<namespace>/<name>`. Names of configured tenants contain no slash, so they
+/// cannot be confused with these.
 fn is_tenant(text: &str) -> bool {
     text.split_once('/').is_some_and(|(namespace, name)| {
         is_label(namespace) && name.len() <= MAX_NAME_BYTES && name.split('.').all(is_dns_label)
@@ -94,7 +95,7 @@ fn is_plan(text: &str) -> bool {
             .is_some_and(|first| first.is_ascii_alphanumeric())
 }
 
-/// Parses a number from 1, without a sign or leading zeros, of at most 19 digits.
+/// Parses a number of at least 1, without a sign or leading zeros, of at most 19 digits.
 fn parse_unix_seconds(digits: &str) -> Option<u64> {
     let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
     if is_plain && digits.len() <= 19 {

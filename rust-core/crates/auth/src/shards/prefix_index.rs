@@ -1,9 +1,9 @@
-/// Maps digest prefixes to the shards that have entries with them; built once, then immutable.
+/// Maps digest prefixes to the shards with entries of that prefix; immutable after construction.
 #[derive(Debug, Default)]
 pub(super) struct PrefixIndex {
-    /// The first eight bytes of every digest of all shards, ascending.
+    /// The first eight bytes of every digest of all shards, in ascending order.
     prefixes: Box<[u64]>,
-    /// The shard of each, in the same order. Equal prefixes are ordered by shard number.
+    /// The shard of each prefix, in the same order. Equal prefixes are ordered by shard number.
     shards: Box<[u8]>,
 }
 
@@ -23,7 +23,7 @@ impl PrefixIndex {
         }
     }
 
-    /// Returns the numbers of the shards with an entry of this prefix, ascending.
+    /// Returns the numbers of the shards with an entry of this prefix, in ascending order.
     #[inline]
     pub(super) fn shards_with_prefix(&self, wanted: u64) -> impl Iterator<Item = usize> + '_ {
         let first = self.prefixes.partition_point(|prefix| *prefix < wanted);

@@ -11,7 +11,7 @@ use crate::api_key::KeyHash;
 use crate::key_index::{IndexedKey, KeyIndex};
 use crate::well_known_keys::is_well_known;
 
-/// Maximum length of a file: as much as a Secret can hold.
+/// Maximum length of a file in bytes: the maximum size of a Secret.
 const MAX_FILE_BYTES: usize = 1 << 20;
 /// Maximum number of lines of a file.
 const MAX_LINES: usize = 1 << 14;
@@ -19,13 +19,14 @@ const MAX_LINES: usize = 1 << 14;
 /// A tenant of a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardedTenant {
-    /// `<namespace>/<name>`.
+    /// The tenant's name, `<namespace>/<name>`.
     pub name: Arc<str>,
-    /// The name of its plan; the configuration may not have it.
+    /// The name of the tenant's plan, which may be missing in the configuration.
     pub plan: Arc<str>,
 }
 
-/// The range of a tenant's name in the text of all names, followed by the key's name, and the hash prefix of the tenant.
+/// The position of a tenant's name in the text of all names, followed by the key's name; and the
+/// hash prefix of the tenant.
 #[derive(Debug, Clone, Copy)]
 struct Owner {
     start: u32,
@@ -51,8 +52,8 @@ pub struct WellKnownKey {
     pub name: Box<str>,
 }
 
-/// A shard of the keys and the tenants; built from two files, then immutable. The tenant of a key is usually in another
-/// shard.
+/// A shard of keys and tenants, parsed from two files; immutable after construction. The tenant of
+/// a key is usually in another shard.
 #[derive(Debug, Default)]
 pub struct Shard {
     keys: KeyIndex<Owner>,
@@ -83,23 +84,24 @@ impl fmt::Display for ShardFile {
     }
 }
 
-/// Why a shard's files are refused; it quotes nothing of them.
+/// A reason why a shard's files are refused; it quotes nothing from the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of {file}: {problem}")]
 pub struct ShardError {
-    /// The file.
+    /// The invalid file.
     pub file: ShardFile,
-    /// Counts from 1; 0 means the whole file.
+    /// The number of the invalid line, from 1; 0: the whole file.
     pub line: usize,
     /// The mistake.
     pub problem: LineError,
 }
 
 impl Shard {
-    /// Parses a shard. Every line must be well-formed and in order. Well-known keys are left out.
+    /// Parses a shard. Every line must be well-formed and in ascending order. Well-known keys are
+    /// left out.
     ///
     /// # Errors
-    /// [`ShardError`] with the first bad line.
+    /// [`ShardError`] with the first invalid line.
     pub fn parse(keys: &[u8], tenants: &[u8]) -> Result<Self, ShardError> {
         if keys.is_empty() && tenants.is_empty() {
             return Ok(Shard::default());
@@ -186,22 +188,22 @@ impl Shard {
         Ok(())
     }
 
-    /// Returns the SHA-256 of its files; zeros if both are empty.
+    /// Returns the SHA-256 of the shard's files; zeros if both are empty.
     pub fn digest(&self) -> &[u8; 32] {
         &self.digest
     }
 
-    /// Returns the number of its keys.
+    /// Returns the number of the shard's keys.
     pub fn key_count(&self) -> usize {
         self.keys.len()
     }
 
-    /// Returns its tenants.
+    /// Returns the shard's tenants.
     pub fn tenants(&self) -> &[ShardedTenant] {
         &self.tenants
     }
 
-    /// Returns the keys that were left out.
+    /// Returns the well-known keys that were left out.
     pub fn well_known_keys(&self) -> &[WellKnownKey] {
         &self.well_known_keys
     }
@@ -210,7 +212,7 @@ impl Shard {
         self.keys.prefixes()
     }
 
-    /// Returns the hash prefixes of its tenants' names, ascending.
+    /// Returns the hash prefixes of the names of the shard's tenants, in ascending order.
     pub(super) fn tenant_prefixes(&self) -> &[u64] {
         &self.tenant_prefixes
     }
@@ -243,7 +245,8 @@ impl Shard {
     }
 }
 
-/// Passes every line of a file, without its line feed, to `read`. The last line must end with a line feed, too.
+/// Passes every line of a file, without its line feed, to `read`. The last line must end with a
+/// line feed too.
 fn for_each_line(
     file: ShardFile,
     text: &[u8],

@@ -57,7 +57,8 @@ pub const ALL: [SigningAlgorithm; 3] = [
     SigningAlgorithm::EdDsa,
 ];
 
-/// Accepts every example key, each named as in the vector file, from `ISSUER`.
+/// Returns an authenticator that accepts every example key from `ISSUER`, with its name in the
+/// vector file.
 pub fn authenticator() -> Authenticator {
     let authenticator = Authenticator::new(tenants(), HashMap::new(), vec![issuer(ISSUER, &ALL)]).unwrap();
     let keys = key_set(&["rs256", "es256", "eddsa"]);
@@ -80,7 +81,7 @@ pub fn key_set(names: &[&str]) -> KeySet {
     KeySet::parse(&json!({ "keys": keys }).to_string()).unwrap().0
 }
 
-/// Signs anything with an example key, whatever the header claims.
+/// Signs any header and payload with an example key, whatever algorithm the header claims.
 pub fn sign(key: &str, header: &str, payload: &str) -> String {
     let der = STANDARD
         .decode(vectors()[key]["private_der"].as_str().unwrap())
@@ -116,7 +117,7 @@ pub fn claims() -> Value {
     json!({ "iss": ISSUER, "aud": AUDIENCE, "exp": EXPIRES, "sub": "alice", "tenant": "acme" })
 }
 
-/// The usual claims with some replaced; `null` removes one.
+/// Returns the usual claims with some replaced; `null` removes a claim.
 pub fn claims_with(changes: Value) -> Value {
     let mut claims = claims();
     let members = claims.as_object_mut().unwrap();
@@ -125,12 +126,12 @@ pub fn claims_with(changes: Value) -> Value {
     claims
 }
 
-/// A valid ES256 token with these claims.
+/// Returns a valid ES256 token with these claims.
 pub fn token(claims: &Value) -> String {
     sign("es256", &header("es256").to_string(), &claims.to_string())
 }
 
-/// A request whose only key field is Authorization, with this value.
+/// Returns a request in which only Authorization contains a key, with this value.
 pub fn authorization(value: &[u8]) -> ApiKeyHeaders<'_> {
     with(KeyHeader::Authorization, value, ApiKeyHeaders::default())
 }
@@ -147,7 +148,7 @@ pub fn with<'h>(field: KeyHeader, value: &'h [u8], mut fields: ApiKeyHeaders<'h>
     fields
 }
 
-/// Every field that can hold a key.
+/// Every field that can contain a key.
 pub const FIELDS: [KeyHeader; 4] = [
     KeyHeader::Authorization,
     KeyHeader::XApiKey,

@@ -10,9 +10,9 @@ use tokio_rustls::server::TlsStream;
 pub enum ClientStream {
     /// Plain TCP.
     Plain(TcpStream),
-    /// TLS that is terminated here.
+    /// TLS that the worker terminates.
     Tls(Box<TlsStream<TcpStream>>),
-    /// One stream of an HTTP/2 connection, as HTTP/1.1.
+    /// One stream of an HTTP/2 connection, converted to HTTP/1.1.
     Http2(DuplexStream),
 }
 

@@ -2,17 +2,19 @@
 
 use std::cell::{Cell, RefCell};
 
-/// Minimum size of a buffer that is kept: the allocator maps a block of this size separately (`proofgate.allocator`), and
-/// the system allocates each page at the first write. Smaller blocks come from a heap that keeps its pages.
+/// Minimum size of a kept buffer: the allocator maps a block of this size separately
+/// (`proofgate.allocator`), and the system allocates each of its pages at the first write. Smaller
+/// blocks come from a heap that keeps its pages.
 pub(super) const MIN_RETAINED_SIZE: usize = 256 * 1024;
-/// Maximum size of a buffer that is kept; larger ones are returned to the system.
+/// Maximum size of a kept buffer; larger buffers are returned to the system.
 const MAX_RETAINED_SIZE: usize = 1024 * 1024;
 /// Maximum bytes of all kept buffers: about the size of a processor cache.
 const MAX_RETAINED_BYTES: u64 = 8 * 1024 * 1024;
-/// Capacities are multiples of it, so that a slightly longer body still fits.
+/// The unit of capacities: capacities are multiples of it, so that a slightly longer body still
+/// fits.
 const CAPACITY_UNIT: usize = 64 * 1024;
 
-/// Unused buffers, the most recently used last.
+/// The unused buffers; the most recently used one is last.
 #[derive(Default)]
 pub(super) struct BufferCache {
     buffers: RefCell<Vec<Vec<u8>>>,
@@ -20,7 +22,7 @@ pub(super) struct BufferCache {
 }
 
 impl BufferCache {
-    /// Takes the most recently used buffer with a capacity of at least `needed` bytes and at most twice as many.
+    /// Takes the most recently used buffer with a capacity from `needed` to twice `needed` bytes.
     pub(super) fn take(&self, needed: usize) -> Option<Vec<u8>> {
         let mut buffers = self.buffers.borrow_mut();
         let fits = |buffer: &Vec<u8>| (needed..=needed.saturating_mul(2)).contains(&buffer.capacity());
@@ -30,7 +32,7 @@ impl BufferCache {
         Some(buffer)
     }
 
-    /// Keeps a buffer, so that no more than `room` bytes are kept. The least recently used ones are freed.
+    /// Keeps a buffer, and frees the least recently used ones until at most `room` bytes are kept.
     pub(super) fn insert(&self, mut memory: Vec<u8>, room: u64) {
         let bytes = memory.capacity() as u64;
         let most = room.min(MAX_RETAINED_BYTES);
@@ -43,7 +45,7 @@ impl BufferCache {
         self.buffers.borrow_mut().push(memory);
     }
 
-    /// Frees buffers until no more than `most` bytes are kept.
+    /// Frees buffers until at most `most` bytes are kept.
     pub(super) fn shrink_to(&self, most: u64) {
         if self.bytes.get() <= most {
             return;
@@ -66,7 +68,8 @@ impl BufferCache {
     }
 }
 
-/// Rounds the capacity of a buffer that will be kept up from `bytes`, so that the next body fits, too.
+/// Returns the capacity for a buffer of `bytes` that will be kept, rounded up so that the next body
+/// fits too.
 pub(super) fn round_up_capacity(bytes: usize) -> usize {
     match (MIN_RETAINED_SIZE..=MAX_RETAINED_SIZE).contains(&bytes) {
         true => bytes.next_multiple_of(CAPACITY_UNIT),
