@@ -18,7 +18,7 @@ pub struct CosignatureKey {
     public_key: WitnessPublicKey,
 }
 
-/// The key itself, by its algorithm.
+/// A public key of either algorithm.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum WitnessPublicKey {
     Ed25519(Box<PublicKey<WITNESS_ALGORITHM>>),
@@ -95,7 +95,7 @@ impl CosignatureKey {
         &self.name
     }
 
-    /// Whether it is the same public key, whatever its name.
+    /// Whether both have the same public key, even under different names.
     #[must_use]
     pub fn is_same_key(&self, other: &Self) -> bool {
         match (&self.public_key, &other.public_key) {

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// Result of the first pass over a record: its kind and version, with no key repeated.
+/// Result of the first pass over a record without repeated keys: its kind and version.
 pub(super) struct RecordHeader<'a> {
     pub(super) version: u8,
     pub(super) kind: Cow<'a, str>,
