@@ -1,4 +1,5 @@
-//! The auditor: follows all logs of a ledger from outside, with a key that no worker holds.
+//! The auditor, which follows all logs of a ledger independently of the workers, with a key that no
+//! worker holds.
 //!
 //! | what | where |
 //! |---|---|
@@ -16,9 +17,10 @@
 //! | which keys may be used together | `key_checks` |
 //! | the auditor's own state, and its checkpoints held elsewhere | `catalogue`, `held_checkpoint` |
 //!
-//! The volume is only read, through [`ReadStorage`](proofgate_evidence::ReadStorage), and nothing on it is trusted that
-//! is not covered by a verified checkpoint. The state is written through [`StateStorage`]. One thread polls; readers of
-//! published data never wait. The auditor has no clock: the caller of a poll passes the time.
+//! The auditor only reads the volume, through [`ReadStorage`](proofgate_evidence::ReadStorage), and
+//! trusts only data that a verified checkpoint covers. It writes its state through
+//! [`StateStorage`]. One thread polls; readers of published data never wait. The auditor has no
+//! clock, so the caller of a poll passes the time.
 #![forbid(unsafe_code)]
 
 mod access_log;
