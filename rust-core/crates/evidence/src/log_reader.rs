@@ -17,7 +17,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use ulid::Ulid;
 
-/// Default limit of bytes that are searched for where a log continues: the rest of a segment and a few prepared ones.
+/// Default limit of the search for the position where a log continues, in bytes: the rest of a
+/// segment and a few prepared segments.
 const SEARCH_LIMIT: u64 = 4 * MAX_SEGMENT_BYTES;
 
 /// A damaged part of a log.

@@ -14,7 +14,6 @@ pub const SALT_LEN: usize = 32;
 ///
 /// # Errors
 /// [`EvidenceError::Io`] when the file cannot be read.
-/// [`EvidenceError::Io`] when the file cannot be read.
 pub fn read_stored_salt(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,

@@ -137,7 +137,6 @@ impl OpenSegment {
 ///
 /// # Errors
 /// [`EvidenceError::Io`].
-/// [`EvidenceError::Io`].
 pub fn unused_segment_space(
     storage: &dyn ReadStorage,
     dir: &Path,

@@ -1,4 +1,4 @@
-//! The control side's view of tenant shards: what is in service, and what was refused.
+//! The tenant shards as the control side sees them: the shards in service, and the refused shards.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::metrics::Metrics;
 
-/// Maximum number of ignored keys that are named.
+/// Maximum number of ignored keys that a report names.
 const MAX_LISTED_KEYS: usize = 8;
 
 /// The current files of one tenant shard; a missing file is empty.
@@ -30,31 +30,31 @@ pub struct ShardsReport {
     pub tenants: usize,
     /// Keys in service.
     pub keys: usize,
-    /// The given shards that were not applied, each with its error.
+    /// The shards that were not applied, each with its error.
     pub refused: Vec<RefusedShard>,
     /// Number of keys that are ignored because they are well known.
     pub well_known: usize,
-    /// The first of those, by shard number.
+    /// The first of these keys, by shard number.
     pub first_well_known: Vec<IgnoredKey>,
 }
 
 /// An ignored key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IgnoredKey {
-    /// Its tenant.
+    /// Tenant of the key.
     pub tenant: String,
     /// The key's name.
     pub key: String,
 }
 
-/// Why a shard was not applied; it quotes nothing of its files.
+/// The reason why a shard was not applied. It quotes no part of the shard's files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RefusedShard {
-    /// Its number.
+    /// Number of the shard.
     pub shard: usize,
     /// `keys` or `tenants`.
     pub file: String,
-    /// Counts from 1; 0 means the whole file.
+    /// Line number, from 1; 0 means the whole file.
     pub line: usize,
     /// The mistake.
     pub problem: String,
@@ -80,7 +80,7 @@ impl RefusedShard {
     }
 }
 
-/// The shards in service, with the configuration that they belong to.
+/// The shards in service, with the configuration to which they belong.
 #[derive(Clone)]
 pub struct TenantShards {
     /// The digest of the configuration alone.

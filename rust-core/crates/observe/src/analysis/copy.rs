@@ -5,7 +5,8 @@ use std::sync::Arc;
 use proofgate_analysis::ResponseDialect;
 use proofgate_base::bounded_copy::{BoundedCopy, CopyPool};
 
-/// A copy of a response as its client receives it, as far as memory permits.
+/// A copy of a response as its client receives it. The copy may be truncated, or dropped if there
+/// is no memory for it.
 pub struct ResponseCopy {
     copy: BoundedCopy,
     pub(super) dialect: ResponseDialect,
@@ -28,7 +29,7 @@ impl ResponseCopy {
         self.copy.is_truncated
     }
 
-    /// Whether there was no memory for it.
+    /// Whether there was no memory for the copy.
     pub(super) fn is_dropped(&self) -> bool {
         self.copy.is_dropped
     }
