@@ -10,7 +10,7 @@ use support::{Case, Verdict, cases, receive};
 static CASES: LazyLock<Vec<Case>> =
     LazyLock::new(|| cases().into_iter().filter(|case| case.raw.len() < 2048).collect());
 
-/// Bytes that decide where parsers disagree.
+/// Bytes that parsers often interpret differently.
 const SHARP: &[u8] = b"\r\n\t\0\x0b\x7f\xff :;,_-+0159afxAF/#@*%[]()\"";
 
 fn any_case() -> impl Strategy<Value = Vec<u8>> {

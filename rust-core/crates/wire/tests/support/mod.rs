@@ -1,4 +1,4 @@
-//! Drives the codec like a connection, and reads the cases that all suites share.
+//! Runs the codec like a connection, and reads the cases that all suites share.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
