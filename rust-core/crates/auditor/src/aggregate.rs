@@ -220,7 +220,7 @@ impl AggregateWriter {
     /// Restores the log from the state after a failed append.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// Same as [`Self::open`].
     pub fn recover(&mut self) -> Result<(), AuditorError> {
         if self.needs_recovery {
             self.edge = recover(&*self.state, &self.key, &self.published)?;

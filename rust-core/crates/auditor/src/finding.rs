@@ -271,7 +271,7 @@ impl RaisedFindings {
             .or_insert_with(|| (shard.to_owned(), truncate_message(message)));
     }
 
-    /// As `raise`, for a problem that needs no second check.
+    /// Same as `raise`, for a problem that needs no second check.
     pub(crate) fn raise_confirmed(&mut self, code: FindingCode, origin: &str, shard: &str, message: String) {
         self.raise(code, origin, shard, message);
         self.confirmed.insert((code, origin.to_owned()));

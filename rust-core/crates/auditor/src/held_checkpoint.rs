@@ -13,7 +13,7 @@ impl Auditor {
     /// # Errors
     /// [`AuditorError::HeldCheckpointRefused`] for a note of another log;
     /// [`AuditorError::StateLost`] and [`AuditorError::StateRolledBack`] for a state that does not
-    /// contain `held`; as [`Self::open`] and [`Self::create`].
+    /// contain `held`; same as [`Self::open`] and [`Self::create`].
     pub fn resume(
         volume: Arc<dyn ReadStorage>,
         state: Arc<dyn StateStorage>,

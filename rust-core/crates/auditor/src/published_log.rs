@@ -190,7 +190,7 @@ impl PublishedLog {
     /// Returns the proof that entry `index` is in the log of `size` entries (RFC 9162 section 2.1.3.1).
     ///
     /// # Errors
-    /// [`AuditorError::OutOfRange`]; as [`Self::read`].
+    /// [`AuditorError::OutOfRange`]; same as [`Self::read`].
     pub fn inclusion_proof(&self, index: u64, size: u64) -> Result<Vec<Hash>, AuditorError> {
         self.check_covered(size)?;
         if index >= size {
@@ -205,7 +205,7 @@ impl PublishedLog {
     /// 9162 section 2.1.4.1).
     ///
     /// # Errors
-    /// [`AuditorError::OutOfRange`]; as [`Self::read`].
+    /// [`AuditorError::OutOfRange`]; same as [`Self::read`].
     pub fn consistency_proof(&self, old: u64, new: u64) -> Result<Vec<Hash>, AuditorError> {
         self.check_covered(new)?;
         if old == 0 || old > new {
@@ -220,7 +220,7 @@ impl PublishedLog {
     /// that checkpoint, as a file of c2sp.org/tlog-proof; `None` until a checkpoint is published.
     ///
     /// # Errors
-    /// [`AuditorError::OutOfRange`]; as [`Self::read`].
+    /// [`AuditorError::OutOfRange`]; same as [`Self::read`].
     pub fn tlog_proof(&self, index: u64) -> Result<Option<String>, AuditorError> {
         let Some((size, checkpoint)) = self.checkpoint() else {
             return Ok(None);

@@ -247,7 +247,7 @@ fn what_others_add_to_a_checkpoint_is_not_told() {
     );
 }
 
-/// An auditor of a disk with planted files that cost an attacker nothing.
+/// Creates an auditor of a disk with planted files that cost an attacker nothing.
 fn flooded(planted: Planted) -> (Auditor, Counts) {
     let counts = planted.counts();
     let state = Arc::new(MemoryStorage::default());

@@ -24,7 +24,7 @@ fn cosigner(number: usize) -> CosigningKey {
     CosigningKey::generate(&format!("w{number}.example"), [50 + number as u8; 32]).unwrap()
 }
 
-/// A policy of three witnesses, of which this many must cosign.
+/// Returns a policy of three witnesses, of which `least` must cosign.
 fn policy(least: usize) -> TrustPolicy {
     let mut text = format!("log {}\n", auditor_key().verifying_key().to_text());
     for number in 0..3 {
@@ -46,7 +46,7 @@ fn witness(number: usize) -> Witness {
     Witness::create(Arc::new(MemoryStorage::default()), cosigner(number), vec![log]).unwrap()
 }
 
-/// A witness's answer as HTTP status, media type and body.
+/// Returns a witness's response as HTTP status, media type and body.
 fn reply(witness: &Witness, question: &WitnessRequest) -> (u16, &'static str, String) {
     match witness.add_checkpoint(question.body.as_bytes(), UNIX) {
         Ok(line) => (200, "text/plain", line),

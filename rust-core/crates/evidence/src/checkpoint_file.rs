@@ -29,7 +29,7 @@ pub fn read(storage: &dyn ReadStorage, dir: &Path) -> Result<Option<String>, Evi
 /// `dir`; `None` when the incarnation's own checkpoint covers all its records.
 ///
 /// # Errors
-/// As [`read`].
+/// Same as [`read`].
 pub fn read_successor_note(
     storage: &dyn ReadStorage,
     dir: &Path,

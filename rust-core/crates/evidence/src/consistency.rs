@@ -96,11 +96,11 @@ pub fn prove_consistency(
     build_proof(storage, &dir, (old.size, Some(old.root)), new)
 }
 
-/// As [`prove_consistency`], but from a size only. The caller knows the root that was signed for
-/// this size.
+/// Same as [`prove_consistency`], but from a size only. The caller knows the root that was signed
+/// for this size.
 ///
 /// # Errors
-/// As [`prove_consistency`].
+/// Same as [`prove_consistency`].
 pub fn prove_consistency_from_size(
     storage: &dyn ReadStorage,
     path: &Path,

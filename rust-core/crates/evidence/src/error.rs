@@ -91,9 +91,9 @@ impl EvidenceError {
         }
     }
 
-    /// Whether stored data was changed or cannot be read. Anyone who can write to the volume can
-    /// cause such an error, and other data may still be intact. All other errors mean that the
-    /// storage fails or that the request cannot be met.
+    /// Returns whether stored data was changed or cannot be read. Anyone who can write to the
+    /// volume can cause such an error, and other data may still be intact. All other errors mean
+    /// that the storage fails or that the request cannot be met.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         use io::ErrorKind::{InvalidData, IsADirectory, NotADirectory, NotFound, PermissionDenied};

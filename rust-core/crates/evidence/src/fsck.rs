@@ -49,11 +49,11 @@ pub fn fsck<'k>(
     check(storage, path, keys.into(), held, Scope::Ledger)
 }
 
-/// As [`fsck`], for a mirror: a copy without salts, trees, and the running log at the end of each
-/// shard.
+/// Same as [`fsck`], for a mirror: a copy without salts, trees, and the running log at the end of
+/// each shard.
 ///
 /// # Errors
-/// As [`fsck`].
+/// Same as [`fsck`].
 pub fn fsck_mirror<'k>(
     storage: &dyn ReadStorage,
     path: &Path,
@@ -63,12 +63,12 @@ pub fn fsck_mirror<'k>(
     check(storage, path, keys.into(), held, Scope::Mirror)
 }
 
-/// As [`fsck_mirror`], for one log that has ended. Also returns the files that were read, with the
-/// digests of the bytes that were read.
+/// Same as [`fsck_mirror`], for one log that has ended. Also returns the files that were read, with
+/// the digests of the bytes that were read.
 ///
 /// # Errors
-/// As [`fsck`], and [`EvidenceError::Io`] for any file that cannot be read. The caller must then
-/// repeat the check.
+/// Same as [`fsck`], and [`EvidenceError::Io`] for any file that cannot be read. The caller must
+/// then repeat the check.
 pub fn fsck_pinned<'k>(
     storage: &dyn ReadStorage,
     dir: &Path,

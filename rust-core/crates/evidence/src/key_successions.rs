@@ -56,7 +56,7 @@ pub fn read(storage: &dyn ReadStorage, ledger: &Path) -> Result<StoredSuccession
 /// ledger, a shard or an incarnation.
 ///
 /// # Errors
-/// As [`shards`].
+/// Same as [`shards`].
 pub fn ledger_directory(storage: &dyn ReadStorage, path: &Path) -> Result<PathBuf, EvidenceError> {
     let found = shards(storage, path)?;
     let above = found.first().and_then(|shard| shard.dir.parent());
@@ -67,7 +67,7 @@ pub fn ledger_directory(storage: &dyn ReadStorage, path: &Path) -> Result<PathBu
 /// skipped; `fsck` reports them.
 ///
 /// # Errors
-/// As [`read`] and [`VerifyingKey::with_successions`].
+/// Same as [`read`] and [`VerifyingKey::with_successions`].
 pub fn follow_successions(
     storage: &dyn ReadStorage,
     path: &Path,

@@ -2,15 +2,15 @@
 //!
 //! A log is one directory per incarnation, `<gateway>/<shard>/<incarnation>/`:
 //!
-//! | file | what it holds | read by |
+//! | file | contents | read by |
 //! |---|---|---|
 //! | `<first seq>.seg`, `<ordinal>.next` | records in checksummed frames | [`frame`], [`segment`], [`segment_reader`], [`log_reader`] |
-//! | `tree` | node hashes of the range over them, derived | [`TreeFile`] |
+//! | `tree` | node hashes of the tree over these records, derived | [`TreeFile`] |
 //! | `checkpoint`, `<incarnation>.checkpoint` | the newest signed notes | [`checkpoint_file`] |
 //! | `salts` | the salts of the commitments in records | [`salts`] |
-//! | `payloads`, `payload-index` | sealed bodies, where they are stored | [`payloads`] |
-//! | `erasures` | which salts were destroyed, and why | [`erasures`] |
-//! | `tombstone`, `<seq>.record`, … | what is retained of a removed log | [`removal`] |
+//! | `payloads`, `payload-index` | sealed bodies, if they are stored | [`payloads`] |
+//! | `erasures` | statements about destroyed salts | [`erasures`] |
+//! | `tombstone`, `<seq>.record`, … | the retained parts of a removed log | [`removal`] |
 //!
 //! Two directories of statements about keys are beside the shards: `key-successions` for the
 //! successions of ledger keys ([`key_successions`]), and `key-destructions` for destroyed tenant

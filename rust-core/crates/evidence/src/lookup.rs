@@ -94,7 +94,7 @@ pub fn find_records(
 /// regardless of how the exchange ended.
 ///
 /// # Errors
-/// As [`find_records`].
+/// Same as [`find_records`].
 pub fn find_exchange_start<'a>(
     storage: &'a dyn ReadStorage,
     path: &Path,
@@ -113,7 +113,7 @@ pub fn find_exchange_start<'a>(
 /// in its id. One of them may have held the exchange.
 ///
 /// # Errors
-/// As [`find_records`].
+/// Same as [`find_records`].
 pub fn find_removed(
     storage: &dyn ReadStorage,
     path: &Path,
@@ -351,7 +351,7 @@ impl ExchangeStart<'_> {
     /// exchange.
     ///
     /// # Errors
-    /// As [`find_records`].
+    /// Same as [`find_records`].
     pub fn into_records(self) -> Result<Vec<FoundRecord>, EvidenceError> {
         let ExchangeStart {
             storage,
@@ -437,7 +437,7 @@ fn open_log_at<'s>(
     Ok(log)
 }
 
-/// Whether an exchange has all its records.
+/// Returns whether an exchange has all its records.
 fn is_complete(found: &[FoundRecord]) -> bool {
     found.iter().any(|found| {
         matches!(
@@ -562,7 +562,7 @@ pub fn read_record(
 /// Returns the stored bytes of several records of an incarnation; the numbers must be ascending.
 ///
 /// # Errors
-/// As [`read_record`].
+/// Same as [`read_record`].
 pub fn read_records(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,

@@ -68,7 +68,7 @@ pub fn list_names(storage: &dyn ReadStorage, dir: &Path, most: usize) -> Result<
 /// Reads the notes of a directory, in the order of their names; empty when there is no directory.
 ///
 /// # Errors
-/// As [`list_names`].
+/// Same as [`list_names`].
 pub(crate) fn read(
     storage: &dyn ReadStorage,
     dir: &Path,

@@ -35,10 +35,10 @@ pub fn record_proof(
     proof_for_record(storage, incarnation_dir, seq, &record, key)
 }
 
-/// As [`record_proof`], for a record whose stored bytes the caller has.
+/// Same as [`record_proof`], for a record whose stored bytes the caller has.
 ///
 /// # Errors
-/// As [`record_proof`].
+/// Same as [`record_proof`].
 pub fn proof_for_record(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
@@ -64,11 +64,11 @@ pub enum SaltAvailability {
     KeyMissing(ShredKeyId),
 }
 
-/// As [`proof_for_record`], with the tenants' keys for salts that need one. Also returns whether
-/// the salt is available, or the error of reading it. The proof is returned in either case.
+/// Same as [`proof_for_record`], with the tenants' keys for salts that need one. Also returns
+/// whether the salt is available, or the error of reading it. The proof is returned in either case.
 ///
 /// # Errors
-/// As [`record_proof`].
+/// Same as [`record_proof`].
 pub fn proof_with_keys(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
@@ -140,11 +140,11 @@ pub fn inclusion_path(
     Ok(paths.pop().unwrap_or_default())
 }
 
-/// As [`inclusion_path`], for several leaves. Nodes missing from the tree file are hashed once for all leaves, and cached
-/// for later calls.
+/// Same as [`inclusion_path`], for several leaves. Nodes missing from the tree file are hashed once
+/// for all leaves, and cached for later calls.
 ///
 /// # Errors
-/// As [`inclusion_path`].
+/// Same as [`inclusion_path`].
 pub fn inclusion_paths(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,

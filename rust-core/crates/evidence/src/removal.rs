@@ -1,9 +1,9 @@
 //! Removed logs: the tombstone that the retention job signed, and what is retained of the log.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `tombstone` | the retention job's signed note: how the log ended, and why it was removed |
-//! | `<seq>.record`, `<seq>.tlog-proof` | its `open`, its `takeover`s and its `seal`, under the last checkpoint |
+//! | `tombstone` | the retention job's signed note about the end of the log and the reason for its removal |
+//! | `<seq>.record`, `<seq>.tlog-proof` | the log's `open`, `takeover` and `seal` records, with proofs under the last checkpoint |
 //! | `<size>.consistency` | proof that the log at that size is a prefix of its final state |
 //! | `checkpoint`, `<incarnation>.checkpoint` | unchanged |
 //!
@@ -148,7 +148,7 @@ pub fn read_tombstone(storage: &dyn ReadStorage, dir: &Path) -> Result<Option<St
 /// Returns the error for a record that a log does not hold.
 ///
 /// # Errors
-/// As [`read_tombstone`].
+/// Same as [`read_tombstone`].
 pub(crate) fn missing_record_error(
     storage: &dyn ReadStorage,
     dir: &Path,

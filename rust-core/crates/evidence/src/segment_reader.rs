@@ -204,7 +204,7 @@ impl SegmentReader {
         self.resync_within(from, seq, u64::MAX)
     }
 
-    /// As [`Self::resync`], but gives up when no record starts in the first `bytes` bytes.
+    /// Same as [`Self::resync`], but gives up when no record starts in the first `bytes` bytes.
     pub(crate) fn resync_within(
         &mut self,
         from: u64,

@@ -40,7 +40,7 @@ pub struct Erasure {
 }
 
 impl Erasure {
-    /// Whether the erasure covers the admission with this record number, tenant and time.
+    /// Returns whether the erasure covers the admission with this record number, tenant and time.
     #[must_use]
     pub fn covers(&self, seq: u64, tenant: &str, ts: u64) -> bool {
         seq < self.size

@@ -82,8 +82,8 @@ impl HoldStatement {
         key.sign_note(&self.body())
     }
 
-    /// Whether the hold was released before it was placed, or the statement was signed before the
-    /// placing or the release.
+    /// Returns whether the hold was released before it was placed, or the statement was signed
+    /// before the placing or the release.
     #[must_use]
     pub fn is_backdated(&self) -> bool {
         self.time() < self.placed_at || self.signed_at < self.time()

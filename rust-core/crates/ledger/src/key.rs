@@ -279,7 +279,7 @@ impl<const ALGORITHM: u8> PublicKey<ALGORITHM> {
         &self.name
     }
 
-    /// Whether both are the same point of the curve, even under different names.
+    /// Returns whether both are the same point of the curve, even under different names.
     #[must_use]
     pub fn is_same_key(&self, other: &Self) -> bool {
         self.key == other.key
@@ -363,7 +363,7 @@ impl VerifyingKey {
         }
     }
 
-    /// Whether the two lineages have a key in common, even under different names.
+    /// Returns whether the two lineages have a key in common, even under different names.
     #[must_use]
     pub fn shares_key_with(&self, other: &Self) -> bool {
         let others = other.lineage();
@@ -371,9 +371,9 @@ impl VerifyingKey {
         self.lineage().iter().any(is_theirs)
     }
 
-    /// Whether the two lineages have no key in common and neither key is valid for the other's name
-    /// or a name below it. The key of an auditor and the retention key must be independent of the
-    /// ledger's key.
+    /// Returns whether the two lineages have no key in common and neither key is valid for the
+    /// other's name or a name below it. The key of an auditor and the retention key must be
+    /// independent of the ledger's key.
     #[must_use]
     pub fn is_independent_of(&self, other: &Self) -> bool {
         !self.shares_key_with(other)

@@ -468,12 +468,12 @@ pub struct Usage {
     pub service_tier: Option<TierName>,
 }
 
-/// Whether the count is zero or was not reported.
+/// Returns whether the count is zero or was not reported.
 fn is_none_or_zero(count: &Option<u64>) -> bool {
     count.is_none_or(|count| count == 0)
 }
 
-/// Whether a service tier is the standard one or absent.
+/// Returns whether a service tier is the standard one or absent.
 fn is_standard(tier: &Option<TierName>) -> bool {
     tier.is_none_or(|tier| tier.as_str() == "standard")
 }
@@ -871,7 +871,7 @@ impl Record<'_> {
     }
 }
 
-/// Whether a name is a valid kind, possibly of a later version.
+/// Returns whether a name is a valid kind, possibly of a later version.
 fn is_valid_kind(name: &str) -> bool {
     let plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_';
     (1..=32).contains(&name.len()) && name.bytes().all(plain)

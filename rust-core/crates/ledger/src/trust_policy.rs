@@ -111,8 +111,8 @@ impl TrustPolicy {
         &self.witnesses
     }
 
-    /// Whether a quorum has cosigned. `cosigned` returns whether the witness with this index in
-    /// [`Self::witnesses`] has cosigned.
+    /// Returns whether a quorum has cosigned. `cosigned` returns whether the witness with this
+    /// index in [`Self::witnesses`] has cosigned.
     #[must_use]
     pub fn is_quorum(&self, cosigned: &dyn Fn(usize) -> bool) -> bool {
         fn is_satisfied(rule: &QuorumRule, cosigned: &dyn Fn(usize) -> bool) -> bool {
@@ -132,7 +132,8 @@ impl TrustPolicy {
             .is_none_or(|quorum| is_satisfied(quorum, cosigned))
     }
 
-    /// Whether a checkpoint's note carries the cosignatures of a quorum. The log's own signature is not checked.
+    /// Returns whether a checkpoint's note carries the cosignatures of a quorum. The log's own
+    /// signature is not checked.
     ///
     /// # Errors
     /// [`LedgerError::BadSignature`] when a line claims to be by a witness of the policy but does not verify.

@@ -303,8 +303,8 @@ enum Held {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// At every moment, the snapshot built from changes, and any older one with the records after it, equal the replay from
-    /// the first record.
+    /// Tests that at every moment the snapshot built from changes, and any older snapshot with the
+    /// records after it, equal the replay from the first record.
     #[test]
     fn a_restart_at_any_point_gives_the_same_counters(
         steps in prop::collection::vec(step(), 1..250),

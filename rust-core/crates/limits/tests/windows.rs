@@ -153,7 +153,8 @@ proptest! {
         }
     }
 
-    /// A request that waits for the time reported is admitted, and not a microsecond earlier.
+    /// Tests that a refused request is admitted after the reported time, and not a microsecond
+    /// earlier.
     #[test]
     fn the_time_to_wait_is_exact(steps in prop::collection::vec(step(), 1..150)) {
         let (mut limiter, acme) = limiter([REQUESTS, TOKENS, DAY, 0], [10, 600, 2000, 0]);

@@ -63,7 +63,7 @@ pub struct ProvenExchange {
 /// an incarnation.
 ///
 /// # Errors
-/// As [`proofgate_evidence::find_records`].
+/// Same as [`proofgate_evidence::find_records`].
 pub fn find_records(
     path: &Path,
     request_id: &str,
@@ -76,7 +76,7 @@ pub fn find_records(
 /// not available.
 ///
 /// # Errors
-/// [`EvidenceError::NotCovered`] while no checkpoint covers any of the records; otherwise as
+/// [`EvidenceError::NotCovered`] while no checkpoint covers any of the records; otherwise same as
 /// [`prove::record_proof`].
 pub fn prove(
     found: Vec<FoundRecord>,

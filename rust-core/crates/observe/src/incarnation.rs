@@ -154,7 +154,7 @@ fn report_start(begun: &StartedLog) {
 /// Seals a log that was never used.
 ///
 /// # Errors
-/// As [`Writer::seal`] and [`Writer::flush`].
+/// Same as [`Writer::seal`] and [`Writer::flush`].
 pub(crate) fn seal_unused(writer: &mut Writer, config: &ConfigDigests) -> Result<(), WalError> {
     writer.seal(|seq, out| {
         let seal = Seal {

@@ -60,7 +60,7 @@ impl LedgerKeys {
     /// if no other key succeeds it.
     ///
     /// # Errors
-    /// As [`Self::verifying_key`].
+    /// Same as [`Self::verifying_key`].
     pub fn log_start_deadline(&self, directory: &Path) -> Result<Option<u64>, Error> {
         let line = self.verifying_key(directory)?;
         let own = line

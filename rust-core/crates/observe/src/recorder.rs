@@ -222,7 +222,7 @@ impl Recorder {
         })
     }
 
-    /// Whether a record is in the log in service.
+    /// Returns whether a record is in the log in service.
     pub fn is_current(&self, position: u64) -> bool {
         position >= self.base.get()
     }
@@ -331,12 +331,12 @@ impl Recorder {
         holding.is_some_and(|former| count(&former.watermark) > position - former.base)
     }
 
-    /// As [`Recorder::wait_written`], for a record that may not have been appended at all.
+    /// Same as [`Recorder::wait_written`], for a record that may not have been appended at all.
     pub async fn wait_written_or_stopped(&self, position: Option<u64>) -> Result<(), LedgerStopped> {
         self.wait_written(position.ok_or(LedgerStopped)?).await
     }
 
-    /// Whether no more records are accepted.
+    /// Returns whether no more records are accepted.
     pub fn has_stopped(&self) -> bool {
         self.stopped.get() || self.watermark.borrow().is_poisoned()
     }

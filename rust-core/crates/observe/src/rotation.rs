@@ -59,7 +59,7 @@ impl LogHandoff {
         self.rotation_requested.store(true, Ordering::Release);
     }
 
-    /// Whether a rotation was requested since the last log was started.
+    /// Returns whether a rotation was requested since the last log was started.
     pub(crate) fn is_rotation_requested(&self) -> bool {
         self.rotation_requested.load(Ordering::Acquire)
     }

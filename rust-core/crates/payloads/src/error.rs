@@ -66,7 +66,7 @@ impl From<LedgerError> for PayloadError {
 }
 
 impl PayloadError {
-    /// Whether a file system was out of space, which is temporary.
+    /// Returns whether a file system was out of space, which is temporary.
     #[must_use]
     pub fn is_out_of_space(&self) -> bool {
         matches!(self, Self::Evidence(EvidenceError::Io { source, .. }) if is_out_of_space(source))

@@ -289,7 +289,7 @@ pub fn open_exchange(
     ExchangePayloads::open(storage, keys, admitted, end)
 }
 
-/// Whether a record ends the exchange that `admission` admitted.
+/// Returns whether a record ends the exchange that `admission` admitted.
 fn is_end_of(record: &FoundRecord, admission: &FoundRecord) -> bool {
     ended_admission(&record.dir, &record.record)
         .is_some_and(|(dir, seq)| (dir, seq) == (admission.dir.clone(), admission.seq))

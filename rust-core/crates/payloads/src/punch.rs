@@ -60,7 +60,7 @@ pub fn punch(storage: &dyn Storage, incarnation_dir: &Path, admissions: &[u64]) 
     Ok(())
 }
 
-/// Whether no body of these admissions of a log is stored any more.
+/// Returns whether no body of these admissions of a log is stored any more.
 ///
 /// # Errors
 /// [`EvidenceError::Io`].

@@ -44,7 +44,8 @@ impl FrameTags {
         tag.ok()?.as_ref().try_into().ok()
     }
 
-    /// Whether a holder of the signing key framed these bytes as record `seq` of this incarnation.
+    /// Returns whether a holder of the signing key framed these bytes as record `seq` of this
+    /// incarnation.
     pub(crate) fn verify(&self, seq: u64, frame: &[u8], tag: &[u8]) -> bool {
         self.tag(seq, frame)
             .is_some_and(|own| verify_slices_are_equal(&own, tag).is_ok())

@@ -85,7 +85,7 @@ impl WalError {
         move |source| Self::Evidence(wrap(source))
     }
 
-    /// Whether a file system was out of space, which is temporary.
+    /// Returns whether a file system was out of space, which is temporary.
     #[must_use]
     pub fn is_out_of_space(&self) -> bool {
         match self {
@@ -95,7 +95,8 @@ impl WalError {
         }
     }
 
-    /// Whether a signer in another process returned no signature; a later attempt may succeed.
+    /// Returns whether a signer in another process returned no signature; a later attempt may
+    /// succeed.
     #[must_use]
     pub fn is_signer_failure(&self) -> bool {
         matches!(

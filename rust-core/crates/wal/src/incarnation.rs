@@ -58,7 +58,7 @@ impl LogOptions {
         Ok(())
     }
 
-    /// Largest record, in bytes.
+    /// Returns the size of the largest record, in bytes.
     fn max_record_bytes(&self) -> usize {
         let overhead = frame_len(0) + SEGMENT_HEADER_LEN as u64;
         usize::try_from(self.segment_bytes / 4 - overhead)
@@ -159,7 +159,8 @@ impl ClaimedDirectory {
     }
 }
 
-/// Whether the ledger's key has signed a checkpoint of a log; true if the checkpoint cannot be read.
+/// Returns whether the ledger's key has signed a checkpoint of a log; true if the checkpoint cannot
+/// be read.
 fn is_signed(storage: &dyn Storage, shard: &Shard<'_>, incarnation: Ulid) -> bool {
     let dir = shard.dir.join(incarnation.to_string());
     let note = match checkpoint_file::read(storage, &dir) {

@@ -24,7 +24,8 @@ const SHARED_LOCK_FILESYSTEMS: [u32; 10] = [
 ];
 const NFS: u32 = 0x6969;
 
-/// Whether locks on the file system of an open directory are visible to every possible writer.
+/// Returns whether locks on the file system of an open directory are visible to every possible
+/// writer.
 pub(crate) fn has_shared_locks(directory: &File) -> bool {
     let Ok(found) = fstatfs(directory) else {
         return false;

@@ -74,8 +74,8 @@ pub trait Directory: Send + Sync {
     /// The error of the system call.
     fn free_bytes(&self) -> io::Result<u64>;
 
-    /// Whether a lock on a file in the directory is visible to every process that could write to
-    /// the file.
+    /// Returns whether a lock on a file in the directory is visible to every process that could
+    /// write to the file.
     fn has_shared_locks(&self) -> bool;
 
     /// Makes file creations, renames and removals in the directory durable.
@@ -250,7 +250,7 @@ impl StoredFile for File {
     }
 }
 
-/// Whether an error means lack of space, which is temporary, rather than a disk failure.
+/// Returns whether an error means lack of space, which is temporary, rather than a disk failure.
 #[must_use]
 pub fn is_out_of_space(error: &io::Error) -> bool {
     matches!(

@@ -74,13 +74,13 @@ impl Watermark {
         self.segment.load(Ordering::Acquire)
     }
 
-    /// Whether the last written record is a seal.
+    /// Returns whether the last written record is a seal.
     #[must_use]
     pub fn sealed(&self) -> bool {
         self.sealed.load(Ordering::Acquire)
     }
 
-    /// Whether a write or sync has failed. It never becomes false again.
+    /// Returns whether a write or sync has failed. It never becomes false again.
     #[must_use]
     pub fn is_poisoned(&self) -> bool {
         self.stop_reason.get().is_some()

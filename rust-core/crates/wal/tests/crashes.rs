@@ -15,7 +15,7 @@ use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use std::io;
 use std::path::Path;
 
-/// A worker run with admissions in flight, several checkpoints, a change of segment and a seal.
+/// Runs a worker with admissions in flight, several checkpoints, a change of segment and a seal.
 fn live(disk: &SimulatedDisk, promised: &mut DurabilityModel) -> Result<(), WalError> {
     let mut worker = start(disk, promised)?;
     let mut lived = || -> Result<(), WalError> {

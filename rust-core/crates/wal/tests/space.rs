@@ -195,7 +195,7 @@ fn a_short_write_is_carried_on_with() {
     assert_eq!(found.get(1).map(Vec::len), Some(9_000));
 }
 
-/// A worker whose next call of `prepare` prepares a segment.
+/// Returns a worker whose next call of `prepare` prepares a segment.
 fn in_its_second_segment() -> (SimulatedDisk, Worker) {
     let (disk, mut worker) = new_worker();
     while worker.writer.watermark().segment() == 0 {
@@ -309,7 +309,7 @@ fn a_tree_without_space_stops_neither_reading_nor_syncing_nor_signing() {
     assert_eq!(last.unwrap().index, RECORDS, "proved from the records");
 }
 
-/// A worker whose segments are prepared in several pieces.
+/// Returns a worker whose segments are prepared in several pieces.
 fn with_large_segments() -> (SimulatedDisk, Worker) {
     let disk = SimulatedDisk::new();
     let large = LogOptions {
@@ -379,7 +379,7 @@ fn a_log_that_ends_while_a_segment_is_prepared_leaves_nothing_of_it() {
     assert_eq!(prepared(&disk), 0);
 }
 
-/// The newest segment that holds records.
+/// Returns the newest segment that holds records.
 fn newest(disk: &SimulatedDisk) -> PathBuf {
     let files = disk.files();
     let segments = files

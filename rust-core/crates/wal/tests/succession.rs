@@ -20,7 +20,8 @@ use proofgate_wal::{Incarnation, MissingLog, ResumeState, Storage, UnfinishedExc
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A disk with a worker that has served six requests, all under a checkpoint and in one segment.
+/// Creates a disk with a worker that has served six requests. All records are under a checkpoint
+/// and in one segment.
 fn served() -> (SimulatedDisk, Worker) {
     let (disk, mut worker) = new_worker();
     for number in 0..6 {
@@ -420,7 +421,7 @@ fn remove_log(disk: &SimulatedDisk, dir: &Path) {
     disk.remove_dir(dir);
 }
 
-/// The missing predecessor that the first record of a log names, if any.
+/// Returns the missing predecessor that the first record of a log names, if any.
 fn said_to_be_missing(disk: &SimulatedDisk, begun: &StartedLog) -> Option<String> {
     let first = &records(disk, &begun.log.dir, begun.log.incarnation)[0];
     let Record::Open(open) = record::parse(first).unwrap() else {

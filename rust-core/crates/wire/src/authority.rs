@@ -37,8 +37,8 @@ impl<'b> Authority<'b> {
         (host_is_valid && port.is_none_or(is_port)).then_some(Self { host, port })
     }
 
-    /// Whether both authorities name the same host and port. `default_port` replaces a missing
-    /// port.
+    /// Returns whether both authorities name the same host and port. `default_port` replaces a
+    /// missing port.
     pub(crate) fn same_as(&self, other: &Self, default_port: &'static str) -> bool {
         let port = |authority: &Self| authority.port.unwrap_or(default_port).parse::<u16>().ok();
         self.host.eq_ignore_ascii_case(other.host) && port(self) == port(other)
@@ -51,8 +51,8 @@ fn is_port(text: &str) -> bool {
         && text.parse::<u16>().is_ok()
 }
 
-/// Whether a host consists of labels of letters, digits, `-` and `_`. This includes IPv4 addresses
-/// (RFC 3986 section 3.2.2).
+/// Returns whether a host consists of labels of letters, digits, `-` and `_`. This includes IPv4
+/// addresses (RFC 3986 section 3.2.2).
 fn is_name(host: &[u8]) -> bool {
     let host = host.strip_suffix(b".").unwrap_or(host);
     host.split(|&byte| byte == b'.').all(|label| {

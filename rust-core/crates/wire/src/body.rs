@@ -81,8 +81,8 @@ impl BodyDecoder {
         }
     }
 
-    /// Whether the body is complete. A body that ends with the connection is never complete before
-    /// [`BodyDecoder::end_of_input`].
+    /// Returns whether the body is complete. A body that ends with the connection is never complete
+    /// before [`BodyDecoder::end_of_input`].
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.state == State::Done

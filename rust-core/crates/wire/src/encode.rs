@@ -114,7 +114,7 @@ pub fn write_chunked(out: &mut Vec<u8>) {
 /// Appends a whole request head: the request line, the fields in order, and the empty line.
 ///
 /// # Errors
-/// As [`write_request_line`] and [`write_header`]. After an error, `out` is unchanged.
+/// Same as [`write_request_line`] and [`write_header`]. After an error, `out` is unchanged.
 pub fn write_request_head<'h>(
     out: &mut Vec<u8>,
     method: &str,
@@ -129,7 +129,7 @@ pub fn write_request_head<'h>(
 /// Appends a whole response head: the status line, the fields in order, and the empty line.
 ///
 /// # Errors
-/// As [`write_status_line`] and [`write_header`]. After an error, `out` is unchanged.
+/// Same as [`write_status_line`] and [`write_header`]. After an error, `out` is unchanged.
 pub fn write_response_head<'h>(
     out: &mut Vec<u8>,
     status: u16,

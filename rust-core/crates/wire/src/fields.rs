@@ -162,8 +162,8 @@ fn parse_content_length(value: &[u8]) -> Option<u64> {
     }
 }
 
-/// Whether a server that reads other punctuation as `-` would treat the name as a protected name.
-/// CGI's `HTTP_` variables fold `_`, and some servers fold all punctuation.
+/// Returns whether a server that reads other punctuation as `-` would treat the name as a protected
+/// name. CGI's `HTTP_` variables fold `_`, and some servers fold all punctuation.
 fn imitates_protected(name: &str) -> bool {
     let mut folded = [0_u8; crate::headers::MAX_KNOWN_NAME_BYTES];
     for (place, byte) in folded.iter_mut().zip(name.bytes()) {

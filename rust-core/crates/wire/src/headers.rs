@@ -77,14 +77,14 @@ impl<'b> Headers<'b> {
         self.fields().len()
     }
 
-    /// Whether there are no fields.
+    /// Returns whether there are no fields.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fields().is_empty()
     }
 
-    /// Whether a field of this name applies only to this connection, by definition or because
-    /// Connection names it (RFC 9110 section 7.6.1).
+    /// Returns whether a field of this name applies only to this connection, by definition or
+    /// because Connection names it (RFC 9110 section 7.6.1).
     #[must_use]
     pub fn is_hop_by_hop(&self, name: &str) -> bool {
         is_hop_by_hop(name)
@@ -106,7 +106,7 @@ impl fmt::Debug for Headers<'_> {
     }
 }
 
-/// Whether a field of this name, ignoring case, applies only to one connection and is never
+/// Returns whether a field of this name, ignoring case, applies only to one connection and is never
 /// forwarded (RFC 9110 section 7.6.1).
 #[must_use]
 pub fn is_hop_by_hop(name: &str) -> bool {
@@ -126,9 +126,9 @@ pub fn is_hop_by_hop(name: &str) -> bool {
     HOP_BY_HOP.iter().any(|field| field.eq_ignore_ascii_case(name))
 }
 
-/// Whether a field of this name, ignoring case, determines the end, the sender or the meaning of a
-/// message. Connection must not name such a field, and no field name may imitate it with other
-/// punctuation.
+/// Returns whether a field of this name, ignoring case, determines the end, the sender or the
+/// meaning of a message. Connection must not name such a field, and no field name may imitate it
+/// with other punctuation.
 pub(crate) fn is_protected(name: &[u8]) -> bool {
     const PROTECTED: [&str; 13] = [
         "api-key",

@@ -54,9 +54,9 @@ impl Method {
         })
     }
 
-    /// Whether a request with this method is refused if it has a body. RFC 9110 forbids a body for
-    /// TRACE and defines no meaning of a body for GET and HEAD (sections 9.3.1, 9.3.2 and 9.3.8),
-    /// so parsers treat it differently.
+    /// Returns whether a request with this method is refused if it has a body. RFC 9110 forbids a
+    /// body for TRACE and defines no meaning of a body for GET and HEAD (sections 9.3.1, 9.3.2 and
+    /// 9.3.8), so parsers treat it differently.
     pub(crate) fn refuses_body(self) -> bool {
         matches!(self, Self::Get | Self::Head | Self::Trace)
     }

@@ -48,7 +48,7 @@ pub(crate) fn origin_form<'b>(
     }
 }
 
-/// Whether every byte of a target is allowed at its position, and every escape is valid.
+/// Returns whether every byte of a target is allowed at its position, and every escape is valid.
 ///
 /// RFC 3986 forbids some printable bytes. Of these, this function accepts only the bytes that the
 /// URL Standard does not escape (section 1.3, "path percent-encode set" and "query percent-encode

@@ -70,7 +70,8 @@ impl Trailers {
         Ok(false)
     }
 
-    /// Whether the field would change the framing, the connection or the sender (RFC 9110 section 6.5.1).
+    /// Returns whether the field would change the framing, the connection or the sender (RFC 9110
+    /// section 6.5.1).
     fn is_forbidden(&self) -> bool {
         let name = &self.name[..self.name_length];
         is_protected(name) || std::str::from_utf8(name).is_ok_and(is_hop_by_hop)

@@ -17,7 +17,7 @@ fn any_case() -> impl Strategy<Value = Vec<u8>> {
     (0..CASES.len()).prop_map(|index| CASES[index].raw.clone())
 }
 
-/// A case with a few bytes replaced, inserted or removed.
+/// Generates a case with a few bytes replaced, inserted or removed.
 fn mutated_case() -> impl Strategy<Value = Vec<u8>> {
     let edit = (any::<prop::sample::Index>(), 0..3_u8, prop::sample::select(SHARP));
     (any_case(), prop::collection::vec(edit, 0..4)).prop_map(|(mut raw, edits)| {

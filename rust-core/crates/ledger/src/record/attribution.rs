@@ -81,7 +81,7 @@ impl Attribution<'_> {
     /// whole name.
     pub const MAX_NAME_LEN: usize = 128;
 
-    /// Whether nothing is stated.
+    /// Returns whether nothing is stated.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Attribution::default()

@@ -34,7 +34,7 @@ pub fn tenant(name: &str, of_tenant: [u64; 4], of_key: [u64; 4]) -> TenantLimits
     }
 }
 
-/// A limiter with one tenant.
+/// Creates a limiter with one tenant.
 pub fn limiter(of_tenant: [u64; 4], of_key: [u64; 4]) -> (Limiter, TenantId) {
     let mut limiter = Limiter::new();
     let ids = limiter.set_limits(&[tenant("acme", of_tenant, of_key)]);

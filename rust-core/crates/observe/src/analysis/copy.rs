@@ -24,12 +24,12 @@ impl ResponseCopy {
         self.copy.bytes()
     }
 
-    /// Whether the response is longer than the maximum of a copy.
+    /// Returns whether the response is longer than the maximum of a copy.
     pub(super) fn is_truncated(&self) -> bool {
         self.copy.is_truncated
     }
 
-    /// Whether there was no memory for the copy.
+    /// Returns whether there was no memory for the copy.
     pub(super) fn is_dropped(&self) -> bool {
         self.copy.is_dropped
     }

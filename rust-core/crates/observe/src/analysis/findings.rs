@@ -29,7 +29,7 @@ impl Finding {
     /// record, if that record is in another log.
     ///
     /// # Errors
-    /// As [`Analysis::encode_into`].
+    /// Same as [`Analysis::encode_into`].
     pub fn encode(
         &self,
         seq: u64,

@@ -303,7 +303,7 @@ impl Scan {
         })
     }
 
-    /// Whether the log holds more records than a start writes.
+    /// Returns whether the log holds more records than a start writes.
     fn has_served(&self) -> bool {
         self.resumed || self.tracker.first_served().is_some()
     }
