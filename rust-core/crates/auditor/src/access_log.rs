@@ -20,7 +20,7 @@ const ACCESS_LOG_NAME: &str = "access";
 /// A head of an access log, which is an RFC 9162 tree over the log's lines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessLogHead {
-    /// When the log was started, in unix microseconds. The log is named by this time.
+    /// Start time of the log, in unix microseconds. The log is named by this time.
     pub begun: u64,
     /// Number of lines in the log.
     pub size: u64,

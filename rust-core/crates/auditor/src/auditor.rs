@@ -72,7 +72,7 @@ pub struct ShardStatus {
     pub origin: String,
     /// Number of records in that log.
     pub size: u64,
-    /// When the log's head was accepted, in unix microseconds.
+    /// Time at which the log's head was accepted, in unix microseconds.
     pub time: u64,
     /// Whether the log has ended.
     pub ended: bool,

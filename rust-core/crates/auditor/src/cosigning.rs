@@ -115,7 +115,7 @@ struct StoredCosignature {
 
 struct WitnessRow {
     kept: WitnessState,
-    /// When the pending request was sent; `None` without a pending request.
+    /// Time at which the pending request was sent; `None` without a pending request.
     asking: Option<u64>,
     /// Number of conflicts since the last request that ended with another result.
     conflicts: u32,

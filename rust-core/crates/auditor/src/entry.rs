@@ -30,7 +30,7 @@ pub struct Entry {
     pub v: u32,
     /// Kind of the entry.
     pub kind: EntryKind,
-    /// When the head was accepted, in unix microseconds, by the auditor's clock.
+    /// Time at which the head was accepted, in unix microseconds, by the auditor's clock.
     pub time: u64,
     /// The log's origin.
     pub origin: String,

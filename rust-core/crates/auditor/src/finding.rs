@@ -152,7 +152,7 @@ pub struct Finding {
     pub origin: String,
     /// Name of the shard's directory.
     pub shard: String,
-    /// When the problem was first seen, in unix microseconds.
+    /// Time at which the problem was first seen, in unix microseconds.
     pub since: u64,
     /// A sentence that describes the problem.
     pub message: String,

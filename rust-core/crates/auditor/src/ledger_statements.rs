@@ -64,7 +64,7 @@ impl StatementTracker {
         })
     }
 
-    /// Returns when the erasures of a shard were checked last.
+    /// Returns the time of the last check of a shard's erasures, in unix microseconds; 0 for never.
     pub(crate) fn last_check_time(&self, shard: &str) -> u64 {
         self.check_times.shards.get(shard).copied().unwrap_or(0)
     }

@@ -19,7 +19,7 @@ pub struct AcceptedHead {
     pub root: Hash,
     /// The signed note, with only the signature line of the ledger's key.
     pub note: String,
-    /// When the head was accepted, in unix microseconds.
+    /// Time at which the head was accepted, in unix microseconds.
     pub at: u64,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct LogRow {
 pub(crate) struct TargetCheckpoint {
     pub(crate) checkpoint: Checkpoint,
     pub(crate) note: String,
-    /// When the checkpoint was first seen, in unix microseconds.
+    /// Time at which the checkpoint was first seen, in unix microseconds.
     pub(crate) first_seen: u64,
     /// Whether the checkpoint is the log's own and not a successor's note.
     pub(crate) is_own: bool,
@@ -89,7 +89,7 @@ pub(crate) struct Log {
     pub(crate) target: Option<TargetCheckpoint>,
     /// The reader that reads towards the target.
     pub(crate) tail: Option<LogTail>,
-    /// When the log is read again after two failures, in unix microseconds.
+    /// Time at which the log is read again after two failures, in unix microseconds.
     pub(crate) retry_at: u64,
     /// Time since when records wait for a checkpoint, in unix microseconds.
     pub(crate) waiting_since: Option<u64>,

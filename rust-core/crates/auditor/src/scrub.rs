@@ -18,7 +18,7 @@ struct ScrubTarget {
     size: u64,
     root: Hash,
     tail: LogTail,
-    /// When the log is read a second time after a failure, in unix microseconds; `None` without a
+    /// Time at which the log is read again after a failure, in unix microseconds; `None` without a
     /// failure.
     retry_at: Option<u64>,
 }

@@ -31,15 +31,15 @@ pub struct Statement {
     pub kind: StatementKind,
     /// SHA-256 of the signed note, in 64 lower-case hexadecimal digits.
     pub sha256: String,
-    /// When the statement was signed, according to the statement, in unix microseconds.
+    /// Time of signing according to the statement, in unix microseconds.
     pub signed: u64,
-    /// For a hold or a release: the hold's number.
+    /// Number of the hold, for a hold or a release; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<u64>,
-    /// For an erasure of one exchange: the number of its admission.
+    /// Number of the admission, for an erasure of one exchange; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<u64>,
-    /// For a destruction: the id of the shred key.
+    /// Id of the shred key, for a key destruction; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
 }

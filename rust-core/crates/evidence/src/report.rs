@@ -32,7 +32,7 @@ impl Verdict {
     }
 }
 
-/// One problem that `fsck` found.
+/// A problem that `fsck` found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The file or directory.
@@ -81,13 +81,13 @@ pub enum TreeState {
 /// The removal of a log, according to its tombstone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RemovedReport {
-    /// When the log was removed, in unix microseconds.
+    /// Time of the removal, in unix microseconds.
     pub time: u64,
     /// Number of admissions in the log.
     pub exchanges: u64,
     /// Minimum retention period of the log's records, in days.
     pub minimum_days: u64,
-    /// Who removed the log.
+    /// Author of the removal.
     pub author: String,
     /// The reason for the removal.
     pub reason: String,

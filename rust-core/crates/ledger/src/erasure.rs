@@ -29,13 +29,13 @@ pub struct Erasure {
     pub origin: String,
     /// Total number of records in the log.
     pub size: u64,
-    /// When the statement was signed, in unix microseconds.
+    /// Time of signing, in unix microseconds.
     pub time: u64,
     /// Number of covered admissions.
     pub exchanges: u64,
     /// The covered admissions.
     pub scope: ErasureScope,
-    /// Who erased the salts, and why.
+    /// Author of the erasure, and the reason for it.
     pub justification: Justification,
 }
 

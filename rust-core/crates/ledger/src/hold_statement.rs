@@ -32,19 +32,19 @@ pub struct HoldStatement {
     pub ledger: String,
     /// Number of the hold in the retention job's state.
     pub hold: u64,
-    /// When the hold was placed, in unix microseconds.
+    /// Time at which the hold was placed, in unix microseconds.
     pub placed_at: u64,
     /// Whether it was placed or released.
     pub change: HoldChange,
-    /// When the statement was signed, in unix microseconds. A hold takes effect before its
-    /// statement is signed, so this time may be later than the time of the change.
+    /// Time of signing, in unix microseconds. A hold takes effect before its statement is signed,
+    /// so this time may be later than the time of the change.
     pub signed_at: u64,
-    /// Who placed or released the hold, and why.
+    /// Author of the change, and the reason for it.
     pub justification: Justification,
 }
 
 impl HoldStatement {
-    /// Returns when the hold was placed or released, in unix microseconds.
+    /// Returns the time at which the hold was placed or released, in unix microseconds.
     #[must_use]
     pub fn time(&self) -> u64 {
         match self.change {

@@ -18,11 +18,11 @@ pub struct KeyDestruction {
     pub key: ShredKeyId,
     /// The tenant that owned the key.
     pub tenant: String,
-    /// When the statement was signed, in unix microseconds.
+    /// Time of signing, in unix microseconds.
     pub time: u64,
     /// Number of admissions on this volume that named the key at that time.
     pub exchanges: u64,
-    /// Who destroyed the key, and why.
+    /// Author of the destruction, and the reason for it.
     pub justification: Justification,
 }
 

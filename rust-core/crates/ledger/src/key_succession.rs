@@ -18,7 +18,7 @@ pub struct KeySuccession {
     pub old_key: VerifyingKey,
     /// The key that replaces it, under the same name.
     pub new_key: VerifyingKey,
-    /// When the statement was signed, in unix microseconds.
+    /// Time of signing, in unix microseconds.
     pub signed_at: u64,
     /// The last moment at which the old key may start a log, remove one or erase salts, in unix microseconds.
     pub valid_until: u64,

@@ -277,9 +277,9 @@ pub struct Admission<'a> {
     pub endpoint: Cow<'a, str>,
     /// Whether the response streams.
     pub stream: bool,
-    /// Set if the body was still arriving. Size and commitment then cover the part that had
-    /// arrived, and the completion has the size and commitment of everything received. Absent for a
-    /// complete body.
+    /// Mark of a body that was still arriving; absent for a complete body. If present, size and
+    /// commitment cover the part that had arrived, and the completion has the size and commitment
+    /// of everything received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coming: Option<PendingBody>,
     /// Size of the request body in bytes.
@@ -681,7 +681,7 @@ pub struct Gap<'a> {
     pub last_ts: u64,
     /// Number of missing records.
     pub count: u64,
-    /// Why they are missing.
+    /// Reason why the records are missing.
     #[serde(borrow)]
     pub reason: Cow<'a, str>,
     /// Code of the missing refusals; `others` if they are not distinguished.
@@ -701,7 +701,7 @@ pub struct Config<'a> {
     pub seq: u64,
     /// Unix microseconds.
     pub ts: u64,
-    /// Why it changed.
+    /// Reason of the change.
     #[serde(borrow)]
     pub reason: Cow<'a, str>,
     /// SHA-256 of the configuration, in hex.
@@ -742,7 +742,7 @@ pub struct Seal<'a> {
     pub seq: u64,
     /// Unix microseconds.
     pub ts: u64,
-    /// Why the log ends.
+    /// Reason why the log ends.
     #[serde(borrow)]
     pub reason: Cow<'a, str>,
     /// Number of records before this one.

@@ -18,7 +18,7 @@ pub struct Tombstone {
     pub size: u64,
     /// Root of the log's tree.
     pub root: Hash,
-    /// When the tombstone was signed, in unix microseconds.
+    /// Time of signing the tombstone, in unix microseconds.
     pub removed_at: u64,
     /// Number of admissions in the log.
     pub exchanges: u64,
@@ -27,7 +27,7 @@ pub struct Tombstone {
     /// Minimum retention of the log's records, in days: the longest minimum among the tenants in
     /// the log.
     pub minimum_days: u64,
-    /// Who removed the log, and why.
+    /// Author of the removal, and the reason for it.
     pub justification: Justification,
 }
 

@@ -39,7 +39,7 @@ pub struct Snapshot {
     pub through_seq: u64,
     /// Whether the origin has ended and will consume no more.
     pub finished: bool,
-    /// When the snapshot was taken, in unix microseconds.
+    /// Time at which the snapshot was taken, in unix microseconds.
     pub taken_at: u64,
     /// Consumption by subject; no entry is empty.
     pub subjects: BTreeMap<SubjectName, Usage>,

@@ -76,8 +76,8 @@ pub fn find_records(
 /// not available.
 ///
 /// # Errors
-/// [`EvidenceError::NotCovered`] while no checkpoint covers any of the records; otherwise same as
-/// [`prove::record_proof`].
+/// [`EvidenceError::NotCovered`] while no checkpoint covers any of the records; otherwise the
+/// errors of [`prove::record_proof`].
 pub fn prove(
     found: Vec<FoundRecord>,
     key: Option<&VerifyingKey>,

@@ -68,7 +68,7 @@ pub struct LedgerThread {
     pub held_checkpoint: Option<HeldCheckpoint>,
     /// Files beside the logs to which records refer.
     pub unsynced_files: Option<Arc<UnsyncedFiles>>,
-    /// When the newest checkpoint was signed, in Unix seconds.
+    /// Time of signing the newest checkpoint, in Unix seconds.
     pub checkpoint_timestamp: Gauge,
 }
 
@@ -82,7 +82,7 @@ pub struct Rotation {
     state: State,
     /// Earliest time of the next call to the signer for the end of the former log.
     next_signature_attempt: Instant,
-    /// When the last requested log was started; `None` before the first.
+    /// Start time of the last requested log; `None` before the first.
     last_requested_start: Option<Instant>,
 }
 

@@ -37,7 +37,7 @@ pub struct NamespaceUsage {
     pub used: LimitUsages,
 }
 
-/// One tenant's limits and their use.
+/// The limits of one tenant and their use.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TenantUsage {
     /// Name of the tenant.

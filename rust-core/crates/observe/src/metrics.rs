@@ -61,7 +61,7 @@ pub struct Metrics {
     records_durable: Counter,
     records_checkpointed: Counter,
     pub records_lost: Gauge,
-    /// When the newest checkpoint was signed, in Unix seconds.
+    /// Time of signing the newest checkpoint, in Unix seconds.
     pub checkpoint_timestamp: Gauge,
     pub checkpoint_interval: Gauge<f64, AtomicU64>,
     pub predecessor_missing: Gauge,

@@ -99,7 +99,7 @@ pub(crate) struct ClaimedDirectory {
     pub(crate) skipped: Option<Ulid>,
 }
 
-/// How far in the future the time of an unsigned name may be before the name is skipped, in
+/// Largest lead of an unsigned name's time over the clock before the name is skipped, in
 /// milliseconds. Clocks differ, and a log that starts concurrently gets its first signature
 /// slightly later.
 const MAX_CLOCK_SKEW_MS: u64 = 600_000;

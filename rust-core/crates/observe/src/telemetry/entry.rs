@@ -1,16 +1,15 @@
-//! One exchange, as in the access log and traces.
+//! The entry for one exchange in the access log and in traces.
 
 use std::sync::Arc;
 
 use proofgate_ledger::record::{Attribution, Usage};
 use serde::{Serialize, Serializer};
 
-/// One exchange, or a refused request, as in the access log and in traces. Times are in
-/// microseconds. Names are truncated, because they come from outside. They are escaped only in
-/// JSON.
+/// An exchange or a refused request, as in the access log and in traces. Times are in microseconds.
+/// Names are truncated, because they come from outside. They are escaped only in JSON.
 #[derive(Debug, Default, Serialize)]
 pub struct Exchange {
-    /// When the request head was complete, in microseconds since 1970.
+    /// Time at which the request head was complete, in microseconds since 1970.
     pub(super) ts: u64,
     pub(super) id: String,
     #[serde(serialize_with = "as_text")]

@@ -31,7 +31,7 @@ pub struct ObservedExchange {
 /// The facts that are known after the head of a request was read.
 pub struct ObservedRequest<'a> {
     pub headers: &'a Headers<'a>,
-    /// When the head was complete.
+    /// Time at which the head was complete.
     pub received_at: Instant,
     pub tenant: &'a Arc<str>,
     pub endpoint: Option<&'static str>,
