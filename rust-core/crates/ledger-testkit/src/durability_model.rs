@@ -18,6 +18,7 @@ impl std::ops::Deref for InspectionResult {
     }
 }
 
+/// Runs recovery on the shard, like a successor.
 pub fn inspect(disk: &dyn Storage) -> Result<Option<InspectionResult>, WalError> {
     let key = key();
     let found = recovery::inspect(disk, &shard(&key), None, None)?;
@@ -66,6 +67,8 @@ impl DurabilityModel {
         );
     }
 
+    /// Returns the largest signed size, after a check that every signed root belongs to the
+    /// appended records.
     pub fn signed_size(&self) -> u64 {
         let sizes = self
             .notes

@@ -40,7 +40,9 @@ use proofgate_wal::{FileStorage, Incarnation, LogOptions, Shard, Storage, Ulid, 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Directory of the shard on a simulated disk.
 pub const SHARD: &str = "/3";
+/// Name of the ledger.
 pub const LEDGER: &str = "ledger.example/demo";
 /// The configuration of the test workers. `CONFIGURATION_DIGEST` is its SHA-256.
 pub const CONFIGURATION: &[u8] = b"{}";
@@ -106,6 +108,7 @@ pub fn small_log_options() -> LogOptions {
     }
 }
 
+/// Returns the root of the tree over these records.
 pub fn root_of(records: &[Vec<u8>]) -> Hash {
     let mut mmr = Mmr::new();
     for record in records {

@@ -7,6 +7,7 @@ use proofgate_ledger::record::{
 use proofgate_ledger::{LedgerError, ShredKey};
 use proofgate_wal::{Follower, Incarnation, Storage, Ulid, WalError, Writer};
 
+/// A worker for tests, in one thread and on a simulated disk.
 pub struct Worker {
     pub writer: Writer,
     pub follower: Follower,

@@ -106,6 +106,7 @@ impl LogFactory {
     }
 }
 
+/// Returns the storage of the logs: the operating system's file system.
 pub fn storage() -> Arc<dyn Storage> {
     Arc::new(FileStorage)
 }

@@ -508,6 +508,7 @@ impl Metrics {
         self.guarded_calls[verdict as usize].inc();
     }
 
+    /// Counts a request or response that the policy could not evaluate.
     pub fn record_policy_fault(&self) {
         self.policy_faults.inc();
     }
@@ -582,6 +583,7 @@ impl Metrics {
         self.connections.inc();
     }
 
+    /// Counts the end of a client connection, and whether its task panicked.
     pub fn record_connection_closed(&self, panicked: bool) {
         self.connections.dec();
         if panicked {

@@ -4,18 +4,18 @@
 //! signed before it is checked and nothing is served before it is signed:
 //!
 //! 1. store the statements by which the ledger's key succeeds another key, so that no log is signed
-//! by a key that readers cannot trace; claim a directory, which every later listing of the shard
-//! shows, and after which a listing is up to date;
+//!    by a key that readers cannot trace; claim a directory, which every later listing of the shard
+//!    shows, and after which a listing is up to date;
 //! 2. inspect the existing logs ([`recovery`]), and refuse to continue from a log that cannot be
-//! verified, or that is behind the checkpoint stored outside the volume;
+//!    verified, or that is behind the checkpoint stored outside the volume;
 //! 3. release space that ended incarnations had prepared;
 //! 4. create the files of the new log;
 //! 5. sign the records of predecessors that follow their own last checkpoint;
 //! 6. write `open`, which names the predecessor, and an earlier log if it is missing; then write
-//! `takeover` for each ended log whose end is not recorded yet, and `aborted` for each unfinished
-//! exchange;
+//!    `takeover` for each ended log whose end is not recorded yet, and `aborted` for each
+//!    unfinished exchange;
 //! 7. sign a first checkpoint over these opening records. Only then may the log serve. A log that
-//! holds more than these opening records and has no checkpoint has been tampered with.
+//!    holds more than these opening records and has no checkpoint has been tampered with.
 //!
 //! **While the former log runs** ([`start_successor`]), the new log is created in advance. Its
 //! `open` record names the newest checkpoint of the former log, and is signed. To switch, the

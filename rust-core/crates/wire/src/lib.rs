@@ -8,9 +8,9 @@
 //! Three rules hold everywhere:
 //! 1. The verdict does not depend on how the bytes were split into reads.
 //! 2. A [`ProtocolError`] is final: respond with its status, close the connection, and read no
-//! further byte.
+//!    further byte.
 //! 3. This crate does no I/O and allocates no memory, except in a buffer that the caller passes to
-//! [`encode`].
+//!    [`encode`].
 //!
 //! For each message on a connection, call [`HeadScanner::scan`] until it finds the end of the head,
 //! then [`parse_request`] (or [`parse_response`]) with exactly the bytes of the head, then use a

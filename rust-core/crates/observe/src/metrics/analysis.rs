@@ -141,6 +141,8 @@ impl AnalysisMetrics {
         metrics
     }
 
+    /// Counts an analysed response, and whether it was truncated. `pairs` is the number of tracked
+    /// pairs.
     pub fn record_analysed(&self, pairs: usize, partly: bool) {
         self.responses.inc();
         self.truncated.inc_by(partly.into());
@@ -151,6 +153,7 @@ impl AnalysisMetrics {
         self.unreadable.inc();
     }
 
+    /// Counts a lost response or finding.
     pub fn record_dropped(&self, lost: AnalysisLoss) {
         self.lost[lost as usize].inc();
     }
