@@ -201,8 +201,8 @@ fn locate_exchange<'a>(
 }
 
 /// Searches logs whose names are later than their records, because a clock was wrong when they or
-/// an earlier log were created. Of the logs with a later name, this function reads those that may
-/// hold the exchange according to their first record.
+/// an earlier log were created. This function reads the logs with a later name that may hold the
+/// exchange according to their first record.
 fn find_in_misnamed<'a>(
     storage: &'a dyn ReadStorage,
     shards: &[Shard],

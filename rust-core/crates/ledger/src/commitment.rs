@@ -6,7 +6,7 @@
 //! record, because a response is hashed while it streams, before its completion record has a
 //! number. The field name makes the two commitments different. A denied request uses the salt of
 //! its own record. The body is hashed without the salt, because a long body is hashed in pieces
-//! before its record, and thereby the salt, exists.
+//! before its record and the salt exist.
 
 use crate::record::{Commitment, Record, SaltId};
 use crate::{Hash, LedgerError};

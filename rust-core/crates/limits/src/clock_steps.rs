@@ -1,6 +1,6 @@
 //! Consumption in days and months to which a clock may return.
 //!
-//! When a clock is set, it leaves a day that has begun, and it may return to this day later. The
+//! When a clock is set, it leaves a day that has started, and it may return to this day later. The
 //! consumption of this day is therefore stored when the clock is set, and counts again once the
 //! clock returns, from the future or the past.
 

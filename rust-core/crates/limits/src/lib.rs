@@ -16,8 +16,8 @@
 //!
 //! **Hand-over without a shared store.** Every incarnation of a worker publishes only its own
 //! consumption, as a [`Snapshot`] under its [`Origin`]. A worker that serves a tenant counts its
-//! own consumption and the sum over all other origins ([`RemoteSnapshots`]). Of two snapshots of
-//! one origin the newer one replaces the older one, so merging is idempotent and commutative.
+//! own consumption and the sum over all other origins ([`RemoteSnapshots`]). A newer snapshot of an
+//! origin replaces an older one, so merging is idempotent and commutative.
 //!
 //! ```text
 //!  data-plane thread                                 slow thread

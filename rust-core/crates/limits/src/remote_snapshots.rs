@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The newest snapshot of every other origin, and the sums that have changed. Use it on a slow thread.
 ///
-/// Of two snapshots of one origin, merging keeps the newer one. Neither the order of snapshots nor
+/// Merging keeps only the newest snapshot of an origin, so neither the order of snapshots nor
 /// duplicates matter.
 #[derive(Debug)]
 pub struct RemoteSnapshots {

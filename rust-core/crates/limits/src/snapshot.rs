@@ -28,7 +28,7 @@ pub struct Origin {
 
 /// The consumption of one origin that still counts.
 ///
-/// Of two snapshots of one origin, the newer one is valid. The newer snapshot has more records; if
+/// The newest snapshot of an origin is valid. The newer of two snapshots has more records; if
 /// equal, it was taken after the origin's end; if equal, it was taken later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {

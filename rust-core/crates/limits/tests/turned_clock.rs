@@ -76,7 +76,7 @@ fn what_was_used_by_a_wrong_clock_counts_now_and_ends_with_this_minute_day_and_m
         );
         spend(&mut limiter, acme, 10, later);
         let tomorrow = START - START % DAY + DAY;
-        // A day that had begun by the wrong clock continues with its counts.
+        // A day that had started by the wrong clock continues with its counts.
         let had_begun = (START + ahead) / DAY == tomorrow / DAY;
         spend(&mut limiter, acme, if had_begun { 10 } else { 100 }, tomorrow);
         assert_eq!(
