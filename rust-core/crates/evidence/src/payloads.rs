@@ -41,7 +41,7 @@ pub enum PayloadField {
 }
 
 impl PayloadField {
-    /// Both fields.
+    /// Both fields, in the order request, response.
     pub const ALL: [Self; 2] = [Self::Request, Self::Response];
 
     /// Returns the name of the field, which is also the name of the body's commitment.

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Number of bytes that are read and compared together.
 const CHUNK_LEN: u64 = 256 << 10;
-/// Frames end at multiples of this many bytes.
+/// Alignment of frames in bytes: frames end at multiples of it.
 const ALIGNMENT: u64 = 8;
 
 /// A pinned file.

@@ -51,7 +51,7 @@ pub fn proof_for_record(
     Ok(proof)
 }
 
-/// Whether a proof includes the salt of the record's commitment.
+/// The availability of the salt of a record's commitment in a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SaltAvailability {
     /// The record commits to no body.

@@ -9,7 +9,7 @@ use crate::record::{Commitment, Record, SaltId, ShredKeyId};
 pub struct CommittedRequest<'r> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
     /// Request id.
     pub id: &'r str,

@@ -123,7 +123,8 @@ pub enum LedgerError {
 }
 
 impl LedgerError {
-    /// Code for data that is not signed by the given key. Whether such data was changed is unknown.
+    /// Code for data that is not signed by the expected key. It is unknown whether such data was
+    /// changed.
     pub const WRONG_KEY: &'static str = "another_key";
 
     /// Returns the stable machine code of the error.

@@ -7,7 +7,7 @@
 use crate::{Hash, LedgerError, node_hash, tree::node_position};
 use sha2::{Digest, Sha256};
 
-/// Read access to the stored nodes of a tree.
+/// A reader of the stored nodes of a tree.
 pub trait NodeReader {
     /// Error of a failed read, or an error of this crate.
     type Error: From<LedgerError>;

@@ -30,7 +30,7 @@ pub use tier::TierName;
 /// The only version of the record format.
 pub const VERSION: u8 = 1;
 
-/// Policy results for one direction of an exchange; absent if no rule matched.
+/// The policy results for one direction of an exchange; absent if no rule matched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyNote<'a> {
     /// Score of the deciding message: the first denied message, or otherwise the message with the
@@ -100,7 +100,7 @@ pub struct GuardedCall<'a> {
     pub approval: Option<Cow<'a, str>>,
 }
 
-/// Verdict on a call of a guarded tool.
+/// The verdict on a call of a guarded tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GuardVerdict {
@@ -157,7 +157,7 @@ impl<'a> PolicyNote<'a> {
 pub struct Open<'a> {
     /// Number of the record, 0-based; equals its leaf index.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
     /// Name of the ledger, the first part of the origin.
     #[serde(borrow)]
@@ -246,7 +246,7 @@ pub struct ReceivedBody {
 pub struct Admission<'a> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
     /// Request id, as returned to the client.
     #[serde(borrow)]
@@ -341,7 +341,7 @@ pub enum SendOutcome {
 pub struct Attempt<'a> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
     /// Request id.
     #[serde(borrow)]
@@ -427,8 +427,8 @@ impl Outcome {
     }
 }
 
-/// Tokens and tool calls as the provider counted them. The detailed token counts are included in
-/// the totals, and are absent if zero.
+/// The tokens and tool calls of an exchange, as the provider counted them. The detailed token
+/// counts are included in the totals, and are absent if zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens of the prompt.
@@ -478,7 +478,7 @@ fn is_standard(tier: &Option<TierName>) -> bool {
     tier.is_none_or(|tier| tier.as_str() == "standard")
 }
 
-/// Outcome of storing a body.
+/// The outcome of storing a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PayloadOutcome {
@@ -515,7 +515,7 @@ impl PayloadOutcome {
     }
 }
 
-/// Outcomes of storing the bodies of an exchange, if its tenant stores them.
+/// The outcomes of storing the bodies of an exchange, if the tenant stores bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payloads {
     /// The request body.
@@ -530,7 +530,7 @@ pub struct Payloads {
 pub struct Completion<'a> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
     /// Request id.
     #[serde(borrow)]
@@ -586,7 +586,7 @@ pub struct Completion<'a> {
 pub struct Rejection<'a> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
     /// Request id.
     #[serde(borrow)]
@@ -649,12 +649,12 @@ pub struct Rejection<'a> {
     pub config: ConfigId,
 }
 
-/// Closes an exchange that an earlier incarnation admitted and never completed.
+/// The end of an exchange that an earlier incarnation admitted and never completed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Abort<'a> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
     /// Request id.
     #[serde(borrow)]
@@ -673,7 +673,7 @@ pub struct Abort<'a> {
 pub struct Gap<'a> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
     /// Time at which the first missing record would have been written, in unix microseconds.
     pub first_ts: u64,
@@ -699,7 +699,7 @@ pub struct Gap<'a> {
 pub struct Config<'a> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
     /// Reason of the change.
     #[serde(borrow)]
@@ -721,7 +721,7 @@ pub struct Config<'a> {
 pub struct Takeover<'a> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
     /// ULID of the preceding incarnation.
     #[serde(borrow)]
@@ -740,7 +740,7 @@ pub struct Takeover<'a> {
 pub struct Seal<'a> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
     /// Reason why the log ends.
     #[serde(borrow)]
@@ -763,7 +763,7 @@ pub struct UnknownRecord<'a> {
     pub kind: Cow<'a, str>,
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
 }
 
@@ -877,7 +877,8 @@ fn is_valid_kind(name: &str) -> bool {
     (1..=32).contains(&name.len()) && name.bytes().all(plain)
 }
 
-/// Parses one record. Unknown fields and kinds are accepted, so that an older version can read what a newer one wrote.
+/// Parses one record. Unknown fields and kinds are accepted, so that an older version can read the
+/// records of a newer version.
 ///
 /// # Errors
 /// [`LedgerError::RecordTooLarge`]; [`LedgerError::InvalidRecordKind`] for a record without a valid

@@ -129,7 +129,7 @@ impl fmt::Debug for CredentialId {
     }
 }
 
-/// Limits in a form for comparison, in which no limit is the largest number.
+/// The limits in a form for comparison: the absence of a limit is the largest number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ceilings([u64; Limit::COUNT]);
 

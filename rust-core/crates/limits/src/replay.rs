@@ -50,7 +50,7 @@ type UsageShare = fn(ActualUsage) -> ActualUsage;
 pub struct AdmittedReservation<'r> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
     /// Tenant.
     pub tenant: &'r str,

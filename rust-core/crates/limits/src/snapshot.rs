@@ -153,7 +153,7 @@ impl Snapshot {
 #[derive(Debug, Default)]
 pub struct Changes {
     pub(crate) through_seq: u64,
-    /// Unix microseconds.
+    /// Time at which the changes were taken, in unix microseconds.
     pub(crate) taken_at: u64,
     pub(crate) needs_all_counts: bool,
     pub(crate) entries: Vec<Change>,

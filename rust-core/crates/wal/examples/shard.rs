@@ -35,15 +35,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const LEDGER: &str = "bench.test/ledger";
-/// 2025-01-01, in unix microseconds.
+/// Time of the first record: 2025-01-01, in unix microseconds.
 const START: u64 = 1_735_689_600_000_000;
 /// Time between two exchanges, in microseconds.
 const APART: u64 = 100;
-/// Records between two marks from which a successor can resume.
+/// Number of records between two marks from which a successor can resume.
 const MARKED: u64 = 1 << 16;
-/// Exchanges that no checkpoint covers when a worker is killed.
+/// Number of exchanges that no checkpoint covers when a worker is killed.
 const LEFT: u64 = 512;
-/// Exchanges in flight at any time.
+/// Number of exchanges in flight at any time.
 const IN_FLIGHT: u64 = 64;
 
 fn main() {

@@ -37,7 +37,7 @@ const MAX_STEP_BYTES: usize = 512 << 10;
 /// Bytes of a segment that are dropped from the page cache together.
 const CACHE_DROP_BYTES: u64 = 4 << 20;
 
-/// Progress of one step.
+/// The progress of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepProgress {
     /// Number of records that this step followed.

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use ulid::Ulid;
 
-/// Layout of a log.
+/// The layout of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogOptions {
     /// Size of a segment in bytes: a multiple of 8, 64 KiB to 1 GiB. A record may take at most a

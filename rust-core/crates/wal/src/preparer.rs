@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Outcome of one attempt to prepare a segment.
+/// The outcome of one attempt to prepare a segment.
 #[derive(Debug)]
 pub enum Preparation {
     /// Enough segments are prepared.

@@ -26,7 +26,7 @@ const PURPOSE: &str = "proofgate/v1/resume";
 /// Largest valid file. A million open exchanges take a tenth of this size.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// State after reading a log up to a record.
+/// The state after reading a log up to a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ResumePoint {
     /// Number of records read.

@@ -3,7 +3,7 @@
 use crate::recovery::UnfinishedExchange;
 use ulid::Ulid;
 
-/// State at a position in the log that cannot be derived from the records after this position.
+/// The state at a position in the log that cannot be derived from the records after this position.
 #[derive(Debug)]
 pub struct ResumeState {
     /// Exchanges open at this position, including those admitted in an earlier log.

@@ -11,10 +11,11 @@ const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 const FIXED_HEADER_BYTES: usize = 16;
 /// Maximum length of a header in bytes. The headers of HAProxy have a few hundred bytes.
 const MAX_HEADER_BYTES: usize = 2048;
-/// Version and command.
+/// Byte of version and command.
 const LOCAL: u8 = 0x20;
 const PROXY: u8 = 0x21;
-/// Address family and transport. Datagram transports are refused, because HTTP needs a stream.
+/// Byte of address family and transport. Datagram transports are refused, because HTTP needs a
+/// stream.
 const UNSPECIFIED: u8 = 0x00;
 const TCP_OVER_IPV4: u8 = 0x11;
 const TCP_OVER_IPV6: u8 = 0x21;

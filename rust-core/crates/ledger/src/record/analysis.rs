@@ -13,7 +13,7 @@ use std::borrow::Cow;
 pub struct Analysis<'a> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
     /// Request id of the exchange. The field is not called `id`, because the record is not part of
     /// the exchange.
@@ -44,7 +44,7 @@ pub struct Analysis<'a> {
     pub config: ConfigId,
 }
 
-/// Measures of a flagged response.
+/// The measures of a flagged response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnalysedResponse {
     /// Lower bound of the mean entropy per token, in thousandths of a bit; absent if not reported.
@@ -59,7 +59,7 @@ pub struct AnalysedResponse {
     pub partly: bool,
 }
 
-/// Measures of a window of responses.
+/// The measures of a window of responses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnalysedWindow<'a> {
     /// Number of the window for its tenant and model since the worker started, from 1.
@@ -86,7 +86,7 @@ pub struct AnalysedWindow<'a> {
     pub tests: Vec<AnalysedFeature<'a>>,
 }
 
-/// Comparison of one feature of a window with the reference.
+/// The comparison of one feature of a window with the reference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnalysedFeature<'a> {
     /// Name of the feature.

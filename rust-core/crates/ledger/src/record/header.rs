@@ -51,7 +51,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for RecordHeader<'a> {
     }
 }
 
-/// Reads and discards any value, refusing objects with a repeated key.
+/// A visitor that reads and discards any value, but refuses objects with a repeated key.
 struct UniqueKeys;
 
 impl<'de> DeserializeSeed<'de> for UniqueKeys {

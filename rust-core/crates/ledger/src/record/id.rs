@@ -4,12 +4,12 @@ use super::text::{base64_hash, hex};
 use crate::{Hash, LedgerError};
 use serde::{Deserialize, Serialize};
 
-/// Id of the configuration in force: the first 8 bytes of its SHA-256, in hex. An earlier `open` or
-/// `config` record in the same log contains the whole digest.
+/// The id of the configuration in force: the first 8 bytes of its SHA-256, in hex. An earlier
+/// `open` or `config` record in the same log contains the whole digest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigId(#[serde(with = "hex")] pub [u8; 8]);
 
-/// SHA-256 of the contents of a configuration file, in hex.
+/// The SHA-256 of the contents of a configuration file, in hex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingsDigest(#[serde(with = "hex")] pub Hash);
 
@@ -52,13 +52,13 @@ impl From<&Hash> for ConfigId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commitment(#[serde(with = "base64_hash")] pub Hash);
 
-/// Id of the salt of an exchange's commitments: the first 8 bytes of a digest of the salt, in hex.
-/// It makes a changed salt detectable and reveals nothing about the salt.
+/// The id of the salt of an exchange's commitments: the first 8 bytes of a digest of the salt, in
+/// hex. It makes a changed salt detectable and reveals nothing about the salt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaltId(#[serde(with = "hex")] pub [u8; 8]);
 
-/// Id of the [`ShredKey`](crate::ShredKey) that a salt needs: the first 8 bytes of a digest of the
-/// key, in hex.
+/// The id of the [`ShredKey`](crate::ShredKey) that a salt needs: the first 8 bytes of a digest of
+/// the key, in hex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ShredKeyId(#[serde(with = "hex")] pub [u8; 8]);
 

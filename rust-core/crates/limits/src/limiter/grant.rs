@@ -23,7 +23,7 @@ pub struct Grant {
     pub(super) shared_plan: Option<Arc<str>>,
     /// Index of the grant's entry in `Limiter::unrecorded`, until the admission is recorded.
     pub(super) unrecorded: u32,
-    /// Unix microseconds.
+    /// Time of the admission, in unix microseconds.
     pub(super) admitted_at: u64,
     pub(super) moment: Moment,
     pub(super) reserved: ActualUsage,

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use crate::recorder::LedgerUnavailable;
 
-/// Whether bodies can be stored.
+/// The state of payload storage: whether bodies can be stored.
 #[derive(Default)]
 pub(super) struct State {
     current: AtomicU8,

@@ -75,7 +75,7 @@ pub struct MissingLog {
     pub named_by: Ulid,
 }
 
-/// Result of inspecting a shard.
+/// The result of inspecting a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecoveryResult {
     /// The newest log that served.
