@@ -378,7 +378,7 @@ impl Auditor {
             Ok(shards) => shards,
             Err(EvidenceError::NotALog(_)) => Vec::new(),
             Err(error) => {
-                // All suspicions stay open.
+                // All suspicions remain open.
                 raised.mark_inconclusive(&self.cosigning.origin());
                 for log in self.catalogue.values().flat_map(BTreeMap::values) {
                     raised.mark_inconclusive(&log.origin);

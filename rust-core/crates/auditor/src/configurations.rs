@@ -97,7 +97,7 @@ impl ConfigurationChecks {
                 let message = format!("a record names {}, but {why}", path.display());
                 (Some((FindingCode::ConfigurationChanged, message)), read)
             }
-            // A known problem stays open.
+            // A known problem remains open.
             Err(error) if is_unreachable(&error) => return 0,
             Err(error) => (Some((FindingCode::Unreadable, error.to_string())), 0),
         };

@@ -283,7 +283,7 @@ fn a_segment_that_never_ends_costs_a_poll_little_and_is_found() {
     for (len, bytes, found) in [
         (ENDLESS, Vec::new(), vec![FindingCode::PlantedLog]),
         (ENDLESS, garbage.clone(), vec![FindingCode::PlantedLog]),
-        // The longest allowed length. Zeros alone are what an interrupted start leaves behind.
+        // The longest allowed length. An interrupted start leaves a file of zeros only.
         (MAX_SEGMENT_BYTES, garbage, vec![FindingCode::PlantedLog]),
         (MAX_SEGMENT_BYTES, Vec::new(), vec![]),
     ] {

@@ -474,7 +474,8 @@ impl<'s> LogReader<'s> {
             self.entered.insert(SegmentName::FirstSeq(header.first_seq));
             self.entered.insert(SegmentName::Prepared(header.ordinal));
         }
-        // Names sort by number, so a segment whose header is lost still has its position.
+        // Names sort by number, so the position of a segment without a readable header is still
+        // known.
         let ordinal = match (&segment.header, name) {
             (Ok(header), _) => header.ordinal,
             (Err(_), SegmentName::Prepared(ordinal)) => ordinal,

@@ -8,7 +8,7 @@ use std::fmt;
 pub struct Refusal {
     /// A description of the reason.
     pub reason: String,
-    /// Whether the reason is that no signature is by the given key. In this case it is unknown
+    /// Whether the reason is that no signature is by the expected key. In this case it is unknown
     /// whether the data was changed.
     pub wrong_key: bool,
 }

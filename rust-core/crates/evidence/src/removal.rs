@@ -1,4 +1,4 @@
-//! Removed logs: the tombstone that the retention job signed, and what is retained of the log.
+//! Removed logs: the tombstone that the retention job signed, and the retained parts of the log.
 //!
 //! | file | contents |
 //! |---|---|

@@ -25,7 +25,7 @@ fn note_text(manifest: &Hash) -> String {
 }
 
 impl SigningKey {
-    /// Signs a manifest, given by its SHA-256, and returns the note.
+    /// Signs a manifest by its SHA-256 and returns the note.
     ///
     /// # Errors
     /// [`LedgerError::SignerFailed`].
@@ -35,7 +35,7 @@ impl SigningKey {
 }
 
 impl VerifyingKey {
-    /// Verifies that this key signed a manifest, given by its SHA-256.
+    /// Verifies that this key signed the manifest with this SHA-256.
     ///
     /// # Errors
     /// Any error in the note or its signature; [`LedgerError::NoteMalformed`] when it does not

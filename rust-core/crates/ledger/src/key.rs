@@ -197,8 +197,9 @@ impl SigningKey {
         }
     }
 
-    /// Derives a secret of 32 bytes that only a holder of this key can know, for the given `purpose` and `context`: the
-    /// first block of HKDF-Expand with SHA-256 and the seed as its pseudorandom key (RFC 5869 section 2.3).
+    /// Derives a secret of 32 bytes that only a holder of this key can know, for a `purpose` and a
+    /// `context`: the first block of HKDF-Expand with SHA-256 and the seed as its pseudorandom key
+    /// (RFC 5869 section 2.3).
     ///
     /// `purpose` is a constant and contains no NUL. For a key held by a signer, the digest of one of its signatures
     /// replaces the seed. The name of the key has no effect, so the ledger's key and an origin's key derive the same

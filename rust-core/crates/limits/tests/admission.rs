@@ -208,7 +208,7 @@ fn what_fits_once_requests_under_way_have_ended_is_told_to_come_back_soon() {
         assert!(refused.to_string().contains("is reached"));
         limiter.settle(held, 20, START);
         let held = limiter.admit(acme, KEY, 500, START).unwrap();
-        // A reservation of unknown usage stays booked and is never released.
+        // A reservation of unknown usage remains booked and is never released.
         limiter.keep_reservation(held);
         let refused = limiter.admit(acme, KEY, 500, START).unwrap_err();
         assert_eq!(refused.reserved, 0);

@@ -55,7 +55,7 @@ use ulid::Ulid;
 /// # Errors
 /// [`WalError::LedgerBehind`] when the volume holds fewer records than `held` covers, or different
 /// records; [`EvidenceError::Corruption`](crate::EvidenceError::Corruption) when the stored log
-/// contradicts what is known to be durable, signed or framed by a holder of the key;
+/// contradicts data that is known to be durable, signed, or framed by a holder of the key;
 /// [`EvidenceError::Ledger`](crate::EvidenceError::Ledger) when a checkpoint is not signed by the
 /// key; [`EvidenceError::Io`](crate::EvidenceError::Io).
 pub fn inspect(

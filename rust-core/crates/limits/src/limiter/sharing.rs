@@ -53,7 +53,7 @@ impl Limiter {
         is_empty
     }
 
-    /// Returns the plan whose limits the tenant shares.
+    /// Returns the plan whose limits the tenant shares; `None` if it shares no limits.
     #[inline]
     pub(super) fn plan_of(&self, tenant: usize) -> Option<Arc<str>> {
         if self.tenants[tenant].shared == NO_SUBJECT {

@@ -41,7 +41,7 @@ pub fn limiter(of_tenant: [u64; 4], of_key: [u64; 4]) -> (Limiter, TenantId) {
     (limiter, ids[0])
 }
 
-/// Admits a request that uses what it reserves.
+/// Admits a request that uses exactly the tokens that it reserves.
 pub fn consume(limiter: &mut Limiter, tenant: TenantId, key: CredentialId, tokens: u64, now: u64) {
     let grant = limiter.admit(tenant, key, tokens, now).unwrap();
     limiter.keep_reservation(grant);

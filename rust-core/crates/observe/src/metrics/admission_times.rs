@@ -14,7 +14,7 @@ use proofgate_base::single_writer::{FINE_BUCKETS, Histogram};
 pub struct AdmissionTimes(Histogram<FINE_BUCKETS>);
 
 impl AdmissionTimes {
-    /// Records how long the admission of a request took.
+    /// Records the duration of a request's admission.
     pub fn record(&self, microseconds: u64) {
         self.0.observe(microseconds);
     }

@@ -1,4 +1,4 @@
-//! A minimal worker, on a simulated disk, whose tenant stores payloads.
+//! A minimal worker on a simulated disk. Its tenant stores payloads.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use base64::Engine as _;

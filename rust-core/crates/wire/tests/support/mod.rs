@@ -4,7 +4,7 @@
 
 use proofgate_wire::{BodyDecoder, HeadScanner, Limits, ProtocolError, parse_request};
 
-/// The outcome of one request on a connection that received `bytes` in the given pieces and was then closed.
+/// The outcome of one request on a connection that received `bytes` in pieces and was then closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     Accepted {
