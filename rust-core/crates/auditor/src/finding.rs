@@ -27,7 +27,7 @@ pub enum FindingCode {
     CheckpointForeign,
     /// A checkpoint covers fewer records than an accepted checkpoint.
     Rollback,
-    /// One size of a log was signed with two different roots.
+    /// A size of a log was signed with two different roots.
     Equivocation,
     /// A log grew after its seal.
     SealedLogGrew,

@@ -35,7 +35,7 @@ pub(crate) struct Scrub {
 
 /// The next step of the scrub.
 pub(crate) enum NextLog {
-    /// Read this log.
+    /// The scrub must read this log.
     Read(CatalogueKey),
     /// There is no log to read.
     Idle,

@@ -31,7 +31,7 @@ pub const MAX_PAYLOAD_BYTES: usize = 64 << 20;
 
 const MAGIC: [u8; 8] = *b"PGPAYLD\x01";
 
-/// One of the two bodies of an exchange.
+/// A body of an exchange: the request or the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PayloadField {
     /// The body that the client sent.

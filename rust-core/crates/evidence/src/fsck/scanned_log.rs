@@ -31,7 +31,7 @@ pub(super) struct ScannedLog {
     pub(super) tracker: LogTracker,
     /// Whether every record up to the end of the log is present.
     pub(super) complete: bool,
-    /// For each earlier log, the number of its records that notes in this log's directory cover.
+    /// Number of records of each earlier log that notes in this log's directory cover.
     pub(super) note_coverage: BTreeMap<Ulid, u64>,
     /// The ledger key that signed the checkpoint; `None` if the signature was not verified.
     pub(super) signer: Option<VerifyingKey>,

@@ -29,6 +29,6 @@ pub(super) enum Scope {
     Ledger,
     /// A mirror, which has no salts, trees and running logs.
     Mirror,
-    /// One log of a ledger, before it is mirrored.
+    /// A single log of a ledger, before it is mirrored.
     SingleLog,
 }
