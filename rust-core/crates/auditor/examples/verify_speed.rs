@@ -1,6 +1,7 @@
-//! Prints how many records of about 512 bytes an auditor verifies per second of one core, from the page cache, and the
-//! cost of the parts alone: reading with checksums, and hashing. Values are medians of several runs, with minimum and
-//! maximum. Time is the thread's CPU time, so that other processes do not count.
+//! Prints the number of records of about 512 bytes that an auditor verifies per second on one core,
+//! from the page cache, and the separate costs of reading with checksums and of hashing. Values are
+//! medians of several runs, with minimum and maximum. Time is the thread's CPU time, so that other
+//! processes do not count.
 //!
 //! A log whose worker was killed, and for which its successor signed, is verified as well.
 //!
@@ -24,20 +25,21 @@ use std::sync::Arc;
 const RUNS: usize = 5;
 /// Number of records in a log, unless the second argument sets it.
 const RECORDS: u64 = 400_000;
-/// In a log whose worker was killed, the number of records under no checkpoint of its own and in no tree.
+/// Number of records in a log whose worker was killed that the log's own checkpoint and tree do not
+/// cover.
 const LEFT: u64 = 1024;
 
 /// Number of polls in which everything is verified.
 const POLLS: u64 = 5;
 
-/// How a log ends.
+/// The end of a log.
 #[derive(Clone, Copy, PartialEq)]
 enum Ending {
-    /// Under a checkpoint; its records are admissions.
+    /// The log ends under a checkpoint. Its records are admissions.
     Signed,
-    /// While it was serving, so a successor signs for it. The second half of its records are the ends of the first half;
-    /// otherwise the successor would have to write them.
-    /// or that one would have to write them.
+    /// The worker is killed while it serves, so a successor signs for the log. The second half of
+    /// its records are the ends of the first half; otherwise the successor would have to write
+    /// them.
     Killed,
 }
 
@@ -114,7 +116,7 @@ fn rate(begun: f64) -> f64 {
     records() as f64 / (busy() - begun) / 1e6
 }
 
-/// Writes a log; returns its incarnation and the bytes of a record.
+/// Writes a log. Returns its incarnation and the size of a record in bytes.
 fn write(dir: &Path, key: &SigningKey, ending: Ending) -> (Ulid, usize) {
     let shard = Shard {
         dir,
@@ -259,7 +261,8 @@ fn auditor(ledger: &Path, state: &Path, key: &SigningKey) -> Auditor {
     Auditor::create(Arc::new(FileStorage), state, own, settings).unwrap()
 }
 
-/// Polls until everything is verified, and returns how much was: a successor's note is read after the log's own.
+/// Polls until all records are verified, and returns their number. A successor's note is read after
+/// the log's own checkpoint.
 fn verify_all(auditor: &mut Auditor, records: u64) -> u64 {
     let mut verified = 0;
     for now in 1..=POLLS {

@@ -1,6 +1,7 @@
-//! Heads of the access log, which records who read what (`access-….jsonl`, written beside the state by the server that
-//! answers readers). They go into the aggregate log, signed with its key, so that anyone who holds a checkpoint notices a
-//! changed or removed line.
+//! Heads of the access log. The access log records which reader read which data (`access-….jsonl`,
+//! written beside the state by the server that answers readers). Its heads are signed with the
+//! aggregate log's key and become entries of the aggregate log, so that anyone who holds a
+//! checkpoint can detect a changed or removed line.
 
 use crate::aggregate::AggregateWriter;
 use crate::entry::{Entry, EntryKind};
@@ -12,26 +13,27 @@ use serde::{Deserialize, Serialize};
 
 /// Name of the file with the newest reported head.
 const ACCESS_HEAD_FILE: &str = "reads";
-/// Name of the access log below the aggregate log's, followed by the time at which it was started.
+/// Part of the access log's name, after the name of the aggregate log and before the time at which
+/// the access log was started.
 const ACCESS_LOG_NAME: &str = "access";
 
-/// A head of an access log: a tree of RFC 9162 over its lines.
+/// A head of an access log, which is an RFC 9162 tree over the log's lines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessLogHead {
-    /// When the log was started, in unix microseconds; this is its name.
+    /// Start time of the log, in unix microseconds. The log is named by this time.
     pub begun: u64,
-    /// Number of its lines.
+    /// Number of lines in the log.
     pub size: u64,
-    /// Their root.
+    /// Root over these lines.
     #[serde(with = "crate::hash_encoding::hash")]
     pub root: Hash,
 }
 
-/// The reported head, and the one to report.
+/// The reported head of the access log, and the head to report next.
 #[derive(Debug, Default)]
 pub(crate) struct AccessLogReporter {
     reported: Option<AccessLogHead>,
-    /// Whether `reported` has changes that are not in the state yet.
+    /// Whether `reported` has changes that are not stored in the state yet.
     unsaved: bool,
     pending: Option<AccessLogHead>,
     change_reason: Option<String>,
@@ -66,7 +68,7 @@ impl AccessLogReporter {
         self.reported.as_ref()
     }
 
-    /// Records that the log differs from what was reported, and why.
+    /// Records the reason why the log differs from the reported head.
     pub(crate) fn report_change(&mut self, why: String) {
         self.change_reason = Some(why);
     }
@@ -94,7 +96,8 @@ impl AccessLogReporter {
         }
     }
 
-    /// Returns the head to report now; if the log was reported before, only on the beat.
+    /// Returns the head to report now. If the log was reported before, a head is due only on the
+    /// beat.
     fn due_head(&self, beat: bool) -> Option<&AccessLogHead> {
         let begins =
             |head: &AccessLogHead| self.reported.as_ref().is_none_or(|told| told.begun != head.begun);

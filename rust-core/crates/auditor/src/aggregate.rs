@@ -1,11 +1,12 @@
 //! The aggregate log: an append-only tree of entries, stored as tiles (c2sp.org/tlog-tiles) and signed with the
 //! auditor's own key.
 //!
-//! An append writes bundles and tiles, then `signed`, the note that covers them, then `checkpoint`, the same note for
-//! readers. Where the policy requires cosignatures, `checkpoint` is written once witnesses have given them
-//! ([`CosigningCoordinator`](crate::CosigningCoordinator)). `signed` is what this auditor has committed to. After a crash
-//! or a failed call, the log is what `signed` states: any tiles after it were never signed and are written again. So no
-//! size ever gets two roots.
+//! An append writes bundles and tiles, then `signed`, the note that covers them, then `checkpoint`,
+//! the same note for readers. If the policy requires cosignatures, `checkpoint` is written after
+//! the witnesses have cosigned ([`CosigningCoordinator`](crate::CosigningCoordinator)). With
+//! `signed`, this auditor commits to a tree. After a crash or a failed call, `signed` defines the
+//! log: any tiles after it were never signed and are written again. No size therefore ever has two
+//! roots.
 
 use crate::files::{CHECKPOINT_FILE, LENGTH_PREFIX_LEN, read, write};
 use crate::published_log::{PublishedLog, tile_hashes};
@@ -14,7 +15,8 @@ use crate::{AuditorError, StateStorage};
 use proofgate_ledger::{Checkpoint, Hash, Mmr, SigningKey, TrustPolicy, leaf_hash};
 use std::sync::Arc;
 
-/// The note that the auditor has committed to; never older than [`CHECKPOINT_FILE`]. Witnesses are asked to cosign it.
+/// Name of the file with the note to which the auditor has committed. It is never older than
+/// [`CHECKPOINT_FILE`]. Witnesses are asked to cosign this note.
 const SIGNED_FILE: &str = "signed";
 /// The writer of an aggregate log.
 pub struct AggregateWriter {
@@ -22,11 +24,11 @@ pub struct AggregateWriter {
     key: SigningKey,
     edge: Edge,
     published: Arc<PublishedLog>,
-    /// An append failed: the log must be recovered from the state.
+    /// Whether an append failed, so that the log must be recovered from the state.
     needs_recovery: bool,
 }
 
-/// The state that an append starts from: the tiles at the right edge of the tree.
+/// The state from which an append starts: the tiles at the right edge of the tree.
 #[derive(Clone, Default)]
 struct Edge {
     size: u64,
@@ -105,8 +107,8 @@ impl Edge {
 }
 
 impl AggregateWriter {
-    /// Creates a log and signs a checkpoint of its empty tree. `policy` states who must cosign a checkpoint before
-    /// publication.
+    /// Creates a log and signs a checkpoint of its empty tree. `policy` defines the cosignatures
+    /// that a checkpoint needs before publication.
     ///
     /// # Errors
     /// [`AuditorError::StateExists`]; [`AuditorError::State`].
@@ -135,8 +137,8 @@ impl AggregateWriter {
     /// Opens an existing log.
     ///
     /// # Errors
-    /// [`AuditorError::NoState`]; [`AuditorError::StateCorrupt`] when the tiles do not lead to what was signed;
-    /// [`AuditorError::State`].
+    /// [`AuditorError::NoState`]; [`AuditorError::StateCorrupt`] when the tiles do not lead to the
+    /// signed root; [`AuditorError::State`].
     pub fn open(
         state: Arc<dyn StateStorage>,
         key: SigningKey,
@@ -153,7 +155,7 @@ impl AggregateWriter {
         })
     }
 
-    /// Returns the published part of the log; its readers never wait for the writer.
+    /// Returns the published part of the log. Its readers never wait for the writer.
     #[must_use]
     pub fn published_log(&self) -> Arc<PublishedLog> {
         Arc::clone(&self.published)
@@ -165,7 +167,7 @@ impl AggregateWriter {
         self.key.name()
     }
 
-    /// Signs a checkpoint of a log whose name is below this one's.
+    /// Signs a checkpoint of a log whose name is below the name of this log.
     pub(crate) fn sign_for_sublog(&self, checkpoint: &Checkpoint) -> Result<String, AuditorError> {
         Ok(checkpoint.sign(&self.key)?)
     }
@@ -176,14 +178,15 @@ impl AggregateWriter {
         self.edge.size
     }
 
-    /// Appends entries durably and signs a checkpoint that covers them, which is published where no cosignature is
-    /// needed.
+    /// Appends entries durably and signs a checkpoint that covers them. If no cosignature is
+    /// needed, the checkpoint is also published.
     ///
-    /// After an error it is unknown whether they were appended, until [`Self::recover`] returns.
+    /// After an error it is unknown whether the entries were appended, until [`Self::recover`]
+    /// returns.
     ///
     /// # Errors
-    /// [`AuditorError::EntryTooLarge`], and nothing was appended; [`AuditorError::State`];
-    /// [`AuditorError::StateCorrupt`].
+    /// [`AuditorError::EntryTooLarge`], in which case nothing was appended;
+    /// [`AuditorError::State`]; [`AuditorError::StateCorrupt`].
     pub fn append(&mut self, entries: &[Vec<u8>]) -> Result<(), AuditorError> {
         self.recover()?;
         if let Some(large) = entries.iter().find(|entry| entry.len() > usize::from(u16::MAX)) {
@@ -208,7 +211,7 @@ impl AggregateWriter {
         self.edge = edge;
         self.needs_recovery = false;
         for (tile, _) in before.iter().filter(|tile| !partial.contains(tile)) {
-            // A file that is not removed only takes space.
+            // Ignore a failure: a remaining file only takes space.
             let _ = self.state.remove(&tile.path());
         }
         Ok(())
@@ -217,7 +220,7 @@ impl AggregateWriter {
     /// Restores the log from the state after a failed append.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// Same as [`Self::open`].
     pub fn recover(&mut self) -> Result<(), AuditorError> {
         if self.needs_recovery {
             self.edge = recover(&*self.state, &self.key, &self.published)?;
@@ -248,8 +251,8 @@ impl AggregateWriter {
     }
 }
 
-/// Reads the committed note, checks the edge of the tree against it, and makes sure that it is durable and, where no
-/// cosignature is needed, published.
+/// Reads the committed note, compares the edge of the tree with it, makes it durable and, if no
+/// cosignature is needed, publishes it.
 fn recover(
     state: &dyn StateStorage,
     key: &SigningKey,
@@ -282,7 +285,7 @@ fn recover(
         ));
     }
     if checkpoint.as_ref().is_none_or(|(_, public)| *public != signed) {
-        // It may have been renamed but not synced.
+        // The file may have been renamed but not synced, so write it again.
         write(state, SIGNED_FILE, note.as_bytes())?;
     }
     published.restore((edge.size, note), checkpoint)?;

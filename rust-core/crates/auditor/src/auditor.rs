@@ -30,7 +30,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Number of ended logs that get a quick check in one poll: of files and checkpoint, not of records.
+/// Maximum number of quick checks of ended logs in one poll. A quick check covers files and
+/// checkpoint, but not records.
 const MAX_QUICK_CHECKS: usize = 256;
 
 /// The result of a poll.
@@ -38,23 +39,23 @@ const MAX_QUICK_CHECKS: usize = 256;
 pub struct PollSummary {
     /// Number of records verified for the first time.
     pub records: u64,
-    /// Stored size of those records in bytes.
+    /// Stored size of these records in bytes.
     pub bytes: u64,
     /// Number of records verified again.
     pub scrubbed_records: u64,
-    /// Stored size of those records in bytes.
+    /// Stored size of these records in bytes.
     pub scrubbed_bytes: u64,
-    /// How often all logs have been verified again.
+    /// Number of completed rounds in which all logs were verified again.
     pub scrub_rounds: u64,
     /// Number of entries appended to the aggregate log.
     pub appended: u64,
-    /// Number of entries in it.
+    /// Number of entries in the aggregate log.
     pub entries: u64,
-    /// Number of signed records that are not read yet.
+    /// Number of signed records that the auditor has not read yet.
     pub behind: u64,
     /// Number of logs that the retention job removed.
     pub removed: u64,
-    /// Whether something looks wrong and must be checked again.
+    /// Whether a problem was seen that must be confirmed by a second check.
     pub suspicious: bool,
     /// Whether findings were added or resolved.
     pub changed: bool,
@@ -63,29 +64,29 @@ pub struct PollSummary {
 /// The state of a shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ShardStatus {
-    /// Name of its directory.
+    /// Name of the shard's directory.
     pub shard: String,
     /// Number of known logs.
     pub logs: u64,
     /// Origin of the newest accepted log.
     pub origin: String,
-    /// Number of its records.
+    /// Number of records in that log.
     pub size: u64,
-    /// When its head was accepted, in unix microseconds.
+    /// Time at which the log's head was accepted, in unix microseconds.
     pub time: u64,
-    /// Whether it has ended.
+    /// Whether the log has ended.
     pub ended: bool,
-    /// Microseconds since the oldest checkpoint of the shard that is not reached yet was first seen; 0 when all are
-    /// reached.
+    /// Microseconds since the auditor first saw the oldest checkpoint of the shard that it has not
+    /// reached yet; 0 when it has reached all checkpoints.
     pub lag: u64,
     /// The signed checkpoint, as it was read.
     pub checkpoint: String,
-    /// The state of its worker, where each worker serves its own shard.
+    /// The state of the shard's worker; `None` unless each worker serves its own shard.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerState>,
 }
 
-/// Follows a ledger and keeps the aggregate log of its heads.
+/// An auditor, which follows a ledger and writes the aggregate log of its heads.
 pub struct Auditor {
     volume: Arc<dyn ReadStorage>,
     state: Arc<dyn StateStorage>,
@@ -102,13 +103,14 @@ pub struct Auditor {
     scrub: Scrub,
     configurations: ConfigurationChecks,
     last_beat: u64,
-    /// The time of the last poll; `u64::MAX` before the first one, as stored times may come from a wrong clock.
+    /// The time of the last poll; `u64::MAX` before the first poll, because stored times may come
+    /// from a wrong clock.
     polled: u64,
-    /// The ended log that was checked last.
+    /// The ended log that received the last quick check.
     glanced: Option<(String, Ulid)>,
-    /// Whether the workers answer, where each serves its own shard.
+    /// The reachability of the workers; `None` unless each worker serves its own shard.
     workers: Option<Workers>,
-    /// Shards that cannot be judged in this poll.
+    /// Shards that cannot be checked in this poll.
     away: BTreeSet<String>,
 }
 
@@ -116,8 +118,8 @@ impl Auditor {
     /// Creates an auditor with an empty state.
     ///
     /// # Errors
-    /// [`AuditorError::InvalidKey`] when the key could sign for the ledger, or the ledger's key for the aggregate log;
-    /// [`AuditorError::StateExists`]; [`AuditorError::State`].
+    /// [`AuditorError::InvalidKey`] when the auditor's key is valid for the ledger, or the ledger's
+    /// key for the aggregate log; [`AuditorError::StateExists`]; [`AuditorError::State`].
     pub fn create(
         volume: Arc<dyn ReadStorage>,
         state: Arc<dyn StateStorage>,
@@ -128,7 +130,7 @@ impl Auditor {
         validate_policy(&settings.policy, &signing)?;
         let policy = || Arc::clone(&settings.policy);
         match catalogue::initialize(&*state, &identity) {
-            // A first start that was interrupted.
+            // The first start was interrupted.
             Err(AuditorError::StateExists)
                 if AggregateWriter::open(Arc::clone(&state), signing.clone(), policy())
                     .is_err_and(|error| matches!(error, AuditorError::NoState)) =>
@@ -152,7 +154,7 @@ impl Auditor {
         signing: SigningKey,
         mut settings: Settings,
     ) -> Result<Self, AuditorError> {
-        // The polls report what is wrong with the statements.
+        // The polls report problems with the statements.
         if let Ok(line) = key_successions::follow_successions(&*volume, &settings.ledger, &settings.key) {
             settings.key = line;
         }
@@ -196,8 +198,8 @@ impl Auditor {
         })
     }
 
-    /// Sets the state of the workers, where each serves its own shard: the volume contains what the workers that answer
-    /// serve. Must be called before each poll.
+    /// Sets the reachability of workers that each serve their own shard. The volume then contains
+    /// only the data of workers that answer. Must be called before each poll.
     pub fn set_workers(&mut self, workers: Workers) {
         self.workers = Some(workers);
     }
@@ -208,7 +210,7 @@ impl Auditor {
         self.aggregate.published_log()
     }
 
-    /// Returns the coordinator that asks witnesses, independently of polls.
+    /// Returns the coordinator that asks witnesses for cosignatures, independently of polls.
     #[must_use]
     pub fn cosigning_coordinator(&self) -> Arc<CosigningCoordinator> {
         Arc::clone(&self.cosigning)
@@ -220,7 +222,7 @@ impl Auditor {
         self.findings.all()
     }
 
-    /// Returns the number of findings that were not kept.
+    /// Returns the number of findings that were counted but not stored.
     #[must_use]
     pub fn omitted_finding_count(&self) -> u64 {
         self.findings.omitted_count()
@@ -238,16 +240,19 @@ impl Auditor {
         self.reads.set_head(head);
     }
 
-    /// Reports that the access log differs from what was reported, and why; the next poll adds the finding.
+    /// Reports the reason why the access log differs from its reported head. The next poll adds the
+    /// finding.
     pub fn report_access_log_change(&mut self, why: String) {
         self.reads.report_change(why);
     }
 
-    /// Checks the ledger once: reads up to `budget` bytes of new records and `scrub` bytes of old ones. `now` is in unix
-    /// microseconds. If it is before the last poll's, the clock was wrong, and all delays start again.
+    /// Checks the ledger once: reads up to `budget` bytes of new records and `scrub` bytes of old
+    /// records. `now` is in unix microseconds. If `now` is before the time of the last poll, the
+    /// clock was wrong, and all delays start again.
     ///
     /// # Errors
-    /// [`AuditorError::State`] and [`AuditorError::StateCorrupt`]: nothing is lost, the next poll writes it.
+    /// [`AuditorError::State`] and [`AuditorError::StateCorrupt`]. No result is lost, because the
+    /// next poll writes it.
     pub fn poll(&mut self, now: u64, budget: u64, scrub: u64) -> Result<PollSummary, AuditorError> {
         if now < self.polled {
             self.clamp_times(now);
@@ -272,7 +277,7 @@ impl Auditor {
                 now,
                 stall_timeout: self.settings.stall_timeout,
             };
-            // Workers that serve their own shards serve no statements.
+            // Workers that serve their own shards do not serve statements.
             if self.workers.is_none() {
                 self.statements.check(&view, &self.settings.ledger, &mut raised);
             }
@@ -352,8 +357,8 @@ impl Auditor {
         heads.collect()
     }
 
-    /// Returns the logs whose heads were accepted at or after a time (unix microseconds, by the polls' clock): their
-    /// directories and the signed notes.
+    /// Returns the directories and signed notes of the logs whose heads were accepted at or after
+    /// `since` (unix microseconds, by the clock of the polls).
     pub fn logs_accepted_since(&self, since: u64) -> impl Iterator<Item = (&Path, &str)> {
         let heads = self.logs().filter_map(|log| Some((log, log.row.head.as_ref()?)));
         heads
@@ -365,14 +370,15 @@ impl Auditor {
         self.catalogue.values().flat_map(BTreeMap::values)
     }
 
-    /// Lists the ledger, adds new logs and reports missing ones; `None` when it cannot be listed.
+    /// Lists the ledger, adds new logs and reports missing logs; `None` when the ledger cannot be
+    /// listed.
     fn list_ledger(&mut self, raised: &mut RaisedFindings) -> Option<ListedLogs> {
         let ledger = self.settings.key.name().to_owned();
         let shards = match layout::shards(&*self.volume, &self.settings.ledger) {
             Ok(shards) => shards,
             Err(EvidenceError::NotALog(_)) => Vec::new(),
             Err(error) => {
-                // All suspicions stay open.
+                // All suspicions remain open.
                 raised.mark_inconclusive(&self.cosigning.origin());
                 for log in self.catalogue.values().flat_map(BTreeMap::values) {
                     raised.mark_inconclusive(&log.origin);
@@ -393,7 +399,8 @@ impl Auditor {
         ))
     }
 
-    /// Limits all stored times to `now`, so that no pause lasts until a time from a wrong clock; all waits start again.
+    /// Limits all stored times to `now`, so that no pause lasts until a time from a wrong clock.
+    /// All waits start again.
     fn clamp_times(&mut self, now: u64) {
         self.last_beat = self.last_beat.min(now);
         self.suspected.clamp_times(now);
@@ -404,7 +411,8 @@ impl Auditor {
         }
     }
 
-    /// Checks every log that is running or under suspicion, the newest of each shard first, and some of the others.
+    /// Checks every running or suspected log, the newest log of each shard first, and some of the
+    /// other logs.
     fn check_logs(
         &mut self,
         now: u64,
@@ -464,7 +472,7 @@ impl Auditor {
                 false => budget.is_exhausted() && !self.suspected.is_suspected(&log.origin),
             };
             if old && waits {
-                // When many were never read, the older ones wait for their turn.
+                // If many logs were never read, the older logs wait for their turn.
                 raised.mark_inconclusive(&log.origin);
                 continue;
             }
@@ -476,13 +484,13 @@ impl Auditor {
             };
             if let Some(log) = logs.get_mut(&place.1) {
                 check_log(&view, log, &successors, budget, raised);
-                // If it was just accepted, it may name others.
+                // If the log was just accepted, it may name other logs.
                 named.entry(place.0).or_default().add(log);
             }
         }
     }
 
-    /// Checks archived configurations; returns whether some were never checked.
+    /// Checks archived configurations. Returns whether some of them were never checked.
     fn check_configurations(&mut self, raised: &mut RaisedFindings) -> bool {
         if !self.settings.check_configurations {
             return false;
@@ -519,7 +527,8 @@ impl Auditor {
                 now,
                 stall_timeout: self.settings.stall_timeout,
             };
-            // It may have been removed since the last check. The next listing reports a missing directory.
+            // The log may have been removed since the last check. The next listing reports a
+            // missing directory.
             if removal::check_removal(&view, log, raised).unwrap_or(true) {
                 self.scrub.skip(place);
                 continue;
@@ -529,7 +538,8 @@ impl Auditor {
         }
     }
 
-    /// Pauses logs whose records were found not to verify, and skips unsigned logs whose checkpoint is refused.
+    /// Pauses logs with a finding that their records do not verify, and skips unsigned logs whose
+    /// checkpoint is refused.
     fn back_off_failed(&mut self, now: u64) {
         let found = self.findings.keys();
         let (mut of_records, mut of_checkpoints) = (BTreeSet::new(), BTreeSet::new());
@@ -557,7 +567,8 @@ impl Auditor {
         }
     }
 
-    /// Writes what changed: findings and rows first, so that the state knows everything that the aggregate log states.
+    /// Writes all changes. Findings and rows are written first, so that the state contains
+    /// everything that the aggregate log states.
     fn report_changes(&mut self, now: u64) -> Result<u64, AuditorError> {
         if self.unsaved_findings {
             catalogue::save_findings(&*self.state, &self.findings)?;
@@ -573,8 +584,8 @@ impl Auditor {
         if !beat && entries.is_empty() && statements.is_empty() && reads.is_none() {
             return Ok(0);
         }
-        // Before the rows: at the next start, entries of other kinds are searched only after the newest entry that rows
-        // know.
+        // Write this state before the rows, because the next start searches entries of other kinds
+        // only after the newest entry that the rows contain.
         self.reads.save(&*self.state)?;
         self.statements.save(&*self.state, &self.catalogue, beat)?;
         catalogue::save(&*self.state, &mut self.catalogue)?;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Name of the file with the state's identity; written first.
+/// Name of the file with the state's identity, which is written first.
 const IDENTITY_FILE: &str = "auditor";
 const FINDINGS_FILE: &str = "findings";
 const LOGS: &str = "logs";
@@ -37,7 +37,8 @@ pub(crate) fn initialize(state: &dyn StateStorage, identity: &Identity) -> Resul
     write(state, IDENTITY_FILE, &encode(IDENTITY_FILE, identity)?)
 }
 
-/// Refuses a state of another ledger or another auditor; `keys` are the ledger's and the auditor's, with their lineages.
+/// Refuses a state of another ledger or another auditor. `keys` are the keys of the ledger and of
+/// the auditor, with their lineages.
 pub(crate) fn verify_identity(
     state: &dyn StateStorage,
     identity: &Identity,
@@ -64,8 +65,8 @@ pub(crate) fn verify_identity(
     }
 }
 
-/// Loads all rows, updated by newer entries of the aggregate log, and the newest entry about the access log. Entries
-/// about statements beside the shards are passed to `statements`.
+/// Loads all rows, updated by newer entries of the aggregate log, and the newest entry about the
+/// access log. Passes entries about statements beside the shards to `statements`.
 pub(crate) fn load(
     state: &dyn StateStorage,
     volume: &Path,
@@ -135,7 +136,7 @@ fn find<'c>(catalogue: &'c mut Catalogue, ledger: &str, origin: &str) -> Option<
 /// Writes the rows that have changed.
 pub(crate) fn save(state: &dyn StateStorage, catalogue: &mut Catalogue) -> Result<(), AuditorError> {
     for log in catalogue.values_mut().flat_map(BTreeMap::values_mut) {
-        // A log without an accepted head is found again by listing.
+        // A log without an accepted head is not stored, because the next listing finds it again.
         if log.dirty && log.row.head.is_some() {
             write(state, &log.row_file(), &encode(&log.origin, &log.row)?)?;
             log.dirty = false;

@@ -1,4 +1,4 @@
-//! Checks the logs of a shard against each other, as far as they were accepted.
+//! Compares the accepted parts of a shard's logs with each other.
 
 use crate::facts::LogReference;
 use crate::finding::{FindingCode, RaisedFindings};
@@ -9,17 +9,17 @@ use proofgate_ledger::Checkpoint;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-/// The logs that name another one, in an `open` or a `takeover`.
+/// The logs that name a given log in an `open` or a `takeover`.
 #[derive(Debug, Default)]
 pub(crate) struct Successors {
-    /// Their directories, which hold the notes that cover its end.
+    /// Directories of these logs, which hold the notes that cover the end of the given log.
     pub(crate) dirs: Vec<PathBuf>,
-    /// Whether one of them has served: then the log itself does not continue.
+    /// Whether one of these logs has served. The given log then has ended.
     pub(crate) served: bool,
 }
 
-/// Raises clock steps that running logs record, and those of logs whose successor is running: after a wrong clock, a new
-/// log is started.
+/// Raises the clock steps that running logs record, and the clock steps of logs whose successor is
+/// running, because a new log is started after a wrong clock.
 pub(crate) fn raise_clock_steps(logs: &Logs, raised: &mut RaisedFindings) {
     let goes_on = |log: &Log| !log.row.ended;
     let is_followed = |log: &Log| {
@@ -38,7 +38,7 @@ pub(crate) fn raise_clock_steps(logs: &Logs, raised: &mut RaisedFindings) {
     }
 }
 
-/// For each log of a shard, the logs that name it.
+/// The graph of successions in a shard: for each log, the logs that name it.
 #[derive(Debug, Default)]
 pub(crate) struct SuccessionGraph(BTreeMap<Ulid, BTreeSet<Ulid>>);
 
@@ -49,7 +49,7 @@ impl SuccessionGraph {
         all
     }
 
-    /// Adds what a log names.
+    /// Adds the logs that a log names.
     pub(crate) fn add(&mut self, log: &Log) {
         let facts = &log.row.facts;
         for named in facts.predecessor.iter().chain(&facts.takeovers) {
@@ -72,7 +72,7 @@ impl SuccessionGraph {
     }
 }
 
-/// Compares the logs of a shard; `there` holds the incarnations that were listed.
+/// Compares the logs of a shard. `there` holds the listed incarnations.
 pub(crate) fn check_chain(
     storage: &dyn ReadStorage,
     logs: &mut Logs,
@@ -102,7 +102,8 @@ pub(crate) fn check_chain(
     }
 }
 
-/// Raises two logs that served and name one predecessor, and several logs that name none.
+/// Raises forks: two logs that served and name one predecessor, or several logs without a
+/// predecessor.
 fn check_forks(logs: &Logs, raised: &mut RaisedFindings) {
     let mut next: BTreeMap<Option<Ulid>, Vec<&Log>> = BTreeMap::new();
     for log in logs.values().filter(|log| log.row.facts.served) {
@@ -132,7 +133,7 @@ fn check_forks(logs: &Logs, raised: &mut RaisedFindings) {
     }
 }
 
-/// Raises logs that are named but missing, and logs that no later one names.
+/// Raises logs that are named but missing, and logs that no later log names.
 fn check_links(logs: &Logs, there: &BTreeSet<Ulid>, raised: &mut RaisedFindings) {
     let newest = logs
         .values()
@@ -187,7 +188,7 @@ fn check_links(logs: &Logs, there: &BTreeSet<Ulid>, raised: &mut RaisedFindings)
     }
 }
 
-/// Compares what log `by` states about another log with what was accepted of that log.
+/// Compares the statements of log `by` about another log with the accepted state of that log.
 fn check_agreement(
     storage: &dyn ReadStorage,
     logs: &mut Logs,
@@ -257,7 +258,7 @@ fn check_agreement(
     }
 }
 
-/// Marks the logs that have ended: sealed ones, and those whose current end a successor recorded.
+/// Marks the logs that have ended: sealed logs, and logs whose current end a successor recorded.
 pub(crate) fn mark_ended(logs: &mut Logs) {
     let ends: Vec<LogReference> = logs
         .values()

@@ -4,8 +4,8 @@ use crate::finding::FindingCode;
 use proofgate_evidence::ReadStorage;
 use proofgate_ledger::{VerifyingKey, strip_other_signatures};
 
-/// Largest note in bytes. Notes are copied, escaped, into entries of the aggregate log; a worker's have a few hundred
-/// bytes.
+/// Largest note, in bytes. Notes are escaped and copied into entries of the aggregate log. The
+/// notes of a worker have a few hundred bytes.
 pub(crate) const MAX_NOTE_BYTES: usize = 16 << 10;
 
 /// The context for checking a log.
@@ -19,8 +19,8 @@ pub(crate) struct CheckContext<'v> {
     pub(crate) stall_timeout: u64,
 }
 
-/// Strips a note of signature lines by unknown keys: it is copied to the aggregate log, whose content must not depend on
-/// someone who can write to the volume.
+/// Removes signature lines by unknown keys from a note. The note is copied to the aggregate log,
+/// whose contents must not depend on someone who can write to the volume.
 pub(crate) fn strip_unknown_signatures(
     view: &CheckContext<'_>,
     note: &str,

@@ -1,5 +1,5 @@
-//! Checks the archived configurations that accepted records name, in turn and within a budget. They are stored beside the
-//! logs, as the rules that led to a verdict are evidence too.
+//! Checks the archived configurations that accepted records name, in turn and within a budget. They
+//! are stored beside the logs, because the rules that led to a verdict are also evidence.
 
 use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::Log;
@@ -11,26 +11,26 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
 
-/// Limits of one poll, not counting those with known problems: number of configurations, and bytes, which the last one
-/// may exceed.
+/// Limits of one poll: number of configurations without known problems, and number of bytes. The
+/// last configuration may exceed the limit of bytes.
 const POLL_LIMITS: (usize, u64) = (8, 16 << 20);
-/// The same limits until all were checked once.
+/// The same limits, until all configurations were checked once.
 const FIRST_PASS_LIMITS: (usize, u64) = (1024, 1 << 30);
 
-/// What is known about the archived configurations.
+/// The state of the checks of archived configurations.
 #[derive(Debug, Default)]
 pub(crate) struct ConfigurationChecks {
-    /// The one that was checked last in its turn.
+    /// The configuration that was checked last in its turn.
     last_checked: Option<Hash>,
-    /// The problems found at their last check.
+    /// The problems at the last check of each configuration.
     problems: BTreeMap<Hash, (FindingCode, String)>,
-    /// Whether all were checked once.
+    /// Whether all configurations were checked once.
     pub(crate) pass_completed: bool,
 }
 
 impl ConfigurationChecks {
-    /// Checks some configurations, those with known problems first, and raises each problem for the first log that names
-    /// it.
+    /// Checks some configurations, first those with known problems, and raises each problem for the
+    /// first log that names the configuration.
     pub(crate) fn check<'l>(
         &mut self,
         volume: &dyn ReadStorage,
@@ -84,7 +84,7 @@ impl ConfigurationChecks {
         }
     }
 
-    /// Checks one configuration; returns the number of bytes read.
+    /// Checks one configuration. Returns the number of bytes read.
     fn check_one(&mut self, volume: &dyn ReadStorage, ledger: &Path, digest: &Hash) -> u64 {
         let path = configurations::archive_path(ledger, digest);
         let (wrong, read) = match configurations::check_archived(volume, ledger, digest) {
@@ -97,7 +97,7 @@ impl ConfigurationChecks {
                 let message = format!("a record names {}, but {why}", path.display());
                 (Some((FindingCode::ConfigurationChanged, message)), read)
             }
-            // A known problem stays open.
+            // A known problem remains open.
             Err(error) if is_unreachable(&error) => return 0,
             Err(error) => (Some((FindingCode::Unreadable, error.to_string())), 0),
         };

@@ -1,12 +1,15 @@
-//! Requests witness cosignatures for the aggregate log (c2sp.org/tlog-witness), and publishes what a quorum has cosigned.
+//! Requests witness cosignatures for the aggregate log (c2sp.org/tlog-witness), and publishes
+//! checkpoints that a quorum has cosigned.
 //!
-//! The caller owns the connections: it takes a [`WitnessRequest`], sends it, and passes back the [`WitnessResponse`].
-//! Nothing here waits for a network, and a poll waits here only for a write of the state. All witnesses are asked to
-//! cosign one checkpoint, the target, so that their cosignatures are under one text. The target moves to the newest
-//! checkpoint once each witness has cosigned it, or has failed and waits for a retry: one that is down or lies does not
-//! delay the others.
+//! The caller owns the connections: it takes a [`WitnessRequest`], sends it, and passes back the
+//! [`WitnessResponse`]. This module never waits for a network, and a poll waits in this module only
+//! for a write of the state. All witnesses are asked to cosign one checkpoint, the target, so that
+//! their cosignatures are under one text. The target changes to the newest checkpoint once each
+//! witness has cosigned the target, or has failed and waits for a retry. An unavailable or lying
+//! witness therefore does not delay the others.
 //!
-//! The state keeps what each witness has cosigned last, and its claims against this log.
+//! The state stores the last cosignature of each witness, and the witness's claims against this
+//! log.
 
 use crate::files::{read, write};
 use crate::finding::{FindingCode, RaisedFindings};
@@ -19,10 +22,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Name of the file with the witnesses' cosignatures and claims.
 const COSIGNATURES_FILE: &str = "cosignatures";
-/// Microseconds until a witness that failed is asked again, doubled with each failure up to `MAX_RETRY_DELAY`.
+/// Microseconds until a failed witness is asked again. Each failure doubles the delay, up to
+/// `MAX_RETRY_DELAY`.
 const MIN_RETRY_DELAY: u64 = 1_000_000;
 const MAX_RETRY_DELAY: u64 = 300_000_000;
-/// Microseconds after which the others no longer wait for a witness that was asked: a name server may not answer.
+/// Microseconds after which the target no longer waits for a witness that was asked, for example
+/// because a name server does not answer.
 const SLOW_WITNESS_TIMEOUT: u64 = 10_000_000;
 /// Seconds by which a witness's clock may be ahead.
 const MAX_CLOCK_SKEW_SECONDS: u64 = 300;
@@ -53,22 +58,24 @@ pub enum WitnessResponse<'a> {
         /// The body.
         body: &'a [u8],
     },
-    /// No response: `unreachable`, `timeout`, `tls`, `redirect`, `too_large`, or `bad_answer`.
+    /// The reason why there was no response: `unreachable`, `timeout`, `tls`, `redirect`,
+    /// `too_large`, or `bad_answer`.
     Failed(&'a str),
 }
 
 /// The status of a witness.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WitnessStatus {
-    /// Its name in the policy.
+    /// Name of the witness in the policy.
     pub name: String,
-    /// Whether the policy has a URL for it, so that it is asked.
+    /// Whether the witness is asked, because the policy has a URL for it.
     pub asked: bool,
-    /// Number of entries under the newest checkpoint that it has cosigned for this auditor.
+    /// Number of entries under the newest checkpoint that the witness has cosigned for this
+    /// auditor.
     pub size: u64,
     /// Time of that cosignature, in unix seconds by the witness's clock; 0 when there is none.
     pub time: u64,
-    /// Result of its last request; empty before the first.
+    /// Result of the last request; empty before the first request.
     pub last: String,
     /// Number of requests by result.
     pub results: BTreeMap<&'static str, u64>,
@@ -78,21 +85,21 @@ pub struct WitnessStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum WitnessClaim {
-    /// It has cosigned this many entries, but the log is smaller.
+    /// The witness has cosigned this many entries, but the log is smaller.
     Ahead(u64),
-    /// It has cosigned a different root for this many entries.
+    /// The witness has cosigned a different root for this many entries.
     Other(u64),
 }
 
 /// The stored state of a witness.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct WitnessState {
-    /// Its verifying key.
+    /// Verifying key of the witness.
     witness: String,
-    /// Number of entries that it has cosigned last, as far as it has reported.
+    /// Number of entries that the witness has cosigned last, according to its responses.
     known: u64,
     claim: Option<WitnessClaim>,
-    /// Its newest cosignature.
+    /// The newest cosignature of the witness.
     cosigned: Option<StoredCosignature>,
 }
 
@@ -108,9 +115,9 @@ struct StoredCosignature {
 
 struct WitnessRow {
     kept: WitnessState,
-    /// When the pending request was sent.
+    /// Time at which the pending request was sent; `None` without a pending request.
     asking: Option<u64>,
-    /// Number of conflicts since a request ended with another result.
+    /// Number of conflicts since the last request that ended with another result.
     conflicts: u32,
     failures: u32,
     not_before: u64,
@@ -128,11 +135,11 @@ struct Target {
 struct CosigningState {
     rows: Vec<WitnessRow>,
     target: Option<Target>,
-    /// Whether a quorum may have cosigned without a publication so far.
+    /// Whether a quorum may have cosigned a checkpoint that is not published yet.
     unpublished: bool,
 }
 
-/// Coordinates the requests to the witnesses of a policy.
+/// A coordinator of the requests to the witnesses of a policy.
 pub struct CosigningCoordinator {
     state: Arc<dyn StateStorage>,
     published: Arc<PublishedLog>,
@@ -194,9 +201,9 @@ impl CosigningCoordinator {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the next request to a witness, by its index in the policy; `None` when there is nothing to ask or its
-    /// retry is not due. The caller must pass the outcome to [`Self::handle_response`]. `now` is in microseconds of a
-    /// monotonic clock.
+    /// Returns the next request to the witness with this index in the policy; `None` when no
+    /// cosignature is needed or the witness's retry is not due. The caller must pass the outcome to
+    /// [`Self::handle_response`]. `now` is in microseconds of a monotonic clock.
     ///
     /// # Errors
     /// [`AuditorError::State`], [`AuditorError::StateCorrupt`].
@@ -240,7 +247,7 @@ impl CosigningCoordinator {
     /// [`Self::next_request`], `seconds` is in unix seconds.
     ///
     /// # Errors
-    /// [`AuditorError::State`]: the response is lost, and the witness is asked again.
+    /// [`AuditorError::State`]. The response is then lost, and the witness is asked again.
     pub fn handle_response(
         &self,
         question: &WitnessRequest,
@@ -301,7 +308,7 @@ impl CosigningCoordinator {
             WitnessResponse::Http { .. } => "refused",
         };
         if result == "conflict" && row.kept.known > question.size {
-            // The witness has cosigned a newer checkpoint, and that cosignature was lost.
+            // The witness has cosigned a newer checkpoint, but that cosignature was lost.
             held.target = None;
         }
         let changed = row.kept != before;
@@ -393,7 +400,7 @@ impl CosigningCoordinator {
         Ok(())
     }
 
-    /// Publishes the target with its cosignatures, if they form a quorum.
+    /// Publishes the target with its cosignatures if they form a quorum.
     fn publish(&self, held: &mut CosigningState) -> Result<(), AuditorError> {
         let Some(target) = &held.target else {
             return Ok(());
@@ -425,7 +432,8 @@ impl WitnessRow {
         cosigned.is_some_and(|cosigned| cosigned.text == target.text)
     }
 
-    /// Handles a 409 with the size that the witness reports; `signed` is the size that is signed here.
+    /// Handles a 409 response with the size that the witness reports. `signed` is the size that
+    /// this auditor has signed.
     fn handle_conflict(&mut self, question: &WitnessRequest, size: Option<u64>, signed: u64) -> &'static str {
         match size {
             Some(size) if size > signed => {
@@ -437,7 +445,7 @@ impl WitnessRow {
                 self.kept.known = size;
                 "conflict"
             }
-            // The witness is at the requested old size, but does not accept the checkpoint.
+            // The witness has the requested old size, but does not accept the checkpoint.
             Some(_) | None if question.old_size == question.size => {
                 self.kept.claim = Some(WitnessClaim::Other(question.old_size));
                 "fork"
@@ -451,7 +459,8 @@ impl WitnessRow {
         self.last = result;
         match result {
             "cosigned" => (self.failures, self.conflicts) = (0, 0),
-            // The witness has reported its size, and is asked again at once from there, but only once.
+            // The witness has reported its size. It is immediately asked again with this size, but
+            // only once.
             "conflict" if self.conflicts == 0 => self.conflicts = 1,
             _ => {
                 self.conflicts = 0;
@@ -474,7 +483,7 @@ fn parse_conflict_size(media_type: &str, body: &[u8]) -> Option<u64> {
     if plain { text.parse().ok() } else { None }
 }
 
-/// Returns the metrics label of the reason why there was no response.
+/// Returns the metrics label for the reason why there was no response.
 fn failure_label(why: &str) -> &'static str {
     const KNOWN: [&str; 5] = ["timeout", "tls", "redirect", "too_large", "bad_answer"];
     KNOWN

@@ -5,17 +5,17 @@ use crate::log::{AggregatedLog, Log};
 use crate::statement::Statement;
 use serde::{Deserialize, Serialize};
 
-/// Why an entry is written.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {
     /// The first accepted head of a log.
     Open,
-    /// A newer head.
+    /// A newer head of a log.
     Head,
-    /// The last head: the log is sealed, or its successor has recorded its end.
+    /// The last head of a log that is sealed, or whose end its successor has recorded.
     End,
-    /// The log has ended and was removed by the retention job; it is no longer read.
+    /// The retention job removed an ended log, which is no longer read.
     Removed,
     /// A head of an access log, signed with the aggregate log's key.
     Access,
@@ -28,17 +28,17 @@ pub enum EntryKind {
 pub struct Entry {
     /// Version of the format: 1.
     pub v: u32,
-    /// Why the entry was written.
+    /// Kind of the entry.
     pub kind: EntryKind,
-    /// When the head was accepted, in unix microseconds, by the auditor's clock.
+    /// Time at which the head was accepted, in unix microseconds, by the auditor's clock.
     pub time: u64,
     /// The log's origin.
     pub origin: String,
-    /// Number of its records.
+    /// Number of records in the log.
     pub size: u64,
-    /// The log's predecessor, as its `open` states it.
+    /// The log's predecessor, according to its `open`.
     pub predecessor: Option<String>,
-    /// The log's successor, as its seal states it.
+    /// The log's successor, according to its seal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub successor: Option<String>,
     /// The signed checkpoint, with only the signature line of the ledger's key; empty for a statement.
@@ -53,8 +53,9 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Returns the entry that is due for a log with a head; `None` when its newest entry already states that. For a
-    /// running log, heads after the first wait for the `beat`.
+    /// Returns the entry that is due for a log with a head; `None` when the log's newest entry
+    /// already states this head. For a running log, heads after the first are due only on the
+    /// `beat`.
     pub(crate) fn due_for_log(log: &Log, beat: bool) -> Option<Self> {
         let head = log.row.head.as_ref()?;
         let kind = match log.row.told {

@@ -1,18 +1,18 @@
-//! What is known about a log's erasures.
+//! The auditor's state of a log's erasures.
 
 use crate::finding::FindingCode;
 use crate::statement::Statement;
 use proofgate_ledger::{Hash, leaf_hash, node_hash};
 use serde::{Deserialize, Serialize};
 
-/// The erasures of a log that were reported, as a count, in the order of the file.
+/// The reported erasures of a log, as their number in the order of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReportedErasures {
     pub(crate) count: u64,
-    /// Hash chain of their digests.
+    /// Hash chain of the digests of these erasures.
     #[serde(with = "crate::hash_encoding::hash")]
     pub(crate) chain: Hash,
-    /// Index of the newest entry about them.
+    /// Index of the newest entry about these erasures.
     index: u64,
 }
 
@@ -34,9 +34,9 @@ impl ReportedErasures {
 /// The erasures file of a log as it was read last.
 #[derive(Debug, Default)]
 pub(crate) struct ErasureFileState {
-    /// Length of the file in bytes when all of it was processed.
+    /// Length of the file in bytes when the whole file was processed.
     pub(crate) length: Option<u64>,
-    /// What is wrong with the file.
+    /// The problem with the file, if any.
     pub(crate) flaw: Option<(FindingCode, String)>,
     /// Statements that wait to be reported.
     pub(crate) pending: Vec<Statement>,

@@ -1,17 +1,18 @@
-//! Errors of the auditor. What it finds wrong with a ledger is not an error but a [`Finding`](crate::Finding).
+//! Errors of the auditor. A problem with a ledger is not an error but a
+//! [`Finding`](crate::Finding).
 
 use proofgate_evidence::EvidenceError;
 use proofgate_ledger::LedgerError;
 use std::io;
 
-/// Why an auditor cannot start, or could not finish a poll.
+/// The reason why an auditor cannot start, or could not finish a poll.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuditorError {
     /// A call on the auditor's own state failed.
     #[error("cannot {call} {name} in the auditor's state: {source}")]
     State {
-        /// The call: `read`, `write` or `list`.
+        /// Name of the call: `read`, `write` or `list`.
         call: &'static str,
         /// The name of the file in the state.
         name: String,
@@ -34,15 +35,16 @@ pub enum AuditorError {
     StateCorrupt {
         /// The file.
         name: String,
-        /// What contradicts what.
+        /// Description of the contradiction.
         reason: String,
     },
-    /// The state is empty, but this many entries of its aggregate log are known elsewhere.
+    /// The state is empty, but a checkpoint outside the state covers this many entries of its
+    /// aggregate log.
     #[error(
         "the auditor's state is lost: {0} entries of this aggregate log are known elsewhere, but the state is empty. Restore the state from a backup, or start another aggregate log under a key with another name"
     )]
     StateLost(u64),
-    /// The state does not contain what is known elsewhere about its aggregate log.
+    /// The state does not contain the entries that a checkpoint outside the state covers.
     #[error(
         "the auditor's state was rolled back, or another auditor continues the log elsewhere: the checkpoint stored outside the state covers {0}. Restore the newest state, or start another aggregate log under a key with another name"
     )]
@@ -61,7 +63,7 @@ pub enum AuditorError {
     /// An entry does not fit into a bundle.
     #[error("an entry of {0} bytes is larger than the limit of 65,535")]
     EntryTooLarge(usize),
-    /// The request is beyond the aggregate log.
+    /// The requested entry or size is beyond the aggregate log.
     #[error("{0}")]
     OutOfRange(String),
     /// A key, note, or proof was refused.
@@ -89,7 +91,7 @@ impl AuditorError {
         }
     }
 
-    /// Stable machine code of the error.
+    /// Returns the stable machine code of the error.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

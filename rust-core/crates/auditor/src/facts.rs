@@ -1,7 +1,7 @@
 //! The facts in a log's records that define its position in the chain.
 //!
-//! Only `open`, `config`, `takeover`, `seal` and gaps in time are parsed as JSON; for other records the kind is enough,
-//! which a worker writes first.
+//! Only `open`, `config`, `takeover`, `seal` and gaps in time are parsed as JSON; for other records
+//! the kind suffices, which is at the start of a worker's record.
 
 use proofgate_evidence::Ulid;
 use proofgate_evidence::configurations;
@@ -10,18 +10,19 @@ use proofgate_ledger::Hash;
 use proofgate_ledger::record::{self, Record};
 use serde::{Deserialize, Serialize};
 
-/// What a log states about another one.
+/// The statement of a log about another log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LogReference {
     pub(crate) incarnation: Ulid,
     pub(crate) size: u64,
     #[serde(with = "crate::hash_encoding::hash")]
     pub(crate) root: Hash,
-    /// Whether it was still being written: size and root are then those of its newest checkpoint.
+    /// Whether the other log was still being written. Size and root are then from its newest
+    /// checkpoint.
     pub(crate) running: bool,
 }
 
-/// The facts of the records that were read so far.
+/// The facts in the records that were read so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LogFacts {
     /// The origin that `open` states.
@@ -35,7 +36,7 @@ pub(crate) struct LogFacts {
     pub(crate) successor: Option<Ulid>,
     /// Whether there is a record other than `open`, `takeover` and `aborted`.
     pub(crate) served: bool,
-    /// The largest step of its worker's clock, if one was a minute or more.
+    /// The largest step of the worker's clock, if a step was a minute or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) step: Option<ClockStep>,
     /// The digests by which `open` and `config` records name configurations.
@@ -68,13 +69,14 @@ impl ClockStep {
     }
 }
 
-/// Smaller steps are normal clock adjustments.
+/// Smallest clock step that is reported, in seconds. Smaller steps are normal clock adjustments.
 const MIN_STEP_SECONDS: u64 = 60;
-/// The reason in such a gap record; within a text, its quotes would be escaped.
+/// The reason in the gap record of a clock step. Within a text, the quotes of the JSON form would
+/// be escaped.
 const CLOCK_STEP: &str = "clock_step";
 const CLOCK_STEP_JSON: &[u8] = b"\"reason\":\"clock_step\"";
 
-/// Most configurations that are kept of one log; a check of its files covers the rest.
+/// Most configurations that are stored for one log. A check of the log's files covers the rest.
 const MAX_CONFIGURATIONS: usize = 1024;
 /// The start of every record, before its kind.
 const KIND_PREFIX: &[u8] = b"{\"v\":1,\"kind\":\"";
@@ -83,7 +85,7 @@ impl LogFacts {
     /// Processes record `seq`.
     ///
     /// # Errors
-    /// A description of what is wrong with it.
+    /// A description of the fault.
     pub(crate) fn process(&mut self, seq: u64, payload: &[u8]) -> Result<(), String> {
         if self.sealed {
             return Err(format!("record {seq} follows a seal"));
@@ -118,7 +120,7 @@ impl LogFacts {
         }
     }
 
-    /// Records a clock step, if the gap is one.
+    /// Records a clock step if the gap record states one.
     fn record_clock_step(&mut self, payload: &[u8]) {
         let says_step = payload
             .windows(CLOCK_STEP_JSON.len())
@@ -182,7 +184,7 @@ impl LogFacts {
         Ok(())
     }
 
-    /// Returns the ends of other logs that this one states.
+    /// Returns the ends of other logs that this log states.
     pub(crate) fn stated_ends(&self) -> impl Iterator<Item = &LogReference> {
         self.predecessor
             .iter()

@@ -2,12 +2,13 @@
 
 use crate::{AuditorError, StateStorage};
 
-/// The note that is published to readers.
+/// Name of the file with the note that is published to readers.
 pub const CHECKPOINT_FILE: &str = "checkpoint";
 /// Bytes of the length prefix of an entry in a bundle.
 pub(crate) const LENGTH_PREFIX_LEN: usize = 2;
 
-/// Returns the bytes of the first `width` entries of a bundle; `None` when it holds fewer.
+/// Returns the bytes of the first `width` entries of a bundle; `None` when the bundle holds fewer
+/// entries.
 pub(crate) fn first_entries(bundle: &[u8], width: u64) -> Option<&[u8]> {
     let mut at = 0usize;
     for _ in 0..width {

@@ -4,9 +4,9 @@ use proofgate_evidence::Verdict;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most findings that are kept; further ones are only counted.
+/// Most findings that are stored. Further findings are only counted.
 const MAX_FINDINGS: usize = 1000;
-/// Most omitted findings whose keys are kept, so that none is counted twice.
+/// Most omitted findings whose keys are stored, so that no finding is counted twice.
 const MAX_OMITTED: usize = 10_000;
 /// Most characters of a message.
 const MAX_MESSAGE_CHARS: usize = 512;
@@ -25,9 +25,9 @@ pub enum FindingCode {
     CheckpointRefused,
     /// A checkpoint, or the start of a log, belongs to another log.
     CheckpointForeign,
-    /// A checkpoint covers less than one that was accepted.
+    /// A checkpoint covers fewer records than an accepted checkpoint.
     Rollback,
-    /// One size of a log was signed with two different roots.
+    /// A size of a log was signed with two different roots.
     Equivocation,
     /// A log grew after its seal.
     SealedLogGrew,
@@ -39,11 +39,13 @@ pub enum FindingCode {
     Truncated,
     /// A log served requests but has no valid checkpoint.
     PlantedLog,
-    /// A tombstone is invalid, not signed by the retention key, or names another head than the accepted one.
+    /// A tombstone is invalid, not signed by the retention key, or names a head that differs from
+    /// the accepted head.
     TombstoneRefused,
     /// A statement of a hold, an erasure or a destroyed key is invalid, or not signed by the retention key.
     StatementRefused,
-    /// A statement's time is before the events that it refers to, or before a check at which it was not there yet.
+    /// A statement's time is before the events to which it refers, or before a check at which the
+    /// statement did not exist yet.
     StatementBackdated,
     /// A statement's time is ahead of the auditor's clock.
     StatementPostdated,
@@ -56,7 +58,7 @@ pub enum FindingCode {
     ConfigurationMissing,
     /// The file of a configuration that a record names does not match the digest.
     ConfigurationChanged,
-    /// What a log states about its predecessor is not true.
+    /// A log's statement about its predecessor is not true.
     BrokenChain,
     /// Two logs that served name one predecessor.
     Fork,
@@ -64,7 +66,7 @@ pub enum FindingCode {
     TwoWriters,
     /// A log names a predecessor that the auditor has never seen.
     PredecessorMissing,
-    /// A log ended and no log names it, although later ones exist.
+    /// A log ended and no log names it, although later logs exist.
     NoSuccessor,
     /// There are too many logs without an accepted head to check them all.
     TooManyLogs,
@@ -74,9 +76,10 @@ pub enum FindingCode {
     Stalled,
     /// A file or directory cannot be read.
     Unreadable,
-    /// A worker that serves its own shard does not answer, or is gone without a seal.
+    /// A worker that serves its own shard does not answer, or no longer exists and did not seal its
+    /// log.
     WorkerUnreachable,
-    /// The access log differs from the reported one.
+    /// The access log differs from its reported head.
     AccessLogChanged,
     /// A witness has cosigned more entries of the aggregate log than exist.
     AggregateRollback,
@@ -85,7 +88,7 @@ pub enum FindingCode {
 }
 
 impl FindingCode {
-    /// Returns its severity.
+    /// Returns the severity of such a finding.
     #[must_use]
     pub fn verdict(self) -> Verdict {
         match self {
@@ -112,8 +115,9 @@ impl FindingCode {
         }
     }
 
-    /// Returns its priority when not all findings can be kept. Findings that anyone who can create files could cause rank
-    /// below findings about accepted logs.
+    /// Returns the priority of such a finding when not all findings can be stored. Findings that
+    /// anyone who can create files could cause have a lower priority than findings about accepted
+    /// logs.
     fn weight(self) -> u8 {
         match self {
             Self::PlantedLog
@@ -127,18 +131,19 @@ impl FindingCode {
         }
     }
 
-    /// Returns whether it is a state that may end. All other findings are evidence of something that happened, whatever
-    /// is there later. A witness's claim stands for as long as the witness makes it.
+    /// Returns whether such a finding describes a state that may end. All other findings are
+    /// evidence of an event, and later states do not resolve them. A finding about a witness's
+    /// claim remains while the witness makes the claim.
     #[must_use]
     pub fn is_transient(self) -> bool {
         self.verdict() == Verdict::Incomplete || matches!(self, Self::AggregateRollback | Self::AggregateFork)
     }
 }
 
-/// The key of a finding: its code, and a log's origin or a shard as `<ledger>/<shard>`.
+/// The key of a finding: its code, and the origin of a log, or a shard as `<ledger>/<shard>`.
 pub(crate) type FindingKey = (FindingCode, String);
 
-/// One problem that was found.
+/// A confirmed problem.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The kind of the problem.
@@ -147,7 +152,7 @@ pub struct Finding {
     pub origin: String,
     /// Name of the shard's directory.
     pub shard: String,
-    /// When it was first seen, in unix microseconds.
+    /// Time at which the problem was first seen, in unix microseconds.
     pub since: u64,
     /// A sentence that describes the problem.
     pub message: String,
@@ -163,20 +168,20 @@ impl Finding {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Findings {
     kept: Vec<Finding>,
-    /// Number of omitted findings in a state from before their keys were kept.
+    /// Number of omitted findings in a state of an older version, which did not store their keys.
     uncounted: u64,
     /// Keys of omitted findings.
     #[serde(default)]
     left_out: BTreeSet<FindingKey>,
     #[serde(skip)]
     index: BTreeSet<FindingKey>,
-    /// The lowest weight among the kept findings.
+    /// The lowest weight among the stored findings.
     #[serde(skip)]
     lightest: u8,
 }
 
 impl Findings {
-    /// Rebuilds the fields that are not stored.
+    /// Rebuilds the fields that are not part of the stored state.
     pub(crate) fn rebuild_index(mut self) -> Self {
         self.index = self.kept.iter().map(Finding::key).collect();
         self.update_lightest();
@@ -191,7 +196,7 @@ impl Findings {
         self.uncounted.saturating_add(self.left_out.len() as u64)
     }
 
-    /// Returns the keys of all findings, omitted ones included.
+    /// Returns the keys of all findings, including omitted findings.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &FindingKey> {
         self.index.iter().chain(&self.left_out)
     }
@@ -210,7 +215,7 @@ impl Findings {
         self.index.contains(key) || self.left_out.contains(key) && !self.has_capacity(key.0)
     }
 
-    /// Adds a finding; returns whether anything changed.
+    /// Adds a finding. Returns whether anything changed.
     fn add(&mut self, finding: Finding) -> bool {
         let key = finding.key();
         if !self.has_capacity(finding.code) {
@@ -237,7 +242,7 @@ impl Findings {
         self.left_out.len() < MAX_OMITTED && self.left_out.insert(key)
     }
 
-    /// Removes states that have ended; returns whether there were any.
+    /// Removes findings about states that have ended. Returns whether there were any.
     fn remove_resolved(&mut self, stays: impl Fn(&FindingKey) -> bool) -> bool {
         let before = self.index.len() + self.left_out.len();
         let keeps = |key: &FindingKey| !key.0.is_transient() || stays(key);
@@ -249,13 +254,13 @@ impl Findings {
     }
 }
 
-/// What looks wrong in one poll.
+/// The suspected problems of one poll.
 #[derive(Debug, Default)]
 pub(crate) struct RaisedFindings {
     seen: BTreeMap<FindingKey, (String, String)>,
-    /// Logs that this poll could not fully check, so that suspicions about them stay open.
+    /// Logs that this poll could not fully check. Suspicions about them remain open.
     inconclusive: BTreeSet<String>,
-    /// Suspicions that are already confirmed by a second check.
+    /// Suspicions that a second check has already confirmed.
     confirmed: BTreeSet<FindingKey>,
 }
 
@@ -266,7 +271,7 @@ impl RaisedFindings {
             .or_insert_with(|| (shard.to_owned(), truncate_message(message)));
     }
 
-    /// As `raise`, for a problem that needs no second check.
+    /// Same as `raise`, for a problem that needs no second check.
     pub(crate) fn raise_confirmed(&mut self, code: FindingCode, origin: &str, shard: &str, message: String) {
         self.raise(code, origin, shard, message);
         self.confirmed.insert((code, origin.to_owned()));
@@ -279,7 +284,7 @@ impl RaisedFindings {
     }
 }
 
-/// Truncates a message that is too long: it may contain text from someone who has no key.
+/// Truncates a long message, because it may contain text from someone without a key.
 fn truncate_message(mut message: String) -> String {
     if let Some((end, _)) = message.char_indices().nth(MAX_MESSAGE_CHARS)
         && let Some((last, _)) = message[..end].char_indices().next_back()
@@ -290,11 +295,11 @@ fn truncate_message(mut message: String) -> String {
     message
 }
 
-/// What looked wrong once, and since when.
+/// Suspected problems that are not confirmed yet, each with the time since when it is suspected.
 #[derive(Debug, Default)]
 pub(crate) struct SuspectedFindings {
     first_seen: BTreeMap<FindingKey, u64>,
-    /// The origins that the suspicions are about.
+    /// The origins of the logs that are suspected.
     origins: BTreeSet<String>,
 }
 
@@ -315,8 +320,9 @@ impl SuspectedFindings {
         }
     }
 
-    /// Processes what a poll has raised: what still looks wrong `delay` microseconds after the first time becomes a
-    /// finding, and what looks right again is dropped. Returns whether the findings changed.
+    /// Processes the problems that a poll has raised. A problem that is still raised `delay`
+    /// microseconds after the first time becomes a finding. A suspicion that is no longer raised is
+    /// dropped. Returns whether the findings changed.
     pub(crate) fn update_findings(
         &mut self,
         raised: &RaisedFindings,
@@ -352,7 +358,8 @@ impl SuspectedFindings {
 mod tests {
     use super::{FindingCode, Findings, MAX_FINDINGS, MAX_MESSAGE_CHARS, RaisedFindings, SuspectedFindings};
 
-    /// Returns the largest number of kept findings, about logs that an attacker created, and the suspicions behind them.
+    /// Returns the largest number of stored findings, about logs that an attacker created, and the
+    /// suspicions that led to them.
     fn full() -> (SuspectedFindings, Findings) {
         let (mut suspected, mut findings) = (SuspectedFindings::default(), Findings::default());
         let mut planted = RaisedFindings::default();

@@ -9,7 +9,7 @@ fn decode<E: Error>(text: &str) -> Result<Hash, E> {
     bytes.try_into().map_err(|_| E::custom("not 32 bytes"))
 }
 
-/// One hash.
+/// Encoding of one hash.
 pub(crate) mod hash {
     use super::{Deserialize, Deserializer, Engine, Hash, STANDARD, Serializer};
 
@@ -22,7 +22,7 @@ pub(crate) mod hash {
     }
 }
 
-/// A list of hashes.
+/// Encoding of a list of hashes.
 pub(crate) mod hashes {
     use super::{Deserialize, Deserializer, Engine, Hash, STANDARD, SerializeSeq, Serializer};
 

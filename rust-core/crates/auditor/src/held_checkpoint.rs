@@ -1,5 +1,5 @@
-//! Checkpoints of the aggregate log that are held elsewhere: they show that a state was lost or rolled back, and is not
-//! new.
+//! Checkpoints of the aggregate log that are held outside the state. They show whether an empty or
+//! old state was lost or rolled back.
 
 use crate::{Auditor, AuditorError, Settings, StateStorage};
 use proofgate_evidence::ReadStorage;
@@ -11,9 +11,9 @@ impl Auditor {
     /// checkpoint, an empty state is initialized.
     ///
     /// # Errors
-    /// [`AuditorError::HeldCheckpointRefused`] for a note that is not of this aggregate log; [`AuditorError::StateLost`]
-    /// and [`AuditorError::StateRolledBack`] for a state that does not contain it; as [`Self::open`] and
-    /// [`Self::create`].
+    /// [`AuditorError::HeldCheckpointRefused`] for a note of another log;
+    /// [`AuditorError::StateLost`] and [`AuditorError::StateRolledBack`] for a state that does not
+    /// contain `held`; same as [`Self::open`] and [`Self::create`].
     pub fn resume(
         volume: Arc<dyn ReadStorage>,
         state: Arc<dyn StateStorage>,
@@ -50,7 +50,7 @@ impl Auditor {
         if own.size < held.size {
             return Err(set_back(&format!("the state has {}", own.size)));
         }
-        // Every log is an extension of the empty one.
+        // Every log is an extension of the empty log.
         if held.size == 0 {
             return Ok(());
         }

@@ -1,11 +1,11 @@
-//! Which keys and policies may be used together, for auditing and cosigning.
+//! Checks which keys and policies may be used together for auditing and cosigning.
 
 use crate::AuditorError;
 use crate::catalogue::Identity;
 use crate::settings::Settings;
 use proofgate_ledger::{SigningKey, TrustPolicy};
 
-/// Refuses a policy for other logs, and one whose quorum can never be reached.
+/// Refuses a policy for other logs, and a policy whose quorum can never be reached.
 pub(crate) fn validate_policy(policy: &TrustPolicy, signing: &SigningKey) -> Result<(), AuditorError> {
     let own = signing.verifying_key();
     if !policy.logs().is_empty() && !policy.logs().contains(&own.without_lineage()) {
@@ -28,8 +28,8 @@ pub(crate) fn validate_policy(policy: &TrustPolicy, signing: &SigningKey) -> Res
     }
 }
 
-/// Returns the identity of an auditor. Neither key may be able to sign for the other's logs, and the retention key must
-/// not be an auditor's.
+/// Returns the identity of an auditor. Neither the auditor's key nor the ledger's key may be valid
+/// for the other's logs, and the retention key must not be a key of the auditor.
 pub(crate) fn build_identity(settings: &Settings, signing: &SigningKey) -> Result<Identity, AuditorError> {
     let (ledger, own) = (&settings.key, signing.verifying_key());
     let refused = |why: String| Err(AuditorError::InvalidKey(why));

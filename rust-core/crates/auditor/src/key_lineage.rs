@@ -6,8 +6,8 @@ use proofgate_evidence::{ReadStorage, key_successions};
 use proofgate_ledger::VerifyingKey;
 use std::path::Path;
 
-/// Extends `key` by its lineage from the statements of the ledger at a path. Accepted keys stay, even if their statement
-/// is removed.
+/// Adds the lineage from the statements of the ledger at a path to `key`. Accepted keys remain in
+/// the lineage, even if their statement is removed.
 pub(crate) fn follow_successions(
     volume: &dyn ReadStorage,
     ledger: &Path,

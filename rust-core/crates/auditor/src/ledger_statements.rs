@@ -1,4 +1,5 @@
-//! Statements beside the shards: of holds, and of destroyed shred keys. Each is reported once.
+//! Statements beside the shards, about holds and about destroyed shred keys. Each statement is
+//! reported once.
 
 use crate::AuditorError;
 use crate::check_context::CheckContext;
@@ -30,23 +31,24 @@ const FOLDERS: [(&str, usize); 2] = [
     (KEY_DESTRUCTIONS_DIR, key_destructions::MAX_FILES),
 ];
 
-/// Times in unix microseconds; 0 for never.
+/// Times of the last checks in unix microseconds; 0 for never.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct CheckTimes {
     /// Time of the last check for statements beside the shards.
     ledger: u64,
-    /// Time of the last check for erasures, by shard: that of its least recently checked log.
+    /// Time of the last check for erasures, by shard. This is the time for the shard's least
+    /// recently checked log.
     shards: BTreeMap<String, u64>,
 }
 
-/// What is known about the statements beside the shards.
+/// The auditor's state of the statements beside the shards.
 #[derive(Debug, Default)]
 pub(crate) struct StatementTracker {
     reported: BTreeSet<String>,
-    /// Whether `reported` has changes that are not in the state yet.
+    /// Whether `reported` has changes that are not stored in the state yet.
     unsaved: bool,
     check_times: CheckTimes,
-    /// Files that are not valid statements, and why.
+    /// Files that are not valid statements, each with the reason.
     refused: BTreeMap<String, String>,
     /// Statements that wait to be reported, with their files.
     pending: Vec<(String, Statement)>,
@@ -62,7 +64,7 @@ impl StatementTracker {
         })
     }
 
-    /// Returns when the erasures of a shard were checked last.
+    /// Returns the time of the last check of a shard's erasures, in unix microseconds; 0 for never.
     pub(crate) fn last_check_time(&self, shard: &str) -> u64 {
         self.check_times.shards.get(shard).copied().unwrap_or(0)
     }
@@ -100,7 +102,7 @@ impl StatementTracker {
             raised.raise(FindingCode::StatementMissing, origin, "", message);
         }
         self.refused.retain(|file, _| there.contains(file));
-        // One refused statement is checked again each time, in turn.
+        // Each check repeats one refused statement, in turn.
         let again = self.refused.keys().next().cloned();
         let known = |file: &&String| {
             self.reported.contains(*file)
@@ -157,7 +159,7 @@ impl StatementTracker {
         }
     }
 
-    /// Writes what changed; on the beat, also the times of the last checks.
+    /// Writes all changes; on the beat, also the times of the last checks.
     pub(crate) fn save(
         &mut self,
         state: &dyn StateStorage,
@@ -211,7 +213,8 @@ fn statement_file(statement: &Statement) -> String {
     format!("{folder}/{}", file_name_for_digest(&statement.sha256))
 }
 
-/// Verifies a statement, and returns a problem with its time alone; or returns why it is invalid.
+/// Verifies a statement. Returns it with a problem of its time, if any; returns an error with the
+/// reason if it is invalid.
 fn verify_statement(
     view: &CheckContext<'_>,
     retention_key: &VerifyingKey,

@@ -1,24 +1,26 @@
-//! The auditor: follows all logs of a ledger from outside, with a key that no worker holds.
+//! The auditor, which follows all logs of a ledger independently of the workers, with a key that no
+//! worker holds.
 //!
-//! | what | where |
+//! | task | module |
 //! |---|---|
-//! | checks of one log: its checkpoint first, then its records up to that | `log_check`, `log_tail`, `facts` |
-//! | checks of the logs of a shard against each other | `chain` |
-//! | which logs are checked | `log_selection` |
-//! | problems, once a second check has confirmed them | `finding` |
-//! | verifying accepted records again | `scrub` |
+//! | checks of one log: first its checkpoint, then its records up to the checkpoint | `log_check`, `log_tail`, `facts` |
+//! | comparison of the logs of a shard with each other | `chain` |
+//! | selection of the logs to check | `log_selection` |
+//! | problems that a second check has confirmed | `finding` |
+//! | repeated verification of accepted records | `scrub` |
 //! | removed logs | `removal` |
 //! | the retention job's statements of holds, erasures and keys | `statement`, `log_statements`, `ledger_statements` |
 //! | the aggregate log of all heads, its tiles, and its readers | `aggregate`, `tile`, `published_log`, `entry` |
-//! | requesting witness cosignatures for it | `cosigning` |
+//! | requests for witness cosignatures of the aggregate log | `cosigning` |
 //! | heads of the access log | `access_log` |
 //! | workers that serve their own shards and do not answer | `reachability` |
-//! | which keys may be used together | `key_checks` |
-//! | the auditor's own state, and its checkpoints held elsewhere | `catalogue`, `held_checkpoint` |
+//! | checks which keys may be used together | `key_checks` |
+//! | the auditor's own state, and its checkpoints held outside the state | `catalogue`, `held_checkpoint` |
 //!
-//! The volume is only read, through [`ReadStorage`](proofgate_evidence::ReadStorage), and nothing on it is trusted that
-//! is not covered by a verified checkpoint. The state is written through [`StateStorage`]. One thread polls; readers of
-//! published data never wait. The auditor has no clock: the caller of a poll passes the time.
+//! The auditor only reads the volume, through [`ReadStorage`](proofgate_evidence::ReadStorage), and
+//! trusts only data that a verified checkpoint covers. It writes its state through
+//! [`StateStorage`]. One thread polls; readers of published data never wait. The auditor has no
+//! clock, so the caller of a poll passes the time.
 #![forbid(unsafe_code)]
 
 mod access_log;

@@ -9,30 +9,30 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// An accepted head: it is signed, and the records lead to it.
+/// A head that the auditor accepted, because it is signed and the records lead to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcceptedHead {
     /// Number of records.
     pub size: u64,
-    /// Their root.
+    /// Root over these records.
     #[serde(with = "crate::hash_encoding::hash")]
     pub root: Hash,
     /// The signed note, with only the signature line of the ledger's key.
     pub note: String,
-    /// When it was accepted, in unix microseconds.
+    /// Time at which the head was accepted, in unix microseconds.
     pub at: u64,
 }
 
-/// What the aggregate log contains about a log.
+/// The newest statement of the aggregate log about a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AggregatedLog {
     /// Index in the aggregate log of the newest entry about this log.
     pub(crate) index: u64,
-    /// The size that it states.
+    /// The size that the entry states.
     pub(crate) size: u64,
-    /// Whether it states that the log has ended.
+    /// Whether the entry states that the log has ended.
     pub(crate) end: bool,
-    /// Whether it states that the log was removed.
+    /// Whether the entry states that the log was removed.
     #[serde(default)]
     pub(crate) removed: bool,
 }
@@ -43,18 +43,19 @@ pub(crate) type Logs = BTreeMap<Ulid, Log>;
 /// All logs, by shard and age.
 pub(crate) type Catalogue = BTreeMap<String, Logs>;
 
-/// A row of the catalogue: what the auditor's state keeps about a log.
+/// A row of the catalogue, which stores the auditor's state of a log.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct LogRow {
     pub(crate) shard: String,
     pub(crate) incarnation: Ulid,
     pub(crate) head: Option<AcceptedHead>,
-    /// Number of records under the log's own newest checkpoint; a successor may have signed for more.
+    /// Number of records under the log's own newest checkpoint. A successor may have signed a
+    /// checkpoint over more records.
     pub(crate) own: u64,
-    /// The position at which the head ends. It has no peaks once the log has ended.
+    /// The position after the last record of the head. It has no peaks once the log has ended.
     pub(crate) point: LogPosition,
     pub(crate) facts: LogFacts,
-    /// Whether it is sealed, or a successor has recorded its end.
+    /// Whether the log is sealed, or a successor has recorded its end.
     pub(crate) ended: bool,
     /// Logs for which this log's statements were compared with the accepted facts.
     pub(crate) agreed: Vec<Ulid>,
@@ -62,41 +63,42 @@ pub(crate) struct LogRow {
     /// The accepted tombstone of a log that the retention job removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) removed: Option<String>,
-    /// The erasures that were reported.
+    /// The reported erasures of the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) erasures: Option<ReportedErasures>,
 }
 
-/// A signed head that the records have yet to reach.
+/// A signed head that the read records have not reached yet.
 #[derive(Clone, Debug)]
 pub(crate) struct TargetCheckpoint {
     pub(crate) checkpoint: Checkpoint,
     pub(crate) note: String,
-    /// When it was first seen, in unix microseconds.
+    /// Time at which the checkpoint was first seen, in unix microseconds.
     pub(crate) first_seen: u64,
-    /// Whether it is the log's own, not a successor's.
+    /// Whether the checkpoint is the log's own and not a successor's note.
     pub(crate) is_own: bool,
 }
 
-/// A log.
+/// A log, as the auditor follows it.
 pub(crate) struct Log {
     pub(crate) row: LogRow,
     pub(crate) dir: PathBuf,
     pub(crate) origin: String,
-    /// Whether the row differs from the stored one.
+    /// Whether the row differs from the stored row.
     pub(crate) dirty: bool,
     pub(crate) target: Option<TargetCheckpoint>,
-    /// The reader on its way to the target.
+    /// The reader that reads towards the target.
     pub(crate) tail: Option<LogTail>,
-    /// When it is read again after failing twice, in unix microseconds.
+    /// Time at which the log is read again after two failures, in unix microseconds.
     pub(crate) retry_at: u64,
-    /// Since when records wait for a checkpoint.
+    /// Time since when records wait for a checkpoint, in unix microseconds.
     pub(crate) waiting_since: Option<u64>,
-    /// Until when it is skipped if there are newer logs, because it is unsigned and its checkpoint was refused.
+    /// Time until which the log is skipped if there are newer logs, because it is unsigned and its
+    /// checkpoint was refused.
     pub(crate) skip_until: u64,
-    /// Whether it was checked without finding anything that leads to a head.
+    /// Whether the log was checked and the check found no way to a head.
     pub(crate) checked: bool,
-    /// Its erasures file as it was read last.
+    /// State of the log's erasures file at the last read.
     pub(crate) erasures: ErasureFileState,
 }
 
@@ -134,7 +136,7 @@ impl Log {
         Self::new(row, dir, ledger)
     }
 
-    /// Returns the name of its row in the state.
+    /// Returns the name of the log's row in the state.
     pub(crate) fn row_file(&self) -> String {
         format!("logs/{}/{}", self.row.shard, self.row.incarnation)
     }
@@ -145,12 +147,13 @@ impl Log {
         self.target = Some(target);
     }
 
-    /// Returns whether no signed head of it is known.
+    /// Returns whether no signed head of the log is known.
     pub(crate) fn is_unsigned(&self) -> bool {
         self.row.head.is_none() && self.target.is_none()
     }
 
-    /// Returns its order among the logs that are due: signed ones first, then those whose pause ended first.
+    /// Returns the log's order among the logs that are due: signed logs first, then by the end of
+    /// their pause.
     pub(crate) fn priority(&self) -> (bool, u64) {
         match self.is_unsigned() {
             true => (true, self.retry_at.max(self.skip_until)),
@@ -158,12 +161,12 @@ impl Log {
         }
     }
 
-    /// Returns whether it has no head yet but may get one.
+    /// Returns whether the log has no head yet but may get one.
     pub(crate) fn is_first_head_pending(&self) -> bool {
         self.row.head.is_none() && (self.target.is_some() || !self.checked)
     }
 
-    /// Returns the number of records under its accepted head.
+    /// Returns the number of records under the accepted head; 0 without a head.
     pub(crate) fn size(&self) -> u64 {
         self.row.head.as_ref().map_or(0, |head| head.size)
     }
@@ -195,8 +198,8 @@ impl Log {
         self.dirty = true;
     }
 
-    /// Limits all times to `now`, so that no wait or pause lasts longer than intended. A head with a future time would be
-    /// returned by every query for new heads.
+    /// Limits all times to `now`, so that no wait or pause lasts longer than intended. Otherwise
+    /// every query for new heads would return a head with a future time.
     pub(crate) fn clamp_times(&mut self, now: u64) {
         if let Some(head) = self.row.head.as_mut().filter(|head| head.at > now) {
             head.at = now;
@@ -210,7 +213,8 @@ impl Log {
         self.skip_until = now.min(self.skip_until);
     }
 
-    /// Adds the configurations that its accepted records name: a row of an older version has none.
+    /// Adds the configurations that the log's accepted records name. A row of an older version has
+    /// no configurations.
     pub(crate) fn add_configurations(&mut self, read: &LogFacts) {
         let known = &mut self.row.facts.configurations;
         if known.len() < read.configurations.len() {

@@ -1,4 +1,4 @@
-//! Checks one log: its checkpoint first, then its records up to that.
+//! Checks one log: first its checkpoint, then its records up to that checkpoint.
 
 use crate::chain::Successors;
 use crate::check_context::{CheckContext, MAX_NOTE_BYTES, strip_unknown_signatures};
@@ -13,12 +13,13 @@ use proofgate_ledger::Checkpoint;
 use std::io;
 use std::path::Path;
 
-/// Numbers of records that are read of an unsigned log, step by step, to find out whether it served requests.
+/// Numbers of records that are read from an unsigned log, step by step, to determine whether it
+/// served requests.
 const UNSIGNED_RECORDS: [u64; 4] = [2, 16, 256, 4096];
 /// Microseconds until a log whose records do not verify, or that was never started, is read again.
 pub(crate) const RETRY_DELAY: u64 = 60_000_000;
 
-/// Checks a log; its `successors` may hold a note that covers its end.
+/// Checks a log. Its `successors` may hold a note that covers its end.
 pub(crate) fn check_log(
     view: &CheckContext<'_>,
     log: &mut Log,
@@ -27,7 +28,7 @@ pub(crate) fn check_log(
     raised: &mut RaisedFindings,
 ) {
     if let Err(error) = try_check_log(view, log, successors, budget, raised) {
-        // If the directory is gone, the next listing reports it.
+        // If the directory is missing, the next listing reports it.
         raised.mark_inconclusive(&log.origin);
         if !is_removed_or_replaced(&error) && !is_unreachable(&error) {
             raised.raise(
@@ -105,7 +106,7 @@ fn try_check_log(
 /// The state of a log's own checkpoint.
 enum OwnCheckpoint {
     Signed(Checkpoint, String),
-    /// It is not a valid checkpoint of this log; that was raised.
+    /// The file is not a valid checkpoint of this log, and the problem was raised.
     Refused,
     Missing,
 }
@@ -165,7 +166,8 @@ fn verify_checkpoint(
     Ok(signed)
 }
 
-/// Compares the log's own checkpoint with the accepted one; a newer one becomes the target.
+/// Compares the log's own checkpoint with the accepted checkpoint. A newer checkpoint becomes the
+/// target.
 fn compare_checkpoint(
     view: &CheckContext<'_>,
     log: &mut Log,
@@ -323,14 +325,14 @@ fn advance(
         ReadProgress::Refused(message) => (FindingCode::RecordsChanged, message),
     };
     if matches!(code, FindingCode::RecordsChanged) {
-        // Any record since the head may be the wrong one: all are read again.
+        // Any record since the head may be the wrong record, so all of them are read again.
         log.tail = None;
     }
     raised.raise(code, &log.origin, &log.row.shard, message);
     Ok(())
 }
 
-/// Pauses a log whose records were found not to verify.
+/// Pauses a log with a finding that its records do not verify.
 pub(crate) fn back_off(log: &mut Log, now: u64) {
     if log.retry_at <= now {
         log.retry_at = now.saturating_add(RETRY_DELAY);
@@ -338,15 +340,16 @@ pub(crate) fn back_off(log: &mut Log, now: u64) {
     }
 }
 
-/// Checks a log without a checkpoint. A worker signs the start of a log before it serves, so a log that served without a
-/// signature is not genuine. One that did not serve is left over from an interrupted start.
+/// Checks a log without a checkpoint. A worker signs the start of a log before it serves, so an
+/// unsigned log that served is not genuine. An unsigned log that did not serve is the result of an
+/// interrupted start.
 fn check_unsigned(
     view: &CheckContext<'_>,
     log: &mut Log,
     budget: &mut ReadBudget,
     raised: &mut RaisedFindings,
 ) -> Result<(), EvidenceError> {
-    // The others wait for their turn. A log with a checkpoint never does.
+    // Other unsigned logs wait for their turn. A log with a checkpoint never waits.
     if budget.is_exhausted() || view.now < log.retry_at {
         raised.mark_inconclusive(&log.origin);
         return Ok(());

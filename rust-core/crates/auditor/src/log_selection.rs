@@ -1,5 +1,6 @@
-//! Selects the logs on a volume that are checked: all accepted ones, and of the others no more than a ledger has that is
-//! read for the first time. Anyone who can write to the volume can create as many directories as it holds.
+//! Selects the logs on a volume that are checked: all accepted logs, and a limited number of other
+//! logs, because anyone who can write to the volume can create any number of directories. The limit
+//! is the largest number of logs in a ledger that is read for the first time.
 
 use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::{Catalogue, Log};
@@ -12,10 +13,11 @@ const MAX_UNACCEPTED_SHARDS: usize = 1024;
 /// Most logs without an accepted head, of all shards together.
 const MAX_UNACCEPTED_LOGS: usize = 32_768;
 
-/// The logs that were listed, by shard.
+/// The listed logs by shard.
 pub(crate) type ListedLogs = BTreeMap<String, BTreeSet<Ulid>>;
 
-/// Adds new logs of the listed shards to the catalogue and reports missing ones. Shards in `away` are not judged.
+/// Adds new logs of the listed shards to the catalogue and reports missing logs. Shards in `away`
+/// are not checked.
 pub(crate) fn update_catalogue(
     shards: Vec<Shard>,
     catalogue: &mut Catalogue,
@@ -46,7 +48,8 @@ pub(crate) fn update_catalogue(
     there
 }
 
-/// Adds new logs to the catalogue, and removes those that were never accepted and are gone or exceed the limits.
+/// Adds new logs to the catalogue, and removes logs that were never accepted and are missing or
+/// exceed the limits.
 fn update_shard(
     mut shards: Vec<Shard>,
     catalogue: &mut Catalogue,
@@ -81,7 +84,8 @@ fn update_shard(
             }
         }
         let unknown = shard.incarnations.iter().rev().filter(|log| !accepted(log));
-        // The newest log of each shard first: a worker's new log sorts after all existing ones.
+        // Take the newest log of each shard first, because a worker's new log sorts after all
+        // existing logs.
         new.extend(
             unknown
                 .enumerate()

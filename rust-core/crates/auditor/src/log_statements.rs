@@ -1,4 +1,5 @@
-//! Erasures of a log: concatenated notes in its directory, signed by the retention job. Each is reported once.
+//! Erasures of a log: concatenated notes in the log's directory, signed by the retention job. Each
+//! erasure is reported once.
 
 use crate::check_context::CheckContext;
 use crate::entry::Entry;
@@ -16,7 +17,8 @@ use std::io;
 /// Most notes of one log that are processed in one check.
 const MAX_NOTES_PER_PASS: usize = 256;
 
-/// Checks the erasures of a log. A running log has none: the retention job waits for its end.
+/// Checks the erasures of a log. A running log has no erasures, because the retention job waits for
+/// its end.
 pub(crate) fn check_erasures(
     view: &CheckContext<'_>,
     log: &mut Log,
@@ -89,7 +91,7 @@ fn read(
         {
             Ok(erasure) => process_notes(view, log, &erasure, note, raised)?,
             Err(why) => {
-                // Later notes are reported only after this one has been resolved.
+                // Later notes are reported only after this problem has been resolved.
                 let message = format!("a signed erasure is refused: {why}");
                 log.erasures.flaw = Some((FindingCode::StatementRefused, message));
                 return Ok(());
@@ -121,7 +123,8 @@ fn process_notes(
         ErasureScope::Single(seq) => Some(seq),
         ErasureScope::Tenant { .. } => None,
     };
-    // A tenant's erasure covers many admissions, and all come after the log's first record: `fsck` compares each of them.
+    // A tenant's erasure covers many admissions, which all follow the log's first record. `fsck`
+    // compares each of them.
     let about = match read_record(view.storage, &log.dir, admission.unwrap_or(0)) {
         Ok(bytes) => record::parse(&bytes).ok().map(|record| record.ts()),
         Err(EvidenceError::NoSuchRecord { .. } | EvidenceError::Removed(_)) => None,
@@ -153,7 +156,7 @@ impl Log {
         waiting.map(move |statement| statement.clone().into_entry(&self.origin, self.size(), now))
     }
 
-    /// Marks the waiting erasures as reported; their entries were appended from this index on.
+    /// Marks the waiting erasures as reported. Their entries were appended from index `first` on.
     pub(crate) fn mark_reported(&mut self, first: u64) {
         for (statement, index) in self.erasures.pending.drain(..).zip(first..) {
             self.row

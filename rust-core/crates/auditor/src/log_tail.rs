@@ -1,5 +1,5 @@
-//! Reads a log from where the last read stopped, up to a signed size and never beyond: unsigned records may still be torn
-//! or in flight.
+//! Reads a log from the position at which the last read stopped, up to a signed size. It never
+//! reads further, because unsigned records may still be torn or in flight.
 
 use crate::facts::LogFacts;
 use proofgate_evidence::frame::frame_len;
@@ -13,18 +13,18 @@ use std::path::Path;
 /// A position in a log, with the state of the records before it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LogPosition {
-    /// Number of records before it.
+    /// Number of records before the position.
     pub(crate) size: u64,
-    /// Peaks of their tree, oldest first.
+    /// Peaks of the tree over these records, oldest first.
     #[serde(with = "crate::hash_encoding::hashes")]
     pub(crate) peaks: Vec<Hash>,
-    /// Number of the first record of the segment that contains it.
+    /// Number of the first record in the segment that contains the position.
     pub(crate) segment: u64,
     /// Offset of the next frame in that segment.
     pub(crate) offset: u64,
     /// Payload CRC of the previous record.
     pub(crate) chain: u32,
-    /// Number of segments up to here.
+    /// Number of segments up to the position.
     pub(crate) segments: u64,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct LogTail {
     pub(crate) facts: LogFacts,
 }
 
-/// How far a read came.
+/// The result of a read.
 pub(crate) enum ReadProgress {
     /// The size was reached.
     SizeReached,
@@ -45,9 +45,9 @@ pub(crate) enum ReadProgress {
     Paused,
     /// The log ends before the size.
     EndedEarly,
-    /// The bytes there are not a record of this log.
+    /// The bytes at this position are not a record of this log.
     Damaged(Flaw),
-    /// A record is not allowed there.
+    /// A record is not allowed at this position.
     Refused(String),
 }
 
@@ -91,8 +91,8 @@ impl LogTail {
         self.mmr.root()
     }
 
-    /// Reads up to `size` records in all, or until `budget` is used up. Records before a flaw count as read, so that a
-    /// second check starts there.
+    /// Reads up to `size` records in total, or until `budget` is used up. Records before a flaw
+    /// count as read, so that a second check starts at the flaw.
     pub(crate) fn advance(
         &mut self,
         storage: &dyn ReadStorage,
@@ -153,14 +153,15 @@ impl LogTail {
     }
 }
 
-/// Bytes of a signed log that are searched for the next record: two segments of the usual size.
+/// Number of bytes of a signed log that are searched for the next record: two segments of the usual
+/// size.
 const SEARCH_LIMIT: u64 = 64 << 20;
-/// Bytes that are read of an unsigned log.
+/// Number of bytes that are read from an unsigned log.
 const MAX_UNSIGNED_BYTES: u64 = 1 << 20;
-/// Additional cost of checking one: its checkpoint, some files and a listing.
+/// Additional cost of checking an unsigned log, in bytes: its checkpoint, some files and a listing.
 const UNSIGNED_CHECK_COST: u64 = 64 << 10;
 
-/// How many bytes may be read, and what was read.
+/// The number of bytes that may still be read, and the number of bytes that were read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ReadBudget {
     /// Remaining bytes of records, and of data that is searched for records.
@@ -205,7 +206,7 @@ impl ReadBudget {
     }
 }
 
-/// Returns whether something was written after a position that no checkpoint covers.
+/// Returns whether data that no checkpoint covers was written after a position.
 pub(crate) fn has_data_after(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -215,7 +216,7 @@ pub(crate) fn has_data_after(
         let path = dir.join(name);
         let file = match storage.open(&path) {
             Ok(file) => file,
-            // It was renamed: the next check sees it.
+            // The segment was renamed. The next check finds it.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(EvidenceError::io("open", &path)(error)),
         };
@@ -228,7 +229,8 @@ pub(crate) fn has_data_after(
         || begins(&prepared_name(position.segments), 0)?)
 }
 
-/// Describes what is missing from the files up to a position, as far as names and lengths show.
+/// Describes the files and bytes that are missing up to a position, according to file names and
+/// lengths.
 pub(crate) fn missing_files(
     storage: &dyn ReadStorage,
     dir: &Path,

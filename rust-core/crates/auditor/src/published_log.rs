@@ -18,16 +18,17 @@ pub struct PublishedLog {
     state: Arc<dyn StateStorage>,
     policy: Arc<TrustPolicy>,
     heads: RwLock<Heads>,
-    /// Held while the published checkpoint is replaced, so that it never goes backwards.
+    /// A lock that is held while the published checkpoint is replaced, so that an older checkpoint
+    /// never replaces a newer one.
     publish_lock: Mutex<()>,
 }
 
-/// Sizes and signed notes of the two heads.
+/// The sizes and signed notes of the signed and the published head.
 #[derive(Default)]
 struct Heads {
-    /// What the auditor has signed.
+    /// The newest head that the auditor has signed.
     signed: (u64, String),
-    /// What readers may get; never ahead of `signed`.
+    /// The newest head that readers may receive; never newer than `signed`.
     published: Option<(u64, String)>,
 }
 
@@ -41,14 +42,15 @@ impl PublishedLog {
         }
     }
 
-    /// Returns the newest published checkpoint: its size and the signed note. `None` until a quorum of witnesses has
-    /// cosigned one.
+    /// Returns the newest published checkpoint: its size and the signed note. `None` until a quorum
+    /// of witnesses has cosigned a checkpoint.
     #[must_use]
     pub fn checkpoint(&self) -> Option<(u64, String)> {
         self.with_heads(|heads| heads.published.clone())
     }
 
-    /// Returns what the auditor has signed last; witnesses are asked to cosign it.
+    /// Returns the checkpoint that the auditor has signed last, which witnesses are asked to
+    /// cosign.
     pub(crate) fn signed_checkpoint(&self) -> (u64, String) {
         self.with_heads(|heads| heads.signed.clone())
     }
@@ -74,7 +76,8 @@ impl PublishedLog {
         self.publish_lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the signed checkpoint, which is already durable; it is published at once where no cosignature is needed.
+    /// Sets the signed checkpoint, which is already durable. If no cosignature is needed, it is
+    /// published immediately.
     pub(crate) fn set_signed_checkpoint(&self, size: u64, note: String) -> Result<(), AuditorError> {
         let _writing = self.lock_publication();
         if self.policy.is_quorum(&|_| false) {
@@ -85,7 +88,8 @@ impl PublishedLog {
         Ok(())
     }
 
-    /// Publishes a checkpoint durably, with the cosignatures of a quorum, or with more of them than before.
+    /// Publishes a checkpoint durably. The note has the cosignatures of a quorum, or more
+    /// cosignatures than the published note.
     pub(crate) fn publish(&self, size: u64, note: String) -> Result<(), AuditorError> {
         let _writing = self.lock_publication();
         if self.published_size().is_some_and(|newest| newest > size) {
@@ -96,8 +100,8 @@ impl PublishedLog {
         Ok(())
     }
 
-    /// Restores the signed and the published checkpoint from the state; both must belong to the same tree. The caller
-    /// holds [`Self::publish_lock`].
+    /// Restores the signed and the published checkpoint from the state. Both must belong to the
+    /// same tree. The caller holds [`Self::publish_lock`].
     pub(crate) fn restore(
         &self,
         signed: (u64, String),
@@ -126,14 +130,15 @@ impl PublishedLog {
             .as_ref()
             .filter(|public| self.checkpoint().as_ref() != Some(*public))
         {
-            // It may have been renamed but not synced; a reader that has seen it must not find an older one later.
+            // The file may have been renamed but not synced. Write it again, so that a reader that
+            // has seen this checkpoint never finds an older one.
             write(&*self.state, CHECKPOINT_FILE, note.as_bytes())?;
         }
         self.update_heads(|heads| heads.published = public);
         Ok(())
     }
 
-    /// Returns the proof from an older size to a signed one, for a witness.
+    /// Returns the consistency proof from an older size to a signed size, for a witness.
     pub(crate) fn proof_for_witness(&self, old: u64, new: u64) -> Result<Vec<Hash>, AuditorError> {
         match old {
             0 => Ok(Vec::new()),
@@ -141,8 +146,8 @@ impl PublishedLog {
         }
     }
 
-    /// Returns the content of a path of c2sp.org/tlog-tiles, other than `checkpoint`; `None` when the newest checkpoint
-    /// covers no such tile.
+    /// Returns the contents of a path of c2sp.org/tlog-tiles, except `checkpoint`; `None` when the
+    /// newest published checkpoint covers no such tile.
     ///
     /// # Errors
     /// [`AuditorError::State`], [`AuditorError::StateCorrupt`].
@@ -159,10 +164,11 @@ impl PublishedLog {
         }
     }
 
-    /// Returns a signed tile; a partial one may be requested although only the full one is stored.
+    /// Returns a signed tile. A partial tile may be requested although only the full tile is
+    /// stored.
     pub(crate) fn tile(&self, tile: Tile) -> Result<Vec<u8>, AuditorError> {
         let name = tile.path();
-        // The writer may replace the stored tile by a wider one during this search.
+        // The writer may replace the stored tile by a wider tile during this search.
         for _ in 0..8 {
             let Some(whole) = Tile::at(tile.level, tile.index, self.signed_size()) else {
                 break;
@@ -184,7 +190,7 @@ impl PublishedLog {
     /// Returns the proof that entry `index` is in the log of `size` entries (RFC 9162 section 2.1.3.1).
     ///
     /// # Errors
-    /// [`AuditorError::OutOfRange`]; as [`Self::read`].
+    /// [`AuditorError::OutOfRange`]; same as [`Self::read`].
     pub fn inclusion_proof(&self, index: u64, size: u64) -> Result<Vec<Hash>, AuditorError> {
         self.check_covered(size)?;
         if index >= size {
@@ -195,10 +201,11 @@ impl PublishedLog {
         inclusion_proof(self, index, size)
     }
 
-    /// Returns the proof that the log of `old` entries is a prefix of the log of `new` ones (RFC 9162 section 2.1.4.1).
+    /// Returns the proof that the log of `old` entries is a prefix of the log of `new` entries (RFC
+    /// 9162 section 2.1.4.1).
     ///
     /// # Errors
-    /// [`AuditorError::OutOfRange`]; as [`Self::read`].
+    /// [`AuditorError::OutOfRange`]; same as [`Self::read`].
     pub fn consistency_proof(&self, old: u64, new: u64) -> Result<Vec<Hash>, AuditorError> {
         self.check_covered(new)?;
         if old == 0 || old > new {
@@ -209,11 +216,11 @@ impl PublishedLog {
         consistency_proof(self, old, new)
     }
 
-    /// Returns the proof that entry `index` is under the newest published checkpoint, together with that checkpoint, as a
-    /// file of c2sp.org/tlog-proof; `None` until one is published.
+    /// Returns the proof that entry `index` is under the newest published checkpoint, together with
+    /// that checkpoint, as a file of c2sp.org/tlog-proof; `None` until a checkpoint is published.
     ///
     /// # Errors
-    /// [`AuditorError::OutOfRange`]; as [`Self::read`].
+    /// [`AuditorError::OutOfRange`]; same as [`Self::read`].
     pub fn tlog_proof(&self, index: u64) -> Result<Option<String>, AuditorError> {
         let Some((size, checkpoint)) = self.checkpoint() else {
             return Ok(None);

@@ -1,4 +1,5 @@
-//! Ledgers whose workers each serve their own shard: what can be judged while one of them does not answer.
+//! Reachability of the workers of ledgers whose workers each serve their own shard. While a worker
+//! does not answer, its shard cannot be checked.
 
 use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::Logs;
@@ -7,30 +8,33 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-/// Number of ended logs that get a quick check in one poll: each costs a worker that serves traffic a few requests.
+/// Maximum number of quick checks of ended logs in one poll. Each check costs a worker that serves
+/// traffic a few requests.
 pub(crate) const MAX_QUICK_CHECKS: usize = 32;
 
-/// Whether a worker can be read.
+/// The reachability of a worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Reachability {
-    /// Whether it answered when the poll began.
+    /// Whether the worker answered when the poll began.
     pub answers: bool,
-    /// Why it cannot be read, once that has lasted long enough to report.
+    /// The reason why the worker cannot be read, after this state has lasted long enough to be
+    /// reported; otherwise `None`.
     pub failing: Option<String>,
 }
 
-/// The workers that each serve a shard, by the shard's name. A shard without one has been scaled away.
+/// The workers that each serve a shard, by the shard's name. The worker of a shard without an entry
+/// was removed by scaling down.
 pub type Workers = BTreeMap<String, Reachability>;
 
 /// The state of a shard's worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerState {
-    /// It answers.
+    /// The worker answers.
     Answers,
-    /// It does not answer although it should.
+    /// The worker does not answer, although it should.
     Silent,
-    /// It no longer exists: what it served cannot be verified again.
+    /// The worker no longer exists. The logs that it served cannot be verified again.
     Gone,
 }
 
@@ -43,7 +47,7 @@ pub(crate) fn worker_state(workers: &Workers, shard: &str) -> WorkerState {
     }
 }
 
-/// Raises findings about the workers, and returns the shards that cannot be judged now.
+/// Raises findings about the workers, and returns the shards that cannot be checked now.
 pub(crate) fn check_workers(
     workers: &Workers,
     catalogue: &BTreeMap<String, Logs>,
@@ -81,7 +85,8 @@ pub(crate) fn check_workers(
     away
 }
 
-/// Returns whether a shard is complete: all of its logs have ended, the newest with a seal that names no successor.
+/// Returns whether a shard is complete: all of its logs have ended, and the newest log has a seal
+/// that names no successor.
 fn is_sealed(logs: &Logs) -> bool {
     let mut accepted = logs.values().filter(|log| log.row.head.is_some());
     let newest = accepted.clone().next_back();

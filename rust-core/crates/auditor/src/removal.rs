@@ -1,5 +1,5 @@
-//! Removed logs: a tombstone by the retention job names the accepted head. Such a log is reported as removed, and no
-//! longer read.
+//! Removed logs. If a tombstone of the retention job names the accepted head of a log, the log is
+//! reported as removed and no longer read.
 
 use crate::check_context::{CheckContext, MAX_NOTE_BYTES, strip_unknown_signatures};
 use crate::facts::{LogFacts, LogReference};
@@ -11,7 +11,8 @@ use proofgate_evidence::removal::{self, RemovalState, RemovedLog, read_tombstone
 use proofgate_evidence::rules::Predecessor;
 use proofgate_ledger::strip_other_signatures;
 
-/// Returns whether the retention job removed a log. If its tombstone is refused, the log is checked as if it had none.
+/// Returns whether the retention job removed a log. If the tombstone is refused, the log is checked
+/// as if it had no tombstone.
 pub(crate) fn check_removal(
     view: &CheckContext<'_>,
     log: &mut Log,

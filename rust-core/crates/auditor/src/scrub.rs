@@ -1,4 +1,5 @@
-//! Verifies accepted records again, continuously and within a budget: disks rot, and old records may be tampered with.
+//! Verifies accepted records again, continuously and within a budget, to detect decayed or
+//! manipulated records.
 
 use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::Log;
@@ -8,7 +9,7 @@ use crate::reachability::is_unreachable;
 use proofgate_evidence::{ReadStorage, Ulid};
 use proofgate_ledger::Hash;
 
-/// A log as the catalogue orders it.
+/// The key of a log in the catalogue's order.
 pub(crate) type CatalogueKey = (String, Ulid);
 
 /// The log that is being verified again.
@@ -17,7 +18,8 @@ struct ScrubTarget {
     size: u64,
     root: Hash,
     tail: LogTail,
-    /// When it is read a second time after a failure, in unix microseconds.
+    /// Time at which the log is read again after a failure, in unix microseconds; `None` without a
+    /// failure.
     retry_at: Option<u64>,
 }
 
@@ -27,20 +29,20 @@ pub(crate) struct Scrub {
     current: Option<ScrubTarget>,
     /// The log that was read last.
     last_read: Option<CatalogueKey>,
-    /// How often all logs were verified again.
+    /// Number of completed rounds in which all logs were verified again.
     pub(crate) rounds: u64,
 }
 
-/// The next step.
+/// The next step of the scrub.
 pub(crate) enum NextLog {
-    /// Read this log.
+    /// The scrub must read this log.
     Read(CatalogueKey),
     /// There is no log to read.
     Idle,
 }
 
 impl Scrub {
-    /// Returns the log to read next, from those in `places`, which are in order.
+    /// Returns the log to read next, from the ordered logs in `places`.
     pub(crate) fn next<'p>(
         &mut self,
         places: impl Iterator<Item = (&'p String, &'p Ulid)> + Clone,
@@ -63,7 +65,7 @@ impl Scrub {
         }
     }
 
-    /// Skips a log that is no longer there.
+    /// Skips a log that no longer exists.
     pub(crate) fn skip(&mut self, place: CatalogueKey) {
         self.current = None;
         self.last_read = Some(place);
@@ -86,14 +88,15 @@ impl Scrub {
         }
     }
 
-    /// Returns whether something looked wrong and was not checked again yet.
+    /// Returns whether a problem was seen that no second check has confirmed yet.
     pub(crate) fn has_suspect(&self) -> bool {
         self.current
             .as_ref()
             .is_some_and(|reading| reading.retry_at.is_some())
     }
 
-    /// Continues to read a log; what does not verify, also in a second check `delay` microseconds later, is raised.
+    /// Continues to read a log. A problem that a second check `delay` microseconds later confirms
+    /// is raised.
     pub(crate) fn read(
         &mut self,
         storage: &dyn ReadStorage,

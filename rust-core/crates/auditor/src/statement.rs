@@ -1,12 +1,12 @@
-//! Statements that the retention job signed. They are reported by digest, so that the aggregate log shows by when each
-//! must have existed.
+//! Statements that the retention job signed. The auditor reports their digests, so that the
+//! aggregate log proves a time at which each statement existed.
 
 use crate::finding::FindingCode;
 use serde::{Deserialize, Serialize};
 
-/// How far the time in a statement may be before the last check that did not find it, or ahead of the auditor's clock, in
-/// microseconds. It exceeds the clock differences within a cluster, and the time for which a network file system shows an
-/// old listing.
+/// Largest time by which a statement's time may be before the last check that did not find the
+/// statement, or ahead of the auditor's clock, in microseconds. It exceeds the clock differences
+/// within a cluster, and the time for which a network file system returns an old listing.
 pub const STATEMENT_TOLERANCE: u64 = 600_000_000;
 
 /// The kind of a statement. Tombstones are reported as entries about the removed log.
@@ -23,28 +23,30 @@ pub enum StatementKind {
     KeyDestruction,
 }
 
-/// A statement as an entry of the aggregate log contains it. Its author and reason are only in the statement itself.
+/// A statement as it is in an entry of the aggregate log. The author and the reason are only in the
+/// signed note.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statement {
     /// The kind of the statement.
     pub kind: StatementKind,
     /// SHA-256 of the signed note, in 64 lower-case hexadecimal digits.
     pub sha256: String,
-    /// When it was signed, as it states; in unix microseconds.
+    /// Time of signing according to the statement, in unix microseconds.
     pub signed: u64,
-    /// For a hold or a release: the hold's number.
+    /// Number of the hold, for a hold or a release; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<u64>,
-    /// For an erasure of one exchange: the number of its admission.
+    /// Number of the admission, for an erasure of one exchange; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub admission: Option<u64>,
-    /// For a destruction: the id of the shred key.
+    /// Id of the shred key, for a key destruction; otherwise absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
 }
 
-/// Returns what is wrong with the time in a statement. `about` is the time of what it refers to, if known, and `visited`
-/// the time of the last check that did not find it; 0 for never.
+/// Returns the problem with the time in a statement, if any. `about` is the time of the events to
+/// which the statement refers, if known. `visited` is the time of the last check that did not find
+/// the statement; 0 for never.
 pub(crate) fn check_time(
     signed: u64,
     about: Option<u64>,

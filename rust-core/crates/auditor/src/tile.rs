@@ -1,8 +1,8 @@
-//! Names of tiles and bundles, and which of them a log of some size has (c2sp.org/tlog-tiles).
+//! Names of tiles and bundles, and the tiles of a log of a given size (c2sp.org/tlog-tiles).
 
 use proofgate_ledger::{Hash, leaf_position};
 
-/// Number of hashes in a full tile, and of entries in a full bundle.
+/// Number of hashes in a full tile, and number of entries in a full bundle.
 pub const WIDTH: u64 = 256;
 /// Number of tree levels that one level of tiles spans.
 const HEIGHT: u32 = 8;
@@ -14,14 +14,15 @@ pub(crate) const LEVELS: u32 = 8;
 pub struct Tile {
     /// The level of tiles; `None` for a bundle of entries.
     pub level: Option<u32>,
-    /// Its number in its level.
+    /// Number of the tile in its level.
     pub index: u64,
     /// Number of hashes or entries: 1 to [`WIDTH`].
     pub width: u64,
 }
 
 impl Tile {
-    /// Returns its path: `tile/<level>/<index>` or `tile/entries/<index>`, followed by `.p/<width>` unless it is full.
+    /// Returns the path of the tile: `tile/<level>/<index>` or `tile/entries/<index>`, followed by
+    /// `.p/<width>` unless the tile is full.
     #[must_use]
     pub fn path(&self) -> String {
         let mut number = format!("{:03}", self.index % 1000);
@@ -40,7 +41,7 @@ impl Tile {
         }
     }
 
-    /// Parses a path; `None` for one that [`Self::path`] would not write.
+    /// Parses a path; `None` for a path that [`Self::path`] would not return.
     #[must_use]
     pub fn parse(path: &str) -> Option<Self> {
         let (level, rest) = path.strip_prefix("tile/")?.split_once('/')?;
@@ -61,7 +62,8 @@ impl Tile {
         (width > 0 && tile.path() == path).then_some(tile)
     }
 
-    /// Returns the tile with this level and index in a log of `size` entries; `None` when there is none.
+    /// Returns the tile with this level and index in a log of `size` entries; `None` when there is
+    /// no such tile.
     #[must_use]
     pub fn at(level: Option<u32>, index: u64, size: u64) -> Option<Self> {
         let hashes = size >> (HEIGHT * level.unwrap_or(0));
@@ -70,7 +72,7 @@ impl Tile {
         (width > 0).then_some(Self { level, index, width })
     }
 
-    /// Returns the last tile of a level, unless it is full or there is none.
+    /// Returns the last tile of a level; `None` if it is full or does not exist.
     #[must_use]
     pub fn partial(level: Option<u32>, size: u64) -> Option<Self> {
         let hashes = size >> (HEIGHT * level.unwrap_or(0));
@@ -95,7 +97,8 @@ pub(crate) fn node_at(position: u64) -> (u32, u64) {
     (level, (low + 1).checked_shr(level).unwrap_or(0).saturating_sub(1))
 }
 
-/// Returns the tile from which a node is computed, by level and number, and its hashes: the first, and how many.
+/// Returns the tile from which a node is computed, by level and number, and the position and number
+/// of the tile's hashes under the node.
 pub(crate) fn source_tile(level: u32, index: u64) -> (u32, u64, usize, usize) {
     let within = level % HEIGHT;
     let first = index << within;
@@ -107,7 +110,7 @@ pub(crate) fn source_tile(level: u32, index: u64) -> (u32, u64, usize, usize) {
     )
 }
 
-/// Returns the root of a perfect tree over hashes; their number is a power of two.
+/// Returns the root of a perfect tree over hashes, whose number must be a power of two.
 pub(crate) fn subtree_root(hashes: &[Hash]) -> Hash {
     let mut level = hashes.to_vec();
     while level.len() > 1 {

@@ -1,4 +1,4 @@
-//! The aggregate log: its tiles against a plain tree, and its state under failures.
+//! Tests of the aggregate log: its tiles compared with a plain tree, and its state after failures.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -30,7 +30,7 @@ fn entries(from: u64, count: u64) -> Vec<Vec<u8>> {
     (from..from + count).map(entry).collect()
 }
 
-/// The roots of all sizes up to one, and the leaves.
+/// Returns the roots of all sizes up to a size, and the leaves.
 fn plain(size: u64) -> (Vec<Hash>, Vec<Hash>) {
     let (mut mmr, mut roots, mut leaves) = (Mmr::new(), vec![Mmr::new().root()], Vec::new());
     for number in 0..size {
@@ -108,7 +108,8 @@ proptest! {
         }
         let held = log.size();
         prop_assert!(held == before + first || failed && held == before);
-        // Different entries from the failed ones: if those were signed after all, these come after them.
+        // These entries differ from the failed entries. If the failed entries were signed after
+        // all, these entries follow them.
         let other: Vec<Vec<u8>> = (0..second).map(|number| format!("other {number}").into_bytes()).collect();
         log.append(&other).unwrap();
         let mut whole = entries(0, held);

@@ -1,4 +1,4 @@
-//! What an auditor reports about logs that were tampered with.
+//! Tests of an auditor's findings about logs that were tampered with.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -80,7 +80,7 @@ fn an_older_state_of_the_volume_is_a_rollback_also_after_a_restart() {
     audit.restart();
     audit.volume.swap(&older);
     audit.expect(FindingCode::Rollback);
-    // Restoring the newer one does not resolve it.
+    // Restoring the newer volume does not resolve the finding.
     audit.volume.swap(&disk);
     audit.expect(FindingCode::Rollback);
 }
@@ -182,7 +182,7 @@ fn a_log_that_is_planted_is_told() {
     swapped.expect(FindingCode::CheckpointForeign);
 }
 
-/// A log with two successors, and an auditor that has seen one of them.
+/// Creates a log with two successors, and an auditor that has seen one of them.
 fn forked() -> (SimulatedDisk, Worker, Audit) {
     let (disk, first) = worker_with_records();
     let other = disk.snapshot();
@@ -247,7 +247,7 @@ fn what_others_add_to_a_checkpoint_is_not_told() {
     );
 }
 
-/// An auditor of a disk with planted files that cost an attacker nothing.
+/// Creates an auditor of a disk with planted files that cost an attacker nothing.
 fn flooded(planted: Planted) -> (Auditor, Counts) {
     let counts = planted.counts();
     let state = Arc::new(MemoryStorage::default());
@@ -255,7 +255,7 @@ fn flooded(planted: Planted) -> (Auditor, Counts) {
     (auditor, counts)
 }
 
-/// Returns the most bytes that were read in one of this many polls, and the findings.
+/// Runs this many polls. Returns the largest number of bytes read in one poll, and the findings.
 fn most_read(auditor: &mut Auditor, counts: &Counts, polls: u64) -> (u64, Vec<FindingCode>) {
     let mut most = 0;
     for second in 0..polls {
@@ -283,7 +283,7 @@ fn a_segment_that_never_ends_costs_a_poll_little_and_is_found() {
     for (len, bytes, found) in [
         (ENDLESS, Vec::new(), vec![FindingCode::PlantedLog]),
         (ENDLESS, garbage.clone(), vec![FindingCode::PlantedLog]),
-        // The longest allowed length. Zeros alone are what an interrupted start leaves behind.
+        // The longest allowed length. An interrupted start leaves a file of zeros only.
         (MAX_SEGMENT_BYTES, garbage, vec![FindingCode::PlantedLog]),
         (MAX_SEGMENT_BYTES, Vec::new(), vec![]),
     ] {
@@ -334,7 +334,7 @@ fn directories_without_number_are_found_and_keep_no_log_from_being_followed() {
     let (disk, mut worker) = worker_with_records();
     let mut planted = Planted::on(&disk);
     for number in 0..50_000 {
-        // Older and newer than the worker's.
+        // Logs that are older and newer than the worker's log.
         let ms = [1, u64::MAX >> 20][number % 2];
         let empty = Ulid::from_parts(ms, number as u128);
         planted.directory(&Path::new(SHARD).join(empty.to_string()));
@@ -367,7 +367,8 @@ fn shards_that_somebody_planted_cost_a_poll_its_budget_and_are_found_by_turns_wh
         let dir = PathBuf::from(format!("/{shard}"));
         planted.directory(&dir);
         for number in 0..2 {
-            // Older than the worker's, and as long as is read of an unsigned log.
+            // Logs that are older than the worker's log, and as long as the part of an unsigned log
+            // that is read.
             let incarnation = Ulid::from_parts(0, 2 * shard + number);
             let header = SegmentHeader {
                 incarnation,

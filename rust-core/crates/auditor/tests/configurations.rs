@@ -1,4 +1,4 @@
-//! What an auditor reports about the configurations that accepted records name.
+//! Tests of an auditor's findings about the configurations that accepted records name.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -37,7 +37,7 @@ impl Beside {
         }
     }
 
-    /// Polls for as long as a second check takes; returns the findings.
+    /// Polls until a second check has passed. Returns the findings.
     fn found(&mut self) -> Vec<(FindingCode, String)> {
         for _ in 0..12 {
             self.now += SECOND;

@@ -1,4 +1,4 @@
-//! What an auditor reports about healthy logs, and how it starts, stops and restarts.
+//! Tests of an auditor's reports about healthy logs, and of its start, stop and restart.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -80,7 +80,7 @@ fn a_small_budget_comes_to_the_same() {
     );
 }
 
-/// Continues a log in another one, which is returned.
+/// Continues a log in another log, and returns the other log.
 fn rotate(disk: &SimulatedDisk, old: &mut Worker) -> Worker {
     let signed = Checkpoint::verify(old.durability_model.notes.last().unwrap(), &vkey()).unwrap();
     let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
@@ -460,7 +460,7 @@ fn a_state_that_does_not_contain_what_is_held_of_it_is_not_gone_on_with() {
         );
     }
     assert_eq!(code(&early, &held), Some("auditor_state_set_back"));
-    // Restarted under the same name: of the same size, but with other entries.
+    // The aggregate log was restarted under the same name, with the same size but other entries.
     let anew = MemoryStorage::default();
     let mut auditor = resume(&anew, auditor_key(), None).unwrap();
     auditor.poll(3_000 * SECOND, u64::MAX, 0).unwrap();

@@ -1,4 +1,4 @@
-//! Heads of the access log in the aggregate log.
+//! Tests of heads of the access log in the aggregate log.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! What an auditor reports about removed logs, legitimate or not.
+//! Tests of an auditor's reports about logs that were removed, legitimately or not.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 mod audit;

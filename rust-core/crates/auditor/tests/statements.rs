@@ -1,5 +1,5 @@
-//! What an auditor reports about the retention job's statements: each is an entry of its log, and an impossible time is a
-//! finding.
+//! Tests of an auditor's reports about the retention job's statements. Each statement is an entry
+//! of the aggregate log, and an impossible time is a finding.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 mod audit;
@@ -64,7 +64,7 @@ fn erasures(worker: &Worker) -> PathBuf {
     log_dir(worker).join(ERASURES_FILE)
 }
 
-/// The erasure of a log, signed again with another time.
+/// Returns the erasure of a log, signed again with another time.
 fn dated(disk: &SimulatedDisk, worker: &Worker, time: u64) -> String {
     let signed = Erasure::verify(&text(disk, &erasures(worker)), &keeping_key().verifying_key()).unwrap();
     Erasure { time, ..signed }.sign(&keeping_key()).unwrap()
@@ -129,7 +129,7 @@ fn erasures_holds_releases_and_destroyed_keys_are_told_once_each_by_their_digest
         audit.is_quiet();
         assert_eq!(told(&audit).len(), 4);
     }
-    // A further one is reported after it.
+    // A further statement is reported after it.
     erase_one(&keep, "third");
     audit.is_quiet();
     assert_eq!(told(&audit).len(), 5);
@@ -223,7 +223,7 @@ fn a_destruction_and_a_release_that_were_not_there_at_the_time_that_they_give_ar
             release(5),
             Some(FindingCode::StatementBackdated),
         ),
-        // The time that it gives for the hold is too early, but the time of signing is valid.
+        // The hold's time in the statement is too early, but the time of signing is valid.
         (HOLD_STATEMENTS_DIR, release(NOW), None),
         (
             KEY_DESTRUCTIONS_DIR,

@@ -1,4 +1,5 @@
-//! What an auditor publishes and finds when witnesses cosign, fail, lie or know more than it does.
+//! Tests of the publications and findings of an auditor when witnesses cosign, fail, lie or know
+//! more than the auditor.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -23,7 +24,7 @@ fn cosigner(number: usize) -> CosigningKey {
     CosigningKey::generate(&format!("w{number}.example"), [50 + number as u8; 32]).unwrap()
 }
 
-/// A policy of three witnesses, of which this many must cosign.
+/// Returns a policy of three witnesses, of which `least` must cosign.
 fn policy(least: usize) -> TrustPolicy {
     let mut text = format!("log {}\n", auditor_key().verifying_key().to_text());
     for number in 0..3 {
@@ -45,7 +46,7 @@ fn witness(number: usize) -> Witness {
     Witness::create(Arc::new(MemoryStorage::default()), cosigner(number), vec![log]).unwrap()
 }
 
-/// A witness's answer as HTTP status, media type and body.
+/// Returns a witness's response as HTTP status, media type and body.
 fn reply(witness: &Witness, question: &WitnessRequest) -> (u16, &'static str, String) {
     match witness.add_checkpoint(question.body.as_bytes(), UNIX) {
         Ok(line) => (200, "text/plain", line),
@@ -62,7 +63,7 @@ fn http<'a>(reply: &'a (u16, &'static str, String)) -> WitnessResponse<'a> {
     }
 }
 
-/// An auditor with a growing ledger, and its witnesses. One that is `None` does not answer.
+/// An auditor with a growing ledger, and its witnesses. A witness that is `None` does not answer.
 struct Scene {
     audit: Audit,
     worker: Worker,
@@ -102,7 +103,8 @@ impl Scene {
             .unwrap()
     }
 
-    /// Asks every witness that is due until none is, and returns the results of the requests.
+    /// Asks every witness that is due until no witness is due, and returns the results of the
+    /// requests.
     fn ask(&self) -> Vec<(usize, &'static str)> {
         let mut ended = Vec::new();
         for number in [0, 1, 2, 0, 1, 2] {
@@ -177,7 +179,7 @@ fn nothing_is_published_before_a_quorum_has_cosigned_it() {
     assert!(scene.signed() > first);
     scene.ask();
     assert_eq!(scene.published(), Some(scene.signed()));
-    // It is stored on disk.
+    // The published checkpoint is stored on disk.
     scene.audit.restart();
     assert_eq!(scene.published(), Some(scene.signed()));
     assert_eq!(scene.audit.auditor.findings(), []);
@@ -258,7 +260,8 @@ fn a_state_that_was_set_back_and_signed_anew_is_refused_by_witnesses_and_found()
     let newest = scene.published().unwrap();
     assert!(newest > disk + 1);
     scene.set_back(older);
-    // Fewer entries than the witnesses have cosigned: at first the log is shorter, and then it is another one.
+    // There are fewer entries than the witnesses have cosigned. At first the log is shorter, and
+    // then it is another log.
     scene.audit.poll();
     for (number, result) in scene.ask() {
         assert_eq!(result, "rollback", "{number}");
@@ -381,7 +384,7 @@ fn answers_that_are_no_cosignature_of_this_checkpoint_are_named_and_not_kept() {
         "bad_cosignature"
     );
     scene.audit.now += 400 * SECOND;
-    // The witness's lost answer does no harm: it reports its size.
+    // The witness's lost answer has no effect, because the witness reports its size.
     assert_eq!(scene.ask()[..2], [(0, "conflict"), (0, "cosigned")]);
 }
 

@@ -1,4 +1,5 @@
-//! What is reported about a shard whose worker serves it and does not answer, is gone, or breaks off.
+//! Tests of the findings about a shard whose own worker does not answer, no longer exists, or stops
+//! answering.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -38,7 +39,7 @@ fn a_worker_that_does_not_answer_is_told_once_that_is_to_be_told_and_nothing_els
     audit.auditor.set_workers(answering());
     audit.is_quiet();
     assert_eq!(standing(&audit), Some(WorkerState::Answers));
-    // What a worker does not serve cannot be read.
+    // Files that a worker does not serve cannot be read.
     audit.volume.swap(&SimulatedDisk::new());
     audit.auditor.set_workers(told(false, None));
     audit.is_quiet();
@@ -131,7 +132,7 @@ struct Breaking(SimulatedDisk, Arc<AtomicBool>);
 
 impl Breaking {
     fn asked(&self, path: &Path) -> io::Result<()> {
-        // The ledger's listing was requested before.
+        // The ledger was listed before.
         let listed = path.components().count() <= 2;
         match self.1.load(Ordering::Relaxed) && !listed {
             true => Err(io::Error::new(io::ErrorKind::HostUnreachable, "it broke")),

@@ -1,4 +1,5 @@
-//! The `checkpoint` file: the newest signed note of a log. Also the note that a successor keeps for its predecessor.
+//! The `checkpoint` file, which holds the newest signed note of a log, and the note that a
+//! successor stores for its predecessor.
 
 use crate::{EvidenceError, ReadStorage, read_full};
 use proofgate_ledger::MAX_NOTE_BYTES;
@@ -6,10 +7,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use ulid::Ulid;
 
-/// Name of the file.
+/// Name of the checkpoint file.
 pub const CHECKPOINT_FILE: &str = "checkpoint";
 
-/// Name of the note, signed by a successor and kept in its directory, that covers everything an incarnation left behind.
+/// Returns the file name of the note that covers all records of an ended incarnation. A successor
+/// signs this note and stores it in its own directory.
 #[must_use]
 pub fn successor_note_name(incarnation: Ulid) -> String {
     format!("{incarnation}.checkpoint")
@@ -18,16 +20,16 @@ pub fn successor_note_name(incarnation: Ulid) -> String {
 /// Returns the stored note of an incarnation; `None` when there is no checkpoint yet.
 ///
 /// # Errors
-/// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when it is not text.
+/// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when the file is not text.
 pub fn read(storage: &dyn ReadStorage, dir: &Path) -> Result<Option<String>, EvidenceError> {
     read_note(storage, dir.join(CHECKPOINT_FILE))
 }
 
-/// Returns the last checkpoint of an incarnation as signed by the successor whose directory is `dir`; `None` when the
-/// incarnation's own checkpoint covers everything.
+/// Returns the last checkpoint of an incarnation as signed by the successor whose directory is
+/// `dir`; `None` when the incarnation's own checkpoint covers all its records.
 ///
 /// # Errors
-/// As [`read`].
+/// Same as [`read`].
 pub fn read_successor_note(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -45,7 +47,7 @@ fn read_note(storage: &dyn ReadStorage, path: PathBuf) -> Result<Option<String>,
     let mut bytes = vec![0; MAX_NOTE_BYTES + 1];
     let read = read_full(&*file, &mut bytes, 0).map_err(EvidenceError::io("read", &path))?;
     bytes.truncate(read);
-    // The caller keeps the note, not the capacity for the largest possible one.
+    // Release the capacity for the largest possible note, because the caller keeps the buffer.
     bytes.shrink_to_fit();
     String::from_utf8(bytes)
         .map(Some)

@@ -1,5 +1,5 @@
-//! The archived configurations that records name by digest. Workers write them beside the shards: the rules that led to a
-//! verdict are evidence, as the verdict is.
+//! The archived configurations that records name by digest. Workers write them beside the shards,
+//! because the rules that led to a verdict are evidence like the verdict itself.
 
 use crate::report::{Finding, Report, Verdict};
 use crate::{EvidenceError, ReadFile, ReadStorage};
@@ -11,15 +11,15 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The folder of a ledger that holds them.
+/// Name of a ledger's directory of archived configurations.
 pub const CONFIGURATIONS_DIR: &str = "configurations";
 /// Finding code: a record names a configuration that is not archived.
 pub const CONFIGURATION_MISSING: &str = "configuration_missing";
-/// Finding code: the file of a configuration holds something else.
+/// Finding code: the file of a configuration does not match its digest.
 pub const CONFIGURATION_CHANGED: &str = "configuration_changed";
 /// Largest configuration that a worker archives, in bytes.
 const MAX_CONFIGURATION_BYTES: u64 = 64 << 20;
-/// Bytes read at once.
+/// Number of bytes per read.
 const READ_CHUNK: usize = 64 << 10;
 
 /// The state of an archived configuration.
@@ -29,11 +29,12 @@ pub enum ArchiveState {
     Present,
     /// There is no file.
     Missing,
-    /// The file is something else; the text says why.
+    /// The file does not match the digest; the text gives the reason.
     Changed(&'static str),
 }
 
-/// Returns the digest under which the configuration is archived that an `open` or a `config` record puts in force.
+/// Returns the archive digest of the configuration that an `open` or `config` record puts in force;
+/// `None` for other records.
 #[must_use]
 pub fn configuration_digest(record: &Record<'_>) -> Option<Hash> {
     let (config, settings) = match record {
@@ -60,10 +61,11 @@ pub fn archive_path(ledger: &Path, digest: &Hash) -> PathBuf {
     ledger.join(CONFIGURATIONS_DIR).join(name + ".json")
 }
 
-/// Checks the archived configuration with this digest; also returns the number of bytes read.
+/// Checks the archived configuration with this digest. Returns its state and the number of bytes
+/// read.
 ///
 /// # Errors
-/// [`EvidenceError::Io`] when it cannot be read.
+/// [`EvidenceError::Io`] when the file cannot be read.
 pub fn check_archived(
     storage: &dyn ReadStorage,
     ledger: &Path,
@@ -111,8 +113,8 @@ fn file_digest(file: &dyn ReadFile) -> io::Result<Option<(Hash, u64)>> {
     }
 }
 
-/// Adds findings about the configurations that the logs of a ledger name. A report that does not cover a whole ledger is
-/// left unchanged: a single log has no archive beside it.
+/// Adds findings about the configurations that the logs of a ledger name. A report that does not
+/// cover a whole ledger remains unchanged, because a single log has no archive beside it.
 pub fn check(storage: &dyn ReadStorage, report: &mut Report) {
     let Some(ledger) = report.ledger.clone() else {
         return;

@@ -1,4 +1,5 @@
-//! Consistency of two checkpoints of one log: the older must be a prefix of the newer.
+//! Consistency of two checkpoints of one log: the log at the older checkpoint must be a prefix of
+//! the log at the newer checkpoint.
 
 use crate::layout::{parse_incarnation, shards};
 use crate::rebuilt_tree::{RebuiltNodeReader, rebuild_tree};
@@ -9,8 +10,8 @@ use proofgate_ledger::{
 };
 use std::path::{Path, PathBuf};
 
-/// Reads a file of concatenated signed notes, such as `curl … >> checkpoints` produces. With a key, every signature is
-/// checked.
+/// Reads a file of concatenated signed notes, such as the output of `curl … >> checkpoints`. If a
+/// key is given, every signature is verified.
 ///
 /// # Errors
 /// [`EvidenceError::InvalidNote`] for the first note that is refused, and when there is no note.
@@ -42,8 +43,8 @@ pub fn read_notes(
     read.collect()
 }
 
-/// Splits a text into notes. A note is a text, an empty line, and lines that begin with an em dash; the next note begins
-/// after them.
+/// Splits a text into notes. A note is a text, an empty line, and lines that begin with an em dash.
+/// The next note begins after these lines.
 pub(crate) fn split_notes(text: &str) -> Vec<&str> {
     let mut notes = Vec::new();
     let (mut start, mut at, mut signed) = (0, 0, false);
@@ -62,14 +63,15 @@ pub(crate) fn split_notes(text: &str) -> Vec<&str> {
     notes
 }
 
-/// Returns the RFC 9162 proof, verified, that the log at the size of `old` is a prefix of the log at the size of `new`,
-/// computed from the ledger under `path`. The proof is empty when the sizes are equal.
+/// Computes and verifies the RFC 9162 proof that the log at the size of `old` is a prefix of the
+/// log at the size of `new`, from the ledger under `path`. The proof is empty when the sizes are
+/// equal.
 ///
 /// # Errors
-/// [`EvidenceError::Inconsistent`] when the two are not one history, or the ledger does not lead to both;
-/// [`EvidenceError::NotALog`] when the ledger does not hold the log; [`EvidenceError::Removed`] when the log was removed
-/// and no retained file proves it; [`EvidenceError::Ledger`] for an empty `old` or sizes in the wrong order;
-/// [`EvidenceError::Io`].
+/// [`EvidenceError::Inconsistent`] when the two checkpoints are not one history, or the ledger does
+/// not lead to both; [`EvidenceError::NotALog`] when the ledger does not hold the log;
+/// [`EvidenceError::Removed`] when the log was removed and no retained file holds the proof;
+/// [`EvidenceError::Ledger`] for an empty `old` or sizes in the wrong order; [`EvidenceError::Io`].
 pub fn prove_consistency(
     storage: &dyn ReadStorage,
     path: &Path,
@@ -94,10 +96,11 @@ pub fn prove_consistency(
     build_proof(storage, &dir, (old.size, Some(old.root)), new)
 }
 
-/// As [`prove_consistency`], from a size alone: the caller knows which root was signed for it.
+/// Same as [`prove_consistency`], but from a size only. The caller knows the root that was signed
+/// for this size.
 ///
 /// # Errors
-/// As [`prove_consistency`].
+/// Same as [`prove_consistency`].
 pub fn prove_consistency_from_size(
     storage: &dyn ReadStorage,
     path: &Path,
@@ -108,8 +111,8 @@ pub fn prove_consistency_from_size(
     build_proof(storage, &dir, (size, None), new)
 }
 
-/// Builds the proof from the tree file, or from the records where the tree file is missing, short or wrong. If no root is
-/// given, the log's root at that size is used.
+/// Builds the proof from the tree file, or from the records where the tree file is missing, short
+/// or wrong. If `root` is `None`, the log's root at that size is used.
 fn build_proof(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -128,7 +131,7 @@ fn build_proof(
         return Ok(hashes);
     }
     if read_tombstone(storage, dir)?.is_some() {
-        // A removal keeps the proofs that are needed most: those from the sizes that other logs stated.
+        // A removal retains the proofs from the sizes that other logs stated.
         let stays = read_consistency(storage, dir, size)?.zip(root);
         return match stays.filter(|(hashes, root)| check(&old(*root), new, hashes).is_ok()) {
             Some((hashes, _)) => Ok(hashes),
@@ -159,7 +162,7 @@ fn build_proof(
         if proved.is_ok() || rebuilt.is_complete() {
             return proved;
         }
-        // A node of the tree file is wrong.
+        // A node of the tree file is wrong, so compute all nodes from the records.
         whole = true;
     }
 }

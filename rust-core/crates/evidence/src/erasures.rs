@@ -1,5 +1,5 @@
-//! The `erasures` file of a log: concatenated notes signed by the retention job, each of which lists salts that it
-//! destroyed.
+//! The `erasures` file of a log: concatenated notes signed by the retention job. Each note states
+//! which salts the job destroyed.
 
 use crate::consistency::split_notes;
 use crate::{EvidenceError, ReadStorage, read_full};
@@ -7,15 +7,15 @@ use proofgate_ledger::{Erasure, VerifyingKey};
 use std::io;
 use std::path::Path;
 
-/// Name of the file.
+/// Name of the erasures file.
 pub const ERASURES_FILE: &str = "erasures";
-/// Largest file that is read, in bytes: about thirty thousand notes.
+/// Largest file that is read, in bytes. It can hold about thirty thousand notes.
 pub const MAX_ERASURES_BYTES: u64 = 16 << 20;
 
-/// Returns the text of the file; empty when there is no file.
+/// Returns the text of the erasures file; empty when there is no file.
 ///
 /// # Errors
-/// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when it is not text, or too long.
+/// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when the file is not text, or too long.
 pub fn read_text(storage: &dyn ReadStorage, dir: &Path) -> Result<String, EvidenceError> {
     let path = dir.join(ERASURES_FILE);
     let file = match storage.open(&path) {
@@ -50,7 +50,7 @@ pub fn notes(text: &str) -> Vec<&str> {
     split_notes(text)
 }
 
-/// Reads the erasures of a log with this origin and size; for a refused note, returns the reason.
+/// Parses the erasures of a log with this origin and size. For a refused note, returns the reason.
 #[must_use]
 pub fn read(text: &str, origin: &str, size: u64, keeping: &VerifyingKey) -> Vec<Result<Erasure, String>> {
     let notes = split_notes(text).into_iter();

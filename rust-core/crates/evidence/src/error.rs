@@ -6,29 +6,29 @@ use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why stored evidence could not be read or verified.
+/// The reason why stored evidence could not be read or verified.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EvidenceError {
     /// A storage call failed; the text names the call and the file.
     #[error("{call} {}: {source}", path.display())]
     Io {
-        /// The call: `read`, `open`, `list`, …
+        /// Name of the call: `read`, `open`, `list`, …
         call: &'static str,
         /// The file or directory.
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,
     },
-    /// The stored log contradicts something known to be durable or signed. It must not be opened over or truncated;
-    /// run `fsck`.
+    /// The stored log contradicts data that is known to be durable or signed. Do not continue or
+    /// truncate the log; run `fsck`.
     #[error("CORRUPTION in {} at byte {offset}: {reason}", path.display())]
     Corruption {
         /// The file.
         path: PathBuf,
-        /// Byte offset in it.
+        /// Byte offset in the file.
         offset: u64,
-        /// What contradicts what.
+        /// Description of the contradiction.
         reason: String,
     },
     /// `prove`: the record exists, but no checkpoint covers it yet.
@@ -36,17 +36,17 @@ pub enum EvidenceError {
     NotCovered {
         /// The incarnation's directory.
         dir: PathBuf,
-        /// Record number asked for.
+        /// Requested record number.
         seq: u64,
-        /// Records covered by its checkpoint; 0 without one.
+        /// Number of records that the incarnation's checkpoint covers; 0 without a checkpoint.
         size: u64,
     },
-    /// `prove`: the incarnation has no record of this number.
+    /// `prove`: the incarnation has no record with this number.
     #[error("there is no record {seq} in {}", dir.display())]
     NoSuchRecord {
         /// The incarnation's directory.
         dir: PathBuf,
-        /// Record number asked for.
+        /// Requested record number.
         seq: u64,
     },
     /// The requested log was removed by the retention job; its tombstone states when and why.
@@ -59,18 +59,18 @@ pub enum EvidenceError {
         file: PathBuf,
         /// Number of the note, from 1.
         number: usize,
-        /// Why.
+        /// The reason.
         reason: Refusal,
     },
-    /// `consistency`: two checkpoints are not one history; the text says why.
+    /// `consistency`: two checkpoints are not one history, for the reason in the text.
     #[error("the checkpoints are not consistent: {0}")]
     Inconsistent(String),
-    /// A file does not hold valid shred keys; the text repeats nothing of its content.
+    /// A file does not hold valid shred keys. The message contains no part of the file.
     #[error("{}: {reason}", path.display())]
     ShredKeys {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// A path is neither an incarnation, nor a shard, nor a gateway directory.
@@ -91,9 +91,9 @@ impl EvidenceError {
         }
     }
 
-    /// Whether stored data differs from what its writer made, or is withheld. Anyone who can write to the volume can
-    /// cause this, and it says nothing about other data. All other errors mean that the storage fails or that the request
-    /// cannot be met.
+    /// Returns whether stored data was changed or cannot be read. Anyone who can write to the
+    /// volume can cause such an error, and other data may still be intact. All other errors mean
+    /// that the storage fails or that the request cannot be met.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         use io::ErrorKind::{InvalidData, IsADirectory, NotADirectory, NotFound, PermissionDenied};
@@ -104,18 +104,19 @@ impl EvidenceError {
                     source.kind(),
                     InvalidData | IsADirectory | NotADirectory | NotFound | PermissionDenied
                 );
-                // A lost block, or a link to something unreadable.
+                // A block is lost, or a link leads to something unreadable.
                 is_another_kind || (*call == "read" && Errno::from_io_error(source) == Some(Errno::IO))
             }
             _ => false,
         }
     }
 
-    /// Stable machine code of the error.
+    /// Returns the stable machine code of the error.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            // What is stored is not part of any log: the storage did not fail, and a retry does not help.
+            // The stored file is not part of any log. The storage did not fail, and a retry does
+            // not help.
             Self::Io { source, .. } if source.kind() == io::ErrorKind::InvalidData => "ledger_corrupt",
             Self::Io { .. } => "ledger_io",
             Self::Corruption { .. } => "ledger_corrupt",

@@ -8,18 +8,19 @@ use proofgate_ledger::Checkpoint;
 use std::io;
 use std::path::Path;
 
-/// Writes the leaves of an incarnation in order, each as a big-endian 32-bit length followed by its bytes; returns their
-/// number. The export ends where the log ends; a torn tail is left out.
+/// Writes the leaves of an incarnation in order, each as a big-endian 32-bit length followed by its
+/// bytes, and returns the number of leaves. The export ends where the log ends, without a torn
+/// tail.
 ///
 /// # Errors
-/// [`EvidenceError::Corruption`] when the log ends before its checkpoint does; [`EvidenceError::Io`], also for `out`;
-/// [`EvidenceError::NotALog`].
+/// [`EvidenceError::Corruption`] when the log has fewer records than its checkpoint covers;
+/// [`EvidenceError::Io`], also for `out`; [`EvidenceError::NotALog`].
 pub fn export_leaves(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
     out: &mut impl io::Write,
 ) -> Result<u64, EvidenceError> {
-    // Read before the records: a log that is being written only grows.
+    // Read the checkpoint before the records, because a log that is being written only grows.
     let covered = match checkpoint_file::read(storage, incarnation_dir)? {
         Some(note) => Checkpoint::parse_unverified(&note)?.size,
         None => 0,
@@ -38,7 +39,7 @@ pub fn export_leaves(
                     .map_err(failed)?;
                 leaves += 1;
             }
-            // No record is missing if the log continues after it.
+            // No record is missing if the log continues after trailing data.
             LogItem::Flaw(found) if found.is_trailing_data => flaw = Some(found),
             LogItem::Flaw(found) => {
                 flaw = Some(found);

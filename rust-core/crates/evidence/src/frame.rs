@@ -1,4 +1,4 @@
-//! The stored form of a record and of a segment's header. All numbers are little-endian.
+//! The storage format of a record and of a segment's header. All numbers are little-endian.
 //!
 //! ```text
 //! frame, 8-aligned:  len u32 | type u8 | flags u8 | version u16 | seq u64 | durable u64 | prev_crc u32 | hdr_crc u32
@@ -7,13 +7,15 @@
 //!                    | origin SHA-256 [32] | reserved [44] | crc u32                                 128 bytes
 //! ```
 //!
-//! Both CRC32Cs of a frame also cover the incarnation, the segment's ordinal and the record number, so that recycled,
-//! misplaced or embedded bytes do not verify. `durable` is the number of records known to be synced when the frame was
-//! made: a frame found after a hole shows whether a crash could have caused the hole. `prev_crc` is the payload CRC of
-//! the previous record, in whichever segment it is; for record 0, it is the CRC of the segment header.
+//! Both CRC32Cs of a frame also cover the incarnation, the segment's ordinal and the record number,
+//! so that recycled, misplaced or embedded bytes do not verify. `durable` is the number of records
+//! known to be synced when the frame was created. From this number in a frame after a hole, a
+//! reader can see whether a crash could have caused the hole. `prev_crc` is the payload CRC of the
+//! previous record, which may be in another segment. For record 0, it is the CRC of the segment
+//! header.
 //!
-//! `tag` authenticates all bytes of the frame before it, for holders of the signing key; for every other reader it is
-//! opaque. The payload CRC covers it.
+//! `tag` authenticates all bytes before it in the frame to holders of the signing key. Other
+//! readers cannot verify the tag. The payload CRC covers the tag.
 
 use ulid::Ulid;
 
@@ -26,7 +28,7 @@ pub const FRAME_TAG_LEN: usize = 16;
 /// Bytes of a frame after its padded payload.
 pub const FRAME_FOOTER_LEN: usize = FRAME_TAG_LEN + 8;
 
-/// Authenticates a frame to holders of the signing key.
+/// A tag that authenticates a frame to holders of the signing key.
 pub type FrameTag = [u8; FRAME_TAG_LEN];
 
 const MAGIC: [u8; 8] = *b"PROOFGT\x01";
@@ -39,7 +41,7 @@ pub const fn frame_len(record_len: usize) -> u64 {
     (FRAME_HEADER_LEN + record_len.next_multiple_of(8) + FRAME_FOOTER_LEN) as u64
 }
 
-/// Seeds the CRCs of a segment, so that its bytes verify only in their own place.
+/// The seed of a segment's CRCs, with which bytes verify only at their own position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentCrc {
     /// The running CRC over incarnation and ordinal.
@@ -68,7 +70,7 @@ pub struct SegmentHeader {
     pub incarnation: Ulid,
     /// 0-based number of the segment in its incarnation.
     pub ordinal: u64,
-    /// Number of its first record.
+    /// Number of the segment's first record.
     pub first_seq: u64,
     /// SHA-256 of the origin.
     pub origin_digest: [u8; 32],
@@ -93,7 +95,7 @@ impl SegmentHeader {
     /// Decodes a header from the first bytes of a segment.
     ///
     /// # Errors
-    /// A description of what is wrong with it.
+    /// A description of the fault.
     pub fn decode(bytes: &[u8]) -> Result<Self, &'static str> {
         if bytes.len() < SEGMENT_HEADER_LEN {
             return Err("the file is shorter than a segment header");
@@ -119,16 +121,17 @@ impl SegmentHeader {
         })
     }
 
-    /// The CRC that record 0 chains to.
+    /// Returns the CRC to which record 0 chains.
     #[must_use]
     pub fn crc(&self) -> u32 {
         u32_at(&self.encode(), 124)
     }
 }
 
-/// Turns `batch[start..]`, which holds [`FRAME_HEADER_LEN`] reserved bytes and a payload, into a frame; returns its
-/// payload CRC. When `tag` returns `None`, truncates the batch to `start` and returns `None`. `tag` receives all bytes of
-/// the frame before the tag. The payload must not exceed the record limit.
+/// Converts `batch[start..]`, which holds [`FRAME_HEADER_LEN`] reserved bytes and a payload, into a
+/// frame, and returns the payload CRC. `tag` receives all bytes of the frame before the tag. If
+/// `tag` returns `None`, truncates the batch to `start` and returns `None`. The payload must not
+/// exceed the record limit.
 pub fn seal_frame(
     batch: &mut Vec<u8>,
     start: usize,
@@ -169,14 +172,14 @@ pub fn split_tag(frame: &[u8]) -> (&[u8], &[u8]) {
     (tagged, &footer[..FRAME_TAG_LEN.min(footer.len())])
 }
 
-/// A frame's header, already checked.
+/// A frame's header that was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHeader {
     /// Bytes of the payload.
     pub len: usize,
     /// Number of the record.
     pub seq: u64,
-    /// Number of records known to be synced when this one was framed.
+    /// Number of records known to be synced when this record was framed.
     pub durable: u64,
     /// Payload CRC of the previous record.
     pub prev_crc: u32,
@@ -186,7 +189,7 @@ impl FrameHeader {
     /// Decodes the header of a frame. `bytes` must hold [`FRAME_HEADER_LEN`] bytes.
     ///
     /// # Errors
-    /// A description of what is wrong with it.
+    /// A description of the fault.
     pub fn decode(bytes: &[u8], key: SegmentCrc) -> Result<Self, &'static str> {
         let len = u32_at(bytes, 0) as usize;
         let seq = u64_at(bytes, 8);
@@ -214,11 +217,11 @@ impl FrameHeader {
         FRAME_HEADER_LEN + self.len.next_multiple_of(8) + FRAME_FOOTER_LEN
     }
 
-    /// Checks payload, padding and footer of a whole frame, which must be [`Self::frame_len`] bytes long; returns the
-    /// payload CRC.
+    /// Checks payload, padding and footer of a whole frame, which must be [`Self::frame_len`] bytes
+    /// long. Returns the payload CRC.
     ///
     /// # Errors
-    /// A description of what is wrong with it.
+    /// A description of the fault.
     pub fn check(&self, frame: &[u8], key: SegmentCrc) -> Result<u32, &'static str> {
         let footer = frame.len() - 8;
         let crc = key.crc(self.seq, &frame[FRAME_HEADER_LEN..footer]);

@@ -1,8 +1,9 @@
-//! `fsck`: checks everything under a path and reports what is wrong, where, and how severe it is. It changes nothing.
+//! `fsck`: checks all logs under a path and reports each problem with its location and severity. It
+//! changes no file.
 //!
-//! CRCs detect accidents, the tree detects tampering. Records are checked against their checksums and their chain, the
-//! tree file and the signed checkpoint against the records, and every incarnation against what its successor recorded
-//! about it. A log that is being written can be checked too.
+//! CRCs detect accidents, and the tree detects tampering. `fsck` compares records with their
+//! checksums and their chain, the tree file and the signed checkpoint with the records, and every
+//! incarnation with the statements of its successor. It can also check a log that is being written.
 
 mod analyses;
 mod chain;
@@ -31,14 +32,14 @@ use std::path::Path;
 pub use scope::FsckKeys;
 use scope::Scope;
 
-/// Checks the directory of a gateway, a shard or one incarnation. Without a ledger key, signatures are not checked and
-/// the verdict is at best incomplete; the same holds for a removed log without the retention key. Every checkpoint in
-/// `held`, kept outside the volume, must belong to a log that is present, holds at least as many records, and leads to
-/// the same root.
+/// Checks the directory of a gateway, a shard or one incarnation. Without a ledger key, signatures
+/// are not checked and the verdict is at best incomplete; the same holds for a removed log without
+/// the retention key. Every checkpoint in `held`, which was stored outside the volume, must belong
+/// to a log that is present, holds at least as many records, and leads to the same root.
 ///
 /// # Errors
-/// [`EvidenceError::NotALog`], and [`EvidenceError::Io`] when `path` or a shard cannot be listed. Anything else that
-/// cannot be read is a finding, and the rest is checked.
+/// [`EvidenceError::NotALog`], and [`EvidenceError::Io`] when `path` or a shard cannot be listed.
+/// Any other file that cannot be read is a finding, and the rest is checked.
 pub fn fsck<'k>(
     storage: &dyn ReadStorage,
     path: &Path,
@@ -48,10 +49,11 @@ pub fn fsck<'k>(
     check(storage, path, keys.into(), held, Scope::Ledger)
 }
 
-/// As [`fsck`], for a copy without what a mirror leaves out: salts, trees, and the running log at the end of each shard.
+/// Same as [`fsck`], for a mirror: a copy without salts, trees, and the running log at the end of
+/// each shard.
 ///
 /// # Errors
-/// As [`fsck`].
+/// Same as [`fsck`].
 pub fn fsck_mirror<'k>(
     storage: &dyn ReadStorage,
     path: &Path,
@@ -61,11 +63,12 @@ pub fn fsck_mirror<'k>(
     check(storage, path, keys.into(), held, Scope::Mirror)
 }
 
-/// As [`fsck_mirror`], for one log that has ended; also returns the files that were read, with the digests of exactly the
-/// bytes that were read.
+/// Same as [`fsck_mirror`], for one log that has ended. Also returns the files that were read, with
+/// the digests of the bytes that were read.
 ///
 /// # Errors
-/// As [`fsck`], and [`EvidenceError::Io`] for anything that cannot be read: the caller must read it again.
+/// Same as [`fsck`], and [`EvidenceError::Io`] for any file that cannot be read. The caller must
+/// then repeat the check.
 pub fn fsck_pinned<'k>(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -86,7 +89,7 @@ fn check(
 ) -> Result<Report, EvidenceError> {
     let mut incarnations = Vec::new();
     let mut held = held_checkpoints::HeldCheckpoints::new(held);
-    // If all files are gone, the held checkpoints are what shows it.
+    // If all files are missing, only the held checkpoints show that logs existed.
     let found = match shards(storage, path) {
         Err(EvidenceError::NotALog(_)) if !held.is_empty() => Vec::new(),
         other => other?,
@@ -101,7 +104,7 @@ fn check(
         other => other?,
     };
     if of == Scope::SingleLog {
-        // Other files beside the logs are no evidence about this one.
+        // Findings about other files of the ledger do not concern this log.
         findings.clear();
     }
     let keys = FsckKeys {

@@ -6,13 +6,14 @@ use crate::{EvidenceError, ReadStorage};
 use proofgate_ledger::{HoldStatement, VerifyingKey};
 use std::path::{Path, PathBuf};
 
-/// Name of the directory.
+/// Name of the directory of hold statements.
 pub const HOLD_STATEMENTS_DIR: &str = "hold-statements";
-/// Most files that are read.
+/// Most files in the directory.
 pub const MAX_FILES: usize = 1 << 16;
 
-/// Reads the hold statements of the ledger at this directory, each with its file. For a statement that `keeping` did not
-/// sign, or that names another ledger than `name`, returns why it is refused.
+/// Reads the hold statements of the ledger in this directory, each with its file. A statement is
+/// refused if `keeping` did not sign it, or if it names another ledger than `name`. For a refused
+/// statement, returns the reason.
 ///
 /// # Errors
 /// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when there are more than 65536 files.

@@ -7,19 +7,20 @@ use proofgate_ledger::{KeyDestruction, ShredKeyId, VerifyingKey};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Name of the directory.
+/// Name of the directory of key destructions.
 pub const KEY_DESTRUCTIONS_DIR: &str = "key-destructions";
-/// Most files that are read.
+/// Most files in the directory.
 pub const MAX_FILES: usize = 1 << 16;
 
-/// How long after the statement a worker may still use a key that it has in memory, in microseconds. An admission under
-/// the key after that shows that the key was not destroyed then, or that the statement is backdated.
+/// Time after a statement during which a worker may still use the destroyed key from its memory, in
+/// microseconds. An admission under the key after this time shows that the key was not destroyed at
+/// the stated time, or that the statement is backdated.
 pub const KEY_USE_GRACE: u64 = 600_000_000;
 
-/// The signed statements about one key.
+/// The signed statements about the destruction of one key.
 #[derive(Debug)]
 struct StatedDestruction {
-    /// The earliest time, in unix microseconds.
+    /// The earliest stated time, in unix microseconds.
     time: u64,
     files: Vec<PathBuf>,
 }
@@ -60,7 +61,8 @@ impl DestroyedKeys {
     }
 }
 
-/// Reads the statements that `keeping` signed for the ledger at this directory; `name` is the ledger's.
+/// Reads the statements that `keeping` signed for the ledger in this directory. `name` is the name
+/// of the ledger.
 ///
 /// # Errors
 /// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when there are more than 65536 files.

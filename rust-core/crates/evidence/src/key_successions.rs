@@ -7,16 +7,16 @@ use crate::{EvidenceError, ReadStorage};
 use proofgate_ledger::{KeySuccession, VerifyingKey};
 use std::path::{Path, PathBuf};
 
-/// Name of the directory.
+/// Name of the directory of key successions.
 pub const KEY_SUCCESSIONS_DIR: &str = "key-successions";
-/// Most files that are read.
+/// Most files in the directory.
 const MAX_FILES: usize = 1024;
 
 /// The stored statements of key succession.
 #[derive(Debug, Default)]
 pub struct StoredSuccessions {
-    /// Statements signed by both keys that they name, each with its note. Whether the keys are the ledger's is not
-    /// checked.
+    /// Statements that both of their keys signed, each with its note. These keys may belong to
+    /// another ledger.
     pub signed: Vec<(KeySuccession, String)>,
     /// Files that hold no valid statement, each with the reason.
     pub refused: Vec<(PathBuf, String)>,
@@ -33,7 +33,7 @@ impl StoredSuccessions {
     }
 }
 
-/// Reads the statements of the ledger at this directory; empty when there are none.
+/// Reads the statements of the ledger in this directory; empty when there are none.
 ///
 /// # Errors
 /// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when there are more than 1024 files.
@@ -52,21 +52,22 @@ pub fn read(storage: &dyn ReadStorage, ledger: &Path) -> Result<StoredSuccession
     Ok(kept)
 }
 
-/// Returns the directory of the ledger that a path is or lies in; the path may also be a shard's or an incarnation's.
+/// Returns the directory of the ledger to which a path belongs. The path may be the directory of a
+/// ledger, a shard or an incarnation.
 ///
 /// # Errors
-/// As [`shards`].
+/// Same as [`shards`].
 pub fn ledger_directory(storage: &dyn ReadStorage, path: &Path) -> Result<PathBuf, EvidenceError> {
     let found = shards(storage, path)?;
     let above = found.first().and_then(|shard| shard.dir.parent());
     Ok(above.unwrap_or(path).to_owned())
 }
 
-/// Extends a key by the keys that the statements of the ledger at a path lead to. Invalid statements are skipped; `fsck`
-/// reports them.
+/// Adds the lineage from the statements of the ledger at a path to a key. Invalid statements are
+/// skipped; `fsck` reports them.
 ///
 /// # Errors
-/// As [`read`] and [`VerifyingKey::with_successions`].
+/// Same as [`read`] and [`VerifyingKey::with_successions`].
 pub fn follow_successions(
     storage: &dyn ReadStorage,
     path: &Path,

@@ -6,29 +6,31 @@ use std::io;
 use std::path::{Path, PathBuf};
 use ulid::Ulid;
 
-/// Name of the retention job's note about a removed log.
+/// File name of the retention job's note about a removed log.
 pub const TOMBSTONE_FILE: &str = "tombstone";
-/// Directory that the file system keeps at the root of a volume (ext4 creates it); only root may read it.
+/// Directory that a file system such as ext4 creates at the root of a volume. Only root may read
+/// it.
 const LOST_AND_FOUND: &str = "lost+found";
 
 /// The incarnations of one shard, oldest first.
 pub struct Shard {
-    /// Its directory.
+    /// Directory of the shard.
     pub dir: PathBuf,
-    /// The incarnations that have a directory in it.
+    /// The incarnations that have a directory in the shard.
     pub incarnations: Vec<Ulid>,
     /// Whether only one incarnation was requested.
     pub single: bool,
-    /// The shard number that its logs must state: the directory's name. `None` when the requested directory is not named
-    /// by a number, such as a copy.
+    /// The directory's name, which is the shard number that its logs must state. `None` when the
+    /// name of the requested directory is not a number, as in a copy.
     pub name: Option<String>,
 }
 
-/// Returns the shards at a path, which may be the directory of a gateway, a shard or one incarnation. The file system's
-/// own directory is skipped; any other that cannot be listed is an error, as it may be a shard.
+/// Returns the shards at a path, which may be the directory of a gateway, a shard or one
+/// incarnation. The directory `lost+found` of the file system is skipped. Any other directory that
+/// cannot be listed is an error, because it may be a shard.
 ///
 /// # Errors
-/// [`EvidenceError::NotALog`] when there is none; [`EvidenceError::Io`].
+/// [`EvidenceError::NotALog`] when there is no shard; [`EvidenceError::Io`].
 pub fn shards(storage: &dyn ReadStorage, path: &Path) -> Result<Vec<Shard>, EvidenceError> {
     let names = storage.list(path).map_err(EvidenceError::io("list", path))?;
     let own = path

@@ -1,24 +1,26 @@
-//! Readers for the stored evidence. Nothing here writes.
+//! Readers for the stored evidence. This crate writes no file.
 //!
 //! A log is one directory per incarnation, `<gateway>/<shard>/<incarnation>/`:
 //!
-//! | file | what it holds | read by |
+//! | file | contents | read by |
 //! |---|---|---|
 //! | `<first seq>.seg`, `<ordinal>.next` | records in checksummed frames | [`frame`], [`segment`], [`segment_reader`], [`log_reader`] |
-//! | `tree` | node hashes of the range over them, derived | [`TreeFile`] |
+//! | `tree` | node hashes of the tree over these records, derived | [`TreeFile`] |
 //! | `checkpoint`, `<incarnation>.checkpoint` | the newest signed notes | [`checkpoint_file`] |
 //! | `salts` | the salts of the commitments in records | [`salts`] |
-//! | `payloads`, `payload-index` | sealed bodies, where they are stored | [`payloads`] |
-//! | `erasures` | which salts were destroyed, and why | [`erasures`] |
-//! | `tombstone`, `<seq>.record`, … | what is retained of a removed log | [`removal`] |
+//! | `payloads`, `payload-index` | sealed bodies, if they are stored | [`payloads`] |
+//! | `erasures` | statements about destroyed salts | [`erasures`] |
+//! | `tombstone`, `<seq>.record`, … | the retained parts of a removed log | [`removal`] |
 //!
-//! Two directories are beside the shards. `key-successions` states which ledger key followed which ([`key_successions`]);
-//! `key-destructions` states which tenant keys were destroyed ([`key_destructions`]). The keys themselves are stored
-//! elsewhere ([`ShredKeys`]).
+//! Two directories of statements about keys are beside the shards: `key-successions` for the
+//! successions of ledger keys ([`key_successions`]), and `key-destructions` for destroyed tenant
+//! keys ([`key_destructions`]). The tenant keys themselves are stored outside the volume
+//! ([`ShredKeys`]).
 //!
-//! The formats are defined only here, encoding included, so that the writer (the `wal` crate) and every reader agree.
-//! [`layout`] lists the logs, [`LogReader`](log_reader::LogReader) reads the records of one log in order, and [`fsck`],
-//! [`prove`] and [`export_leaves`] build on it. All I/O goes through [`ReadStorage`].
+//! Only this crate defines the formats, including their encoding, so that the writer (the `wal`
+//! crate) and every reader agree. [`layout`] lists the logs, [`LogReader`](log_reader::LogReader)
+//! reads the records of one log in order, and [`fsck`], [`prove`] and [`export_leaves`] build on
+//! it. All I/O goes through [`ReadStorage`].
 #![forbid(unsafe_code)]
 
 pub mod checkpoint_file;

@@ -1,9 +1,11 @@
-//! Reads an incarnation's log: follows the segments of its directory in order, reports what is wrong with them, and
-//! continues after damage. Recovery, `fsck`, proofs and exports read through it.
+//! Reads an incarnation's log: follows the segments of its directory in order, reports their flaws,
+//! and continues after damage. Recovery, `fsck`, proofs and exports use this reader.
 //!
-//! One segment is open at a time, and for a moment the next. The log may be written meanwhile. The writer fills a segment
-//! before it starts the next, and what was synced before a record was framed was written before it. So a place that looks
-//! wrong is read again after the data that makes it look wrong, and only what is still wrong is reported.
+//! One segment is open at a time, and briefly also the next segment. The log may be written
+//! concurrently. The writer fills a segment before it starts the next segment, and data that was
+//! synced before a record was framed was written before that record. If later data makes a position
+//! look wrong, the reader therefore reads the position again after this data, and reports it only
+//! if it is still wrong.
 
 use crate::segment::{MAX_SEGMENT_BYTES, SegmentName};
 use crate::segment_reader::{SegmentReader, Slot, StoredRecord};
@@ -15,29 +17,31 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use ulid::Ulid;
 
-/// Default limit of bytes that are searched for where a log continues: the rest of a segment and a few prepared ones.
+/// Default limit of the search for the position where a log continues, in bytes: the rest of a
+/// segment and a few prepared segments.
 const SEARCH_LIMIT: u64 = 4 * MAX_SEGMENT_BYTES;
 
 /// A damaged part of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flaw {
-    /// The segment.
+    /// Path of the segment.
     pub path: PathBuf,
-    /// First affected byte.
+    /// Offset of the first affected byte.
     pub offset: u64,
-    /// Number of the record that was expected there.
+    /// Number of the record that was expected at this offset.
     pub seq: u64,
-    /// A description of what is wrong.
+    /// A description of the flaw.
     pub reason: String,
-    /// Bytes after the last record of a segment: no record is missing if the log continues with `seq`.
+    /// Whether the flaw is data after the last record of a segment. If so, no record is missing if
+    /// the log continues with `seq`.
     pub is_trailing_data: bool,
 }
 
-/// What a [`LogReader`] returns next.
+/// An item that a [`LogReader`] returns.
 pub enum LogItem {
-    /// A record. Its number is the one expected, or follows a [`LogItem::Flaw`].
+    /// A record. It has the expected number, or follows a [`LogItem::Flaw`].
     Record(StoredRecord),
-    /// Something is wrong here; reading continues after it.
+    /// A damaged part of the log. Reading continues after it.
     Flaw(Flaw),
     /// The end of the log.
     End,
@@ -46,9 +50,10 @@ pub enum LogItem {
 /// A position between two records of a log, with the state that follows from the records before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResumePosition {
-    /// Number of the first record of the segment that contains it, which is the segment's name.
+    /// Number of the first record in the segment that contains the position. The segment is named
+    /// after this number.
     pub segment: u64,
-    /// Where the next frame starts in it.
+    /// Offset of the next frame in this segment.
     pub offset: u64,
     /// Number of the next record.
     pub seq: u64,
@@ -56,36 +61,38 @@ pub struct ResumePosition {
     pub prev_crc: u32,
 }
 
-/// Reads all records of an incarnation's directory in order.
+/// A reader of all records of an incarnation's directory, in order.
 pub struct LogReader<'s> {
     storage: &'s dyn ReadStorage,
     dir: PathBuf,
     incarnation: Ulid,
     /// Segments not yet entered, in order.
     pending: VecDeque<SegmentName>,
-    /// The first of them, if it is already open.
+    /// The first pending segment, if it is already open.
     next_segment: Option<OpenSegment>,
-    /// Names, current and former, of the segments entered.
+    /// Current and former names of the segments that were entered.
     entered: BTreeSet<SegmentName>,
     /// Position of the next segment.
     position: u64,
     reader: Option<SegmentReader>,
-    /// Number of the first record of the segment that `reader` reads, as its header or its name says.
+    /// Number of the first record of the segment that `reader` reads, according to the segment's
+    /// header or name.
     first_seq: Option<u64>,
     path: PathBuf,
     origin: Option<[u8; 32]>,
     expected: u64,
-    /// Records that are known to exist.
+    /// Number of records that are known to exist.
     min_records: u64,
-    /// The CRC that the next record must chain to; unknown after a flaw.
+    /// The CRC to which the next record must chain; `None` after a flaw.
     prev_crc: Option<u32>,
-    /// Listings since the last segment was entered.
+    /// Number of directory listings since the last segment was entered.
     listing_count: u32,
-    /// Bytes that may still be searched for the next record, and the budget after each record.
+    /// Number of bytes that may still be searched for the next record, and the budget to which it
+    /// is reset after each record.
     search_budget: (u64, u64),
-    /// Bytes that were searched.
+    /// Number of bytes that were searched.
     bytes_searched: u64,
-    /// Empty segments skipped since the last record.
+    /// Number of empty segments skipped since the last record.
     blank_segments: usize,
     ended: bool,
 }
@@ -119,19 +126,21 @@ impl<'s> LogReader<'s> {
         })
     }
 
-    /// Limits the search for where the log continues to `bytes` bytes of zeros or invalid data after a record, or before
-    /// the first. Anything after that is treated as absent.
+    /// Limits the search for the continuation of the log to `bytes` bytes of zeros or invalid data
+    /// after a record, or before the first record. Data beyond this limit is treated as absent.
     pub fn limit_search(&mut self, bytes: u64) {
         self.search_budget = (bytes, bytes);
     }
 
-    /// Returns the number of bytes searched for where the log continues since the last call.
+    /// Returns the number of bytes that were searched for the continuation of the log since the
+    /// last call.
     pub fn take_bytes_searched(&mut self) -> u64 {
         std::mem::take(&mut self.bytes_searched)
     }
 
-    /// Sets how many records are known to exist, from a checkpoint read **before** the log was opened. A listing made
-    /// while segments are renamed may miss one, and is then repeated.
+    /// Sets the number of records that are known to exist, from a checkpoint read **before** the
+    /// log was opened. A directory listing during the renaming of a segment may miss the segment,
+    /// and is then repeated.
     pub fn expect_records(&mut self, records: u64) {
         self.min_records = records;
     }
@@ -148,7 +157,8 @@ impl<'s> LogReader<'s> {
         self.position
     }
 
-    /// Starts with the segment that holds record `seq`, as far as file names show. Must be called before `next`.
+    /// Starts with the segment that holds record `seq` according to the file names. Must be called
+    /// before `next`.
     pub fn seek(&mut self, seq: u64) {
         let holds = |name: &SegmentName| matches!(name, SegmentName::FirstSeq(first) if *first <= seq);
         let Some(at) = self.pending.iter().rposition(holds).filter(|at| *at > 0) else {
@@ -162,8 +172,8 @@ impl<'s> LogReader<'s> {
         }
     }
 
-    /// Starts at a position known from an earlier read; returns a flaw in its segment's header. Must be called before
-    /// `next`.
+    /// Starts at a position known from an earlier read. Returns a flaw in the header of the
+    /// position's segment, if any. Must be called before `next`.
     ///
     /// # Errors
     /// [`EvidenceError::Io`].
@@ -194,7 +204,8 @@ impl<'s> LogReader<'s> {
         })
     }
 
-    /// Returns the bytes that the tag of the record just returned by `next` covers, and the tag.
+    /// Returns, for the record that `next` has just returned, the bytes that its tag covers, and
+    /// the tag.
     #[must_use]
     pub fn tagged_bytes(&self, stored: &StoredRecord) -> (&[u8], &[u8]) {
         self.reader
@@ -202,10 +213,11 @@ impl<'s> LogReader<'s> {
             .map_or((&[], &[]), |reader| reader.tagged_bytes(stored))
     }
 
-    /// Starts at a position in one of its segments. Must be called before `next`.
+    /// Starts at a position in one of the log's segments. Must be called before `next`.
     pub(crate) fn seek_to(&mut self, place: StartPosition) -> Result<(), EvidenceError> {
         let Some(at) = self.pending.iter().position(|name| *name == place.segment) else {
-            // It was renamed in the meantime: starting at the beginning is correct too, only slower.
+            // The segment was renamed in the meantime. A start at the beginning is also correct,
+            // but slower.
             return Ok(());
         };
         if at > 0 {
@@ -271,7 +283,7 @@ impl<'s> LogReader<'s> {
         }
     }
 
-    /// Checks that a record is the next one.
+    /// Checks that a record is the next record of the log.
     fn accept_record(&mut self, stored: StoredRecord) -> LogItem {
         let seq = stored.seq;
         let misplaced = match seq.cmp(&self.expected) {
@@ -308,9 +320,9 @@ impl<'s> LogReader<'s> {
         }
     }
 
-    /// Decides what it means that there is no record at `from`, where the next one is expected. It is a flaw, unless the
-    /// record has arrived in the meantime, or the segment or the log ends here. `reason` describes bytes that are not a
-    /// record; without it, there are zeros or the file ends.
+    /// Handles the absence of the next record at `from`. The absence is a flaw, unless the record
+    /// has been written in the meantime, or the segment or the log ends at `from`. `reason`
+    /// describes bytes that are not a record; it is `None` if there are zeros or the file ends.
     fn handle_missing_record(
         &mut self,
         from: u64,
@@ -339,7 +351,8 @@ impl<'s> LogReader<'s> {
             Some(_) => true,
             None => self.open_next_segment()?,
         };
-        // The data that makes the place look wrong has been seen. Was the place really empty before that was written?
+        // The data that makes the position look wrong was read. Read the position again, because it
+        // may have been written before this data.
         let Some(reader) = &mut self.reader else {
             return Ok(None);
         };
@@ -391,7 +404,7 @@ impl<'s> LogReader<'s> {
         Ok(Some(flaw))
     }
 
-    /// Opens the next segment that is in use; returns whether there is one.
+    /// Opens the next segment that is in use. Returns whether there is such a segment.
     fn open_next_segment(&mut self) -> Result<bool, EvidenceError> {
         while self.next_segment.is_none() {
             let Some(name) = self.pending.front().copied() else {
@@ -425,7 +438,8 @@ impl<'s> LogReader<'s> {
         Ok(true)
     }
 
-    /// Lists the directory again if `wanted` and the limit is not reached; returns whether it did.
+    /// Lists the directory again if `wanted` is true and the limit is not reached. Returns whether
+    /// it was listed.
     fn relist(&mut self, wanted: bool) -> Result<bool, EvidenceError> {
         if !wanted || self.listing_count == MAX_LISTINGS {
             return Ok(false);
@@ -437,7 +451,8 @@ impl<'s> LogReader<'s> {
         Ok(true)
     }
 
-    /// Enters the next segment; a flaw of its header is reported once, and its frames are still read.
+    /// Enters the next segment. A flaw in its header is returned once, and its frames are still
+    /// read.
     fn enter_segment(&mut self) -> Result<Option<Flaw>, EvidenceError> {
         if !self.open_next_segment()? {
             self.ended = !self.relist(self.expected < self.min_records)?;
@@ -459,7 +474,8 @@ impl<'s> LogReader<'s> {
             self.entered.insert(SegmentName::FirstSeq(header.first_seq));
             self.entered.insert(SegmentName::Prepared(header.ordinal));
         }
-        // Names sort by number, so a segment whose header is lost still has its position.
+        // Names sort by number, so the position of a segment without a readable header is still
+        // known.
         let ordinal = match (&segment.header, name) {
             (Ok(header), _) => header.ordinal,
             (Err(_), SegmentName::Prepared(ordinal)) => ordinal,
@@ -490,7 +506,8 @@ impl<'s> LogReader<'s> {
         }
     }
 
-    /// Returns why a segment's header is not that of the next segment of this log.
+    /// Returns the reason why a segment's header is not valid for the next segment of this log;
+    /// `None` if it is valid.
     fn header_mismatch(&self, segment: &OpenSegment) -> Option<String> {
         let header = match &segment.header {
             Ok(header) => header,

@@ -1,8 +1,9 @@
 //! Finds stored records by request id and by number.
 //!
-//! A request id contains its time, and so does the name of an incarnation. The records of an exchange are searched near
-//! that time, which takes as long in a large ledger as in a small one. Clocks that were set and ids in another format
-//! need a full scan, which runs only on request.
+//! A request id and the name of an incarnation both contain a time. The records of an exchange are
+//! searched near the time in its id, which takes as long in a large ledger as in a small ledger.
+//! After a clock was set, or for ids in another format, a full scan is necessary, which runs only
+//! on request.
 
 use crate::layout::{Shard, incarnation_of, parse_incarnation, shards};
 use crate::log_reader::{LogItem, LogReader};
@@ -17,45 +18,47 @@ use ulid::Ulid;
 /// A record that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundRecord {
-    /// Directory of its incarnation.
+    /// Directory of the incarnation that contains the record.
     pub dir: PathBuf,
-    /// Its number there.
+    /// Number of the record in that incarnation.
     pub seq: u64,
-    /// Its stored bytes: the leaf.
+    /// Stored bytes of the record, which are the leaf.
     pub record: Vec<u8>,
 }
 
-/// How to search for an exchange.
+/// The method of searching for an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchMode {
-    /// Near the time in its id.
+    /// Search near the time in the request id.
     ByTime,
-    /// Everywhere.
+    /// Search everywhere.
     Scan,
 }
 
-/// How far the first record may be from the id's time, in milliseconds, tried in this order. Almost all are within the
-/// first margin, and a smaller margin means less to read. The next ones allow for a request whose inspection took long,
-/// the last for a clock that was set.
+/// Maximum distances of the first record from the time in the id, in milliseconds, tried in this
+/// order. Almost all first records are within the first margin, and a smaller margin needs fewer
+/// reads. The next margins allow for a request whose inspection took long, and the last margin
+/// allows for a clock that was set.
 const TIME_MARGINS_MS: [u64; 5] = [5, 100, 5_000, 65_000, 600_000];
-/// How many of the margins are tried nearby.
+/// Number of margins that are tried near the time in the id.
 const NEAR_MARGINS: usize = 4;
-/// Duration that almost all exchanges stay within, in seconds.
+/// Maximum duration of almost all exchanges, in seconds.
 const TYPICAL_EXCHANGE_SECS: u64 = 60;
 /// Longest duration of an exchange, in seconds.
 const MAX_EXCHANGE_SECS: u64 = 3600;
-/// Up to this many records are read sequentially instead of seeking.
+/// Largest distance in records that is read sequentially instead of seeking.
 const MAX_SCAN_GAP: u64 = 512;
-/// The time is checked once per this many records.
+/// Number of records between two checks of the time.
 const TIME_CHECK_INTERVAL: u64 = 32;
 
-/// Returns the records of one request id, under the directory of a gateway, a shard or an incarnation, in the order of
-/// the logs. Damaged parts are skipped; `fsck` reports them. A search by time finds nothing for an id that is not a
-/// UUIDv7.
+/// Returns the records of one request id, in the order of the logs. `path` is the directory of a
+/// gateway, a shard or an incarnation. Damaged parts are skipped; `fsck` reports them. A search by
+/// time finds nothing for an id that is not a UUIDv7.
 ///
 /// # Errors
-/// [`EvidenceError::NotALog`] or [`EvidenceError::Io`]. Also any error that [is damage](EvidenceError::is_damaged) in a
-/// log that may hold the exchange or its end, when no other log does.
+/// [`EvidenceError::NotALog`] or [`EvidenceError::Io`]. Also any error that [is
+/// damage](EvidenceError::is_damaged) in a log that may hold the exchange or its end, if no other
+/// log holds them.
 pub fn find_records(
     storage: &dyn ReadStorage,
     path: &Path,
@@ -86,11 +89,12 @@ pub fn find_records(
     }
 }
 
-/// Returns the first record of an exchange by the time in its id, except where only a clock that was set can have put it.
-/// This reads what was recorded around that time, whatever the outcome of the exchange.
+/// Returns the first record of an exchange by the time in its id. Positions that are possible only
+/// if a clock was set are not searched. This function reads only the records around that time,
+/// regardless of how the exchange ended.
 ///
 /// # Errors
-/// As [`find_records`].
+/// Same as [`find_records`].
 pub fn find_exchange_start<'a>(
     storage: &'a dyn ReadStorage,
     path: &Path,
@@ -105,11 +109,11 @@ pub fn find_exchange_start<'a>(
     )
 }
 
-/// Returns the logs with a tombstone that were being written when an exchange began, by the time in its id: one of them
-/// may have held it.
+/// Returns the removed logs that were being written when an exchange began, according to the time
+/// in its id. One of them may have held the exchange.
 ///
 /// # Errors
-/// As [`find_records`].
+/// Same as [`find_records`].
 pub fn find_removed(
     storage: &dyn ReadStorage,
     path: &Path,
@@ -137,7 +141,7 @@ pub fn find_removed(
 struct SkippedLogError(Option<EvidenceError>);
 
 impl SkippedLogError {
-    /// Returns what was read of a log; `None` when the log is damaged.
+    /// Returns the successful result of reading a log; `None` when the log is damaged.
     fn skip_damaged<T>(&mut self, read: Result<T, EvidenceError>) -> Result<Option<T>, EvidenceError> {
         match read {
             Err(error) if error.is_damaged() => {
@@ -148,7 +152,7 @@ impl SkippedLogError {
         }
     }
 
-    /// Returns what was found, or the error of a skipped log that may hold more.
+    /// Returns the found records, or the error of a skipped log that may hold more.
     fn into_result<T>(self, found: T) -> Result<T, EvidenceError> {
         self.0.map_or(Ok(found), Err)
     }
@@ -196,9 +200,9 @@ fn locate_exchange<'a>(
     }
 }
 
-/// Searches logs whose names are later than their records: a clock was wrong when they were created, or when an earlier
-/// log was. Among the logs named for a later time, it reads those that may hold the exchange according to their first
-/// record.
+/// Searches logs whose names are later than their records, because a clock was wrong when they or
+/// an earlier log were created. This function reads the logs with a later name that may hold the
+/// exchange according to their first record.
 fn find_in_misnamed<'a>(
     storage: &'a dyn ReadStorage,
     shards: &[Shard],
@@ -226,7 +230,7 @@ fn find_in_misnamed<'a>(
                 false => rest = &rest[..half],
             }
         }
-        // If the log was rotated a moment later, the exchange may be in the one before.
+        // If the log was rotated shortly afterwards, the exchange may be in the preceding log.
         for at in (begun.saturating_sub(2)..begun).rev() {
             let dir = shard.dir.join(later[at].to_string());
             let found = find_first(storage, (&dir, later[at]), matcher, from, until);
@@ -246,9 +250,10 @@ fn find_in_misnamed<'a>(
     Ok(None)
 }
 
-/// Returns the admission that the end of an exchange names, and its log positioned after it; `None` when `end` is not an
-/// end or the admission is gone. A log has its name before it is in service: an exchange that began meanwhile is in the
-/// previous log, and its end may be found first.
+/// Returns the admission that the end of an exchange names, and the admission's log positioned
+/// after it. `None` when `end` is not an end or the admission does not exist any more. A log
+/// receives its name before it is in service. An exchange that began in between is in the previous
+/// log, and its end may be found first.
 fn find_admission<'a>(
     storage: &'a dyn ReadStorage,
     shard: &Path,
@@ -274,7 +279,8 @@ fn find_admission<'a>(
     Ok(record.map(|record| (log, FoundRecord { dir, seq, record })))
 }
 
-/// Returns when a log began, by its first record, in unix milliseconds; `None` when no first record can be read.
+/// Returns the time of a log's first record, in unix milliseconds; `None` when this record cannot
+/// be read.
 fn start_time(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -314,15 +320,15 @@ fn find_first<'a>(
     Ok(found.pop().map(|record| (log, record)))
 }
 
-/// The first record of an exchange, and where its other records may follow.
+/// The first record of an exchange, and the logs in which its other records may follow.
 pub struct ExchangeStart<'a> {
     storage: &'a dyn ReadStorage,
     shard: PathBuf,
-    /// The later logs of its shard.
+    /// The later logs of the shard.
     later_logs: Vec<Ulid>,
     matcher: IdMatcher<'a>,
     time: u64,
-    /// Its log, positioned after the record.
+    /// The log of the first record, positioned after it.
     log: LogReader<'a>,
     record: FoundRecord,
 }
@@ -340,11 +346,12 @@ impl ExchangeStart<'_> {
         self.record
     }
 
-    /// Returns all records up to the end of the exchange. This reads everything recorded until then; without an end,
-    /// everything recorded within the longest duration of an exchange.
+    /// Returns all records up to the end of the exchange. This function reads all records until
+    /// that end. If there is no end, it reads all records within the longest duration of an
+    /// exchange.
     ///
     /// # Errors
-    /// As [`find_records`].
+    /// Same as [`find_records`].
     pub fn into_records(self) -> Result<Vec<FoundRecord>, EvidenceError> {
         let ExchangeStart {
             storage,
@@ -368,7 +375,7 @@ impl ExchangeStart<'_> {
             );
             spoiled.skip_damaged(read)?;
         }
-        // A killed worker leaves the end to a later one, which writes it as it starts.
+        // If a worker was killed, a later worker writes the end at its start.
         if !is_complete(&found) {
             for later in &later {
                 let dir = shard.join(later.to_string());
@@ -389,7 +396,7 @@ impl ExchangeStart<'_> {
             );
             spoiled.skip_damaged(read)?;
         }
-        // Otherwise the log was rotated, and its successor holds the end.
+        // Otherwise the log was rotated, and a later log holds the end.
         for later in &later {
             let dir = shard.join(later.to_string());
             let is_later = later.timestamp_ms() > until
@@ -415,7 +422,7 @@ impl ExchangeStart<'_> {
     }
 }
 
-/// Opens a log at the position of a time, in unix milliseconds.
+/// Opens a log at the position of a time in unix milliseconds.
 fn open_log_at<'s>(
     storage: &'s dyn ReadStorage,
     dir: &Path,
@@ -430,7 +437,7 @@ fn open_log_at<'s>(
     Ok(log)
 }
 
-/// Whether an exchange has all its records.
+/// Returns whether an exchange has all its records.
 fn is_complete(found: &[FoundRecord]) -> bool {
     found.iter().any(|found| {
         matches!(
@@ -455,13 +462,14 @@ impl<'i> IdMatcher<'i> {
     }
 
     fn matches(&self, payload: &[u8]) -> bool {
-        // An id that is escaped in JSON does not appear literally; a record with any escape is parsed.
+        // Parse every record that contains an escape, because an id that is escaped in JSON does
+        // not appear literally.
         (self.finder.find(payload).is_some() || memchr::memchr(b'\\', payload).is_some())
             && record::parse(payload).is_ok_and(|record| record.id() == Some(self.id))
     }
 
-    /// Adds the records of the exchange that `log` still holds, up to the time `until` in microseconds, or until `enough`
-    /// is true.
+    /// Adds the remaining records of the exchange in `log`, up to the time `until` in microseconds,
+    /// or until `enough` returns true.
     fn collect_records(
         &self,
         log: &mut LogReader<'_>,
@@ -495,7 +503,8 @@ impl<'i> IdMatcher<'i> {
         }
     }
 
-    /// Adds what a log records about the exchange at its start: in the `aborted` records after its `open`.
+    /// Adds the records about the exchange at the start of a log: its `aborted` records after its
+    /// `open`.
     fn collect_start_records(
         &self,
         storage: &dyn ReadStorage,
@@ -526,8 +535,8 @@ impl<'i> IdMatcher<'i> {
 /// Returns the stored bytes of record `seq` of an incarnation.
 ///
 /// # Errors
-/// [`EvidenceError::NoSuchRecord`], also when it is damaged; [`EvidenceError::Removed`]; [`EvidenceError::NotALog`] or
-/// [`EvidenceError::Io`].
+/// [`EvidenceError::NoSuchRecord`], also when the record is damaged; [`EvidenceError::Removed`];
+/// [`EvidenceError::NotALog`] or [`EvidenceError::Io`].
 pub fn read_record(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
@@ -541,7 +550,7 @@ pub fn read_record(
     if let Some(record) = advance_to_record(&mut log, seq)? {
         return Ok(record);
     }
-    // In a damaged log, the binary search may mislead.
+    // In a damaged log, the result of the binary search may be wrong.
     let mut log = LogReader::open(storage, incarnation_dir, incarnation)?;
     log.seek(seq);
     match advance_to_record(&mut log, seq)? {
@@ -553,7 +562,7 @@ pub fn read_record(
 /// Returns the stored bytes of several records of an incarnation; the numbers must be ascending.
 ///
 /// # Errors
-/// As [`read_record`].
+/// Same as [`read_record`].
 pub fn read_records(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
@@ -563,7 +572,7 @@ pub fn read_records(
     let mut records = Vec::with_capacity(seqs.len());
     let mut reading: Option<(LogReader<'_>, u64)> = None;
     for seq in seqs {
-        // Over a short distance, reading on costs less than a new search.
+        // Over a short distance, sequential reading costs less than a new search.
         let mut near = reading
             .take()
             .filter(|(_, next)| (*next..next.saturating_add(MAX_SCAN_GAP)).contains(seq));

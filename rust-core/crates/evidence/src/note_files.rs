@@ -1,4 +1,5 @@
-//! Directories of signed notes beside the shards: one file for each note, named by its digest.
+//! Directories of signed notes beside the shards. Each note is in a file that is named by the
+//! note's digest.
 
 use crate::{EvidenceError, ReadStorage, read_full};
 use proofgate_ledger::MAX_STATEMENT_BYTES;
@@ -33,7 +34,7 @@ pub fn file_name_for_digest(digest: &str) -> String {
     format!("{begin}{SUFFIX}")
 }
 
-/// A file, and its text or the reason why it has none.
+/// A file with its text, or with the reason why it has no text.
 type NoteFile = (PathBuf, Result<String, String>);
 
 /// Returns the names of the notes in a directory, in order; empty when there is no directory.
@@ -67,7 +68,7 @@ pub fn list_names(storage: &dyn ReadStorage, dir: &Path, most: usize) -> Result<
 /// Reads the notes of a directory, in the order of their names; empty when there is no directory.
 ///
 /// # Errors
-/// As [`list_names`].
+/// Same as [`list_names`].
 pub(crate) fn read(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -82,15 +83,15 @@ pub(crate) fn read(
     Ok(notes)
 }
 
-/// Reads the text of a file; the inner error is the reason why it is not text.
+/// Reads the text of a file. The inner error is the reason why the file has no text.
 ///
 /// # Errors
 /// [`EvidenceError::Io`].
 pub fn read_text(storage: &dyn ReadStorage, path: &Path) -> Result<Result<String, String>, EvidenceError> {
     match read_note(storage, path) {
         Ok(bytes) => Ok(String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())),
-        // Anyone who can write to the volume may have put it there. A file that is withheld or lost is different: it may
-        // be a note that ends a worker's key.
+        // Anyone who can write to the volume may have created such a file. A file that cannot be
+        // read for another reason may be a note that ends the validity of a worker's key.
         Err(EvidenceError::Io { source, .. }) if is_not_a_file(&source) => Ok(Err(source.to_string())),
         Err(error) => Err(error),
     }
@@ -127,7 +128,7 @@ mod tests {
     #[test]
     fn a_note_that_cannot_be_read_is_not_taken_for_none() {
         let folder = tempfile::tempdir().unwrap();
-        // Its first byte cannot be read.
+        // The first byte of this file cannot be read.
         std::os::unix::fs::symlink("/proc/self/mem", folder.path().join("0.note")).unwrap();
         let failed = read(&FileStorage, folder.path(), 1).unwrap_err();
         assert_eq!(failed.code(), "ledger_io");

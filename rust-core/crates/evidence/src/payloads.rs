@@ -7,9 +7,9 @@
 //! payloads        frames, in no order:  magic [8] | seq u64 | field u32 | bytes u32 | reserved u32 | crc u32 | sealed bytes
 //! ```
 //!
-//! The CRC32C covers the 28 bytes before it. A header is followed by the ciphertext and tag of AES-256-GCM (the
-//! `payloads` crate), opaque to a reader without the key. Bytes of `payloads` that no entry points to are the rest of a
-//! frame that a crash cut short.
+//! The CRC32C covers the 28 bytes before it. A header is followed by the ciphertext and tag of
+//! AES-256-GCM (the `payloads` crate), opaque to a reader without the key. Bytes of `payloads` to
+//! which no entry points are the rest of a frame that a crash interrupted.
 
 use crate::{EvidenceError, ReadFile, ReadStorage, read_full};
 use std::io;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// Name of the file with the frames.
 pub const PAYLOADS_FILE: &str = "payloads";
-/// Name of the file with their positions.
+/// Name of the file with the positions of the frames.
 pub const PAYLOAD_INDEX_FILE: &str = "payload-index";
 /// Bytes of an entry of the index.
 pub const ENTRY_LEN: usize = 16;
@@ -26,25 +26,25 @@ pub const ENTRY_LEN: usize = 16;
 pub const HEADER_LEN: usize = 32;
 /// Bytes that sealing adds to a body.
 pub const SEAL_OVERHEAD: usize = 16;
-/// Most bytes of a body that is stored.
+/// Largest stored body, in bytes.
 pub const MAX_PAYLOAD_BYTES: usize = 64 << 20;
 
 const MAGIC: [u8; 8] = *b"PGPAYLD\x01";
 
-/// One of the two bodies of an exchange.
+/// A body of an exchange: the request or the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PayloadField {
     /// The body that the client sent.
     Request,
-    /// The body of the answer.
+    /// The body of the response.
     Response,
 }
 
 impl PayloadField {
-    /// Both fields.
+    /// Both fields, in the order request, response.
     pub const ALL: [Self; 2] = [Self::Request, Self::Response];
 
-    /// Returns its name, which is also the name of its commitment.
+    /// Returns the name of the field, which is also the name of the body's commitment.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -53,7 +53,7 @@ impl PayloadField {
         }
     }
 
-    /// Its number in a frame.
+    /// Returns the number of the field in a frame.
     #[must_use]
     pub fn number(self) -> u32 {
         match self {
@@ -62,8 +62,8 @@ impl PayloadField {
         }
     }
 
-    /// Returns the offset of its entry in the index, for the admission with this number; `None` beyond the largest file
-    /// offset.
+    /// Returns the offset of the field's index entry for the admission with this number; `None`
+    /// beyond the largest file offset.
     #[must_use]
     pub fn entry_offset(self, seq: u64) -> Option<u64> {
         let entry = seq.checked_mul(ENTRY_LEN as u64)?;
@@ -76,7 +76,7 @@ impl PayloadField {
 pub struct PayloadHeader {
     /// Number of the admission.
     pub seq: u64,
-    /// Which of its bodies.
+    /// The body of the exchange that is sealed.
     pub field: PayloadField,
     /// Number of sealed bytes after the header.
     pub sealed_len: u32,
@@ -99,7 +99,7 @@ impl PayloadHeader {
     /// Decodes a header.
     ///
     /// # Errors
-    /// A description of what is wrong with it.
+    /// A description of the fault.
     pub fn decode(bytes: &[u8; HEADER_LEN]) -> Result<Self, &'static str> {
         let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         if bytes[..8] != MAGIC {
@@ -133,7 +133,7 @@ impl PayloadHeader {
 /// The position of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameLocation {
-    /// Offset of its header.
+    /// Offset of the frame's header.
     pub offset: u64,
     /// Number of sealed bytes after the header.
     pub sealed_len: u32,
@@ -161,7 +161,7 @@ impl PayloadFiles {
                 Err(error) => Err(EvidenceError::io("open", &path)(error)),
             }
         };
-        // A writer creates the file of frames first.
+        // A writer creates the payloads file before the index.
         let (Some((index, index_path)), Some((payloads, path))) =
             (open(PAYLOAD_INDEX_FILE)?, open(PAYLOADS_FILE)?)
         else {
@@ -178,7 +178,8 @@ impl PayloadFiles {
     /// Returns the position of a body of the admission with this number; `None` when it was not stored.
     ///
     /// # Errors
-    /// [`EvidenceError::Corruption`] when the index points to anything other than its frame; [`EvidenceError::Io`].
+    /// [`EvidenceError::Corruption`] when the index points to anything except the body's frame;
+    /// [`EvidenceError::Io`].
     pub fn locate(&self, seq: u64, field: PayloadField) -> Result<Option<FrameLocation>, EvidenceError> {
         let Some(at) = field.entry_offset(seq) else {
             return Ok(None);
@@ -222,7 +223,7 @@ impl PayloadFiles {
     /// Returns the sealed bytes of a frame.
     ///
     /// # Errors
-    /// [`EvidenceError::Corruption`] when they are not all there; [`EvidenceError::Io`].
+    /// [`EvidenceError::Corruption`] when some of these bytes are missing; [`EvidenceError::Io`].
     pub fn read_sealed(&self, placed: FrameLocation) -> Result<Vec<u8>, EvidenceError> {
         let mut sealed = vec![0; placed.sealed_len as usize];
         let begin = placed.offset.saturating_add(HEADER_LEN as u64);
@@ -238,7 +239,7 @@ impl PayloadFiles {
         Ok(sealed)
     }
 
-    /// Returns the number of admissions that the index has entries for.
+    /// Returns the number of admissions for which the index has entries.
     ///
     /// # Errors
     /// [`EvidenceError::Io`].

@@ -1,9 +1,11 @@
-//! Files whose content is pinned by digest at the first read, so that exactly what was verified is copied.
+//! Files whose content is pinned by digest at the first read, so that a copy has exactly the
+//! verified bytes.
 //!
-//! A file on a volume can change between two reads. Each file is hashed in chunks when it is opened, and a chunk that a
-//! later read finds changed is an error. After the last record of a segment there may be space that its writer allocated
-//! and did not use; when that is released, the file becomes shorter. So a segment is taken to end after its last nonzero
-//! byte.
+//! A file on a volume can change between two reads. Each file is hashed in chunks when it is
+//! opened, and a later read of a changed chunk is an error. After the last record of a segment
+//! there may be space that its writer allocated and did not use. When this space is released, the
+//! file becomes shorter. The end of a segment is therefore defined as the position after its last
+//! nonzero byte.
 
 use crate::segment::{MAX_SEGMENT_BYTES, SegmentName};
 use crate::{ReadFile, ReadStorage, read_full};
@@ -13,23 +15,23 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes that are read, and compared, at a time.
+/// Number of bytes that are read and compared together.
 const CHUNK_LEN: u64 = 256 << 10;
-/// Frames end at multiples of this many bytes.
+/// Alignment of frames in bytes: frames end at multiples of it.
 const ALIGNMENT: u64 = 8;
 
-/// A file as it was read.
+/// A pinned file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinnedFile {
-    /// Its path.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Number of bytes that count, from its beginning.
+    /// Number of pinned bytes, from the start of the file.
     pub len: u64,
-    /// Their SHA-256.
+    /// SHA-256 of the pinned bytes.
     pub sha256: [u8; 32],
 }
 
-/// A storage that pins what it reads.
+/// A storage that pins the files that it reads.
 pub(crate) struct PinningStorage<'s> {
     inner: &'s dyn ReadStorage,
     read_files: Mutex<BTreeMap<PathBuf, Arc<Content>>>,
@@ -41,7 +43,7 @@ struct Content {
     chunks: Vec<[u8; 32]>,
 }
 
-/// An open file, and its chunk that was read last.
+/// An open file, with the chunk that was read last.
 struct OpenFile {
     inner: Arc<dyn ReadFile>,
     content: Arc<Content>,
@@ -56,7 +58,8 @@ impl<'s> PinningStorage<'s> {
         }
     }
 
-    /// Returns every file that was opened, by path; empty files and segments that hold only zeros are left out.
+    /// Returns every file that was opened, by path, without empty files and without segments that
+    /// hold only zeros.
     pub(crate) fn files(self) -> Vec<PinnedFile> {
         let seen = self
             .read_files
@@ -154,7 +157,7 @@ fn read_chunk(file: &dyn ReadFile, number: u64, len: u64) -> io::Result<Vec<u8>>
     }
 }
 
-/// Returns how many bytes of a file count.
+/// Returns the number of bytes of a file that are pinned.
 fn pinned_len(path: &Path, file: &dyn ReadFile) -> io::Result<u64> {
     let len = file.len()?;
     // No file of a log is longer.
@@ -267,7 +270,7 @@ mod tests {
         }
     }
 
-    /// A file that claims to be longer than any real one.
+    /// A file whose stated length is larger than the length of any real file.
     struct Endless;
 
     impl ReadStorage for Endless {

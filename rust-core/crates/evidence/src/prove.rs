@@ -1,4 +1,5 @@
-//! Builds proofs of records for third parties, from the files alone: the worker that wrote them need not run.
+//! Builds proofs of records for third parties, from the files only. The worker that wrote the files
+//! need not run.
 
 use crate::checkpoint_file::{self, CHECKPOINT_FILE};
 use crate::layout::{incarnation_of, parse_incarnation};
@@ -14,9 +15,10 @@ use proofgate_ledger::{
 use std::io;
 use std::path::Path;
 
-/// Returns the proof that record `seq` is in the log, under its stored checkpoint. Nodes come from the tree file, or from
-/// the records where the tree file is missing, short or wrong. The proof has been verified, and so has the checkpoint's
-/// signature if `key` is given. It includes the salt of the commitment in the record, if that is available.
+/// Returns the proof that record `seq` is in the log, under the log's stored checkpoint. Nodes come
+/// from the tree file, or from the records where the tree file is missing, short or wrong. The
+/// function verifies the proof, and if `key` is given also the checkpoint's signature. The proof
+/// includes the salt of the commitment in the record, if the salt is available.
 ///
 /// # Errors
 /// [`EvidenceError::NotCovered`] when no checkpoint covers the record yet (a crashed incarnation's last records are
@@ -33,10 +35,10 @@ pub fn record_proof(
     proof_for_record(storage, incarnation_dir, seq, &record, key)
 }
 
-/// As [`record_proof`], for a record whose stored bytes the caller has.
+/// Same as [`record_proof`], for a record whose stored bytes the caller has.
 ///
 /// # Errors
-/// As [`record_proof`].
+/// Same as [`record_proof`].
 pub fn proof_for_record(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
@@ -49,24 +51,24 @@ pub fn proof_for_record(
     Ok(proof)
 }
 
-/// Whether a proof includes the salt of the record's commitment.
+/// The availability of the salt of a record's commitment in a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SaltAvailability {
     /// The record commits to no body.
     NotRequired,
-    /// The proof includes it.
+    /// The proof includes the salt.
     Included,
-    /// It was erased, or is missing.
+    /// The salt was erased, or is missing.
     Unavailable,
-    /// It needs this key of its tenant, which was not provided.
+    /// The salt needs this key of its tenant, which was not provided.
     KeyMissing(ShredKeyId),
 }
 
-/// As [`proof_for_record`], with the tenants' keys for salts that need one. Also returns what became of the salt, or why
-/// it cannot be read; the proof is returned in either case.
+/// Same as [`proof_for_record`], with the tenants' keys for salts that need one. Also returns
+/// whether the salt is available, or the error of reading it. The proof is returned in either case.
 ///
 /// # Errors
-/// As [`record_proof`].
+/// Same as [`record_proof`].
 pub fn proof_with_keys(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
@@ -120,8 +122,9 @@ pub fn proof_with_keys(
     Ok((proof, salt))
 }
 
-/// Returns the path from the leaf at `seq` to the root of a checkpoint of the log, which the caller trusts. Nodes come
-/// from the tree file, or from the records where that is missing, short or wrong. The path has been verified.
+/// Returns the verified path from the leaf at `seq` to the root of a checkpoint of the log. The
+/// caller must trust this checkpoint. Nodes come from the tree file, or from the records where the
+/// tree file is missing, short or wrong.
 ///
 /// # Errors
 /// [`EvidenceError::Corruption`] when the records do not lead to the root; [`EvidenceError::NoSuchRecord`];
@@ -137,11 +140,11 @@ pub fn inclusion_path(
     Ok(paths.pop().unwrap_or_default())
 }
 
-/// As [`inclusion_path`], for several leaves. Nodes missing from the tree file are hashed once for all leaves, and cached
-/// for later calls.
+/// Same as [`inclusion_path`], for several leaves. Nodes missing from the tree file are hashed once
+/// for all leaves, and cached for later calls.
 ///
 /// # Errors
-/// As [`inclusion_path`].
+/// Same as [`inclusion_path`].
 pub fn inclusion_paths(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
@@ -171,7 +174,7 @@ pub fn inclusion_paths(
             if path.is_some() {
                 continue;
             }
-            // When all records were hashed, the tree file is not used.
+            // If all records were hashed, no node came from the tree file.
             *path = match inclusion_proof(&nodes, of.0, signed.size) {
                 Err(error) if rebuilt.is_complete() => return Err(error),
                 found => found.ok().filter(|hashes| leads_to_root(of, hashes)),
@@ -192,7 +195,7 @@ pub fn inclusion_paths(
     })
 }
 
-/// Returns the salt of the commitment in a record, or why there is none.
+/// Returns the salt of the commitment in a record, or the reason why there is none.
 fn find_salt(
     storage: &dyn ReadStorage,
     incarnation_dir: &Path,
@@ -226,7 +229,7 @@ fn find_salt(
     let Some(stored) = stored else {
         return Ok(Err(SaltAvailability::Unavailable));
     };
-    // If the stored salt is a half, the record of its request names the key.
+    // If only half of the salt is stored, the record of its request names the key.
     let begun = match read_record(storage, &dir, seq) {
         Err(error @ EvidenceError::Io { .. }) => return Err(error),
         Err(_) => return Ok(Err(SaltAvailability::Unavailable)),
@@ -245,7 +248,8 @@ fn find_salt(
         .ok_or(SaltAvailability::KeyMissing(id)))
 }
 
-/// Returns the checkpoint that a later incarnation signed for what this one left behind, if any did.
+/// Returns the checkpoint that a later incarnation signed for all records of this incarnation, if
+/// there is one.
 ///
 /// # Errors
 /// [`EvidenceError::Ledger`] when its signature is not by `key`; [`EvidenceError::Io`].
@@ -258,8 +262,8 @@ pub fn successor_checkpoint(
     Ok(note.map(|note| Checkpoint::verify(&note, key)).transpose()?)
 }
 
-/// Returns the largest checkpoint that a later incarnation signed for what this one left behind. Its signature is not
-/// checked.
+/// Returns the largest checkpoint that a later incarnation signed for the records of this
+/// incarnation. The signature is not verified.
 ///
 /// # Errors
 /// [`EvidenceError::Io`].
@@ -278,7 +282,8 @@ pub fn successor_note(
         .filter(|incarnation| *incarnation > own);
     let mut largest: Option<(u64, String)> = None;
     for successor in later {
-        // `fsck` reports a note that cannot be read; another note may cover the record.
+        // Skip a note that cannot be read, because another note may cover the record. `fsck`
+        // reports such a note.
         let note =
             match checkpoint_file::read_successor_note(storage, &shard.join(successor.to_string()), own) {
                 Err(error) if error.is_damaged() => continue,

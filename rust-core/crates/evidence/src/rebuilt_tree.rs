@@ -1,11 +1,14 @@
-//! The nodes of a log's tree that its tree file lacks: hashed once from the records, then cached.
+//! The nodes that are missing in a log's tree file. They are hashed once from the records, then
+//! cached.
 //!
-//! A killed worker leaves a tree file without its last nodes, and they are never added: no file has two writers. They
-//! follow from the records after those that the file covers. If these lead from the stored peaks to the signed root, no
-//! other record is hashed; otherwise all are.
+//! A killed worker leaves a tree file without its last nodes. They are never added, because no file
+//! has two writers. They can be computed from the records that the file does not cover. If these
+//! records lead from the stored peaks to the signed root, no other record is hashed. Otherwise all
+//! records are hashed.
 //!
-//! The cache holds the nodes over whole blocks of [`BLOCK_RECORDS`] records, about one byte per record, and those of the
-//! last block, which every proof needs. Nodes below other blocks are hashed from their records on request.
+//! The cache holds the nodes over whole blocks of [`BLOCK_RECORDS`] records (about one byte per
+//! record), and the nodes of the last block, which every proof needs. Nodes inside other blocks are
+//! hashed from their records on request.
 
 use crate::layout::incarnation_of;
 use crate::log_reader::{LogItem, LogReader};
@@ -22,15 +25,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Height of a block: the level of the lowest cached nodes.
 const BLOCK_LEVEL: u32 = 6;
-/// Records of a block.
+/// Number of records in a block.
 const BLOCK_RECORDS: u64 = 1 << BLOCK_LEVEL;
-/// Bytes of nodes that are cached for all logs together.
+/// Maximum total size of cached nodes for all logs, in bytes.
 const MAX_CACHED_BYTES: usize = 32 << 20;
-/// Number of logs whose nodes are cached.
+/// Maximum number of logs whose nodes are cached.
 const MAX_CACHED_LOGS: usize = 256;
 
-/// Trees by their root, the most recently built last. The tree of a root never changes, so it is the same for every
-/// caller and in every copy of a ledger.
+/// Rebuilt trees, the most recently built tree last. The tree of a root never changes, so it is the
+/// same for every caller and in every copy of a ledger.
 static CACHE: Mutex<VecDeque<Arc<RebuiltTree>>> = Mutex::new(VecDeque::new());
 
 /// The nodes over whole blocks of a tree, from its block `start` on.
@@ -40,9 +43,9 @@ pub(crate) struct RebuiltTree {
     root: Hash,
     /// The first block that was hashed. The tree file holds the nodes of earlier blocks.
     first_block: u64,
-    /// In flat post-order, with blocks as leaves.
+    /// Nodes in flat post-order, with blocks as leaves.
     nodes: Vec<Hash>,
-    /// The nodes of the last block, if it is not whole, in flat post-order.
+    /// The nodes of the last block in flat post-order, if this block is not whole.
     last_block: Vec<Hash>,
 }
 
@@ -52,7 +55,7 @@ impl RebuiltTree {
         self.first_block == 0
     }
 
-    /// Hashes the records from a block on; `before` is the range preceding it.
+    /// Hashes the records from a block on. `before` is the range before this block.
     fn build(
         storage: &dyn ReadStorage,
         dir: &Path,
@@ -81,7 +84,8 @@ impl RebuiltTree {
         })
     }
 
-    /// Builds what the tree file lacks; `None` when the file holds no whole block, or does not lead to the root.
+    /// Builds the nodes that are missing in the tree file; `None` when the file holds no whole
+    /// block, or does not lead to the root.
     fn build_after_tree_file(
         storage: &dyn ReadStorage,
         dir: &Path,
@@ -103,13 +107,14 @@ impl RebuiltTree {
     }
 }
 
-/// Returns the nodes of the tree that a checkpoint of the log in `dir` signs, built from the records: from all of them if
-/// `whole`, otherwise only from those that the tree file does not cover, if the file is right. The result may lead to
-/// another root: the caller verifies what is made of it.
+/// Returns the nodes of the tree that a checkpoint of the log in `dir` signs, built from the
+/// records. If `whole` is true or the tree file is wrong, all records are hashed, otherwise only
+/// the records that the tree file does not cover. The result may lead to another root, so the
+/// caller must verify the proofs that it builds.
 ///
 /// # Errors
-/// [`EvidenceError::Corruption`], [`EvidenceError::NoSuchRecord`] or [`EvidenceError::Removed`] when not all records are
-/// there; [`EvidenceError::Io`].
+/// [`EvidenceError::Corruption`], [`EvidenceError::NoSuchRecord`] or [`EvidenceError::Removed`]
+/// when records are missing; [`EvidenceError::Io`].
 pub(crate) fn rebuild_tree(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -119,7 +124,7 @@ pub(crate) fn rebuild_tree(
     if let Some(kept) = cached_tree(checkpoint, complete) {
         return Ok(kept);
     }
-    // If the tree file or the search for a record fails in any way, the records themselves decide.
+    // If the tree file or the search for a record fails in any way, hash all records.
     let behind = match TreeFile::open(storage, dir) {
         Ok(tree) if !complete => RebuiltTree::build_after_tree_file(storage, dir, &tree, checkpoint)
             .ok()
@@ -156,7 +161,7 @@ fn cache_tree(made: &Arc<RebuiltTree>) {
     }
 }
 
-/// Reads nodes of a rebuilt tree; nodes below its blocks are hashed from the records.
+/// A reader of the nodes of a rebuilt tree. Nodes inside its blocks are hashed from the records.
 pub(crate) struct RebuiltNodeReader<'r> {
     storage: &'r dyn ReadStorage,
     dir: &'r Path,
@@ -178,7 +183,7 @@ impl<'r> RebuiltNodeReader<'r> {
         }
     }
 
-    /// Returns node `at` below a block, in flat post-order.
+    /// Returns node `at` inside a block, in flat post-order.
     fn node_in_block(&self, block: u64, at: u64) -> Result<Option<Hash>, EvidenceError> {
         let find = |nodes: &[Hash]| usize::try_from(at).ok().and_then(|at| nodes.get(at)).copied();
         if block == self.rebuilt.size / BLOCK_RECORDS {
@@ -226,7 +231,7 @@ impl NodeReader for RebuiltNodeReader<'_> {
     }
 }
 
-/// Returns how many leaves are complete within this many nodes.
+/// Returns the number of complete leaves in a tree of `nodes` nodes.
 fn complete_leaves(nodes: u64) -> u64 {
     let mut leaves = nodes / 2;
     while node_count(leaves + 1) <= nodes {
@@ -235,7 +240,7 @@ fn complete_leaves(nodes: u64) -> u64 {
     leaves
 }
 
-/// Calls `take` with the leaf hashes of the records from `first` up to, but not including, `behind`, in order.
+/// Calls `take` with the leaf hashes of the records in `first..behind`, in order.
 fn read_leaves(
     storage: &dyn ReadStorage,
     dir: &Path,

@@ -1,4 +1,4 @@
-//! Why stored data is refused.
+//! Refusals of stored data.
 
 use proofgate_ledger::LedgerError;
 use std::fmt;
@@ -8,7 +8,8 @@ use std::fmt;
 pub struct Refusal {
     /// A description of the reason.
     pub reason: String,
-    /// No signature is by the given key. Whether anything was changed is unknown in that case.
+    /// Whether the reason is that no signature is by the expected key. In this case it is unknown
+    /// whether the data was changed.
     pub wrong_key: bool,
 }
 

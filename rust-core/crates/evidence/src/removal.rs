@@ -1,14 +1,14 @@
-//! Removed logs: the tombstone that the retention job signed, and what is retained of the log.
+//! Removed logs: the tombstone that the retention job signed, and the retained parts of the log.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `tombstone` | the retention job's signed note: how the log ended, and why it was removed |
-//! | `<seq>.record`, `<seq>.tlog-proof` | its `open`, its `takeover`s and its `seal`, under the last checkpoint |
+//! | `tombstone` | the retention job's signed note about the end of the log and the reason for its removal |
+//! | `<seq>.record`, `<seq>.tlog-proof` | the log's `open`, `takeover` and `seal` records, with proofs under the last checkpoint |
 //! | `<size>.consistency` | proof that the log at that size is a prefix of its final state |
 //! | `checkpoint`, `<incarnation>.checkpoint` | unchanged |
 //!
-//! So the chain of the shard continues through it. Records that are still there are no longer evidence: they are not
-//! read.
+//! With these files, the chain of the shard continues through the removed log. Records that still
+//! exist are no longer evidence and are not read.
 
 use crate::layout::incarnation_of;
 use crate::payloads::{PAYLOAD_INDEX_FILE, PAYLOADS_FILE};
@@ -29,11 +29,11 @@ use ulid::Ulid;
 
 pub use crate::layout::TOMBSTONE_FILE;
 
-/// Name of the retention job's files while they are being written.
+/// Name of a file of the retention job while it is being written.
 pub const TEMPORARY_FILE: &str = "keeping.tmp";
-/// Most retained records (the open record, takeovers and a seal): a log has few of them.
+/// Most retained records of a log: the open record, takeovers and a seal.
 const MAX_RETAINED_RECORDS: usize = 64;
-/// Largest proof of consistency, in bytes: a tree of 2^63 leaves has no longer one.
+/// Largest proof of consistency, in bytes: the size for a tree of 2^63 leaves.
 const MAX_CONSISTENCY_BYTES: usize = 45 * 128;
 /// Files that a writer leaves beside segments, tree and salts.
 const OTHER_FILES: [&str; 8] = [
@@ -47,19 +47,19 @@ const OTHER_FILES: [&str; 8] = [
     TEMPORARY_FILE,
 ];
 
-/// Returns the name of a retained record.
+/// Returns the file name of a retained record.
 #[must_use]
 pub fn record_name(seq: u64) -> String {
     format!("{seq:020}.record")
 }
 
-/// Returns the name of its proof.
+/// Returns the file name of a retained record's proof.
 #[must_use]
 pub fn proof_name(seq: u64) -> String {
     format!("{seq:020}.tlog-proof")
 }
 
-/// Returns the name of the proof that the log at `size` is a prefix of its final state.
+/// Returns the file name of the proof that the log at `size` is a prefix of its final state.
 #[must_use]
 pub fn consistency_name(size: u64) -> String {
     format!("{size:020}.consistency")
@@ -74,13 +74,13 @@ pub fn is_removable(name: &str) -> bool {
         || OTHER_FILES.contains(&name)
 }
 
-/// Returns whether a file name is that of a retained record or of its proof.
+/// Returns whether a file name is the name of a retained record or of its proof.
 #[must_use]
 pub fn is_retained(name: &str) -> bool {
     name.ends_with(".record") || name.ends_with(".tlog-proof")
 }
 
-/// What is retained of a removed log, all of it checked.
+/// The retained parts of a removed log, after all checks.
 #[derive(Clone, Debug)]
 pub struct RemovedLog {
     /// The tombstone that the retention job signed.
@@ -89,9 +89,10 @@ pub struct RemovedLog {
     pub note: String,
     /// The last checkpoint, as it was signed.
     pub checkpoint: String,
-    /// The state that follows from the retained records. Which record ends which exchange is not known.
+    /// The state that follows from the retained records. The records that end the exchanges are not
+    /// known.
     pub tracker: LogTracker,
-    /// Names of files that a removal deletes and that are still there.
+    /// Names of files that the removal should have deleted but that still exist.
     pub leftover_files: Vec<String>,
     /// Time of the newest record that is retained or that the tombstone mentions, in unix microseconds.
     pub newest_time: u64,
@@ -108,7 +109,7 @@ impl RemovedLog {
         }
     }
 
-    /// Returns whether the tombstone's time is before records of the log that it replaces.
+    /// Returns whether the tombstone's time is before the time of records of the removed log.
     #[must_use]
     pub fn is_backdated(&self) -> bool {
         self.tombstone.removed_at < self.newest_time
@@ -122,14 +123,14 @@ pub enum RemovalState {
     None,
     /// The log was removed.
     Done(Box<RemovedLog>),
-    /// There is a tombstone, and it is refused for this reason.
+    /// There is a tombstone, but it is refused for this reason.
     Refused(Refusal),
 }
 
-/// Reads the stored tombstone; `None` when there is none.
+/// Reads the stored tombstone; `None` when there is no tombstone.
 ///
 /// # Errors
-/// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when it is not text.
+/// [`EvidenceError::Io`]; [`EvidenceError::Corruption`] when the file is not text.
 pub fn read_tombstone(storage: &dyn ReadStorage, dir: &Path) -> Result<Option<String>, EvidenceError> {
     let path = dir.join(TOMBSTONE_FILE);
     match read_bounded(storage, &path, MAX_STATEMENT_BYTES)? {
@@ -147,7 +148,7 @@ pub fn read_tombstone(storage: &dyn ReadStorage, dir: &Path) -> Result<Option<St
 /// Returns the error for a record that a log does not hold.
 ///
 /// # Errors
-/// As [`read_tombstone`].
+/// Same as [`read_tombstone`].
 pub(crate) fn missing_record_error(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -160,8 +161,9 @@ pub(crate) fn missing_record_error(
     })
 }
 
-/// Reads and checks what is retained of a removed log: the tombstone against the retention key, the records and their
-/// proofs against the ledger's key. Without a key, its signatures are not checked.
+/// Reads and checks the retained parts of a removed log: the tombstone with the retention key, the
+/// records and their proofs with the ledger key. If one of these keys is not given, its signatures
+/// are not checked.
 ///
 /// # Errors
 /// [`EvidenceError::Io`].
@@ -207,10 +209,11 @@ pub fn read(
     )
 }
 
-/// The last checkpoint, the state after the retained records, and the time of the newest of them.
+/// The last checkpoint, the state after the retained records, and the time of the newest retained
+/// record.
 type RetainedSummary = Result<(String, LogTracker, u64), Refusal>;
 
-/// Reads the retained records, each under the last checkpoint.
+/// Reads the retained records, and verifies each under the last checkpoint.
 fn read_retained(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -340,7 +343,8 @@ pub fn is_proven_prefix(
     ))
 }
 
-/// Reads the stored proof from `size` to the final state of a removed log; `None` when there is no valid one.
+/// Reads the stored proof from `size` to the final state of a removed log; `None` when there is no
+/// valid proof.
 ///
 /// # Errors
 /// [`EvidenceError::Io`].

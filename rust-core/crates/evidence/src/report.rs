@@ -1,17 +1,17 @@
-//! What `fsck` reports.
+//! The report of `fsck`.
 
 use proofgate_ledger::Hash;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Severity of a finding; the worst finding decides the verdict.
+/// The severity of a finding. The worst finding determines the verdict of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Everything is present and was checked.
+    /// All data is present and was checked.
     Ok,
-    /// What is present is right, but something could not be checked or ended early.
+    /// The data that is present is valid, but some data could not be checked or is missing.
     Incomplete,
     /// The log is well formed but contradicts a tree head that was signed or recorded.
     Diverged,
@@ -32,14 +32,14 @@ impl Verdict {
     }
 }
 
-/// One problem that `fsck` found.
+/// A problem that `fsck` found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The file or directory.
     pub file: String,
     /// Byte offset of the frame, node or byte concerned.
     pub offset: u64,
-    /// Its severity.
+    /// Severity of the finding.
     pub verdict: Verdict,
     /// Stable machine code, for findings that have one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,58 +54,58 @@ pub struct Finding {
 pub enum CheckpointState {
     /// There is no checkpoint yet.
     Missing,
-    /// It matches the records; without a key its signature was not checked.
+    /// The checkpoint matches the records. Its signature was not checked, because there was no key.
     Unverified,
-    /// It matches the records and is signed.
+    /// The checkpoint matches the records, and its signature was verified.
     Verified,
-    /// It is refused, or contradicts the records.
+    /// The checkpoint is refused, or contradicts the records.
     Bad,
 }
 
-/// The state of a tree file. Only a wrong or missing one matters; it can be rebuilt from the records.
+/// The state of a tree file, which can be rebuilt from the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TreeState {
-    /// It is not there.
+    /// There is no tree file.
     Missing,
-    /// All its nodes are right, but some are missing at the end.
+    /// All stored nodes are right, but nodes are missing at the end.
     Short,
-    /// It holds every node.
+    /// The file holds every node.
     Complete,
-    /// It holds every node, and more bytes after them.
+    /// The file holds every node, and more bytes after them.
     Long,
     /// A node is wrong.
     Bad,
 }
 
-/// The removal of a log, as its tombstone states it.
+/// The removal of a log, according to its tombstone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RemovedReport {
-    /// When it was removed, in unix microseconds.
+    /// Time of the removal, in unix microseconds.
     pub time: u64,
-    /// Number of admissions that it held.
+    /// Number of admissions in the log.
     pub exchanges: u64,
-    /// Retention period of its records, in days.
+    /// Minimum retention period of the log's records, in days.
     pub minimum_days: u64,
-    /// Who removed it.
+    /// Author of the removal.
     pub author: String,
     /// The reason for the removal.
     pub reason: String,
-    /// The ticket that requested the removal.
+    /// The ticket that requested the removal, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ticket: Option<String>,
     /// Whether the signature of the retention job was verified.
     pub verified: bool,
 }
 
-/// What `fsck` found about one incarnation.
+/// The result of `fsck` for one incarnation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct IncarnationReport {
-    /// Its directory.
+    /// Directory of the incarnation.
     pub dir: String,
-    /// Its ULID.
+    /// ULID of the incarnation.
     pub incarnation: String,
-    /// Its origin, as its `open` record states it.
+    /// Origin of the log according to its `open` record.
     pub origin: Option<String>,
     /// Number of segments.
     pub segments: u64,
@@ -113,18 +113,18 @@ pub struct IncarnationReport {
     pub records: u64,
     /// Size of those records in bytes.
     pub bytes: u64,
-    /// Root over them, base64; null when records before the end are lost.
+    /// Root over these records, base64; null when records before the end are lost.
     pub root: Option<String>,
     /// Whether the last record is a seal.
     pub sealed: bool,
-    /// The vkey of the ledger key that signs it, as its `open` record states it.
+    /// The vkey of the ledger key that signs the log, according to its `open` record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The checkpoint.
+    /// State of the checkpoint.
     pub checkpoint: CheckpointState,
-    /// Number of records it covers.
+    /// Number of records that the checkpoint covers.
     pub checkpoint_size: u64,
-    /// The tree file.
+    /// State of the tree file.
     pub tree: TreeState,
     /// Whether the log was cut at a torn tail.
     pub torn: bool,
@@ -133,20 +133,21 @@ pub struct IncarnationReport {
     /// Number of admissions whose salt is all zeros (erased on purpose, or lost in a power failure), or whose shred key
     /// was destroyed according to the retention job. A salt with any other wrong value is a finding.
     pub erased_salts: u64,
-    /// Number of admissions whose salt needs a shred key that was not provided, so the salt was not compared with their
-    /// id.
+    /// Number of admissions whose salt was not compared with its id, because the necessary shred
+    /// key was not provided.
     pub unchecked_salts: u64,
     /// The removal of the log; absent when it was not removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed: Option<RemovedReport>,
-    /// The digests by which its records name configurations, each with the number of the first record that does.
+    /// The digests by which the log's records name configurations, each with the number of the
+    /// first such record.
     #[serde(skip)]
     pub configurations: BTreeMap<Hash, u64>,
     /// All findings, in the order of the log.
     pub findings: Vec<Finding>,
 }
 
-/// What `fsck` found under a path.
+/// The result of `fsck` for a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// The ledger's directory, when a whole ledger was checked.
@@ -181,9 +182,10 @@ impl Report {
 /// A key of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KeyReport {
-    /// Its vkey.
+    /// The key as vkey text.
     pub vkey: String,
-    /// The last moment at which it may start a log, in unix microseconds; absent for the newest key.
+    /// The last moment at which the key may start a log, in unix microseconds; absent for the
+    /// newest key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<u64>,
 }

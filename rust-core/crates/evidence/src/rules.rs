@@ -1,11 +1,13 @@
-//! The rules for a valid log, record by record: the one definition that recovery and `fsck` share.
+//! The rules for the records of a valid log. Recovery and `fsck` share this definition.
 //!
-//! A log starts with its `open`, and nothing follows a `seal`. Every record states its own number. Each admission has
-//! exactly one end: a `completion` in the same log, or an `aborted` or `completion` in a later one, which names the log
-//! of the admission. A completion states how much of a body arrived if, and only if, the body was still arriving when the
-//! request was admitted. The admissions of each tenant are numbered from 1 without a gap. If a log was still being
-//! written when its successor was opened, its end is stated once, in a `takeover`: by that successor, or by a later log
-//! when the successor did not live long enough. An `analysis` refers to an earlier admission.
+//! A log starts with its `open`, and nothing follows a `seal`. Every record states its own number.
+//! Each admission has exactly one end: a `completion` in the same log, or an `aborted` or
+//! `completion` in a later log, which names the log of the admission. A completion states the
+//! received part of a request body if, and only if, the body was still arriving at admission. The
+//! admissions of each tenant are numbered from 1 without a gap. If a log was still being written
+//! when its successor was opened, exactly one `takeover` states its end. This `takeover` is in the
+//! successor, or in a later log if the successor ended too early. An `analysis` refers to an
+//! earlier admission.
 
 use crate::layout::parse_incarnation;
 use proofgate_ledger::Hash;
@@ -16,42 +18,43 @@ use ulid::Ulid;
 /// The content of a log's `open` record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogOpening {
-    /// `<ledger>/<shard>/<incarnation>`.
+    /// Origin of the log: `<ledger>/<shard>/<incarnation>`.
     pub origin: String,
     /// The second part of the origin.
     pub shard: u32,
-    /// The vkey of the ledger key that signs this log; `None` when an older version, which did not record it, wrote the
-    /// log.
+    /// The vkey of the ledger key that signs this log; `None` when an older version wrote the log,
+    /// which did not record the key.
     pub key: Option<String>,
     /// The previous log of the shard.
     pub predecessor: Option<Predecessor>,
 }
 
-/// What a log states about the previous one.
+/// The statement of a log about the previous log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Predecessor {
     /// The incarnation of the previous log.
     pub incarnation: Ulid,
-    /// Its number of records; for a running log, the size of its newest checkpoint.
+    /// Number of records of the previous log; for a running log, the size of its newest checkpoint.
     pub size: u64,
-    /// Its root at that size.
+    /// Root of the previous log at that size.
     pub root: Hash,
-    /// Whether its last record was a seal.
+    /// Whether the last record of the previous log was a seal.
     pub sealed: bool,
-    /// Whether it was still being written.
+    /// Whether the previous log was still being written.
     pub running: bool,
 }
 
-/// An admission of another log that ends in this one.
+/// The end of another log's admission in this log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ForeignEnd {
     /// The log of the admission.
     pub incarnation: Ulid,
     /// Number of the admission in that log.
     pub admission: u64,
-    /// Number of the record in this log that ends it.
+    /// Number of the record in this log that ends the exchange.
     pub seq: u64,
-    /// Whether that record states how much of the body arrived; `None` where it is not the record's place to state it.
+    /// Whether that record states the received part of the body; `None` for a record that cannot
+    /// state it.
     pub received: Option<bool>,
 }
 
@@ -59,12 +62,12 @@ pub struct ForeignEnd {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct OpenAdmission {
     id: String,
-    /// Whether its body was still arriving; `None` when that was not read.
+    /// Whether the body was still arriving; `None` when the admission was not read.
     body_pending: Option<bool>,
 }
 
-/// State of a log while its records are processed. Memory grows with the number of open exchanges and of tenants, not
-/// with the log.
+/// The state of a log while its records are processed. The memory that it needs grows with the
+/// number of open exchanges and of tenants, not with the log.
 #[derive(Clone, Debug)]
 pub struct LogTracker {
     incarnation: Ulid,
@@ -72,7 +75,7 @@ pub struct LogTracker {
     open_admissions: BTreeMap<u64, OpenAdmission>,
     /// Number of the newest admitted or denied request of each tenant.
     last_request_numbers: HashMap<String, u64>,
-    /// Whether all records of the log were processed.
+    /// Whether the records were processed from the start of the log.
     counted_from_start: bool,
     foreign_ends: Vec<ForeignEnd>,
     takeovers: Vec<(u64, Predecessor)>,
@@ -101,8 +104,9 @@ impl LogTracker {
         }
     }
 
-    /// Creates the tracker for the rest of a log whose first records were already checked. `open` holds the log's own
-    /// admissions without an end among those records, by number, with their request ids.
+    /// Creates the tracker for the rest of a log whose first records were already checked. `open`
+    /// holds the log's own admissions that have no end among those records, by number, with their
+    /// request ids.
     #[must_use]
     pub fn resume(incarnation: Ulid, open: impl IntoIterator<Item = (u64, String)>) -> Self {
         Self {
@@ -154,7 +158,8 @@ impl LogTracker {
         &self.foreign_ends
     }
 
-    /// Returns what `takeover` records state about the ends of earlier logs, with the numbers of those records.
+    /// Returns the statements of `takeover` records about the ends of earlier logs, with the
+    /// numbers of those records.
     #[must_use]
     pub fn takeovers(&self) -> &[(u64, Predecessor)] {
         &self.takeovers
@@ -166,27 +171,28 @@ impl LogTracker {
         self.sealed
     }
 
-    /// Returns the incarnation that continues the log, as the seal states it.
+    /// Returns the incarnation that continues the log, according to the seal.
     #[must_use]
     pub fn successor(&self) -> Option<Ulid> {
         self.successor
     }
 
-    /// Returns the number of the first record that is not `open`, `takeover` or `aborted`: from there on the log has
-    /// served requests. A log without such a record is what an interrupted start left behind.
+    /// Returns the number of the first record that is not `open`, `takeover` or `aborted`. From
+    /// this record on the log has served requests. A log without such a record is the result of an
+    /// interrupted start.
     #[must_use]
     pub fn first_served(&self) -> Option<u64> {
         self.first_served
     }
 
-    /// Returns whether no record was lost, so that it is known what has no end.
+    /// Returns whether no record was lost. Only then are the admissions without an end known.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// Marks that records are missing before the next one. From here on it is unknown which record ends what, and the
-    /// next request of each tenant may have any number.
+    /// Marks that records are missing before the next record. From now on it is unknown which
+    /// admission a record ends, and the next request of each tenant may have any number.
     pub fn mark_missing(&mut self) {
         self.complete = false;
         self.open_admissions.clear();
@@ -203,7 +209,7 @@ impl LogTracker {
     /// Processes the record at `seq`.
     ///
     /// # Errors
-    /// A description of what is wrong with it. The record counts as read in any case.
+    /// A description of the fault. The record counts as read in any case.
     pub fn process<'a>(&mut self, seq: u64, payload: &'a [u8]) -> Result<Record<'a>, String> {
         let followed_seal = std::mem::take(&mut self.sealed);
         let record = record::parse(payload).map_err(|error| format!("record {seq}: {error}"))?;
@@ -288,8 +294,8 @@ impl LogTracker {
         }
     }
 
-    /// Checks that an analysis names an earlier record or another log. Whether an exchange begins there is shown only
-    /// by that record.
+    /// Checks that an analysis names an earlier record or another log. Only the named record shows
+    /// whether it is an admission.
     fn check_reference(&self, seq: u64, analysis: &record::Analysis<'_>) -> Result<(), String> {
         let refers = match &analysis.incarnation {
             None => analysis.admission < seq,

@@ -3,16 +3,16 @@
 use crate::{EvidenceError, ReadStorage, read_full};
 use std::path::Path;
 
-/// Name of the file.
+/// Name of the salts file.
 pub const SALTS_FILE: &str = "salts";
-/// Bytes of a salt.
+/// Number of bytes in a salt.
 pub const SALT_LEN: usize = 32;
 
-/// Returns what is stored for the salt of record `seq` of an incarnation: the salt itself or, where the admission names a
-/// shred key, the half that the key turns into the salt. `None` when it was never written or has been erased (all zeros).
+/// Returns the stored bytes for the salt of record `seq` of an incarnation: the salt itself or, if
+/// the admission names a shred key, the half from which the key derives the salt. `None` when it
+/// was never written or has been erased (all zeros).
 ///
 /// # Errors
-/// [`EvidenceError::Io`] when the file cannot be read.
 /// [`EvidenceError::Io`] when the file cannot be read.
 pub fn read_stored_salt(
     storage: &dyn ReadStorage,

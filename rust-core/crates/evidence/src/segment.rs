@@ -1,6 +1,6 @@
 //! Names and sizes of segments.
 
-/// Largest size of a segment in bytes: no writer makes a longer one.
+/// Largest size of a segment, in bytes.
 pub const MAX_SEGMENT_BYTES: u64 = 1 << 30;
 
 /// Returns the name of the segment whose first record is `first_seq`.
@@ -9,8 +9,9 @@ pub fn segment_name(first_seq: u64) -> String {
     format!("{first_seq:020}.seg")
 }
 
-/// Returns the name of a prepared segment that the ledger thread has not read from yet. Its first record is not known
-/// when it is created, so the ledger thread gives it its final name when it first reads from it.
+/// Returns the name of a prepared segment that the ledger thread has not read from yet. The first
+/// record of a segment is not known when the segment is created, so the ledger thread renames the
+/// segment when it first reads from it.
 #[must_use]
 pub fn prepared_name(ordinal: u64) -> String {
     format!("{ordinal:020}.next")
@@ -26,7 +27,7 @@ pub enum SegmentName {
 }
 
 impl SegmentName {
-    /// Parses a file name; `None` when it is not that of a segment.
+    /// Parses a file name; `None` when it is not the name of a segment.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let (number, kind) = name.split_once('.')?;

@@ -6,11 +6,12 @@ use crate::{ReadFile, read_full};
 use std::io;
 use std::sync::Arc;
 
-/// Bytes read at once; starts small, as the ledger thread mostly finds a few new records.
+/// Smallest number of bytes per read. Reads start small, because the ledger thread usually finds
+/// only a few new records.
 const MIN_READ: usize = 16 << 10;
 const MAX_READ: usize = 256 << 10;
 
-/// The content of a segment at an offset.
+/// The contents of a segment at an offset.
 pub enum Slot {
     /// A record whose checksums match.
     Record(StoredRecord),
@@ -20,24 +21,24 @@ pub enum Slot {
     Invalid(&'static str),
 }
 
-/// A stored record; its payload is available while it is the last one read.
+/// A stored record. Its payload is available until the next record is read.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredRecord {
-    /// Its number.
+    /// Number of the record.
     pub seq: u64,
-    /// Number of records known to be synced when this one was framed.
+    /// Number of records known to be synced when this record was framed.
     pub durable: u64,
     /// The payload CRC of the previous record, as this record states it.
     pub prev_crc: u32,
-    /// Its payload CRC.
+    /// Payload CRC of the record.
     pub crc: u32,
-    /// Offset of its frame.
+    /// Offset of the record's frame.
     pub offset: u64,
     /// Bytes of the payload.
     pub len: usize,
 }
 
-/// Reads the frames of one segment in order.
+/// A reader of the frames of one segment, in order.
 pub struct SegmentReader {
     file: Arc<dyn ReadFile>,
     segment_crc: SegmentCrc,
@@ -46,12 +47,13 @@ pub struct SegmentReader {
     len: u64,
     window: Vec<u8>,
     window_at: u64,
-    /// Bytes that may still be searched for where a log continues; anything after that is treated as absent.
+    /// Number of bytes that may still be searched for the continuation of the log. Data beyond it
+    /// is treated as absent.
     pub(crate) search_budget: u64,
 }
 
 impl SegmentReader {
-    /// Creates a reader for `file`, of `len` bytes, that starts after its header.
+    /// Creates a reader for `file`, of `len` bytes, that starts after the segment header.
     #[must_use]
     pub fn new(file: Arc<dyn ReadFile>, key: SegmentCrc, len: u64) -> Self {
         Self {
@@ -70,7 +72,7 @@ impl SegmentReader {
         self.len
     }
 
-    /// Discards buffered bytes: the writer may have written there since.
+    /// Discards buffered bytes, because the writer may have changed them since they were read.
     pub fn refresh(&mut self) {
         self.window.clear();
     }
@@ -78,7 +80,7 @@ impl SegmentReader {
     /// Reads the frame at `self.offset`; a record moves `self.offset` past it.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// The errors of the file system.
     #[expect(
         clippy::should_implement_trait,
         reason = "not an Iterator: a step can fail, and the payload is borrowed"
@@ -126,7 +128,8 @@ impl SegmentReader {
         &self.window[start..start + stored.len]
     }
 
-    /// Returns the bytes that the tag of the record just returned by `next` covers, and the tag.
+    /// Returns, for the record that `next` has just returned, the bytes that its tag covers, and
+    /// the tag.
     #[must_use]
     pub fn tagged_bytes(&self, stored: &StoredRecord) -> (&[u8], &[u8]) {
         let start = (stored.offset - self.window_at) as usize;
@@ -134,7 +137,7 @@ impl SegmentReader {
         split_tag(&self.window[start..start.saturating_add(len)])
     }
 
-    /// Returns `len` bytes at `at`, or `None` when the file ends before.
+    /// Returns `len` bytes at `at`; `None` when the file ends earlier.
     fn read_bytes(&mut self, at: u64, len: usize) -> io::Result<Option<&[u8]>> {
         let end = at.saturating_add(len as u64);
         if end > self.len {
@@ -158,8 +161,9 @@ impl SegmentReader {
         Ok(Some(&self.window[start..start + len]))
     }
 
-    /// Returns where a search that reached `at` continues: after a hole, which costs nothing. `None` when there is
-    /// nothing more, or the search budget is used up.
+    /// Returns the offset at which a search that reached `at` continues. The search skips a hole,
+    /// which does not count against the budget. `None` when there is no more data, or the search
+    /// budget is used up.
     fn next_search_offset(&mut self, at: u64) -> io::Result<Option<u64>> {
         if self.search_budget == 0 || at >= self.len {
             return Ok(None);
@@ -174,7 +178,7 @@ impl SegmentReader {
     /// Returns the offset of the first nonzero byte at or after `from`.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// The errors of the file system.
     pub fn first_nonzero(&mut self, from: u64) -> io::Result<Option<u64>> {
         let mut at = from;
         while let Some(next) = self.next_search_offset(at)? {
@@ -191,15 +195,16 @@ impl SegmentReader {
         Ok(None)
     }
 
-    /// Finds the first whole record at or after `from`, in steps of 8 bytes, whose number is at least `seq`.
+    /// Finds the first whole record at or after `from` whose number is at least `seq`, in steps of
+    /// 8 bytes.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// The errors of the file system.
     pub fn resync(&mut self, from: u64, seq: u64) -> io::Result<Option<(u64, u64)>> {
         self.resync_within(from, seq, u64::MAX)
     }
 
-    /// As [`Self::resync`], but gives up when no record starts in the first `bytes` bytes.
+    /// Same as [`Self::resync`], but gives up when no record starts in the first `bytes` bytes.
     pub(crate) fn resync_within(
         &mut self,
         from: u64,

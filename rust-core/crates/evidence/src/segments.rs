@@ -1,4 +1,4 @@
-//! The segments of an incarnation's directory: their order, and how one is opened.
+//! Lists the segments of an incarnation's directory in order, and opens them.
 
 use crate::frame::{SEGMENT_HEADER_LEN, SegmentCrc, SegmentHeader};
 use crate::segment::{MAX_SEGMENT_BYTES, SegmentName, prepared_name, segment_name};
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use ulid::Ulid;
 
-/// Most repeated listings of a directory because a listed file was gone when it was opened.
+/// Most repeated listings of a directory after a listed file was missing when it was opened.
 pub(crate) const MAX_LISTINGS: u32 = 16;
 
-/// Most prepared segments: a writer keeps a few ahead.
+/// Most prepared segments of a log. A writer has only a few of them.
 pub(crate) const MAX_PREPARED: usize = 64;
 
 /// Returns the path of a segment.
@@ -24,14 +24,15 @@ pub(crate) fn segment_path(dir: &Path, name: SegmentName) -> PathBuf {
     })
 }
 
-/// Returns whether an error means that a file does not exist (any more): the ledger thread of a live log renames a
-/// prepared segment when it enters it.
+/// Returns whether an error means that a file does not exist or no longer exists. The ledger thread
+/// of a running log renames a prepared segment when it first reads from it.
 pub(crate) fn is_not_found(error: &EvidenceError) -> bool {
     matches!(error, EvidenceError::Io { call: "open", source, .. } if source.kind() == io::ErrorKind::NotFound)
 }
 
-/// Lists the segments of a directory in the order of their records. File names give the position of most of them; for a
-/// prepared one, only its header does, and one that is not in use yet comes last.
+/// Lists the segments of a directory in the order of their records. The file name gives the
+/// position of most segments. For a prepared segment, only its header gives the position, and
+/// prepared segments that are not in use yet come last.
 pub(crate) fn list(storage: &dyn ReadStorage, dir: &Path) -> Result<VecDeque<SegmentName>, EvidenceError> {
     let names = storage.list(dir).map_err(EvidenceError::io("list", dir))?;
     let names: Vec<SegmentName> = names.iter().filter_map(|name| SegmentName::parse(name)).collect();
@@ -68,7 +69,7 @@ pub(crate) struct OpenSegment {
     pub(crate) name: SegmentName,
     pub(crate) path: PathBuf,
     pub(crate) file: Arc<dyn ReadFile>,
-    /// Number of its bytes that are read.
+    /// Number of bytes of the segment that are read.
     pub(crate) len: u64,
     pub(crate) header: Result<SegmentHeader, &'static str>,
     is_blank: bool,
@@ -105,8 +106,8 @@ impl OpenSegment {
         Ok(())
     }
 
-    /// Returns whether anything was written to it, as far as `search` more bytes show. The writer may have started it
-    /// since the header was read, so the header is then read again.
+    /// Returns whether the segment has data within the next `search` bytes. If the header was
+    /// blank, it is read again, because the writer may have started the segment in the meantime.
     pub(crate) fn is_in_use(&mut self, search: &mut u64) -> Result<bool, EvidenceError> {
         if !self.is_blank {
             return Ok(true);
@@ -123,19 +124,18 @@ impl OpenSegment {
         Ok(written.is_some())
     }
 
-    /// Returns a reader for its frames as segment `ordinal` of an incarnation.
+    /// Returns a reader for the frames of the segment, as segment `ordinal` of an incarnation.
     pub(crate) fn reader(&self, incarnation: Ulid, ordinal: u64) -> SegmentReader {
         let key = SegmentCrc::new(incarnation, ordinal);
         SegmentReader::new(Arc::clone(&self.file), key, self.len)
     }
 }
 
-/// Returns the space that the writer of an ended log allocated and did not use: for each such segment, the offset from
-/// which on it holds only zeros, 0 for one that was never started. A segment with other bytes after its last record is left
-/// out.
+/// Returns the segments of an ended log with allocated space that the writer did not use. For each
+/// segment, returns the offset after which it holds only zeros; 0 if the segment was never started.
+/// A segment with other bytes after its last record is omitted.
 ///
 /// # Errors
-/// [`EvidenceError::Io`].
 /// [`EvidenceError::Io`].
 pub fn unused_segment_space(
     storage: &dyn ReadStorage,

@@ -1,8 +1,9 @@
-//! Shred keys of tenants in a folder: one file for each tenant, never on the ledger's volume.
+//! A directory of tenants' shred keys, with one file for each tenant. This directory is never on
+//! the ledger's volume.
 //!
-//! A file is named by its tenant; for `<namespace>/<name>` it is `_<namespace>_<name>`, because a key of a Secret must
-//! not contain a slash. Names that start with a dot are skipped: a mount keeps its own files there, and so are files that
-//! are being written.
+//! A file is named after its tenant. For a tenant `<namespace>/<name>`, the file name is
+//! `_<namespace>_<name>`, because a key of a Secret must not contain a slash. Names that start with
+//! a dot are skipped, because they belong to the mount or to files that are being written.
 
 use crate::{EvidenceError, ReadStorage, read_full};
 use proofgate_ledger::{MAX_SHRED_KEYS, ShredKey, ShredKeyId};
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// Length of a line of base64 and its newline.
+/// Length of a line of base64, including its newline.
 const LINE_LEN: usize = 45;
 
 /// The shred keys of tenants. `Debug` shows no secret.
@@ -22,7 +23,7 @@ pub struct ShredKeys {
 }
 
 impl ShredKeys {
-    /// Reads a folder.
+    /// Reads a directory of key files.
     ///
     /// # Errors
     /// [`EvidenceError::ShredKeys`] for a file that holds no keys, or more than allowed; [`EvidenceError::Io`].
@@ -36,7 +37,7 @@ impl ShredKeys {
             .collect()
     }
 
-    /// Returns the key for a tenant's new exchanges.
+    /// Returns the key for a tenant's new exchanges; `None` if the tenant has no key.
     #[must_use]
     pub fn current_key(&self, tenant: &str) -> Option<&Arc<ShredKey>> {
         self.tenants.get(tenant)?.first()
@@ -48,7 +49,8 @@ impl ShredKeys {
         self.tenants.get(tenant)?.iter().find(|key| key.id() == id)
     }
 
-    /// Returns each tenant with the ids of its keys, newest first; the tenants are in no particular order.
+    /// Returns each tenant with the ids of its keys, newest first. The tenants are in no particular
+    /// order.
     pub fn ids(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = ShredKeyId>)> {
         let tenants = self.tenants.iter();
         tenants.map(|(tenant, keys)| (&**tenant, keys.iter().map(|key| key.id())))
@@ -76,7 +78,7 @@ pub fn tenant_file(tenant: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the tenant that a file belongs to; `None` when it belongs to no tenant.
+/// Returns the tenant to which a file belongs; `None` when it belongs to no tenant.
 fn tenant_from_file(file: &str) -> Option<Cow<'_, str>> {
     let is_name = |name: &str| {
         name.starts_with(|first: char| first.is_ascii_alphanumeric())

@@ -1,4 +1,4 @@
-//! The file system operations that a reader needs, as a trait, so that tests can inject faults and timing.
+//! File system operations for readers, as traits, so that tests can inject faults and timing.
 
 use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::Errno;
@@ -10,18 +10,19 @@ use std::sync::Arc;
 
 /// A read-only file system.
 pub trait ReadStorage: Send + Sync {
-    /// Opens an existing file for reading. Anyone who can write to the volume may have put something else there, so
-    /// opening a pipe does not wait for its writer.
+    /// Opens an existing file for reading. The call does not wait for the writer of a pipe, because
+    /// anyone who can write to the volume may have created a pipe at this path.
     ///
     /// # Errors
-    /// Those of the file system; `InvalidData` for anything that is not a regular file, and for a link that leads to
-    /// none.
+    /// The errors of the file system; `InvalidData` for anything except a regular file, and for a
+    /// link that does not lead to a regular file.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn ReadFile>>;
 
     /// Returns the names in a directory, sorted.
     ///
     /// # Errors
-    /// Those of the file system; `NotADirectory` for anything else with that name, also for a dangling link.
+    /// The errors of the file system; `NotADirectory` for anything except a directory, and for a
+    /// dangling link.
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
 }
 
@@ -30,20 +31,21 @@ pub trait ReadFile: Send + Sync {
     /// Makes one positioned read; returns 0 at the end of the file.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// The errors of the file system.
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Returns the length in bytes.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// The errors of the file system.
     fn len(&self) -> io::Result<u64>;
 
-    /// Returns the first offset at or after `from` that may have been written; `None` when the file reads as zeros from
-    /// there to its end. Where this is not known, it is `from`.
+    /// Returns the first offset at or after `from` that may have been written; `None` when the file
+    /// contains only zeros from `from` to its end. If the file system cannot report this, returns
+    /// `from`.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// The errors of the file system.
     fn next_data(&self, from: u64) -> io::Result<Option<u64>> {
         Ok(Some(from))
     }
@@ -51,7 +53,7 @@ pub trait ReadFile: Send + Sync {
     /// Returns whether the length is 0.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// The errors of the file system.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
@@ -67,7 +69,7 @@ impl ReadStorage for FileStorage {
             .read(true)
             .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
             .open(path);
-        // For a regular file, the flag changes nothing.
+        // The flag has no effect on a regular file.
         let leads_nowhere = |error: &io::Error| error.kind() == io::ErrorKind::NotFound && path.is_symlink();
         match file {
             Ok(file) if file.metadata()?.is_file() => Ok(Arc::new(file)),
@@ -89,7 +91,7 @@ impl ReadStorage for FileStorage {
             }
         })?;
         for entry in entries {
-            // The ledger has no file names that are not UTF-8.
+            // All file names of the ledger are UTF-8.
             if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
             }
@@ -99,8 +101,8 @@ impl ReadStorage for FileStorage {
     }
 }
 
-/// Returns whether nobody can open what has this name: links in a circle or to an impossible name, a socket, or a missing
-/// device.
+/// Returns whether an error means that nobody can open this path: links in a loop or to an
+/// impossible name, a socket, or a missing device.
 fn is_unopenable(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),
@@ -110,7 +112,8 @@ fn is_unopenable(error: &io::Error) -> bool {
 
 impl ReadFile for File {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        // No file is this long. The call would fail, and the offset may come from untrusted data.
+        // No file is this long, so return the end of the file. The system call would fail, and the
+        // offset may come from untrusted data.
         if i64::try_from(offset.saturating_add(into.len() as u64)).is_err() {
             return Ok(0);
         }
@@ -139,7 +142,7 @@ impl ReadFile for File {
 /// Reads until `into` is full or the file ends; returns the number of bytes read.
 ///
 /// # Errors
-/// Those of the file system.
+/// The errors of the file system.
 pub fn read_full(file: &dyn ReadFile, into: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0;
     while done < into.len() {

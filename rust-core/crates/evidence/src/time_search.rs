@@ -1,8 +1,9 @@
-//! Finds the position of a time, or of a record number, in a log without reading it all: a binary search over the first
-//! records of segments, and then within one.
+//! Finds the position of a time, or of a record number, in a log without reading the whole log:
+//! with a binary search over the first records of segments, and then within one segment.
 //!
-//! Records are roughly in the order of their times. Where a clock was set back they are not, and the position found is
-//! one of several; a caller that must be certain reads everything.
+//! Records are roughly in the order of their times. After a clock was set back, this order does not
+//! hold, and the found position is one of several. A caller that must be certain reads the whole
+//! log.
 
 use crate::segment::SegmentName;
 use crate::segment_reader::{SegmentReader, Slot};
@@ -13,12 +14,13 @@ use std::io;
 use std::path::Path;
 use ulid::Ulid;
 
-/// The binary search stops at this many bytes: reading them costs less than another seek.
+/// Number of bytes at which the binary search stops, because reading them costs less than another
+/// seek.
 const MIN_SEARCH_BYTES: u64 = 64 << 10;
-/// In a segment in use, every range of this many bytes contains the start of a frame.
+/// Length of a range that, in a segment in use, always contains the start of a frame.
 const MAX_FRAME_GAP: u64 = 2 * (record::MAX_RECORD_BYTES as u64 + 64);
 
-/// Where to start reading.
+/// A position at which to start reading.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StartPosition {
     pub(crate) segment: SegmentName,
@@ -48,7 +50,7 @@ pub(crate) fn find_start(
                 found = Some((segments[middle], reader, seq));
                 from = middle + 1;
             }
-            // A segment that is not in use yet, or cannot be read, is treated as later.
+            // Treat a segment that is not in use yet, or cannot be read, as later.
             _ => to = middle,
         }
     }
@@ -81,8 +83,8 @@ fn first_record(segment: &OpenSegment, incarnation: Ulid) -> Result<Option<First
     Ok(first.map(|(ts, seq)| (ts, reader, seq)))
 }
 
-/// Returns a position at or shortly before record `seq`, in the segment that holds it; `None` when file names do not show
-/// which segment that is.
+/// Returns a position at or shortly before record `seq`, in the segment that holds this record;
+/// `None` when the file names do not show which segment holds it.
 pub(crate) fn find_record_position(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -110,8 +112,9 @@ pub(crate) fn find_record_position(
     }))
 }
 
-/// Returns the offset and number of a record of one segment for which `before` (of time in microseconds and number)
-/// holds, near the first for which it does not.
+/// Returns the offset and number of a record of one segment, near the first record for which
+/// `before` returns false. `before` returns true for the returned record; its arguments are the
+/// time in microseconds and the record number.
 fn find_in_segment(
     reader: &mut SegmentReader,
     before: impl Fn(u64, u64) -> bool,
@@ -146,8 +149,8 @@ fn find_in_segment(
     Ok(found)
 }
 
-/// Returns the time in a request id, in unix milliseconds: those of Proofgate are version 7 UUIDs after `req_` (RFC 9562
-/// section 5.7). `None` for any other.
+/// Returns the time in a request id, in unix milliseconds. Request ids of Proofgate are version 7
+/// UUIDs after `req_` (RFC 9562 section 5.7). `None` for any other id.
 pub(crate) fn request_time(request_id: &str) -> Option<u64> {
     let hex = request_id.strip_prefix("req_").unwrap_or(request_id);
     let digits: String = hex.chars().filter(|c| *c != '-').collect();
@@ -155,8 +158,8 @@ pub(crate) fn request_time(request_id: &str) -> Option<u64> {
     version7.then(|| u64::from_str_radix(digits.get(..12)?, 16).ok())?
 }
 
-/// Returns the incarnations of a shard that may hold records from `from` milliseconds on, oldest first: the newest one
-/// that began before, and all later ones.
+/// Returns the incarnations of a shard that may hold records from `from` milliseconds on, oldest
+/// first: the newest incarnation that began before this time, and all later incarnations.
 pub(crate) fn incarnations_from(incarnations: &[Ulid], from: u64) -> &[Ulid] {
     let later = incarnations.partition_point(|incarnation| incarnation.timestamp_ms() <= from);
     &incarnations[later.saturating_sub(1)..]

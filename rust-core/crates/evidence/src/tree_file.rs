@@ -1,18 +1,18 @@
 //! The `tree` file: node hashes of the range in flat post-order, 32 bytes each. Leaf n is at `2n - popcount(n)`.
 //!
-//! It is derived from the records: if it is missing or short, only time is lost.
+//! The file is derived from the records. A missing or short file costs only time.
 
 use crate::{EvidenceError, ReadFile, ReadStorage, read_full};
 use proofgate_ledger::{Hash, LedgerError, NodeReader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Name of the file.
+/// Name of the tree file.
 pub const TREE_FILE: &str = "tree";
 /// Bytes per node.
 pub const NODE_LEN: usize = 32;
 
-/// Reads nodes of a stored tree, even while the ledger thread appends to it.
+/// A reader of the nodes of a stored tree. The ledger thread may append to the file concurrently.
 #[derive(Clone)]
 pub struct TreeFile {
     file: Arc<dyn ReadFile>,
@@ -36,7 +36,7 @@ impl TreeFile {
         Ok(Self { file, path })
     }
 
-    /// Wraps `file`, the tree file, which is already open; `path` is for messages.
+    /// Creates a reader from `file`, an open tree file. `path` is for messages.
     #[must_use]
     pub fn new(file: Arc<dyn ReadFile>, path: PathBuf) -> Self {
         Self { file, path }

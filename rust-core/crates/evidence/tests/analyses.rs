@@ -1,4 +1,4 @@
-//! Records of analyses: what they must refer to.
+//! Tests of the records to which analyses must refer.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 use proofgate_evidence::{SearchMode, Verdict, find_records, fsck};
@@ -54,7 +54,7 @@ fn an_analysis_that_refers_to_nothing_of_its_tenant_is_told() {
         ("one", "acme", 3, None, Verdict::Invalid),
         ("one", "acme", u64::MAX, None, Verdict::Invalid),
         ("one", "acme", 1, Some("no-log"), Verdict::Invalid),
-        // Nothing can be said about a log that is missing.
+        // A missing log cannot be checked.
         ("one", "acme", 1, Some(other), Verdict::Ok),
     ] {
         let (disk, mut worker) = new_worker();

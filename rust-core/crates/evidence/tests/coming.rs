@@ -1,4 +1,5 @@
-//! Bodies that were still arriving when their request was admitted: what the completion must state and commit to.
+//! Tests of request bodies that were still arriving at admission: the completion must state and
+//! commit to the received part.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

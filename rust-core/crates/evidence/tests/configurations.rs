@@ -1,4 +1,4 @@
-//! The configurations that the records of a ledger name are expected beside its logs.
+//! Tests of the configurations that records name, which must be archived beside the logs.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 use proofgate_evidence::configurations::{archive_path, check};
@@ -12,7 +12,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Two logs with one configuration.
+/// Creates two logs with one configuration.
 fn two_logs() -> SimulatedDisk {
     let (disk, mut worker) = worker_with_records();
     worker.seal().unwrap();

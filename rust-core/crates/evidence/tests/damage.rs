@@ -1,4 +1,5 @@
-//! Damage and tampering: what `fsck` reports, and what recovery refuses. Invariants I5, I7 and I8.
+//! Tests of damage and tampering: the findings of `fsck`, and the refusals of recovery. Invariants
+//! I5, I7 and I8.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -47,7 +48,7 @@ fn every_flipped_byte_of_a_segment_is_reported_with_its_place() {
     let (disk, worker) = sealed();
     let path = segment(&worker);
     let whole = disk.read(&path).unwrap();
-    // Where each frame starts, by the lengths in the file; the header comes first.
+    // Compute the start of each frame from the lengths in the file. The header comes first.
     let mut frames = vec![0, 128];
     while let Some(at) = frames.last().copied().filter(|at| *at < whole.len()) {
         let len = u32::from_le_bytes(whole[at..at + 4].try_into().unwrap()) as usize;
@@ -263,7 +264,7 @@ fn a_successor_covers_the_tail_and_notices_when_it_changes() {
             .any(|found| found.message.contains("were written after"))
     );
 
-    // The tail that only the successor's note covers is cut off.
+    // Truncate the tail that only the successor's note covers.
     disk.corrupt(&segment(&worker), |bytes| bytes[4000..].fill(0));
     assert!(check(&disk).verdict >= Verdict::Diverged);
 }

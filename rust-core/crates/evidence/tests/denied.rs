@@ -1,4 +1,4 @@
-//! Denied requests: their salts and their numbers are checked like those of admissions.
+//! Tests that the salts and the numbers of denied requests are checked like those of admissions.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -28,7 +28,7 @@ fn cover(worker: &mut Worker) {
     worker.checkpoint().unwrap();
 }
 
-/// A log with a denied request between two admitted ones.
+/// Creates a log with a denied request between two admitted requests.
 fn denied_between() -> (SimulatedDisk, Worker, usize) {
     let (disk, mut worker) = worker_with_records();
     let seq = worker.deny("denied").unwrap();

@@ -1,4 +1,4 @@
-//! Checkpoints and bodies that were kept outside, against what a log states.
+//! Tests that compare a log with checkpoints and bodies that were stored outside the volume.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -115,7 +115,7 @@ fn the_body_of_a_request_is_revealed_with_a_proof_and_no_volume() {
 
     let open = prove::record_proof(&disk, dir, 0, Some(&vkey())).unwrap();
     assert_eq!(open.salt(), None);
-    // A proof never includes an erased salt, and is valid all the same.
+    // A proof never includes an erased salt, but it is still valid.
     disk.corrupt(&dir.join("salts"), |bytes| bytes[32..64].fill(0));
     let erased = prove::record_proof(&disk, dir, 1, Some(&vkey())).unwrap();
     assert_eq!(erased.salt(), None);

@@ -1,4 +1,5 @@
-//! Which directories are searched for logs: the file system's own are skipped, unreadable ones are errors.
+//! Tests of the search for logs: directories of the file system are skipped, and unreadable
+//! directories are errors.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,5 +1,5 @@
-//! Reading a log while it is being written: whatever changes between two calls of a reader, nothing is reported as
-//! damage.
+//! Tests that read a log while it is being written. No change between two calls of a reader is
+//! reported as damage.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -96,7 +96,8 @@ fn serve(worker: &mut Worker, number: usize) {
     worker.checkpoint().unwrap();
 }
 
-/// Expects nothing worse than records that no checkpoint covers yet, which a live log may hold.
+/// Checks that there is no worse finding than records that no checkpoint covers yet, which a live
+/// log may hold.
 fn expect_sound(report: &Report) {
     for finding in report.incarnations.iter().flat_map(|log| &log.findings) {
         assert_eq!(finding.verdict, Verdict::Incomplete, "{report:#?}");
@@ -108,7 +109,8 @@ fn expect_sound(report: &Report) {
     }
 }
 
-/// The writer serves `exchanges` after the reader's call number `at`, counting the calls that `which` selects.
+/// Runs `fsck` while the writer serves `exchanges` after the reader's call number `at`. Only calls
+/// that `which` selects are counted.
 fn fsck_while(exchanges: usize, at: usize, which: impl Fn(&Call) -> bool + Send + 'static) -> (Report, bool) {
     let (disk, mut worker) = new_worker();
     for number in 0..3 {
@@ -208,7 +210,7 @@ fn a_log_of_many_segments_is_read_with_two_files_open() {
     assert_eq!(opened.lock().unwrap().1, 2);
 }
 
-/// A disk that counts the open files, and the most that were open at once.
+/// A disk that counts the open files, and the largest number of simultaneously open files.
 struct Counting {
     disk: SimulatedDisk,
     open: Arc<Mutex<(usize, usize)>>,
@@ -252,7 +254,8 @@ impl Drop for CountedFile {
     }
 }
 
-/// On real files: a writer and a ledger thread extend a log, and start new segments, while it is checked again and again.
+/// Checks a log on real files repeatedly while a writer and a ledger thread extend it and start new
+/// segments.
 #[test]
 fn a_log_that_two_threads_extend_is_never_called_damaged() {
     let volume = tempfile::tempdir().unwrap();
@@ -294,7 +297,8 @@ fn a_log_that_two_threads_extend_is_never_called_damaged() {
                     ..Rejection::default()
                 };
                 for _ in 0..8 {
-                    // Without a free segment, the ledger thread is behind; the next iteration finds one.
+                    // If there is no free segment, the ledger thread is behind. The next iteration
+                    // finds a segment.
                     let _ = writer.append(|seq, out| rejection(seq).encode_into(out));
                 }
                 writer.flush().unwrap();

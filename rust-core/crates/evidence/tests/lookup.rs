@@ -1,4 +1,4 @@
-//! An exchange is found by the time in its id, and few bytes are read for that.
+//! Tests that an exchange is found by the time in its id with few bytes read.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -30,7 +30,7 @@ struct Log {
 }
 
 impl Log {
-    /// The first log of the shard, or one that continues another.
+    /// Creates the first log of the shard, or a log that continues another log.
     fn begin(disk: &SimulatedDisk, ms: u64, running: Option<&mut Self>) -> Self {
         let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
         let terms = succession::StartOptions {
@@ -170,7 +170,7 @@ fn by_time(disk: &SimulatedDisk, id: &str) -> (Vec<FoundRecord>, u64) {
     (found, read)
 }
 
-/// Returns what is found by time, with the bytes read and the files opened.
+/// Returns the records found by time, the number of bytes read and the files opened.
 fn observed(disk: &SimulatedDisk, id: &str) -> (Vec<FoundRecord>, u64, Vec<PathBuf>) {
     let counting = Counting::new(disk);
     let found = find_records(&counting, Path::new("/"), id, SearchMode::ByTime).unwrap();
@@ -239,9 +239,9 @@ fn the_beginning_of_an_exchange_is_found_without_reading_what_came_behind_it() {
         .unwrap();
     assert_eq!(beginning.record().seq, admission);
     let read = counting.read();
-    // Out of 6 MiB; most of it is the binary search.
+    // The log has 6 MiB. Most of the reads belong to the binary search.
     assert!(read < 192 << 10, "{read} bytes");
-    // Its end is searched in everything after it.
+    // The search for its end reads all later records.
     assert_eq!(beginning.into_records().unwrap().len(), 1);
     assert!(counting.read() > 5 << 20, "{} bytes", counting.read());
 }
@@ -279,7 +279,7 @@ fn an_exchange_that_began_while_the_next_log_was_made_is_found_whole() {
     let disk = SimulatedDisk::new();
     let mut first = Log::begin(&disk, START, None);
     let mut second = Log::begin(&disk, START + 10_000, Some(&mut first));
-    // The next log has its name before it is in service.
+    // The next log receives its name before it is in service.
     let began = START + 12_000;
     let admission = first.admit(began, 1);
     let open = first.admit(began + 1, 2);
@@ -345,7 +345,7 @@ fn near_by_an_exchange_that_was_long_judged_is_found_and_one_far_from_its_time_i
 /// Fifteen years, in milliseconds.
 const YEARS: u64 = 15 * 365 * 86_400_000;
 
-/// Ends a log as its worker does at shutdown.
+/// Ends a log like a worker at shutdown.
 fn end(disk: &SimulatedDisk, log: Log) {
     drop(log);
     disk.restart();
@@ -373,7 +373,7 @@ fn a_folder_that_is_named_for_a_time_to_come_and_signed_by_nobody_is_passed_over
 fn logs_that_are_named_behind_one_of_a_wrong_clock_are_in_order_and_what_they_hold_is_found() {
     let disk = SimulatedDisk::new();
     end(&disk, Log::begin(&disk, START, None));
-    // A worker's clock is years ahead, and correct at its next start.
+    // A worker's clock is years ahead, and is correct at the worker's next start.
     let ahead = Log::begin(&disk, START + YEARS, None);
     let mut before = ahead.ulid;
     end(&disk, ahead);

@@ -1,4 +1,4 @@
-//! A mirror copies what was verified, and the copy passes the check of a mirror.
+//! Tests that a mirror copies the verified files, and that the copy passes the check of a mirror.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -70,7 +70,7 @@ fn the_files_that_were_verified_are_a_ledger_without_salts_and_tree() {
     let copy = copied(&disk, &files);
     let report = fsck_mirror(&copy, Path::new("/"), Some(&vkey()), &[held(&worker)]).unwrap();
     assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
-    // As a full ledger, it lacks them.
+    // In a check as a full ledger, they are missing.
     let report = fsck(&copy, Path::new("/"), Some(&vkey()), &[]).unwrap();
     assert_eq!(report.verdict, Verdict::Invalid);
 }

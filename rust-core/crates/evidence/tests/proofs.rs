@@ -1,4 +1,5 @@
-//! Proofs of single records: from the running tree, from what is stored, and by a successor's checkpoint.
+//! Tests of proofs of single records: from the running tree, from the stored files, and under a
+//! successor's checkpoint.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -128,8 +129,8 @@ impl ReadFile for CountedFile {
 /// A change to a tree file.
 type Change = fn(&mut Vec<u8>);
 
-/// Returns a killed log of 4,001 records whose tree lacks the last nodes, what was promised for it, and the checkpoint
-/// that its successor signed for it.
+/// Returns a log of 4,001 records whose worker was killed and whose tree lacks the last nodes, the
+/// log's durability model, and the checkpoint that the successor signed for the log.
 fn killed(change: impl FnOnce(&mut Vec<u8>)) -> (SimulatedDisk, DurabilityModel, Checkpoint) {
     let disk = SimulatedDisk::new();
     let large = LogOptions {

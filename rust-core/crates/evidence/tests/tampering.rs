@@ -1,4 +1,5 @@
-//! What `fsck` reports for a log changed by someone who can write to the volume and does not hold the key.
+//! Tests of the findings of `fsck` for a log that was changed by someone who can write to the
+//! volume but does not hold the key.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -36,7 +37,8 @@ fn remove_incarnation(disk: &SimulatedDisk, dir: &Path) {
     }
 }
 
-/// Two incarnations: the first was killed with an exchange open and its last records under no checkpoint of its own.
+/// Creates two incarnations. The first was killed with an exchange open, and its own checkpoint
+/// does not cover its last records.
 fn two_lives() -> (SimulatedDisk, Worker, Worker) {
     let (disk, mut first) = worker_with_records();
     first.admit("orphan", 1).unwrap();
@@ -363,7 +365,7 @@ fn a_record_of_a_later_kind_is_a_leaf_like_any_other() {
     let report = check(&disk);
     assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
     assert_eq!(report.incarnations[0].unknown_kinds, 1);
-    // An older worker starts on it.
+    // An older worker starts on the shard.
     start(&disk, &mut DurabilityModel::default()).unwrap();
     assert_eq!(check(&disk).verdict, Verdict::Ok);
 }
@@ -407,7 +409,8 @@ fn a_checkpoint_held_outside_tells_that_a_log_was_removed() {
     expect(&report, Verdict::Diverged, "but that log is not in the directory");
 }
 
-/// Two shards of one gateway, 3 and 4, each with a log that served and was sealed; the notes are the last ones of both.
+/// Creates shards 3 and 4 of one gateway, each with a log that served and was sealed. Returns the
+/// last notes of both logs.
 fn two_shards() -> (SimulatedDisk, [PathBuf; 2], [HeldCheckpoint; 2]) {
     let (disk, mut worker) = worker_with_records();
     worker.seal().unwrap();
@@ -429,7 +432,8 @@ fn two_shards() -> (SimulatedDisk, [PathBuf; 2], [HeldCheckpoint; 2]) {
     (disk, dirs, kept)
 }
 
-/// Moves the directory of a log into another shard's, as `mv` does; returns its new path.
+/// Moves the directory of a log into the directory of another shard, like `mv`. Returns the new
+/// path.
 fn move_to_shard(disk: &SimulatedDisk, dir: &Path, shard: &str) -> PathBuf {
     let to = Path::new(shard).join(dir.file_name().unwrap());
     disk.create_dir(&to).unwrap();

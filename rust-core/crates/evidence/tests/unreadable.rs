@@ -1,4 +1,4 @@
-//! What `fsck` reports when part of a ledger cannot be read: it reports that part, and checks the rest.
+//! Tests of `fsck` when part of a ledger cannot be read: it reports that part, and checks the rest.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -19,9 +19,9 @@ use std::sync::Arc;
 enum Fault {
     /// A block of the file is lost.
     BadSector,
-    /// A pipe, a directory or a device has its name.
+    /// A pipe, a directory or a device has the name of the file.
     NoFile,
-    /// Opening it is not permitted.
+    /// Opening the file is not permitted.
     Forbidden,
     /// The storage does not respond.
     Away,
@@ -80,7 +80,7 @@ impl ReadFile for BadFile {
     }
 }
 
-/// Three incarnations, each with its directory; the last one is running.
+/// Creates three incarnations, each with its directory. The last incarnation is running.
 fn three_lives() -> (SimulatedDisk, Vec<PathBuf>) {
     let (disk, mut first) = worker_with_records();
     first.seal().unwrap();

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// A disk of which one name is withheld from whoever reads it.
+/// A disk with one path that readers are not permitted to open.
 pub struct DeniedPathStorage<'d>(pub &'d SimulatedDisk, pub PathBuf);
 
 impl ReadStorage for DeniedPathStorage<'_> {
@@ -22,17 +22,17 @@ impl ReadStorage for DeniedPathStorage<'_> {
     }
 }
 
-/// Calls that are left until something happens on a disk, and what.
+/// The number of calls before an action on a disk, and the action.
 type Happens<'d> = (usize, Box<dyn FnOnce() + Send + 'd>);
 
-/// A disk on which something happens while it is read.
+/// A disk on which an action runs while it is read.
 pub struct InterceptedStorage<'d> {
     disk: &'d SimulatedDisk,
     happens: Mutex<Option<Happens<'d>>>,
 }
 
 impl<'d> InterceptedStorage<'d> {
-    /// It happens before the call of this number.
+    /// Creates a disk on which the action `what` runs before call number `call` (0-based).
     pub fn with_action_at(disk: &'d SimulatedDisk, call: usize, what: impl FnOnce() + Send + 'd) -> Self {
         let happens = Mutex::new(Some((call, Box::new(what) as Box<_>)));
         Self { disk, happens }

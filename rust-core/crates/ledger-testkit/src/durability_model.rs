@@ -1,11 +1,12 @@
-//! What a worker was promised, and what a successor finds.
+//! A model of the durability guarantees that a worker received, and the result of recovery to
+//! compare with it.
 
 use crate::{key, root_of, shard, vkey};
 use proofgate_ledger::Checkpoint;
 use proofgate_wal::{PreviousLog, RecoveryResult, Storage, Ulid, WalError, recovery};
 use std::path::PathBuf;
 
-/// What a successor finds on the shard.
+/// The result of a successor's recovery on the shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InspectionResult(pub RecoveryResult);
 
@@ -17,29 +18,31 @@ impl std::ops::Deref for InspectionResult {
     }
 }
 
+/// Runs recovery on the shard, like a successor.
 pub fn inspect(disk: &dyn Storage) -> Result<Option<InspectionResult>, WalError> {
     let key = key();
     let found = recovery::inspect(disk, &shard(&key), None, None)?;
     Ok(found.map(InspectionResult))
 }
 
-/// What a worker was promised, which must hold whatever happens.
+/// The durability guarantees that a worker received, which must hold after any failure.
 #[derive(Clone, Debug, Default)]
 pub struct DurabilityModel {
     pub incarnation: Option<Ulid>,
     pub dir: PathBuf,
-    /// Every record ever put into a batch, in order.
+    /// Every record that was ever appended to a batch, in order.
     pub appended: Vec<Vec<u8>>,
-    /// How many of them a flush has acknowledged.
+    /// Number of these records that a flush has acknowledged.
     pub written: u64,
-    /// How many of them a sync has acknowledged.
+    /// Number of these records that a sync has acknowledged.
     pub durable: u64,
     /// Every note that was signed and returned.
     pub notes: Vec<String>,
 }
 
 impl DurabilityModel {
-    /// Checks a recovery after the power was lost: durable records and checkpointed ones are there, nothing is invented.
+    /// Checks a recovery after a power loss: all durable and all checkpointed records exist, and no
+    /// record is invented.
     pub fn check(&self, recovered: Option<&InspectionResult>) {
         let Some(recovered) = recovered.filter(|found| Some(found.incarnation) == self.incarnation) else {
             assert_eq!(self.durable, 0, "durable records are gone");
@@ -64,6 +67,8 @@ impl DurabilityModel {
         );
     }
 
+    /// Returns the largest signed size, after a check that every signed root belongs to the
+    /// appended records.
     pub fn signed_size(&self) -> u64 {
         let sizes = self
             .notes

@@ -1,10 +1,10 @@
-//! What tests need to write ledgers. Nothing of it is shipped: it is a dev-dependency alone.
+//! Tools for tests that write ledgers. This crate is only a dev-dependency and is not shipped.
 //!
-//! | what | where |
+//! | contents | where |
 //! |---|---|
-//! | a worker in miniature: the calls of the data-plane thread and of the ledger thread, in one thread, on a simulated disk, with a model of what was promised | [`Worker`], [`DurabilityModel`] |
-//! | several lives of a shard: killed, sealed, rotated | [`four_incarnations`], [`five_incarnations`], [`rotate`] |
-//! | what somebody does who can write the volume, and holds no key | [`forge_records`], [`edit_last_record`], [`flip_byte`], [`restore_old_checkpoint`], [`remove_files`] |
+//! | a minimal worker in one thread on a simulated disk, with a model of its durability guarantees | [`Worker`], [`DurabilityModel`] |
+//! | successive incarnations of a shard: killed, sealed, rotated | [`four_incarnations`], [`five_incarnations`], [`rotate`] |
+//! | manipulations by someone who can write to the volume but holds no key | [`forge_records`], [`edit_last_record`], [`flip_byte`], [`restore_old_checkpoint`], [`remove_files`] |
 //! | disks that fail or change while they are read | [`DeniedPathStorage`], [`InterceptedStorage`] |
 #![forbid(unsafe_code)]
 #![allow(
@@ -40,9 +40,11 @@ use proofgate_wal::{FileStorage, Incarnation, LogOptions, Shard, Storage, Ulid, 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Directory of the shard on a simulated disk.
 pub const SHARD: &str = "/3";
+/// Name of the ledger.
 pub const LEDGER: &str = "ledger.example/demo";
-/// The configuration of its workers, and its SHA-256.
+/// The configuration of the test workers. `CONFIGURATION_DIGEST` is its SHA-256.
 pub const CONFIGURATION: &[u8] = b"{}";
 pub const CONFIGURATION_DIGEST: Hash = [
     0x44, 0x13, 0x6f, 0xa3, 0x55, 0xb3, 0x67, 0x8a, 0x11, 0x46, 0xad, 0x16, 0xf7, 0xe8, 0x64, 0x9e, 0x94,
@@ -59,7 +61,7 @@ pub fn shard(key: &SigningKey) -> Shard<'_> {
     }
 }
 
-/// Begins a log in a directory of a real file system.
+/// Starts a log in a directory of a real file system.
 pub fn start_log_in(dir: &Path, options: LogOptions) -> Incarnation {
     let (storage, key): (Arc<dyn Storage>, _) = (Arc::new(FileStorage), key());
     let terms = succession::StartOptions {
@@ -81,7 +83,7 @@ pub fn start_options(key: &SigningKey, options: LogOptions) -> succession::Start
     }
 }
 
-/// All records of a log as they are stored.
+/// Returns all records of a log as they are stored.
 pub fn records(disk: &dyn Storage, dir: &Path, incarnation: Ulid) -> Vec<Vec<u8>> {
     let mut log = LogReader::open(disk, dir, incarnation).unwrap();
     let mut records = Vec::new();
@@ -106,6 +108,7 @@ pub fn small_log_options() -> LogOptions {
     }
 }
 
+/// Returns the root of the tree over these records.
 pub fn root_of(records: &[Vec<u8>]) -> Hash {
     let mut mmr = Mmr::new();
     for record in records {
@@ -114,7 +117,7 @@ pub fn root_of(records: &[Vec<u8>]) -> Hash {
     mmr.root()
 }
 
-/// A record of this many bytes `x`, to append.
+/// Returns an encoder for a record of this many bytes `x`, to pass to an append.
 pub fn raw_record(bytes: usize) -> impl FnOnce(u64, &mut Vec<u8>) -> Result<(), LedgerError> {
     move |_, out| {
         out.resize(out.len() + bytes, b'x');
@@ -122,7 +125,7 @@ pub fn raw_record(bytes: usize) -> impl FnOnce(u64, &mut Vec<u8>) -> Result<(), 
     }
 }
 
-/// Where the frames of these records end in a first segment.
+/// Returns the offset at which the frames of these records end in a first segment.
 pub fn end_offset(records: &[Vec<u8>]) -> usize {
     let frames = records.iter().map(|record| frame_len(record.len()) as usize);
     SEGMENT_HEADER_LEN + frames.sum::<usize>()

@@ -1,4 +1,4 @@
-//! Disks with lives of a shard.
+//! Disks with the logs of successive worker runs on a shard.
 
 use crate::{DurabilityModel, Worker, key, small_log_options, start_options, ulid};
 use proofgate_ledger::record::{ConfigId, Takeover};
@@ -6,7 +6,8 @@ use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{LogOptions, Storage, Ulid, WalError, succession};
 use std::sync::Arc;
 
-/// Starts an incarnation the way a gateway does; on failure the promises made so far are in `promised`.
+/// Starts an incarnation like a gateway. After a failure, `promised` holds the guarantees that were
+/// given so far.
 pub fn start(disk: &SimulatedDisk, promised: &mut DurabilityModel) -> Result<Worker, WalError> {
     start_with(disk, promised, small_log_options())
 }
@@ -24,14 +25,15 @@ pub fn start_with(
     Ok(worker)
 }
 
-/// A disk with a worker that has just started.
+/// Creates a disk with a worker that has just started.
 pub fn new_worker() -> (SimulatedDisk, Worker) {
     let disk = SimulatedDisk::new();
     let worker = start(&disk, &mut DurabilityModel::default()).unwrap();
     (disk, worker)
 }
 
-/// A disk with a worker that has served 40 requests, all 81 records of which are under a checkpoint.
+/// Creates a disk with a worker that has served 40 requests. A checkpoint covers all of its 81
+/// records.
 pub fn worker_with_records() -> (SimulatedDisk, Worker) {
     let (disk, mut worker) = new_worker();
     for number in 0..40 {
@@ -50,8 +52,9 @@ pub fn worker_with_records() -> (SimulatedDisk, Worker) {
     (disk, worker)
 }
 
-/// Four lives of a shard. The first was killed with an exchange open and its last records under no checkpoint of its own,
-/// so the second ends that; the second and the third were sealed; the fourth goes on.
+/// Creates four successive incarnations of a shard. The worker of the first was killed with an
+/// exchange open, and no checkpoint of the first covers its last records. The second ends the open
+/// exchange. The second and the third were sealed. The fourth still runs.
 pub fn four_incarnations() -> (SimulatedDisk, Vec<Worker>) {
     let (disk, mut first) = worker_with_records();
     first.admit("orphan", 1).unwrap();
@@ -70,7 +73,7 @@ pub fn four_incarnations() -> (SimulatedDisk, Vec<Worker>) {
     (disk, workers)
 }
 
-/// Begins a log beside a worker's, at this time.
+/// Starts the log that will continue a worker's log, at this time.
 pub fn start_successor_log(disk: &SimulatedDisk, former: &Worker, now: u64) -> Worker {
     let (storage, signing): (Arc<dyn Storage>, _) = (Arc::new(disk.clone()), key());
     let terms = succession::StartOptions {
@@ -82,12 +85,12 @@ pub fn start_successor_log(disk: &SimulatedDisk, former: &Worker, now: u64) -> W
     Worker::from_log(disk, made)
 }
 
-/// Goes on in another log, as a worker does that rotates.
+/// Continues a log in another log, like a worker that rotates its log.
 pub fn rotate(disk: &SimulatedDisk, former: &mut Worker) -> Worker {
     rotate_at(disk, former, 1)
 }
 
-/// The same, at this time.
+/// Same as [`rotate`], at this time.
 pub fn rotate_at(disk: &SimulatedDisk, former: &mut Worker, now: u64) -> Worker {
     let mut next = start_successor_log(disk, former, now);
     former
@@ -111,7 +114,7 @@ pub fn rotate_at(disk: &SimulatedDisk, former: &mut Worker, now: u64) -> Worker 
     next
 }
 
-/// Puts what was appended under a checkpoint.
+/// Flushes and syncs all appended records, and signs a checkpoint over them.
 pub fn checkpoint_all(worker: &mut Worker) {
     worker.flush().unwrap();
     worker.step().unwrap();
@@ -119,22 +122,23 @@ pub fn checkpoint_all(worker: &mut Worker) {
     worker.checkpoint().unwrap();
 }
 
-/// Lets the worker's clock pass 30 exchanges.
+/// Runs 30 exchanges, which advance the worker's clock.
 fn later(worker: &mut Worker) {
     for number in 0..30 {
         worker.run_exchange(&format!("later-{number}"));
     }
 }
 
-/// Ends the exchange `across` of another log in a worker's, at 60 or later.
+/// Ends the exchange `across` of another log in a worker's log, at record 60 or later.
 pub fn end_exchange_later(worker: &mut Worker, log: Ulid, admission: u64) {
     later(worker);
     worker.complete_from_log(Some(log), "across", admission).unwrap();
     checkpoint_all(worker);
 }
 
-/// Five lives of a shard, each of which goes on in the next. An exchange of the first, `across`, ends in the second, at 60 or
-/// later, which no other record of the first is of.
+/// Creates five incarnations of a shard, each of which continues the previous one. The exchange
+/// `across` of the first log ends in the second log, at record 60 or later. In the first log, only
+/// the admission belongs to this exchange.
 pub fn five_incarnations() -> (SimulatedDisk, Vec<Worker>) {
     let (disk, mut first) = new_worker();
     first.run_exchange("first");

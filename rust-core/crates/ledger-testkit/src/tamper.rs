@@ -1,4 +1,4 @@
-//! What somebody does to a ledger who can write the volume, and holds no key.
+//! Manipulations of a ledger by someone who can write to the volume but holds no key.
 
 use crate::{CONFIGURATION_DIGEST, Worker, log_dir, ulid};
 use proofgate_evidence::configurations;
@@ -9,7 +9,7 @@ use proofgate_wal::simulated::SimulatedDisk;
 use proofgate_wal::{ReadStorage, Storage, Ulid};
 use std::path::Path;
 
-/// Puts what is to stand in the place of the archived configuration of its workers.
+/// Replaces the archived configuration of the workers by `content`.
 pub fn replace_archived_config(disk: &SimulatedDisk, content: &[u8]) {
     let path = configurations::archive_path(Path::new("/"), &CONFIGURATION_DIGEST);
     let _ = disk.create_dir(path.parent().unwrap());
@@ -18,7 +18,8 @@ pub fn replace_archived_config(disk: &SimulatedDisk, content: &[u8]) {
     assert_eq!(file.write_at(content, 0).unwrap(), content.len());
 }
 
-/// Changes text of the last record of a first segment and makes its checksums right, as anybody can.
+/// Replaces `old` by `new` in the last record of a first segment that contains it, and corrects the
+/// record's checksum. Anyone who can write to the volume can do this.
 pub fn edit_last_record(segment: &mut [u8], incarnation: Ulid, old: &[u8], new: &[u8]) {
     let at = segment
         .windows(old.len())
@@ -42,8 +43,8 @@ pub fn edit_last_record(segment: &mut [u8], incarnation: Ulid, old: &[u8], new: 
     }
 }
 
-/// Puts these records in the place of a worker's, which are all in one segment. Numbers and checksums fit, as whoever writes
-/// the volume can make them.
+/// Replaces the records of a worker, which are all in one segment, by these records with valid
+/// numbers and checksums. Anyone who can write to the volume can do this.
 pub fn forge_records(disk: &SimulatedDisk, worker: &Worker, records: &[Vec<u8>]) {
     disk.corrupt(&log_dir(worker).join("00000000000000000000.seg"), |segment| {
         let key = SegmentCrc::new(ulid(worker), 0);
@@ -60,7 +61,7 @@ pub fn forge_records(disk: &SimulatedDisk, worker: &Worker, records: &[Vec<u8>])
     });
 }
 
-/// A worker's records with these ids in the place of others.
+/// Returns a worker's records with ids replaced: each pair holds the old id and the new id.
 pub fn records_with_renamed_ids(worker: &Worker, ids: &[(&str, &str)]) -> Vec<Vec<u8>> {
     let quoted = |id: &str| format!("\"{id}\"");
     let rename = |record: &Vec<u8>| {
@@ -75,13 +76,14 @@ pub fn records_with_renamed_ids(worker: &Worker, ids: &[(&str, &str)]) -> Vec<Ve
     worker.durability_model.appended.iter().map(rename).collect()
 }
 
-/// Puts an older checkpoint of a worker back.
+/// Replaces the checkpoint of a worker by an older one, the note with this index.
 pub fn restore_old_checkpoint(disk: &SimulatedDisk, worker: &Worker, note: usize) {
     let note = worker.durability_model.notes[note].clone().into_bytes();
     disk.corrupt(&log_dir(worker).join("checkpoint"), |bytes| *bytes = note);
 }
 
-/// Takes the files of a worker away that are `gone`; and the folder, when nothing is in it any more.
+/// Removes the files of a worker for which `gone` returns true, and the directory if it is then
+/// empty.
 pub fn remove_files(disk: &SimulatedDisk, worker: &Worker, gone: impl Fn(&str) -> bool) {
     let names = disk.list(&log_dir(worker)).unwrap();
     for name in names.iter().filter(|name| gone(name)) {

@@ -1,4 +1,4 @@
-//! A worker in miniature.
+//! A minimal worker.
 
 use crate::{DurabilityModel, key, records};
 use proofgate_ledger::record::{
@@ -7,20 +7,21 @@ use proofgate_ledger::record::{
 use proofgate_ledger::{LedgerError, ShredKey};
 use proofgate_wal::{Follower, Incarnation, Storage, Ulid, WalError, Writer};
 
+/// A worker for tests, in one thread and on a simulated disk.
 pub struct Worker {
     pub writer: Writer,
     pub follower: Follower,
     pub durability_model: DurabilityModel,
-    /// The time of its newest record, in unix microseconds.
+    /// Time of the worker's newest record, in unix microseconds.
     pub clock: u64,
-    /// How many admissions of its one tenant the log holds.
+    /// Number of admissions of the worker's only tenant in the log.
     pub admission_count: u64,
-    /// What the salts of its next admissions need.
+    /// Shred key for the salts of the next admissions; `None` if the salts need no key.
     pub shred_key: Option<ShredKey>,
 }
 
 impl Worker {
-    /// Goes on with a log that has just begun, and whose beginning is signed.
+    /// Creates a worker from a log that has just started and whose opening records are signed.
     pub fn from_log(disk: &dyn Storage, log: Incarnation) -> Self {
         let beginning = log.follower.followed_records();
         let signed = log.follower.last_checkpoint().unwrap().clone();
@@ -67,7 +68,8 @@ impl Worker {
         self.admit_with_pending_body(id, size, None)
     }
 
-    /// Appends an admission of the body `hello`, or of one that begins so and is still coming.
+    /// Appends an admission of the body `hello`. If `coming` is set, `hello` is only the start of a
+    /// body that is still arriving.
     pub fn admit_with_pending_body(
         &mut self,
         id: &str,
@@ -124,7 +126,8 @@ impl Worker {
         appended
     }
 
-    /// The same as the request of this number of its tenant's, whichever is its turn.
+    /// Same as [`Self::deny`], but with this number among the tenant's requests, even if it is not
+    /// the next number.
     pub fn deny_with_tenant_seq(&mut self, id: &str, tenant_seq: u64) -> Result<u64, WalError> {
         let stored = self.writer.salt(self.writer.next_seq())?;
         let salt = self
@@ -205,7 +208,7 @@ impl Worker {
         })
     }
 
-    /// One exchange, durable and under a checkpoint.
+    /// Runs one exchange and makes it durable and covered by a checkpoint.
     pub fn run_exchange(&mut self, id: &str) {
         let admission = self.admit(id, 1).unwrap();
         self.complete(id, admission).unwrap();
@@ -248,7 +251,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Writes the seal; nothing follows it up.
+    /// Writes the seal. The follower does not process it.
     pub fn seal_with_successor(&mut self, successor: Option<&str>) -> Result<(), WalError> {
         let ts = self.tick();
         let mut copy = Vec::new();

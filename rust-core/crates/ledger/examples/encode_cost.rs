@@ -90,7 +90,7 @@ fn main() -> Result<(), LedgerError> {
     Ok(())
 }
 
-/// Nanoseconds per round, the best of nine runs.
+/// Returns the nanoseconds per round in the fastest of nine runs.
 fn best_of_nine(mut round: impl FnMut() -> Result<(), LedgerError>) -> Result<u128, LedgerError> {
     let mut best = u128::MAX;
     for _ in 0..9 {

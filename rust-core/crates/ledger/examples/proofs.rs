@@ -1,4 +1,5 @@
-//! Prints roots and proofs as this crate makes them, one per line, for another implementation to verify:
+//! Prints the roots and proofs of this crate, one per line, so that another implementation can
+//! verify them:
 //!
 //! ```text
 //! root <size> <hash>
@@ -6,9 +7,10 @@
 //! consistency <old> <new> <hash>*
 //! ```
 //!
-//! Leaf *n* is the decimal text of *n*; hashes are hexadecimal. Prints all roots and proofs for sizes up to the first
-//! argument (300), then four proofs of each kind for as many sizes as the second argument (200), between the first and
-//! the third (1,000,000). The output is always the same.
+//! Leaf *n* is the decimal text of *n*; hashes are hexadecimal. The program prints all roots and
+//! proofs for sizes up to the first argument (default 300). Then it prints four proofs of each kind
+//! for each of N sizes between the first and the third argument (default 1,000,000), where N is the
+//! second argument (default 200). The output is always the same.
 //!
 //! `cargo run --release -p proofgate-ledger --example proofs | (cd e2e/verifier && go run . proofs)`
 
@@ -65,7 +67,8 @@ fn line(out: &mut impl Write, head: &str, hashes: &[Hash]) -> std::io::Result<()
     writeln!(out)
 }
 
-/// SplitMix64 (Steele, Lea and Flood, 2014): the same numbers on every machine.
+/// A SplitMix64 generator (Steele, Lea and Flood, 2014). It returns the same numbers on every
+/// machine.
 struct Random(u64);
 
 impl Random {

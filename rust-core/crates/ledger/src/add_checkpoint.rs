@@ -11,7 +11,7 @@ use crate::checkpoint::{parse_decimal, parse_hash};
 use crate::{Hash, LedgerError, MAX_NOTE_BYTES};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-/// A proof for a tree of 2^63 leaves is no longer than this, and a client may not send a longer one.
+/// Most hashes in a proof: the length for a tree of 2^63 leaves. A client may not send more.
 const MAX_HASHES: usize = 63;
 /// Largest request that is parsed, in bytes.
 pub const MAX_ADD_CHECKPOINT_BYTES: usize = MAX_NOTE_BYTES + 64 * (MAX_HASHES + 1);
@@ -21,7 +21,7 @@ pub const MAX_ADD_CHECKPOINT_BYTES: usize = MAX_NOTE_BYTES + 64 * (MAX_HASHES + 
 pub struct AddCheckpoint<'a> {
     /// Size of the newest checkpoint that the witness has cosigned; 0 when it has cosigned none.
     pub old_size: u64,
-    /// The consistency proof from that size (RFC 9162 section 2.1.4.1).
+    /// The consistency proof from `old_size` (RFC 9162 section 2.1.4.1).
     pub proof: Vec<Hash>,
     /// The signed note.
     pub note: &'a str,
@@ -41,10 +41,10 @@ impl<'a> AddCheckpoint<'a> {
         text
     }
 
-    /// Parses a body. The note is kept verbatim and not parsed.
+    /// Parses a body. The note is returned verbatim, without parsing.
     ///
     /// # Errors
-    /// [`LedgerError::RequestMalformed`] on anything that [`Self::encode`] would not write.
+    /// [`LedgerError::RequestMalformed`] for any text that [`Self::encode`] would not write.
     pub fn parse(body: &'a str) -> Result<Self, LedgerError> {
         let malformed = LedgerError::RequestMalformed;
         if body.len() > MAX_ADD_CHECKPOINT_BYTES {

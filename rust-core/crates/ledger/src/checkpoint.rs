@@ -3,11 +3,11 @@
 use crate::{Hash, LedgerError, SigningKey, VerifyingKey, note::Note};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-/// A tree head with its origin: the root alone does not commit to the size, so both are signed together with the
-/// origin.
+/// A tree head with its origin. Size and root are signed together, because the root alone does not
+/// commit to the size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// The log: `<ledger>/<shard>/<incarnation>`.
+    /// Origin of the log: `<ledger>/<shard>/<incarnation>`.
     pub origin: String,
     /// Number of leaves covered.
     pub size: u64,
@@ -31,10 +31,12 @@ impl Checkpoint {
         key.for_origin(&self.origin)?.sign_note(&self.body())
     }
 
-    /// Reads a signed note and verifies that the ledger key, under the name of the note's origin, signed it.
+    /// Parses a signed note and verifies that the ledger key signed it under the name of the note's
+    /// origin.
     ///
-    /// `key` is the ledger's key (or one origin's): the origin must be its name or below it. Signatures by other keys
-    /// are ignored; a signature that claims to be by this key and does not verify makes the note invalid.
+    /// `key` is the key of the ledger or of one origin. The note's origin must be the key's name or
+    /// below it. Signatures by other keys are ignored. A signature that claims to be by this key
+    /// but does not verify makes the note invalid.
     ///
     /// # Errors
     /// Any error in the note, its checkpoint text or its signature.
@@ -42,9 +44,9 @@ impl Checkpoint {
         Ok(Self::verify_signer(note, key)?.0)
     }
 
-    /// Same as [`Self::verify`], and also returns the key of the lineage that signed, without its lineage and under the
-    /// name of the origin. A key that has been succeeded is not valid for a log that started after its end, according
-    /// to the ULID in the origin.
+    /// Same as [`Self::verify`], and also returns the key that signed, without its lineage and
+    /// under the name of the origin. A succeeded key is not valid for a log that, according to the
+    /// ULID in its origin, started after the key's validity ended.
     ///
     /// # Errors
     /// Same as [`Self::verify`]; [`LedgerError::KeySuperseded`].
@@ -64,7 +66,8 @@ impl Checkpoint {
         Self::parse_body(Note::parse(note)?.text)
     }
 
-    /// Extension lines are refused: Proofgate never writes one (metadata belongs in a leaf).
+    /// Parses a checkpoint text. Extension lines are refused, because Proofgate never writes them
+    /// (metadata belongs in a leaf).
     fn parse_body(text: &str) -> Result<Self, LedgerError> {
         let (checkpoint, extensions) = Self::parse_extended(text)?;
         match extensions {
@@ -73,7 +76,7 @@ impl Checkpoint {
         }
     }
 
-    /// Parses a text; also returns what follows its third line.
+    /// Parses a checkpoint text, and also returns the extension lines after its third line.
     pub(crate) fn parse_extended(text: &str) -> Result<(Self, &str), LedgerError> {
         let malformed = LedgerError::CheckpointMalformed;
         let mut lines = text.splitn(4, '\n');
@@ -96,8 +99,9 @@ impl Checkpoint {
     }
 }
 
-/// Returns when the log of an origin started, in unix microseconds: the first 48 bits of the ULID in its last part.
-/// `None` if that is not a ULID, as for a log without incarnations.
+/// Returns the start time of an origin's log in unix microseconds, from the first 48 bits of the
+/// ULID in the origin's last part. `None` if that part is not a ULID, as for a log without
+/// incarnations.
 fn start_time(origin: &str) -> Option<u64> {
     const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
     let (_, ulid) = origin.rsplit_once('/')?;

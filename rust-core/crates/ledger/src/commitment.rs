@@ -1,11 +1,12 @@
 //! Salted commitments to bodies: a record commits to a body without containing it.
 //!
-//! `HMAC-SHA256(salt, "proofgate/v1/<field>" ‖ 0x00 ‖ SHA-256(body))`. Anyone who has the 32-byte random salt and the
-//! body can open the commitment; once the salt is erased, the commitment reveals nothing about the body. Both
-//! commitments of an exchange use the salt of its *admission* record (a denied request uses the salt of its own
-//! record), because a response is hashed while it streams, before its completion record has a number; the field name
-//! separates them. The body is hashed without the salt, because the salt is known only when the record is made, and a
-//! long body must be hashed in pieces before that.
+//! `HMAC-SHA256(salt, "proofgate/v1/<field>" ‖ 0x00 ‖ SHA-256(body))`. Anyone who has the 32-byte
+//! random salt and the body can open the commitment; once the salt is erased, the commitment
+//! reveals nothing about the body. Both commitments of an exchange use the salt of its *admission*
+//! record, because a response is hashed while it streams, before its completion record has a
+//! number. The field name makes the two commitments different. A denied request uses the salt of
+//! its own record. The body is hashed without the salt, because a long body is hashed in pieces
+//! before its record and the salt exist.
 
 use crate::record::{Commitment, Record, SaltId};
 use crate::{Hash, LedgerError};
@@ -13,11 +14,12 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
 const DOMAIN: &[u8] = b"proofgate/v1/";
-/// Hashed in one block together with the salt.
+/// Domain of salt ids, short enough that it and the salt are hashed in one block.
 const ID_DOMAIN: &[u8] = b"proofgate/v1/salt-id\0";
 
-/// Returns the id of a salt, as its admission record names it: the first 8 bytes of `SHA-256("proofgate/v1/salt-id" ‖
-/// 0x00 ‖ salt)`. A changed salt would need the same id to go unnoticed; the id does not reveal the salt.
+/// Returns the id by which an admission record names its salt: the first 8 bytes of
+/// `SHA-256("proofgate/v1/salt-id" ‖ 0x00 ‖ salt)`. A changed salt is detected unless it has the
+/// same id. The id does not reveal the salt.
 #[must_use]
 pub fn salt_id(salt: &[u8; 32]) -> SaltId {
     let digest = Sha256::new_with_prefix(ID_DOMAIN).chain_update(salt).finalize();
@@ -36,9 +38,9 @@ pub fn commit(salt: &[u8; 32], field: &str, body: &[u8]) -> Hash {
     SaltedCommitter::new(salt).commit(field, digest)
 }
 
-/// Verifies that the commitment in a record opens to `body`; returns which body of the exchange it is. A completion
-/// commits to the response, and to a request body that was still [pending](crate::record::PendingBody) when it was
-/// admitted.
+/// Verifies that the commitment in a record opens to `body`, and returns the name of that body's
+/// field. A completion commits to the response, and to a request body that was still
+/// [pending](crate::record::PendingBody) at admission.
 ///
 /// # Errors
 /// [`LedgerError::NoCommitment`] for a record without a commitment, [`LedgerError::CommitmentMismatch`] when body or
@@ -118,13 +120,14 @@ impl SaltedCommitter {
     /// Prepares the salt.
     #[must_use]
     pub fn new(salt: &[u8; 32]) -> Self {
-        // A key of 32 bytes is shorter than the block, so it is padded and never hashed or refused.
+        // A key of 32 bytes is shorter than the block, so HMAC pads it and never hashes or refuses
+        // it.
         let mut key = [0u8; 64];
         key[..32].copy_from_slice(salt);
         Self(Hmac::new(&key.into()))
     }
 
-    /// Computes the commitment to the body of `field`.
+    /// Computes the commitment to a hashed body under the name `field`.
     #[must_use]
     pub fn commit(&self, field: &str, body: BodyHasher) -> Hash {
         self.commit_digest(field, &body.0.finalize().into())

@@ -9,7 +9,7 @@ use crate::record::{Commitment, Record, SaltId, ShredKeyId};
 pub struct CommittedRequest<'r> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
     /// Request id.
     pub id: &'r str,
@@ -17,15 +17,15 @@ pub struct CommittedRequest<'r> {
     pub tenant: &'r str,
     /// Commitment to the request body.
     pub request: Hash,
-    /// Id of its salt; absent in records that do not name it.
+    /// Id of the salt; absent if the record does not name the salt.
     pub salt: Option<SaltId>,
     /// The shred key that the salt needs, if any.
     pub shred_key: Option<ShredKeyId>,
 }
 
 impl Record<'_> {
-    /// Returns the request that this record commits to; `None` for other records, and for refusals without a
-    /// commitment.
+    /// Returns the request to which an admission or a refusal commits; `None` for records of other
+    /// kinds, and for refusals without a commitment.
     #[must_use]
     pub fn committed_request(&self) -> Option<CommittedRequest<'_>> {
         match self {

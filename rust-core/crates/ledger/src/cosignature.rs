@@ -1,9 +1,10 @@
-//! Cosignatures, which a witness adds to a checkpoint after it has verified that the log only grew
-//! (c2sp.org/tlog-cosignature, with Ed25519 and with ML-DSA-44).
+//! Cosignatures (c2sp.org/tlog-cosignature, with Ed25519 and ML-DSA-44). A witness adds a
+//! cosignature to a checkpoint after it has verified that the log only grew.
 //!
-//! A cosignature signs the checkpoint together with a time: at that time, the witness had seen no larger checkpoint of
-//! that log. An Ed25519 cosignature signs the checkpoint's text. An ML-DSA-44 cosignature signs origin, size, root and
-//! the cosigner's name, but not the extension lines.
+//! A cosignature signs the checkpoint together with a time, and states that the witness had seen no
+//! larger checkpoint of that log at that time. An Ed25519 cosignature signs the checkpoint's text.
+//! An ML-DSA-44 cosignature signs origin, size, root and the cosigner's name, but not the extension
+//! lines.
 
 use crate::cosignature_key::WitnessPublicKey;
 use crate::note::signature_line;
@@ -21,7 +22,8 @@ impl CosigningKey {
 }
 
 impl CosignatureKey {
-    /// Parses the bytes after the key id in a signature line, and verifies them over a checkpoint.
+    /// Parses the bytes after the key id in a signature line, and verifies that they sign a
+    /// checkpoint.
     fn verify(&self, signed: &SignedCheckpoint<'_>, signature: &[u8]) -> Result<Cosignature, LedgerError> {
         let bad = || LedgerError::BadSignature(self.name().to_owned());
         let (time, signature) = signature.split_first_chunk::<8>().ok_or_else(bad)?;
@@ -53,8 +55,9 @@ impl CosignatureKey {
 }
 
 impl SignedCheckpoint<'_> {
-    /// Returns the newest cosignature by a witness; `None` when it has not cosigned. An ML-DSA-44 cosignature without a
-    /// time does not state that nothing larger was seen, so it does not count (c2sp.org/tlog-witness).
+    /// Returns the newest cosignature by a witness; `None` when the witness has not cosigned. An
+    /// ML-DSA-44 cosignature without a time does not count, because it does not state that the
+    /// witness had seen no larger checkpoint (c2sp.org/tlog-witness).
     ///
     /// # Errors
     /// [`LedgerError::BadSignature`] when a line claims to be by this key but does not verify.
@@ -83,13 +86,13 @@ pub struct Cosignature {
 }
 
 impl Cosignature {
-    /// Parses the response of a witness for a checkpoint: its cosignature of this text, the newest if there are
-    /// several. Lines by other keys are ignored.
+    /// Parses a witness's response to a checkpoint with this `text`, and returns the newest
+    /// cosignature in it. Lines by other keys are ignored.
     ///
     /// # Errors
     /// [`LedgerError::NoteMalformed`] when the response contains anything except signature lines;
-    /// [`LedgerError::NoteUnsigned`] when no line is by this key; [`LedgerError::BadSignature`] when one is but does
-    /// not verify over this text.
+    /// [`LedgerError::NoteUnsigned`] when no line is by this key; [`LedgerError::BadSignature`]
+    /// when a line claims to be by this key but does not verify over this text.
     pub fn from_response(text: &str, answer: &str, key: &CosignatureKey) -> Result<Self, LedgerError> {
         let note = format!("{text}\n{answer}");
         let signed = SignedCheckpoint::parse(&note)?;

@@ -18,7 +18,7 @@ pub struct CosignatureKey {
     public_key: WitnessPublicKey,
 }
 
-/// The key itself, by its algorithm.
+/// A public key of either algorithm.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum WitnessPublicKey {
     Ed25519(Box<PublicKey<WITNESS_ALGORITHM>>),
@@ -30,7 +30,7 @@ pub(crate) enum WitnessPublicKey {
 pub(crate) struct MlDsaKey(Box<[u8; ML_DSA_BYTES]>);
 
 impl MlDsaKey {
-    /// Whether a signature over a message, with an empty context, verifies.
+    /// Returns whether a signature over a message, with an empty context, verifies.
     pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         let Ok(encoded) = EncodedSignature::<MlDsa44>::try_from(signature) else {
             return false;
@@ -95,7 +95,7 @@ impl CosignatureKey {
         &self.name
     }
 
-    /// Whether it is the same public key, whatever its name.
+    /// Returns whether both have the same public key, even under different names.
     #[must_use]
     pub fn is_same_key(&self, other: &Self) -> bool {
         match (&self.public_key, &other.public_key) {

@@ -17,30 +17,30 @@ pub enum ErasureScope {
     Tenant {
         /// Name of the tenant.
         name: String,
-        /// Time up to which its admissions are covered.
+        /// Time up to which the tenant's admissions are covered.
         until: u64,
     },
 }
 
-/// A statement that salts of a log were destroyed: for which admissions, when, and why.
+/// A statement that the salts of certain admissions of a log were destroyed, when, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Erasure {
-    /// The log: `<ledger>/<shard>/<incarnation>`.
+    /// Origin of the log: `<ledger>/<shard>/<incarnation>`.
     pub origin: String,
-    /// Total number of its records.
+    /// Total number of records in the log.
     pub size: u64,
-    /// When this was signed, in unix microseconds.
+    /// Time of signing, in unix microseconds.
     pub time: u64,
-    /// Number of those admissions.
+    /// Number of covered admissions.
     pub exchanges: u64,
     /// The covered admissions.
     pub scope: ErasureScope,
-    /// Who erased them, and why.
+    /// Author of the erasure, and the reason for it.
     pub justification: Justification,
 }
 
 impl Erasure {
-    /// Whether the erasure covers the admission with this record number, tenant and time.
+    /// Returns whether the erasure covers the admission with this record number, tenant and time.
     #[must_use]
     pub fn covers(&self, seq: u64, tenant: &str, ts: u64) -> bool {
         seq < self.size
@@ -50,7 +50,8 @@ impl Erasure {
             }
     }
 
-    /// Returns the signed text: eight lines including the format line, one more with a ticket, each with a newline.
+    /// Returns the signed text: eight lines including the format line, or nine with a ticket. Each
+    /// line ends in a newline.
     #[must_use]
     pub fn body(&self) -> String {
         let what = match &self.scope {

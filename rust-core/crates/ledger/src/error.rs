@@ -1,15 +1,15 @@
 //! Errors in a tree, a proof, a note or a record.
 
-/// Why a proof, note, key or record was refused. No variant contains key material.
+/// The reason why a proof, note, key or record was refused. No variant contains key material.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LedgerError {
     /// `Mmr::from_peaks`: the number of peaks differs from the number of one bits of the size.
     #[error("a range of size {size} has {} peaks, not {peaks}", size.count_ones())]
     PeakCount {
-        /// Leaves claimed.
+        /// Claimed number of leaves.
         size: u64,
-        /// Peaks given.
+        /// Number of peaks.
         peaks: usize,
     },
     /// A leaf index is not below the tree size.
@@ -20,7 +20,8 @@ pub enum LedgerError {
         /// Leaves in the tree.
         size: u64,
     },
-    /// A consistency proof from or to an empty tree: it proves nothing, so the caller must decide.
+    /// A consistency proof from or to an empty tree. The proof proves nothing, so the caller must
+    /// decide.
     #[error("consistency with an empty tree proves nothing")]
     EmptyTree,
     /// The old size of a consistency proof exceeds the new size.
@@ -63,10 +64,10 @@ pub enum LedgerError {
     /// A note has a signature by the expected key that does not verify.
     #[error("the signature of {0:?} does not verify")]
     BadSignature(String),
-    /// A note is signed by a key that had been succeeded by another before the subject of the note started.
+    /// A note is signed by a key whose validity had ended before the subject of the note started.
     #[error("the key {0} was no longer valid: another key has succeeded it")]
     KeySuperseded(String),
-    /// A signer in another process returned no signature, or none that verifies. The call can be retried.
+    /// A signer in another process returned no valid signature. The call can be retried.
     #[error("the signer failed: {0}")]
     SignerFailed(String),
     /// Statements of key succession that contradict each other.
@@ -87,15 +88,15 @@ pub enum LedgerError {
     /// A text is not a C2SP trust policy.
     #[error("trust policy, line {line}: {reason}")]
     PolicyMalformed {
-        /// The line number, from 1; the last line if something is missing.
+        /// The line number, from 1; the last line's number if something is missing.
         line: usize,
-        /// What is wrong with it.
+        /// The fault in that line.
         reason: String,
     },
     /// A proof file is not a C2SP tlog-proof.
     #[error("invalid tlog-proof: {0}")]
     ProofMalformed(&'static str),
-    /// A proof contains no salt, so it does not suffice to open the commitment in its record.
+    /// A proof contains no salt, so the commitment in its record cannot be opened.
     #[error("the proof contains no salt: the salt was erased or omitted")]
     NoSalt,
     /// The record has no commitment to a body.
@@ -113,7 +114,7 @@ pub enum LedgerError {
         /// Encoded size in bytes.
         bytes: usize,
     },
-    /// A record is not one JSON object of the expected shape; the text gives the position.
+    /// A record is not one JSON object of the expected shape; the message contains the position.
     #[error("record: {0}")]
     RecordMalformed(String),
     /// A record's kind is not a valid name, or a record of an unknown kind was to be encoded.
@@ -122,7 +123,8 @@ pub enum LedgerError {
 }
 
 impl LedgerError {
-    /// Code for data that is not signed by the given key: whether it was changed is then unknown.
+    /// Code for data that is not signed by the expected key. It is unknown whether such data was
+    /// changed.
     pub const WRONG_KEY: &'static str = "another_key";
 
     /// Returns the stable machine code of the error.

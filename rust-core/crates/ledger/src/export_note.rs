@@ -1,4 +1,5 @@
-//! Signed statements of who made an export: a signed note (c2sp.org/signed-note) over the SHA-256 of its manifest.
+//! Export notes: a signed note (c2sp.org/signed-note) over the SHA-256 of an export's manifest
+//! proves whose key signed the export.
 //!
 //! ```text
 //! proofgate/v1/export
@@ -24,7 +25,7 @@ fn note_text(manifest: &Hash) -> String {
 }
 
 impl SigningKey {
-    /// Signs a manifest, given by its SHA-256, and returns the note.
+    /// Signs a manifest by its SHA-256 and returns the note.
     ///
     /// # Errors
     /// [`LedgerError::SignerFailed`].
@@ -34,10 +35,11 @@ impl SigningKey {
 }
 
 impl VerifyingKey {
-    /// Verifies that this key signed a manifest, given by its SHA-256.
+    /// Verifies that this key signed the manifest with this SHA-256.
     ///
     /// # Errors
-    /// Any error in the note or its signature; [`LedgerError::NoteMalformed`] when it covers something else.
+    /// Any error in the note or its signature; [`LedgerError::NoteMalformed`] when it does not
+    /// cover this manifest.
     pub fn verify_export(&self, note: &str, manifest: &Hash) -> Result<(), LedgerError> {
         let note = Note::parse(note)?;
         note.verify(self)?;

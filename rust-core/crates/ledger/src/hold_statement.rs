@@ -1,5 +1,5 @@
-//! Holds and their releases: statements that the retention job signs about them, in the format of
-//! `docs/reference/ledger-format.md`, section 9.
+//! Hold statements, which the retention job signs when a hold is placed or released, in the format
+//! of `docs/reference/ledger-format.md`, section 9.
 
 use crate::note::Note;
 use crate::statement::{Justification, MAX_STATEMENT_BYTES, StatementReader};
@@ -25,26 +25,26 @@ pub enum HoldChange {
     },
 }
 
-/// A statement that a hold was placed or released: which one, when, by whom and why.
+/// A statement that a hold was placed or released, when, by whom and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HoldStatement {
     /// Name of the ledger.
     pub ledger: String,
     /// Number of the hold in the retention job's state.
     pub hold: u64,
-    /// When it was placed, in unix microseconds.
+    /// Time at which the hold was placed, in unix microseconds.
     pub placed_at: u64,
     /// Whether it was placed or released.
     pub change: HoldChange,
-    /// When this was signed, in unix microseconds. It may be later, because a hold takes effect before the statement is
-    /// signed.
+    /// Time of signing, in unix microseconds. A hold takes effect before its statement is signed,
+    /// so this time may be later than the time of the change.
     pub signed_at: u64,
-    /// Who placed or released it, and why.
+    /// Author of the change, and the reason for it.
     pub justification: Justification,
 }
 
 impl HoldStatement {
-    /// Returns when the hold was placed or released, in unix microseconds.
+    /// Returns the time at which the hold was placed or released, in unix microseconds.
     #[must_use]
     pub fn time(&self) -> u64 {
         match self.change {
@@ -53,7 +53,8 @@ impl HoldStatement {
         }
     }
 
-    /// Returns the signed text: eight lines including the format line, each with a newline; one more with a ticket.
+    /// Returns the signed text: eight lines including the format line, or nine with a ticket. Each
+    /// line ends in a newline.
     #[must_use]
     pub fn body(&self) -> String {
         let (format, change) = match &self.change {
@@ -81,7 +82,8 @@ impl HoldStatement {
         key.sign_note(&self.body())
     }
 
-    /// Whether the hold was released before it was placed, or the statement was signed before either.
+    /// Returns whether the hold was released before it was placed, or the statement was signed
+    /// before the placing or the release.
     #[must_use]
     pub fn is_backdated(&self) -> bool {
         self.time() < self.placed_at || self.signed_at < self.time()

@@ -15,13 +15,13 @@ use sha2::{Digest, Sha256};
 use std::fmt;
 use std::sync::Arc;
 
-/// Message that a signer signs so that secrets can be derived from a key whose seed is not available here. It cannot be
-/// a note, because it contains no newline.
+/// Message whose signature replaces the seed for deriving secrets when a signer holds the key. The
+/// message cannot be a note, because it contains no newline.
 const DERIVATION_DOMAIN: &[u8] = b"proofgate/v1/derivation\0";
 
-/// The secret half of a ledger's key, or of any log's.
+/// The secret half of the key of a ledger or a log.
 pub type SigningKey = PrivateKey<LOG_ALGORITHM>;
-/// The public half of a ledger's key, as auditors receive it.
+/// The public half of the key of a ledger or a log, which auditors receive.
 pub type VerifyingKey = PublicKey<LOG_ALGORITHM>;
 /// The secret half of a witness's key.
 pub type CosigningKey = PrivateKey<WITNESS_ALGORITHM>;
@@ -35,7 +35,7 @@ pub struct PrivateKey<const ALGORITHM: u8> {
     lineage: Option<Arc<[LineageMember]>>,
 }
 
-/// Location of the secret half.
+/// The secret half, or the signer that holds it.
 #[derive(Clone)]
 enum Secret {
     Local(ed25519_dalek::SigningKey),
@@ -89,8 +89,8 @@ impl<const ALGORITHM: u8> PrivateKey<ALGORITHM> {
         }
     }
 
-    /// Returns the private key text that [`Self::from_text`] reads, which is a secret. For a key held by a signer,
-    /// returns the vkey.
+    /// Returns the private key text that [`Self::from_text`] reads. The text is a secret. For a key
+    /// held by a signer, returns the vkey.
     #[must_use]
     pub fn to_text(&self) -> String {
         let public = self.verifying_key();
@@ -103,13 +103,13 @@ impl<const ALGORITHM: u8> PrivateKey<ALGORITHM> {
         }
     }
 
-    /// Returns the name of the key: a ledger's, an origin or a witness's.
+    /// Returns the name of the key: the name of a ledger, an origin or a witness.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the public half, with what is known of its lineage.
+    /// Returns the public half, with the known keys of its lineage.
     #[must_use]
     pub fn verifying_key(&self) -> PublicKey<ALGORITHM> {
         let public = match &self.secret {
@@ -153,13 +153,13 @@ impl SigningKey {
         })
     }
 
-    /// Creates a key that a signer holds. The signer is asked twice for the same signature, from which the secrets of
-    /// [`Self::derive`] are made. They are as secret as that signature, so a signer must return it only to the ledger's
-    /// own processes.
+    /// Creates a key that a signer holds. The signer must return the same signature twice.
+    /// [`Self::derive`] derives secrets from this signature, so a signer must return it only to the
+    /// ledger's own processes.
     ///
     /// # Errors
-    /// [`LedgerError::SignerFailed`] when it does not answer, holds another key, or returns two different signatures
-    /// for one message.
+    /// [`LedgerError::SignerFailed`] when the signer does not respond, holds another key, or
+    /// returns two different signatures for one message.
     pub fn from_signer(public: &VerifyingKey, signer: Arc<dyn SignerElsewhere>) -> Result<Self, LedgerError> {
         let refused = |why: &str| LedgerError::SignerFailed(why.to_owned());
         let asked = || {
@@ -197,8 +197,9 @@ impl SigningKey {
         }
     }
 
-    /// Derives a secret of 32 bytes that only a holder of this key can know, for the given `purpose` and `context`: the
-    /// first block of HKDF-Expand with SHA-256 and the seed as its pseudorandom key (RFC 5869 section 2.3).
+    /// Derives a secret of 32 bytes that only a holder of this key can know, for a `purpose` and a
+    /// `context`: the first block of HKDF-Expand with SHA-256 and the seed as its pseudorandom key
+    /// (RFC 5869 section 2.3).
     ///
     /// `purpose` is a constant and contains no NUL. For a key held by a signer, the digest of one of its signatures
     /// replaces the seed. The name of the key has no effect, so the ledger's key and an origin's key derive the same
@@ -222,7 +223,7 @@ impl SigningKey {
     }
 }
 
-/// The public half of a key; a log's key also carries the known keys before and after it.
+/// The public half of a key. A log's key also contains the known keys before and after it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicKey<const ALGORITHM: u8> {
     name: String,
@@ -232,7 +233,8 @@ pub struct PublicKey<const ALGORITHM: u8> {
     lineage: Option<Arc<[LineageMember]>>,
 }
 
-/// A key of a lineage, and until when it may start something new, in unix microseconds.
+/// A key of a lineage, and the last moment of its validity in unix microseconds (`None` for the
+/// newest key).
 type LineageMember = (ed25519_dalek::VerifyingKey, Option<u64>);
 
 impl<const ALGORITHM: u8> fmt::Debug for PublicKey<ALGORITHM> {
@@ -272,13 +274,13 @@ impl<const ALGORITHM: u8> PublicKey<ALGORITHM> {
         key_text(&self.name, self.id, ALGORITHM, self.key.as_bytes())
     }
 
-    /// Returns the name of the key: a ledger's, an origin or a witness's.
+    /// Returns the name of the key: the name of a ledger, an origin or a witness.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether it is the same point of the curve, whatever its name.
+    /// Returns whether both are the same point of the curve, even under different names.
     #[must_use]
     pub fn is_same_key(&self, other: &Self) -> bool {
         self.key == other.key
@@ -306,12 +308,13 @@ impl<const ALGORITHM: u8> PublicKey<ALGORITHM> {
     }
 }
 
-/// A key of a lineage, and until when it may start something new.
+/// A key of a lineage, and the last moment of its validity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineageKey {
     /// The key, without its lineage.
     pub key: VerifyingKey,
-    /// The last such moment, in unix microseconds; `None` for the newest key.
+    /// The last moment at which the key may start a log, remove one or erase salts, in unix
+    /// microseconds; `None` for the newest key.
     pub valid_until: Option<u64>,
 }
 
@@ -361,7 +364,7 @@ impl VerifyingKey {
         }
     }
 
-    /// Whether the two lineages have a key in common, whatever its name.
+    /// Returns whether the two lineages have a key in common, even under different names.
     #[must_use]
     pub fn shares_key_with(&self, other: &Self) -> bool {
         let others = other.lineage();
@@ -369,8 +372,9 @@ impl VerifyingKey {
         self.lineage().iter().any(is_theirs)
     }
 
-    /// Whether the two keys are different and neither is valid for the other's name or a name below it, as an auditor's
-    /// or a retention key must be relative to the ledger's. This holds for every key of both lineages.
+    /// Returns whether the two lineages have no key in common and neither key is valid for the
+    /// other's name or a name below it. The key of an auditor and the retention key must be
+    /// independent of the ledger's key.
     #[must_use]
     pub fn is_independent_of(&self, other: &Self) -> bool {
         !self.shares_key_with(other)

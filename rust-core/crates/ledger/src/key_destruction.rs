@@ -8,25 +8,27 @@ use crate::{LedgerError, SigningKey, VerifyingKey};
 
 const FORMAT: &str = "proofgate.dev/key-destruction@v2";
 
-/// A statement that a tenant's shred key was destroyed, so no salt that needs it can be derived any more.
+/// A statement that a tenant's shred key was destroyed. No salt that needs the key can be derived
+/// any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyDestruction {
     /// Name of the ledger.
     pub ledger: String,
     /// The destroyed key.
     pub key: ShredKeyId,
-    /// The tenant that owned it.
+    /// The tenant that owned the key.
     pub tenant: String,
-    /// When this was signed, in unix microseconds.
+    /// Time of signing, in unix microseconds.
     pub time: u64,
-    /// Admissions on this volume that named the key at that time.
+    /// Number of admissions on this volume that named the key at that time.
     pub exchanges: u64,
-    /// Who destroyed it, and why.
+    /// Author of the destruction, and the reason for it.
     pub justification: Justification,
 }
 
 impl KeyDestruction {
-    /// Returns the signed text: eight lines including the format line, one more with a ticket, each with a newline.
+    /// Returns the signed text: eight lines including the format line, or nine with a ticket. Each
+    /// line ends in a newline.
     #[must_use]
     pub fn body(&self) -> String {
         format!(

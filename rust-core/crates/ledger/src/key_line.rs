@@ -1,4 +1,5 @@
-//! Key lineages: a known key, and the keys before and after it according to statements of succession.
+//! Key lineages: a lineage is a known key with the keys before and after it according to statements
+//! of succession.
 
 use crate::{KeySuccession, LedgerError, LineageKey, SigningKey, VerifyingKey};
 
@@ -15,12 +16,13 @@ impl VerifyingKey {
         Self::from_text(vkey)?.with_successions(&read_notes(notes)?)
     }
 
-    /// Returns this key with the keys before and after it according to the statements. Signatures by any of them then
-    /// count as signatures by this key, within the validity period of the signer. Keys that are already in the lineage
-    /// stay. Statements that do not connect to this key are ignored, because anyone can make keys of the same name and
-    /// statements about them.
+    /// Returns this key with the keys before and after it according to the statements. Signatures
+    /// by any of them then count as signatures by this key, within the validity period of the
+    /// signer. Keys that are already in the lineage remain in it. Statements that do not connect to
+    /// this key are ignored, because anyone can make keys of the same name and statements about
+    /// them.
     ///
-    /// If two statements name the same two keys, the earlier end counts.
+    /// If two statements name the same two keys, the earlier end of validity counts.
     ///
     /// # Errors
     /// [`LedgerError::ConflictingSuccessions`] when a key of the lineage has two successors or two predecessors,
@@ -71,7 +73,7 @@ impl VerifyingKey {
         Ok(self.with_lineage(found))
     }
 
-    /// Returns the newest key of the lineage, which signs everything new, without its lineage.
+    /// Returns the newest key of the lineage, which signs all new statements, without its lineage.
     #[must_use]
     pub fn newest_key(&self) -> Self {
         self.lineage()
@@ -79,7 +81,8 @@ impl VerifyingKey {
             .map_or_else(|| self.without_lineage(), |last| last.key)
     }
 
-    /// Returns the position of a key in the lineage, whatever its name: 0 is the oldest.
+    /// Returns the position of a key in the lineage (0 is the oldest key). The key may have another
+    /// name.
     #[must_use]
     pub fn position_of(&self, key: &Self) -> Option<usize> {
         self.lineage().iter().position(|known| known.key.is_same_key(key))
@@ -87,8 +90,9 @@ impl VerifyingKey {
 }
 
 impl SigningKey {
-    /// Parses the text of a key file: a private key in the first line, optionally the previous key in the second,
-    /// followed by statements of succession, if any, which give the public half its lineage.
+    /// Parses the text of a key file: a private key in the first line, optionally the previous
+    /// private key in the second, then any statements of succession. The statements define the
+    /// lineage of the public half.
     ///
     /// # Errors
     /// Same as [`Self::from_rotation_text`].
@@ -105,8 +109,8 @@ impl SigningKey {
         Self::from_rotation_text_with(text, &Self::from_text)
     }
 
-    /// Same as [`Self::from_rotation_text`], but parses the key lines with `read`: those that start with
-    /// `PRIVATE+KEY+`, or with `SIGNER` and a space.
+    /// Same as [`Self::from_rotation_text`], but parses the key lines with `read`. A key line
+    /// starts with `PRIVATE+KEY+`, or with `SIGNER` and a space.
     ///
     /// # Errors
     /// Same as [`Self::from_rotation_text`], and the errors of `read`.

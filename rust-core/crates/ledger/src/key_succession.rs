@@ -1,9 +1,9 @@
-//! Key successions: statements, signed by both keys, that a key is succeeded by another of the same name, in the format
-//! of `docs/reference/ledger-format.md`, section 10.
+//! Key successions: statements, signed by both keys, that one key succeeds another key of the same
+//! name. `docs/reference/ledger-format.md`, section 10, defines their format.
 //!
-//! The old key names its successor, and the new key accepts: a reader who trusts either learns the other. So someone
-//! who can write the volume cannot introduce a key of his own, and the holder of one key cannot declare another key its
-//! predecessor.
+//! The old key signs to name its successor, and the new key signs to accept. A reader who trusts
+//! one of the keys can therefore trust the other. Someone who can write to the volume cannot
+//! introduce a key, and the holder of one key cannot declare another key its predecessor.
 
 use crate::note::{Note, signature_line};
 use crate::statement::{MAX_STATEMENT_BYTES, StatementReader};
@@ -14,11 +14,11 @@ const FORMAT: &str = "proofgate.dev/key-succession@v1";
 /// A statement that one key succeeds another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeySuccession {
-    /// The key that is succeeded.
+    /// The key that is replaced.
     pub old_key: VerifyingKey,
-    /// The key that succeeds it, under the same name.
+    /// The key that replaces it, under the same name.
     pub new_key: VerifyingKey,
-    /// When it was signed, in unix microseconds.
+    /// Time of signing, in unix microseconds.
     pub signed_at: u64,
     /// The last moment at which the old key may start a log, remove one or erase salts, in unix microseconds.
     pub valid_until: u64,
@@ -62,8 +62,8 @@ impl KeySuccession {
         )
     }
 
-    /// Reads a signed note and verifies that both keys that it names signed it. Whether one of these keys is trusted is
-    /// decided by [`VerifyingKey::with_successions`].
+    /// Parses a signed note and verifies that both keys named in it signed it.
+    /// [`VerifyingKey::with_successions`] decides whether these keys are trusted.
     ///
     /// # Errors
     /// Any error in the note, its text or one of its two signatures.
@@ -86,8 +86,8 @@ impl KeySuccession {
         Ok(succession)
     }
 
-    /// Splits concatenated notes, with or without blank lines between them, each with its final newline. Text before
-    /// the first note becomes part of the first element.
+    /// Splits concatenated notes, which may have blank lines between them. Each returned note has
+    /// its final newline. Text before the first note becomes part of the first element.
     #[must_use]
     pub fn split_notes(text: &str) -> Vec<String> {
         let begin = format!("\n{FORMAT}\n");

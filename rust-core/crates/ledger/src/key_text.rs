@@ -57,7 +57,7 @@ pub(crate) fn check_origin(name: &str, origin: &str) -> Result<(), LedgerError> 
     check_name(origin)
 }
 
-/// Splits `<name>+<hash8>+<base64(algorithm ‖ key)>`, for a key of `BYTES` bytes.
+/// Splits `<name>+<hash8>+<base64(algorithm ‖ key)>` into its parts, for a key of `BYTES` bytes.
 pub(crate) fn split_key_text<const BYTES: usize>(
     text: &str,
     algorithm: u8,

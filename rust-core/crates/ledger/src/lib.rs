@@ -1,6 +1,7 @@
-//! Types to produce and verify a gateway's evidence: records and their leaf hashes, the Merkle Mountain Range over
-//! them, signed checkpoints, witness cosignatures, proofs, and the statements that the retention job signs about logs
-//! that it removes and salts and keys that it destroys.
+//! Types to produce and verify a gateway's evidence: records and their leaf hashes, the Merkle
+//! Mountain Range over these hashes, signed checkpoints, witness cosignatures, proofs, and the
+//! statements that the retention job signs about removed logs, destroyed salts, destroyed keys and
+//! holds.
 //!
 //! The range hashes and bags its peaks exactly as RFC 6962 does, so its root *is* the RFC 6962 tree head and its proofs
 //! *are* RFC 9162 proofs. Checkpoints are C2SP signed notes and proofs are C2SP `.tlog-proof` files, so third-party

@@ -4,9 +4,11 @@ use crate::key_text::check_name;
 use crate::{LedgerError, SigningKey, VerifyingKey};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-/// Largest note that is parsed, in bytes: sixteen ML-DSA-44 cosignatures fit.
+/// Largest note that is parsed, in bytes. A note of this size can contain sixteen ML-DSA-44
+/// cosignatures.
 pub const MAX_NOTE_BYTES: usize = 64 * 1024;
-/// Most signature lines that are parsed: a log's own, and one of each witness that a policy may name.
+/// Most signature lines that are parsed: enough for the log and every witness that a policy may
+/// name.
 pub const MAX_SIGNATURES: usize = 64;
 
 pub(crate) const SIGNATURE_PREFIX: &str = "\u{2014} ";
@@ -25,7 +27,7 @@ impl SigningKey {
 
 /// A signed note, parsed but not verified.
 pub(crate) struct Note<'a> {
-    /// The signed text, with its last newline.
+    /// The signed text, including its last newline.
     pub(crate) text: &'a str,
     signatures: Vec<(&'a str, Vec<u8>)>,
 }
@@ -85,8 +87,9 @@ impl<'a> Note<'a> {
         self.verify_signer(key, None).map(drop)
     }
 
-    /// Same as [`Self::verify`], for a subject that started at `at`, in unix microseconds, if known. Returns the key
-    /// that signed, without its lineage; if several keys of the lineage signed, the newest.
+    /// Same as [`Self::verify`], for a subject that started at `at` (unix microseconds; `None` if
+    /// unknown). Returns the key that signed, without its lineage. If several keys of the lineage
+    /// signed, returns the newest of them.
     pub(crate) fn verify_signer(
         &self,
         key: &VerifyingKey,
@@ -107,8 +110,8 @@ impl<'a> Note<'a> {
     }
 }
 
-/// Removes the signature lines that others added to a note: keeps the text and the first line by the newest key of
-/// `key`'s lineage that signed.
+/// Removes other signature lines from a note. The result has the text and the first signature line
+/// by the newest signer in `key`'s lineage.
 ///
 /// # Errors
 /// Any error in the note, or in a signature that claims to be by the key.

@@ -2,9 +2,9 @@
 
 use std::fmt::Display;
 
-/// Formats a count with its noun, given in the singular: `pluralize(2, "entry")` is "2 entries".
+/// Formats a count with a singular noun: `pluralize(2, "entry")` is "2 entries".
 ///
-/// Only for nouns that take an s, or whose y becomes ies.
+/// Supports only nouns whose plural ends in "s" or, instead of "y", in "ies".
 #[must_use]
 pub fn pluralize<N: Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
     if count == N::from(1) {

@@ -1,20 +1,21 @@
-//! Inclusion and consistency proofs: how to read them from stored nodes, and how a third party verifies them.
+//! Inclusion and consistency proofs: computes them from stored nodes, and verifies them for a third
+//! party.
 //!
-//! Verification follows RFC 9162 sections 2.1.3.2 and 2.1.4.2 exactly and uses every input: index, size, root and each
-//! hash of the proof.
+//! Verification follows RFC 9162 sections 2.1.3.2 and 2.1.4.2 exactly and depends on every input:
+//! index, size, root and each hash of the proof.
 
 use crate::{Hash, LedgerError, node_hash, tree::node_position};
 use sha2::{Digest, Sha256};
 
-/// Read access to the stored nodes of a tree.
+/// A reader of the stored nodes of a tree.
 pub trait NodeReader {
-    /// Error of a failed read; it can also carry the errors of this crate.
+    /// Error of a failed read, or an error of this crate.
     type Error: From<LedgerError>;
 
     /// Returns the node at a flat post-order position.
     ///
     /// # Errors
-    /// Returned when the node is not stored or cannot be read.
+    /// An error when the node is not stored or cannot be read.
     fn node(&self, position: u64) -> Result<Hash, Self::Error>;
 }
 
@@ -88,7 +89,7 @@ fn subtree_root<N: NodeReader + ?Sized>(nodes: &N, start: u64, end: u64) -> Resu
     let mut bag = None;
     let mut rest = end - start;
     let mut at = end;
-    // The lowest set bit of the count is the youngest peak: bag from there towards the oldest.
+    // The lowest set bit of the count is the newest peak. Bag from the newest peak to the oldest.
     while rest != 0 {
         let level = rest.trailing_zeros();
         at -= 1 << level;
@@ -207,9 +208,9 @@ pub fn verify_inclusion(
     }
 }
 
-/// Verifies that the tree of `old_size` leaves with `old_root` is a prefix of the tree of `new_size` leaves with
-/// `new_root` (RFC 9162 section 2.1.4.2). Every tree extends the empty one, so a caller without an earlier tree has
-/// nothing to check: an old size of 0 is refused here rather than accepted with an empty proof.
+/// Verifies that the tree of `old_size` leaves with `old_root` is a prefix of the tree of
+/// `new_size` leaves with `new_root` (RFC 9162 section 2.1.4.2). An old size of 0 is refused: every
+/// tree extends the empty tree, so a caller without an earlier tree has nothing to check.
 ///
 /// # Errors
 /// [`LedgerError::EmptyTree`], [`LedgerError::SizesReversed`], [`LedgerError::ProofLength`] or
@@ -245,7 +246,7 @@ pub fn verify_consistency(
         at >>= 1;
         last >>= 1;
     }
-    // When the old tree is perfect, its own root starts the path and is not part of the proof.
+    // When the old tree is perfect, the path starts with its root, which is not part of the proof.
     let (first, rest) = if old_size.is_power_of_two() {
         if proof.is_empty() {
             return Err(LedgerError::ProofLength);

@@ -30,25 +30,29 @@ pub use tier::TierName;
 /// The only version of the record format.
 pub const VERSION: u8 = 1;
 
-/// Policy results for one direction of an exchange; absent if no rule matched.
+/// The policy results for one direction of an exchange; absent if no rule matched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyNote<'a> {
-    /// Score of the deciding message: the first that is denied, otherwise the one with the highest score.
+    /// Score of the deciding message: the first denied message, or otherwise the message with the
+    /// highest score.
     pub score: u32,
-    /// Type of that message, such as `tool_result`; absent if no rule of the engine matched.
+    /// Type of the deciding message, such as `tool_result`; absent if no rule of the engine
+    /// matched.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Cow<'a, str>>,
-    /// Position of that message in the request, such as `messages[12]`; absent for a response, a form, and a position
-    /// without a name.
+    /// Position of the deciding message in the request, such as `messages[12]`; absent for a
+    /// response, a form, and a position without a name.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Cow<'a, str>>,
     /// Whether the score of a message reaches the flagging threshold; absent if not.
     #[serde(default, skip_serializing_if = "is_false")]
     pub flagged: bool,
-    /// Tool text that is flagged as instructions; absent if there is none, and for responses.
+    /// Tool text that is flagged as instructions; absent for responses, and if no tool text is
+    /// flagged.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub from_tool: Option<FlaggedToolText<'a>>,
-    /// Verdict on a call of a guarded tool in the response; absent for requests, and if no guarded tool was called.
+    /// Call of a guarded tool in the response, with the verdict; absent for requests, and if no
+    /// guarded tool was called.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub guarded_call: Option<GuardedCall<'a>>,
     /// Ids of the rules that matched, never the matched text.
@@ -59,15 +63,16 @@ pub struct PolicyNote<'a> {
     pub unnamed: u32,
     /// Whether matches were replaced before the text was forwarded.
     pub redacted: bool,
-    /// Whether matches were left in place because the text cannot be changed, as in a form; absent if not.
+    /// Whether matches were left unchanged because the text cannot be changed, as in a form; absent
+    /// if not.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unchanged: bool,
     /// Whether a rule denies the exchange, whether the policy is enforced or in dry-run mode.
     pub would_block: bool,
 }
 
-/// Text in a request that came from a tool result or description and reads like instructions: rules about such text
-/// reach the flagging threshold.
+/// Text in a request that came from a tool result or description and looks like instructions: the
+/// score of its matched rules reaches the flagging threshold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlaggedToolText<'a> {
     /// Type of the first such text: `tool_result` or `tool_description`.
@@ -89,13 +94,13 @@ pub struct GuardedCall<'a> {
     pub tool: Cow<'a, str>,
     /// Verdict on the call.
     pub verdict: GuardVerdict,
-    /// Approval that was given or is required: the first 8 bytes of its SHA-256, in hex. Absent if no approval is
-    /// required.
+    /// Id of the granted or required approval: the first 8 bytes of its SHA-256, in hex. Absent if
+    /// no approval is required.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Cow<'a, str>>,
 }
 
-/// Verdict on a call of a guarded tool.
+/// The verdict on a call of a guarded tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GuardVerdict {
@@ -110,10 +115,12 @@ pub enum GuardVerdict {
 }
 
 impl<'a> PolicyNote<'a> {
-    /// Maximum number of rules that a note lists, so that they fit the capacity reserved for a record.
+    /// Maximum number of rules that a note lists, so that they fit in the capacity reserved for a
+    /// record.
     pub const MAX_NAMED_RULES: usize = 16;
 
-    /// Creates a note from the ids of the rules that matched: it lists the first ones and counts the others.
+    /// Creates a note from the ids of the rules that matched. The note lists the first
+    /// [`Self::MAX_NAMED_RULES`] and counts the others.
     #[must_use]
     pub fn from_rules(
         score: u32,
@@ -144,12 +151,13 @@ impl<'a> PolicyNote<'a> {
     }
 }
 
-/// The first record of every log: its writer, the configuration, and the preceding log on the shard.
+/// The first record of every log. It names the log's writer, the configuration, and the preceding
+/// log on the shard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Open<'a> {
     /// Number of the record, 0-based; equals its leaf index.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
     /// Name of the ledger, the first part of the origin.
     #[serde(borrow)]
@@ -165,73 +173,80 @@ pub struct Open<'a> {
     /// SHA-256 of the configuration, in hex.
     #[serde(with = "hex")]
     pub config: Hash,
-    /// Digest of the configuration's file, if tenants are configured in shards beside it; the file is archived under
-    /// this name. Absent if it equals `config`.
+    /// Digest of the configuration's main file, if shard files configure the tenants. The main file
+    /// is archived under this digest. Absent if it equals `config`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<SettingsDigest>,
-    /// The only ledger key that signs this log, as vkey text. Absent in records of earlier versions.
+    /// The ledger key that signs this log, as vkey text; no other ledger key signs it. Absent in
+    /// records of earlier versions.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Cow<'a, str>>,
-    /// The incarnation before this one, as recovery found it; null for the first on a shard.
+    /// The preceding incarnation, as recovery found it; null for the first incarnation on a shard.
     #[serde(borrow)]
     pub predecessor: Option<Predecessor<'a>>,
 }
 
-/// The tail of the preceding log as recovery found it. The new log's checkpoints thereby cover it.
+/// The tail of the preceding log as recovery found it. The checkpoints of the new log therefore
+/// cover the preceding log.
 ///
-/// If the preceding log was still being written, size and root are those of its newest checkpoint; a [`Takeover`]
-/// follows after it has ended.
+/// If the preceding log was still being written, size and root are from its newest checkpoint. A
+/// [`Takeover`] record follows after that log has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Predecessor<'a> {
     /// ULID of the preceding incarnation.
     #[serde(borrow)]
     pub incarnation: Cow<'a, str>,
-    /// Its number of records.
+    /// Number of records of the preceding log.
     pub size: u64,
-    /// Its root at that size, base64.
+    /// Root of the preceding log at that size, base64.
     #[serde(with = "base64_hash")]
     pub root: Hash,
-    /// Whether its last record is a seal.
+    /// Whether the last record of the preceding log is a seal.
     pub sealed: bool,
-    /// Whether the same process was still writing it: size and root are then those of its newest checkpoint, and a
-    /// `takeover` record states the final ones. Absent if not.
+    /// Whether the same process was still writing the preceding log. If so, size and root are from
+    /// its newest checkpoint, and a `takeover` record states the final size and root. Absent if
+    /// not.
     #[serde(default, skip_serializing_if = "is_false")]
     pub running: bool,
-    /// Records after its end that were written and are lost, as far as its tree shows; absent if there are none.
+    /// Number of lost records after the end of the preceding log, as far as its tree shows; absent
+    /// if zero.
     #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub lost: u64,
-    /// ULID of an earlier log that was not found when this log was opened, because it was moved away or removed: the
-    /// log before the preceding one, or before the one that that one continues. Absent if it was found.
+    /// ULID of an earlier log that was not found when this log was opened, because it was moved or
+    /// removed. It is the predecessor of the preceding log, or of the log that the preceding log
+    /// continues. Absent if no earlier log is missing.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<Cow<'a, str>>,
 }
 
-/// Marks an admitted body that was still arriving.
+/// A mark of an admission whose request body was still arriving.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingBody {
-    /// Size in bytes as declared by the sender; absent if it was not declared.
+    /// Size in bytes that the sender declared; absent if none was declared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declared: Option<u64>,
 }
 
-/// The received part, from its first byte, of a body that was still arriving when it was admitted.
+/// The received part of a request body that was still arriving at admission, from the body's first
+/// byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceivedBody {
-    /// Its size in bytes.
+    /// Size of the received part in bytes.
     pub bytes: u64,
     /// Commitment to the received bytes, base64, with the salt of the admission.
     #[serde(with = "base64_hash")]
     pub request: Hash,
-    /// Whether the body was received completely.
+    /// Whether the whole body was received.
     pub whole: bool,
 }
 
-/// A request that was admitted; written before any byte of it is sent upstream.
+/// A request that was admitted. The record is written before any byte of the request is sent
+/// upstream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admission<'a> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
     /// Request id, as returned to the client.
     #[serde(borrow)]
@@ -262,8 +277,9 @@ pub struct Admission<'a> {
     pub endpoint: Cow<'a, str>,
     /// Whether the response streams.
     pub stream: bool,
-    /// Set if the body was still arriving: size and commitment then cover what had arrived, and the completion has
-    /// those of the whole body. Absent for a complete body.
+    /// Mark of a body that was still arriving; absent for a complete body. If present, size and
+    /// commitment cover the part that had arrived, and the completion has the size and commitment
+    /// of everything received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coming: Option<PendingBody>,
     /// Size of the request body in bytes.
@@ -271,18 +287,21 @@ pub struct Admission<'a> {
     /// Commitment to the request body, base64.
     #[serde(with = "base64_hash")]
     pub request: Hash,
-    /// Id of the salt of this commitment and of the completion's; absent in records that do not name it.
+    /// Id of the salt for the commitments in this record and in the completion; absent in records
+    /// that do not name the salt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub salt: Option<SaltId>,
-    /// The shred key from which, with the stored half, the salt is derived; absent if the salt itself is stored.
+    /// The shred key from which the salt is derived, together with the stored half; absent if the
+    /// salt itself is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shred_key: Option<ShredKeyId>,
-    /// Tokens reserved in its tenant's limits; null if the tenant has none.
+    /// Tokens reserved in the tenant's limits; null if the tenant has no such limits.
     pub reserved: Option<u64>,
-    /// Nanodollars reserved in its tenant's budgets; absent if it counts in none.
+    /// Nanodollars reserved in the tenant's budgets; absent if the request counts in no budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved_nanodollars: Option<u64>,
-    /// The plan whose limits the tenants of its namespace share, if it also counts in those; absent if it does not.
+    /// The plan whose limits the tenants of the namespace share; absent if the request does not
+    /// count in shared limits.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub shared_plan: Option<Cow<'a, str>>,
     /// Policy results for the request.
@@ -294,7 +313,7 @@ pub struct Admission<'a> {
     /// Number of further dropped fields that are not listed; absent if zero.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub dropped_unnamed: u32,
-    /// What the client states about its session and its end user; absent if it states nothing.
+    /// The client's statements about its session and its end user; absent if it states nothing.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution<'a>>,
     /// Address from which the client connected, in RFC 5952 form; absent unless configured.
@@ -304,35 +323,35 @@ pub struct Admission<'a> {
     pub config: ConfigId,
 }
 
-/// Whether a provider may have acted on what was sent to it.
+/// The possibility that a provider has acted on an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SendOutcome {
-    /// No: the request was not sent completely.
+    /// The provider has not acted: the request was not sent completely.
     No,
-    /// Possibly: the request was sent completely, and no response came.
+    /// The provider may have acted: the request was sent completely, but no response was received.
     Maybe,
     /// The provider responded, so the outcome is known.
     Answered,
 }
 
-/// A further attempt to send an admitted request after the previous attempt failed; written before any byte of it is
-/// sent.
+/// A further attempt to send an admitted request after the previous attempt failed. The record is
+/// written before any byte of the attempt is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt<'a> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
     /// Request id.
     #[serde(borrow)]
     pub id: Cow<'a, str>,
     /// Number of the admission record, in the same log unless `incarnation` names another.
     pub admission: u64,
-    /// ULID of the incarnation that admitted it; absent if it is this one.
+    /// ULID of the incarnation that admitted the exchange; absent if it is this incarnation.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<Cow<'a, str>>,
-    /// Number of the attempt: 2 for the first one after that of the admission.
+    /// Number of the attempt. The admission is attempt 1, so the first `attempt` record has 2.
     pub attempt: u32,
     /// Provider selected for this attempt.
     #[serde(borrow)]
@@ -345,7 +364,7 @@ pub struct Attempt<'a> {
     pub failure: Cow<'a, str>,
     /// Response status of the previous attempt, if there was one.
     pub failed_status: Option<u16>,
-    /// Whether the provider of the previous attempt may have acted on it.
+    /// Whether the provider of the previous attempt may have acted on that attempt.
     pub failed_sent: SendOutcome,
     /// Names of the fields that were dropped because the provider's API has no equivalent; absent if there were none.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
@@ -357,7 +376,7 @@ pub struct Attempt<'a> {
     pub config: ConfigId,
 }
 
-/// How an exchange ended.
+/// The outcome of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -408,8 +427,8 @@ impl Outcome {
     }
 }
 
-/// Tokens and tool calls as the provider counted them. The detailed token counts are part of the totals, and absent if
-/// zero.
+/// The tokens and tool calls of an exchange, as the provider counted them. The detailed token
+/// counts are included in the totals, and are absent if zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens of the prompt.
@@ -419,7 +438,7 @@ pub struct Usage {
     /// Prompt tokens read from a cache.
     #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub cached_prompt_tokens: u64,
-    /// Prompt tokens written to a cache; disjoint from those read from it.
+    /// Prompt tokens written to a cache; disjoint from `cached_prompt_tokens`.
     #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub cache_write_tokens: u64,
     /// Tokens written to a cache that keeps them longer than five minutes; part of `cache_write_tokens`.
@@ -444,22 +463,22 @@ pub struct Usage {
     /// reported count. Absent if usage is final.
     #[serde(default, skip_serializing_if = "is_false")]
     pub partial: bool,
-    /// Service tier named in the response. Absent if it is the standard one, or not named.
+    /// Service tier named in the response. Absent if it is the standard tier, or not named.
     #[serde(default, skip_serializing_if = "is_standard")]
     pub service_tier: Option<TierName>,
 }
 
-/// Whether the count is zero or was not reported.
+/// Returns whether the count is zero or was not reported.
 fn is_none_or_zero(count: &Option<u64>) -> bool {
     count.is_none_or(|count| count == 0)
 }
 
-/// Whether a service tier is the standard one or absent.
+/// Returns whether a service tier is the standard one or absent.
 fn is_standard(tier: &Option<TierName>) -> bool {
     tier.is_none_or(|tier| tier.as_str() == "standard")
 }
 
-/// Outcome of storing a body.
+/// The outcome of storing a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PayloadOutcome {
@@ -467,21 +486,21 @@ pub enum PayloadOutcome {
     Stored,
     /// The body exceeds the size limit for stored bodies.
     TooLarge,
-    /// The body was streamed through the gateway without being buffered: a form with files that was still arriving when
-    /// it was admitted.
+    /// The body was streamed through the gateway without being buffered, because it is a form with
+    /// files that was still arriving at admission.
     Streamed,
-    /// There was no space for it, in memory or on the volume.
+    /// There was no space for the body, in memory or on the volume.
     NoRoom,
-    /// The body could not be written, or not in time.
+    /// The body could not be written, or was not written in time.
     Failed,
-    /// The exchange ended before the body was complete and could be passed on for storing.
+    /// The exchange ended before the whole body could be passed on for storing.
     Interrupted,
     /// The body of a denied request is queued for storing; the result is not recorded.
     Queued,
 }
 
 impl PayloadOutcome {
-    /// Returns its name in records.
+    /// Returns the outcome's name in a record.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -496,7 +515,7 @@ impl PayloadOutcome {
     }
 }
 
-/// Outcomes of storing the bodies of an exchange, if its tenant stores them.
+/// The outcomes of storing the bodies of an exchange, if the tenant stores bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payloads {
     /// The request body.
@@ -505,31 +524,33 @@ pub struct Payloads {
     pub response: PayloadOutcome,
 }
 
-/// The end of an admitted exchange; written before the last byte of the response.
+/// The end of an admitted exchange. The record is written before the last byte of the response is
+/// sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion<'a> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
     /// Request id.
     #[serde(borrow)]
     pub id: Cow<'a, str>,
     /// Number of the admission record, in the same log unless `incarnation` names another.
     pub admission: u64,
-    /// ULID of the incarnation that admitted it; absent if it is this one.
+    /// ULID of the incarnation that admitted the exchange; absent if it is this incarnation.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<Cow<'a, str>>,
     /// Status sent to the client.
     pub status: u16,
-    /// Status received from the upstream, if any; after several attempts, from the last one.
+    /// Status received from the upstream in the last attempt, if any.
     pub upstream_status: Option<u16>,
-    /// Number of attempts; absent if it is at most one.
+    /// Number of attempts; absent if zero or one.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub attempts: u32,
     /// Outcome of the exchange.
     pub outcome: Outcome,
-    /// What was received of the request's body, if it was still arriving when it was admitted; absent if not.
+    /// The received part of a request body that was still arriving at admission; absent for other
+    /// bodies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub received: Option<ReceivedBody>,
     /// Size of the response body in bytes.
@@ -537,15 +558,17 @@ pub struct Completion<'a> {
     /// Commitment to the response body, base64, with the salt of the admission.
     #[serde(with = "base64_hash")]
     pub response: Hash,
-    /// Outcomes of storing the bodies; absent if they are not to be stored.
+    /// Outcomes of storing the bodies; absent if the tenant does not store bodies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payloads: Option<Payloads>,
     /// Usage, if the provider reported it.
     pub usage: Option<Usage>,
-    /// Tokens charged to its tenant's limits instead of those reserved; null if the reservation itself is charged.
+    /// Tokens charged to the tenant's limits instead of the reserved tokens; null if the reserved
+    /// tokens are charged.
     pub charged: Option<u64>,
-    /// Cost at the price in force at its admission; absent if price or usage is unknown. If money was reserved and
-    /// `charged` is not null, this cost is charged instead of the reservation; if it is absent, nothing is charged.
+    /// Cost at the price in force at the admission; absent if price or usage is unknown. If money
+    /// was reserved and `charged` is not null, this cost is charged instead of the reservation, and
+    /// an absent cost charges nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_nanodollars: Option<u64>,
     /// Time from admission to this record, in microseconds.
@@ -563,27 +586,28 @@ pub struct Completion<'a> {
 pub struct Rejection<'a> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
     /// Request id.
     #[serde(borrow)]
     pub id: Cow<'a, str>,
     /// Tenant, if known.
     pub tenant: Option<Cow<'a, str>>,
-    /// Same as in an admission (denied requests share the same numbering); absent if the request was refused for
-    /// another reason.
+    /// Same as in an admission, because denied and admitted requests share one numbering; absent if
+    /// the request was refused but not denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant_seq: Option<u64>,
     /// Same as in an admission; absent if the request was not denied.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Cow<'a, str>>,
-    /// Same as `key` of an admission, if the request had passed the limits and counts in them as a request.
+    /// Same as `key` of an admission; present if the request had passed the limits and counts in
+    /// them as a request.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Cow<'a, str>>,
-    /// Same as in an admission, for every refusal whose key is known.
+    /// Same as in an admission; present in every refusal whose key is known.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub key_name: Option<Cow<'a, str>>,
-    /// Same as in an admission, if the request counts in those limits.
+    /// Same as in an admission; present if the request counts in the shared limits.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub shared_plan: Option<Cow<'a, str>>,
     /// Status sent to the client.
@@ -598,17 +622,18 @@ pub struct Rejection<'a> {
     pub endpoint: Option<Cow<'a, str>>,
     /// Bytes of the request that were received.
     pub bytes: u64,
-    /// Commitment to these bytes; absent if the request was not denied, or its tenant has no shred key although tenants
-    /// must have one.
+    /// Commitment to these bytes; absent if the request was not denied, or if shred keys are
+    /// mandatory and the tenant has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Commitment>,
-    /// Id of its salt; absent without a commitment.
+    /// Id of the commitment's salt; absent without a commitment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub salt: Option<SaltId>,
     /// Same as in an admission.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shred_key: Option<ShredKeyId>,
-    /// Outcome of storing the body, as known when the record was made; absent if it is not to be stored.
+    /// Outcome of storing the body at the time of the record; absent if the body is not to be
+    /// stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<PayloadOutcome>,
     /// Policy results for the request, if it was checked.
@@ -617,24 +642,24 @@ pub struct Rejection<'a> {
     /// Same as in an admission; also absent if the request was not denied.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub attribution: Option<Attribution<'a>>,
-    /// Same as in an admission, for every refusal.
+    /// Same as in an admission; also present if the request was not denied.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub client_address: Option<Cow<'a, str>>,
     /// The configuration in force.
     pub config: ConfigId,
 }
 
-/// Closes an exchange that an earlier incarnation admitted and never completed.
+/// The end of an exchange that an earlier incarnation admitted and never completed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Abort<'a> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
     /// Request id.
     #[serde(borrow)]
     pub id: Cow<'a, str>,
-    /// ULID of the incarnation that admitted it.
+    /// ULID of the incarnation that admitted the exchange.
     #[serde(borrow)]
     pub incarnation: Cow<'a, str>,
     /// Number of the admission record in that incarnation's log.
@@ -643,26 +668,26 @@ pub struct Abort<'a> {
     pub config: ConfigId,
 }
 
-/// States that records are missing, how many and why.
+/// A statement that records are missing, with their number and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap<'a> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
-    /// When the first missing record would have been written.
+    /// Time at which the first missing record would have been written, in unix microseconds.
     pub first_ts: u64,
-    /// When the last missing record would have been written.
+    /// Time at which the last missing record would have been written, in unix microseconds.
     pub last_ts: u64,
     /// Number of missing records.
     pub count: u64,
-    /// Why they are missing.
+    /// Reason why the records are missing.
     #[serde(borrow)]
     pub reason: Cow<'a, str>,
     /// Code of the missing refusals; `others` if they are not distinguished.
     #[serde(borrow)]
     pub code: Cow<'a, str>,
-    /// Their tenant, if known.
+    /// Tenant of the missing refusals, if known.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<Cow<'a, str>>,
     /// The configuration in force.
@@ -674,35 +699,36 @@ pub struct Gap<'a> {
 pub struct Config<'a> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
-    /// Why it changed.
+    /// Reason of the change.
     #[serde(borrow)]
     pub reason: Cow<'a, str>,
     /// SHA-256 of the configuration, in hex.
     #[serde(with = "hex")]
     pub config: Hash,
-    /// Digest of the configuration's file, if tenants are configured in shards beside it; the file is archived under
-    /// this name. Absent if it equals `config`.
+    /// Digest of the configuration's main file, if shard files configure the tenants. The main file
+    /// is archived under this digest. Absent if it equals `config`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<SettingsDigest>,
     /// The configuration that was in force before.
     pub previous: ConfigId,
 }
 
-/// The final size and root of the preceding log, if it was still being written when this one was opened.
+/// The final size and root of a preceding log that was still being written when this log was
+/// opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Takeover<'a> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
     /// ULID of the preceding incarnation.
     #[serde(borrow)]
     pub incarnation: Cow<'a, str>,
-    /// Its number of records, including its seal.
+    /// Number of records of the preceding log, including its seal.
     pub size: u64,
-    /// Its root at that size, base64.
+    /// Root of the preceding log at that size, base64.
     #[serde(with = "base64_hash")]
     pub root: Hash,
     /// The configuration in force.
@@ -714,29 +740,30 @@ pub struct Takeover<'a> {
 pub struct Seal<'a> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
-    /// Why the log ends.
+    /// Reason why the log ends.
     #[serde(borrow)]
     pub reason: Cow<'a, str>,
-    /// Records before this one.
+    /// Number of records before this one.
     pub records: u64,
-    /// ULID of the incarnation that continues it; absent if none does.
+    /// ULID of the incarnation that continues the log; absent if none does.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub successor: Option<Cow<'a, str>>,
     /// The configuration in force.
     pub config: ConfigId,
 }
 
-/// A record of a kind that this version does not know, because a later version wrote it. It is a leaf like any other.
+/// A record of a kind that this version does not know, written by a later version. It is a leaf
+/// like any other record.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct UnknownRecord<'a> {
-    /// Name of the kind: lower-case letters, digits and `_`, at most 32.
+    /// Name of the kind: at most 32 lower-case letters, digits and `_`.
     #[serde(borrow)]
     pub kind: Cow<'a, str>,
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
 }
 
@@ -785,7 +812,7 @@ macro_rules! kinds {
                 match self { $(Self::$kind(record) => record.seq,)* Self::Unknown(record) => record.seq }
             }
 
-            /// Returns when it was made, in unix microseconds.
+            /// Returns the time of the record, in unix microseconds.
             #[must_use]
             pub fn ts(&self) -> u64 {
                 match self { $(Self::$kind(record) => record.ts,)* Self::Unknown(record) => record.ts }
@@ -844,18 +871,19 @@ impl Record<'_> {
     }
 }
 
-/// Whether a name is a valid kind, possibly of a later version.
+/// Returns whether a name is a valid kind, possibly of a later version.
 fn is_valid_kind(name: &str) -> bool {
     let plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_';
     (1..=32).contains(&name.len()) && name.bytes().all(plain)
 }
 
-/// Parses one record. Unknown fields and kinds are accepted, so that an older version can read what a newer one wrote.
+/// Parses one record. Unknown fields and kinds are accepted, so that an older version can read the
+/// records of a newer version.
 ///
 /// # Errors
-/// [`LedgerError::RecordTooLarge`]; [`LedgerError::InvalidRecordKind`] for a text that names no kind;
-/// [`LedgerError::RecordMalformed`] for anything that is not exactly one JSON object with the kind's fields, for
-/// another version, and for a repeated key anywhere in it.
+/// [`LedgerError::RecordTooLarge`]; [`LedgerError::InvalidRecordKind`] for a record without a valid
+/// kind; [`LedgerError::RecordMalformed`] for text that is not exactly one JSON object with the
+/// kind's fields, for another version, and for a repeated key at any depth.
 pub fn parse(bytes: &[u8]) -> Result<Record<'_>, LedgerError> {
     if bytes.len() > MAX_RECORD_BYTES {
         return Err(LedgerError::RecordTooLarge { bytes: bytes.len() });

@@ -1,8 +1,10 @@
-//! Shred keys: per-tenant keys stored outside the ledger's volume. Each salt of an exchange needs one, so destroying a
-//! key makes every commitment under it impossible to open, in every copy of the volume (crypto-shredding).
+//! Shred keys: per-tenant keys stored outside the ledger's volume. The salt of each of a tenant's
+//! exchanges is derived with such a key. Destroying the key makes it impossible to open these
+//! commitments, in every copy of the volume (crypto-shredding).
 //!
-//! The volume holds a random half of each salt. The salt is `HMAC-SHA256(key, "proofgate/v1/split-salt" ‖ 0x00 ‖
-//! half)`: neither key nor half alone reveals anything about it. `docs/reference/ledger-format.md`, section 5.
+//! The volume holds a random half of each salt. The salt is `HMAC-SHA256(key,
+//! "proofgate/v1/split-salt" ‖ 0x00 ‖ half)`: neither key nor half alone reveals anything about the
+//! salt. See `docs/reference/ledger-format.md`, section 5.
 
 use crate::LedgerError;
 use crate::checkpoint::parse_hash;
@@ -22,7 +24,7 @@ const PAYLOAD_DOMAIN: &[u8] = b"proofgate/v1/payload-key\0";
 /// and `Debug` shows only its id.
 pub struct ShredKey {
     id: ShredKeyId,
-    /// Prepared once, because every exchange needs it.
+    /// The keyed HMAC state, prepared once because every exchange needs it.
     mac: Hmac<Sha256>,
 }
 
@@ -46,8 +48,8 @@ impl ShredKey {
         }
     }
 
-    /// Parses a tenant's key file: one key per line, 32 bytes in base64, newest first. The first key is used for new
-    /// exchanges, the others open older ones.
+    /// Parses a tenant's key file: one key per line, 32 bytes in base64, newest first. The first
+    /// key is used for new exchanges. The other keys open older exchanges.
     ///
     /// # Errors
     /// [`LedgerError::ShredKeysMalformed`], whose message contains no part of the text.
@@ -56,7 +58,8 @@ impl ShredKey {
         if text.is_empty() {
             return malformed("it contains no key");
         }
-        // A growing list moves its contents and does not overwrite the old memory, so each key is in an `Arc`.
+        // Each key is in an `Arc`, because a growing list moves its contents and does not overwrite
+        // the old memory.
         let mut keys: Vec<Arc<Self>> = Vec::new();
         for line in text.strip_suffix('\n').unwrap_or(text).split('\n') {
             let Some(key) = parse_hash(line).filter(|key| *key != [0; 32]) else {
@@ -74,8 +77,8 @@ impl ShredKey {
         Ok(keys)
     }
 
-    /// Returns the id by which admissions name it: the first 8 bytes of `SHA-256("proofgate/v1/shred-key-id" ‖ 0x00 ‖
-    /// key)`.
+    /// Returns the id by which admissions name the key: the first 8 bytes of
+    /// `SHA-256("proofgate/v1/shred-key-id" ‖ 0x00 ‖ key)`.
     #[must_use]
     pub fn id(&self) -> ShredKeyId {
         self.id
@@ -104,7 +107,7 @@ impl ShredKey {
     }
 }
 
-/// The HMAC states zero themselves.
+/// The HMAC state zeroes itself when it is dropped.
 impl ZeroizeOnDrop for ShredKey {}
 
 impl std::fmt::Debug for ShredKey {

@@ -1,4 +1,4 @@
-//! A checkpoint as a witness receives it: signed by any key, and with extension lines if its log writes them.
+//! A checkpoint as a witness receives it: signed by any key, possibly with extension lines.
 
 use crate::note::{Note, signature_line};
 use crate::{Checkpoint, LedgerError, VerifyingKey};
@@ -10,7 +10,7 @@ pub struct SignedCheckpoint<'a> {
 }
 
 impl<'a> SignedCheckpoint<'a> {
-    /// Parses a note without checking a signature.
+    /// Parses a note without verifying signatures.
     ///
     /// # Errors
     /// Any error in the note's form or in the checkpoint text.
@@ -23,7 +23,7 @@ impl<'a> SignedCheckpoint<'a> {
         Ok(Self { note, checkpoint })
     }
 
-    /// Returns the signed text, with its last newline.
+    /// Returns the signed text, including its last newline.
     #[must_use]
     pub fn text(&self) -> &'a str {
         self.note.text
@@ -35,7 +35,8 @@ impl<'a> SignedCheckpoint<'a> {
         &self.checkpoint
     }
 
-    /// Verifies that a log's key signed it, under that key's own name. Lines of other keys are ignored.
+    /// Verifies that a log's key signed the checkpoint under the key's own name. Signatures by
+    /// other keys are ignored.
     ///
     /// # Errors
     /// [`LedgerError::NoteUnsigned`], [`LedgerError::BadSignature`].
@@ -43,7 +44,7 @@ impl<'a> SignedCheckpoint<'a> {
         self.note.verify(key)
     }
 
-    /// Returns the signature lines by a log's key, as in the note. They are not verified.
+    /// Returns the signature lines by a log's key, verbatim and not verified.
     #[must_use]
     pub fn signature_lines_by(&self, key: &VerifyingKey) -> String {
         let signatures = self.note.signatures_by(key.name(), key.id());

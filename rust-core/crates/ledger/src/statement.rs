@@ -1,12 +1,13 @@
-//! The common format of tombstones, erasures, holds, key destructions and key successions: signed notes whose text
-//! starts with a line that names the format, followed by lines of a word and a value in a fixed order.
+//! The common format of tombstones, erasures, holds, key destructions and key successions: signed
+//! notes whose text starts with a line that names the format. Each following line is a word and a
+//! value, in a fixed order.
 
 use crate::LedgerError;
 use crate::checkpoint::parse_decimal;
 
 /// Largest statement that is parsed, in bytes.
 pub const MAX_STATEMENT_BYTES: usize = 8 << 10;
-/// Largest reason, in bytes.
+/// Largest reason of a statement, in bytes.
 pub const MAX_REASON_BYTES: usize = 512;
 
 const MALFORMED: fn(&'static str) -> LedgerError = LedgerError::StatementMalformed;
@@ -15,7 +16,7 @@ const MALFORMED: fn(&'static str) -> LedgerError = LedgerError::StatementMalform
 pub(crate) struct StatementReader<'t>(std::str::Split<'t, char>);
 
 impl<'t> StatementReader<'t> {
-    /// Starts reading with the line that names the format.
+    /// Creates a reader and checks the first line, which names the format.
     pub(crate) fn new(text: &'t str, format: &'static str) -> Result<Self, LedgerError> {
         let text = text
             .strip_suffix('\n')
@@ -80,15 +81,15 @@ impl<'t> StatementReader<'t> {
     }
 }
 
-/// Who is responsible for a statement, and why it was made. Each part is one line of 1 to 512 bytes without control
-/// characters.
+/// The author and the reason of a statement. Each part is one line of 1 to 512 bytes without
+/// control characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Justification {
-    /// Who made it: a person, or the program that acts on a configuration.
+    /// Author of the statement: a person, or the program that acts on a configuration.
     pub author: String,
     /// Reason for the statement.
     pub reason: String,
-    /// The case or ticket that requested it.
+    /// The case or ticket that requested the statement's action, if any.
     pub ticket: Option<String>,
 }
 

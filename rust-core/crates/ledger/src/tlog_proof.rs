@@ -20,12 +20,12 @@ use sha2::{Digest, Sha256};
 const FIRST_LINE: &str = "c2sp.org/tlog-proof@v1";
 /// Prefix of a salt in `extra`.
 const SALT_PREFIX: &[u8] = b"proofgate/v1/salt\0";
-/// A path in a tree of 2^63 leaves is no longer than this.
+/// Most hashes in a path: the length in a tree of 2^63 leaves.
 const MAX_HASHES: usize = 63;
 /// Largest proof file that is parsed, in bytes.
 pub const MAX_TLOG_PROOF_BYTES: usize = 2 * MAX_NOTE_BYTES;
 
-/// An inclusion proof together with the checkpoint it leads to.
+/// An inclusion proof, with the checkpoint against which it is verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlogProof {
     /// Opaque data stored with the proof. It is not authenticated.
@@ -56,10 +56,10 @@ impl TlogProof {
         text
     }
 
-    /// Parses a proof file. The checkpoint is kept verbatim and not parsed.
+    /// Parses a proof file. The checkpoint is returned verbatim, without parsing.
     ///
     /// # Errors
-    /// [`LedgerError::ProofMalformed`] on anything that [`Self::encode`] would not write.
+    /// [`LedgerError::ProofMalformed`] for any text that [`Self::encode`] would not write.
     pub fn parse(text: &str) -> Result<Self, LedgerError> {
         let malformed = LedgerError::ProofMalformed;
         if text.len() > MAX_TLOG_PROOF_BYTES {
@@ -100,21 +100,21 @@ impl TlogProof {
         })
     }
 
-    /// Puts the salt of the record's commitment into `extra`. The salt needs no authentication: it is correct if the
-    /// commitment, which the proof covers, opens with it.
+    /// Puts the salt of the record's commitment into `extra`. The salt needs no authentication: it
+    /// is correct if it opens the commitment, which the proof covers.
     pub fn set_salt(&mut self, salt: &[u8; 32]) {
         self.extra = Some([SALT_PREFIX, salt].concat());
     }
 
-    /// Returns the salt in `extra`, if there is one.
+    /// Returns the salt in `extra`, if any.
     #[must_use]
     pub fn salt(&self) -> Option<[u8; 32]> {
         let salt = self.extra.as_deref()?.strip_prefix(SALT_PREFIX)?;
         salt.try_into().ok()
     }
 
-    /// Verifies the proof, and that the commitment in `record` opens to `body`; returns which body of the exchange it
-    /// is.
+    /// Verifies the proof, and that the commitment in `record` opens to `body`. Returns the name of
+    /// that body's field.
     ///
     /// # Errors
     /// Same as [`Self::verify`]; [`LedgerError::NoSalt`]; same as [`crate::commitment::reveal`].
@@ -142,7 +142,8 @@ impl TlogProof {
         reveal_digest(&record::parse(record)?, &salt, digest)
     }
 
-    /// Verifies that `record`, byte for byte, is the leaf of this proof, in a log of the ledger whose key is `key`.
+    /// Verifies that `record` is, byte for byte, the leaf of this proof in a log of the ledger
+    /// whose key is `key`.
     ///
     /// # Errors
     /// Any error in the checkpoint or the inclusion proof.

@@ -9,29 +9,31 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 
 const FORMAT: &str = "proofgate.dev/tombstone@v2";
 
-/// A statement that a log was removed: its final state, when it was removed, and the justification.
+/// A statement that a log was removed, with the log's final state and a justification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tombstone {
-    /// The log: `<ledger>/<shard>/<incarnation>`.
+    /// Origin of the log: `<ledger>/<shard>/<incarnation>`.
     pub origin: String,
-    /// Total number of its records.
+    /// Total number of records in the log.
     pub size: u64,
-    /// Root of those records.
+    /// Root of the log's tree.
     pub root: Hash,
-    /// When the tombstone was signed, in unix microseconds.
+    /// Time of signing the tombstone, in unix microseconds.
     pub removed_at: u64,
     /// Number of admissions in the log.
     pub exchanges: u64,
-    /// Time of its newest record, in unix microseconds.
+    /// Time of the log's newest record, in unix microseconds.
     pub newest_time: u64,
-    /// Minimum retention of its records, in days: the longest minimum of the tenants in it.
+    /// Minimum retention of the log's records, in days: the longest minimum among the tenants in
+    /// the log.
     pub minimum_days: u64,
-    /// Who removed it, and why.
+    /// Author of the removal, and the reason for it.
     pub justification: Justification,
 }
 
 impl Tombstone {
-    /// Returns the signed text: ten lines including the format line, one more with a ticket, each with a newline.
+    /// Returns the signed text: ten lines including the format line, or eleven with a ticket. Each
+    /// line ends in a newline.
     #[must_use]
     pub fn body(&self) -> String {
         format!(

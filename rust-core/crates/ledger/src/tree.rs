@@ -1,8 +1,7 @@
 //! Hashes and the Merkle Mountain Range: RFC 6962 section 2.1 hashing, with peaks bagged right to left.
 //!
-//! Nodes are numbered in flat post-order: leaf n is at position `2n - popcount(n)` and a parent follows its right
-//! child.
-//! Go's `tlog.StoredHashIndex` numbers nodes the same way.
+//! Nodes are numbered in flat post-order: leaf n is at position `2n - popcount(n)`, and a parent
+//! follows its right child. Go's `tlog.StoredHashIndex` uses the same numbers.
 
 use crate::LedgerError;
 use sha2::{Digest, Sha256};
@@ -51,7 +50,7 @@ pub fn node_position(level: u32, index: u64) -> u64 {
     leaf_position(last_leaf).saturating_add(u64::from(level))
 }
 
-/// The peaks of an append-only tree, which suffice to append a leaf and to compute the root.
+/// The peaks of an append-only tree. They suffice to append a leaf and to compute the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mmr {
     size: u64,
@@ -83,7 +82,8 @@ impl Mmr {
         Ok(Self { size, peaks })
     }
 
-    /// Appends a leaf hash. `node` receives every new node in flat post-order: the leaf, then the parents it completes.
+    /// Appends a leaf hash. `node` is called with every new node in flat post-order: the leaf, then
+    /// the parents that it completes.
     pub fn push(&mut self, leaf: Hash, node: &mut impl FnMut(Hash)) {
         node(leaf);
         let mut carry = leaf;

@@ -13,17 +13,19 @@ use std::collections::BTreeMap;
 
 /// Largest policy that is parsed, in bytes.
 pub const MAX_POLICY_BYTES: usize = 64 * 1024;
-/// Most logs, most witnesses and most groups: the number that the format requires every implementation to support.
+/// Most logs, most witnesses and most groups in a policy. The format requires every implementation
+/// to support this number.
 const MAX_ITEMS: usize = 32;
 
 /// A witness of a policy.
 #[derive(Clone, Debug)]
 pub struct PolicyWitness {
-    /// Its name in the policy, which has no meaning outside it. Names are octets; this is their displayable form.
+    /// Displayable form of the witness's name, which is a byte string without meaning outside the
+    /// policy.
     pub name: String,
-    /// Its key.
+    /// Key of the witness.
     pub key: CosignatureKey,
-    /// Its submission prefix (c2sp.org/tlog-witness).
+    /// Submission prefix of the witness (c2sp.org/tlog-witness), if the policy has one.
     pub url: Option<String>,
 }
 
@@ -31,7 +33,7 @@ pub struct PolicyWitness {
 #[derive(Clone, Debug)]
 enum QuorumRule {
     Witness(usize),
-    /// At least this many of the members.
+    /// A group: this many of its members must have cosigned.
     Group(usize, Vec<QuorumRule>),
 }
 
@@ -40,18 +42,18 @@ enum QuorumRule {
 pub struct TrustPolicy {
     logs: Vec<VerifyingKey>,
     witnesses: Vec<PolicyWitness>,
-    /// `None` if no cosignature is needed.
+    /// The rule that the cosignatures must satisfy; `None` if no cosignature is needed.
     quorum: Option<QuorumRule>,
 }
 
-/// A name that was defined, and whether it was used: each name may be used once.
+/// The rule of a defined name, and whether the name was used. Each name may be used once.
 struct Definition {
     rule: QuorumRule,
     used: bool,
 }
 
 impl TrustPolicy {
-    /// Returns the policy without logs and witnesses that needs no cosignature.
+    /// Returns a policy without logs and witnesses, which requires no cosignature.
     #[must_use]
     pub fn unconditional() -> Self {
         Self {
@@ -96,7 +98,8 @@ impl TrustPolicy {
         })
     }
 
-    /// Returns the keys of the known logs. If empty, the policy does not restrict the logs.
+    /// Returns the keys of the known logs. An empty list means that the policy does not restrict
+    /// the logs.
     #[must_use]
     pub fn logs(&self) -> &[VerifyingKey] {
         &self.logs
@@ -108,7 +111,8 @@ impl TrustPolicy {
         &self.witnesses
     }
 
-    /// Whether a quorum has cosigned; `cosigned` reports this for each witness by its index in [`Self::witnesses`].
+    /// Returns whether a quorum has cosigned. `cosigned` returns whether the witness with this
+    /// index in [`Self::witnesses`] has cosigned.
     #[must_use]
     pub fn is_quorum(&self, cosigned: &dyn Fn(usize) -> bool) -> bool {
         fn is_satisfied(rule: &QuorumRule, cosigned: &dyn Fn(usize) -> bool) -> bool {
@@ -128,7 +132,8 @@ impl TrustPolicy {
             .is_none_or(|quorum| is_satisfied(quorum, cosigned))
     }
 
-    /// Whether a checkpoint's note carries the cosignatures of a quorum. The log's own signature is not checked.
+    /// Returns whether a checkpoint's note carries the cosignatures of a quorum. The log's own
+    /// signature is not checked.
     ///
     /// # Errors
     /// [`LedgerError::BadSignature`] when a line claims to be by a witness of the policy but does not verify.
@@ -259,7 +264,8 @@ impl PolicyParser {
         self.names.get_mut(name).ok_or(unknown)
     }
 
-    /// Takes a member of a group; each name may be a member only once, so that each witness counts in one way only.
+    /// Takes the rule of a group's member. Each name may be a member only once, so that each
+    /// witness counts only once.
     fn take_member(&mut self, name: &[u8]) -> Result<QuorumRule, LedgerError> {
         let shown = String::from_utf8_lossy(name);
         let again = self.error(format!("{shown} is a member of a group already"));

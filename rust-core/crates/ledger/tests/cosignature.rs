@@ -74,7 +74,7 @@ fn a_cosignature_is_found_in_a_note_and_tells_its_time() {
     );
     let read = SignedCheckpoint::parse(&cosigned).unwrap();
     assert_eq!(read.cosignature(&by.cosignature_key()).unwrap().unwrap().time, 9);
-    // The reader of the log's own signature ignores it.
+    // Verification of the log's signature ignores it.
     assert_eq!(
         Checkpoint::verify(&cosigned, &log().verifying_key())
             .unwrap()
@@ -120,7 +120,7 @@ fn an_answer_is_believed_for_its_own_checkpoint_and_key_only() {
             "{garbage}"
         );
     }
-    // The response may not add a text of its own.
+    // The response may not add text.
     let longer = format!("{}extension\n", text(&newer));
     let signed = format!("{longer}\n{answer}");
     let smuggled = format!("extension\n\n{}", cosign(&signed, &by, 5).line);

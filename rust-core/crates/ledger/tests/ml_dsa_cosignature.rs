@@ -27,7 +27,7 @@ fn cosignature(note: &str) -> Result<Option<Cosignature>, LedgerError> {
     SignedCheckpoint::parse(note).unwrap().cosignature(&key())
 }
 
-/// The note with its signature changed, after the key id.
+/// Returns the note with a change in its signature after the key id.
 fn with_signature(change: impl Fn(&mut Vec<u8>)) -> String {
     let (before, signature) = note("timed").trim_end().rsplit_once(' ').unwrap();
     let mut signature = STANDARD.decode(signature).unwrap();

@@ -9,7 +9,7 @@ use proofgate_ledger::record::{
     Seal, SendOutcome, SettingsDigest, ShredKeyId, Takeover, TraceId, Usage, parse,
 };
 
-/// The whole record as `serde_json` writes it.
+/// A whole record, as `serde_json` writes it.
 #[derive(serde::Serialize)]
 struct Reference<'a, T> {
     v: u8,

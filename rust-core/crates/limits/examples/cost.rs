@@ -1,5 +1,6 @@
-//! Prints what the limiter costs: admission and settlement with every limit set, header fields, a refusal, and taking
-//! changes. It prints the fastest and the median of many short runs, because a machine is rarely idle for long.
+//! Prints the costs of the limiter: admission and settlement with every limit set, header fields, a
+//! refusal, and taking changes. It prints the fastest and the median of many short runs, because a
+//! machine is rarely idle for long.
 //!
 //! `cargo run --release -p proofgate-limits --example cost`
 
@@ -64,7 +65,7 @@ fn exchange(limiter: &mut Limiter, tenant: TenantId, key: CredentialId, now: u64
 
 fn main() {
     let mut now = START;
-    // 20 µs apart: windows advance, seconds expire.
+    // The calls are 20 µs apart, so windows advance and seconds expire.
     let mut tick = || {
         now += 20;
         now

@@ -1,30 +1,32 @@
-//! Consumption on days and in months to which a clock may return.
+//! Consumption in days and months to which a clock may return.
 //!
-//! When a clock is set, it leaves a day that has begun and may return to it later. So the consumption of that day is
-//! remembered when the clock is set, and counts again once the clock is back, whichever direction it went.
+//! When a clock is set, it leaves a day that has started, and it may return to this day later. The
+//! consumption of this day is therefore stored when the clock is set, and counts again once the
+//! clock returns, from the future or the past.
 
 use crate::counts::{Counts, Periods};
 use crate::demand::ActualUsage;
 use crate::moment::Moment;
 
-/// The maximum number of days and months remembered for one subject: more than a clock is ever set by hand.
+/// The maximum number of days and months that are stored for one subject. A clock is never set more
+/// often by hand.
 const MAX_PERIODS: usize = 8;
-/// Days, by the clock's own pace, for which they are remembered: a clock that stayed for so long is right.
+/// Number of days for which they are stored. A clock that was not set for so many days is right.
 const RETAINED_DAYS: u64 = 32;
 
 /// The days and months that a clock left because it was set, for one subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClockStepHistory {
-    /// Their consumption, the last one left at the end.
+    /// Consumption in these days and months, with the most recently left ones at the end.
     pub past_periods: Vec<Periods>,
-    /// Consumption of the current day and month when the clock arrived there.
+    /// Consumption in the current day and month at the time when the clock entered them.
     pub base: Periods,
-    /// The day on which it is forgotten; not handed over.
+    /// The last day on which this history is stored. It is not handed over.
     expires_on_day: u64,
 }
 
 impl ClockStepHistory {
-    /// Creates it from the parts handed over.
+    /// Creates a history from the parts that were handed over.
     #[must_use]
     pub fn new(left: Vec<Periods>, base: Periods) -> Self {
         Self {
@@ -34,8 +36,9 @@ impl ClockStepHistory {
         }
     }
 
-    /// Applies a clock set to `to` and returns the periods there, given the current ones, `now`. If the clock returns from a
-    /// time that had not come, the consumption since it got there is added.
+    /// Applies a step of the clock from the current periods, `now`, to the moment `to`, and returns
+    /// the periods at `to`. If the clock returns from a time in the future, the consumption since
+    /// it went there is added.
     pub(crate) fn step(&mut self, now: Periods, to: Moment) -> Periods {
         let since = self.delta_since(now);
         self.record(now);
@@ -57,7 +60,8 @@ impl ClockStepHistory {
         there
     }
 
-    /// Restores the consumption of a day and a month that the clock reached by itself, if it had left them before.
+    /// Restores the consumption of a day and a month that the clock reached without being set, if
+    /// the clock had left them before.
     pub(crate) fn restore(&mut self, there: &mut Periods) {
         for left in &self.past_periods {
             if left.day == there.day {
@@ -70,19 +74,20 @@ impl ClockStepHistory {
         self.base = *there;
     }
 
-    /// Subtracts the unused part of a reservation from a day that was left.
+    /// Subtracts the unused part of a reservation from a day that the clock has left.
     pub(crate) fn subtract(&mut self, at: Moment, requests: u32, used: ActualUsage) {
         for left in &mut self.past_periods {
             left.subtract(at, requests, used);
         }
     }
 
-    /// Returns whether it is no longer needed.
+    /// Returns whether the history is no longer needed.
     pub(crate) fn is_expired(&self, day: u64) -> bool {
         day > self.expires_on_day
     }
 
-    /// Returns the consumption in the day and the month of a moment when they were left.
+    /// Returns the stored consumption of a moment's day and month, from the time when the clock
+    /// left them.
     pub(crate) fn past_periods_at(&self, at: Moment) -> Periods {
         let mut found = Periods::empty_at(at);
         for left in &self.past_periods {

@@ -1,4 +1,4 @@
-//! Configuration besides limits: model budgets, and the identifiers of credentials.
+//! Model budgets, and the identifiers of credentials.
 
 use crate::kinds::{Limit, Limits};
 use crate::money::nanodollars;
@@ -20,15 +20,15 @@ pub struct ModelBudget {
     pub nanodollars_per_month: Option<NonZeroU64>,
 }
 
-/// Identifies one of a tenant's credentials in limits and records. Credentials of one tenant with the same id share their
-/// limits.
+/// The id of one of a tenant's credentials in limits and records. Credentials of one tenant with
+/// the same id share their limits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CredentialId {
-    /// The first 4 bytes of an API key's SHA-256: enough to tell a tenant's keys apart, too few to look up a weak key. Whoever
-    /// creates a tenant's keys knows them all.
+    /// The first 4 bytes of an API key's SHA-256. They suffice to distinguish a tenant's keys, but
+    /// not to look up a weak key. The creator of a tenant's keys knows all of them.
     ApiKey([u8; 4]),
-    /// The first 16 bytes of the SHA-256 of a token's subject. People can often choose their name at an issuer, so it must
-    /// not be feasible to find another one with the same id by trial.
+    /// The first 16 bytes of the SHA-256 of a token's subject. People can often choose their name
+    /// at an issuer, so a search for another name with the same id must not be feasible.
     Subject([u8; 16]),
 }
 
@@ -129,7 +129,7 @@ impl fmt::Debug for CredentialId {
     }
 }
 
-/// Limits in a form for comparison: no limit is the largest number.
+/// The limits in a form for comparison: the absence of a limit is the largest number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ceilings([u64; Limit::COUNT]);
 

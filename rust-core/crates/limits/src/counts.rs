@@ -4,10 +4,10 @@ use crate::demand::ActualUsage;
 use crate::kinds::{Period, Quantity, is_limited};
 use crate::moment::Moment;
 
-/// Consumption in a period. A count that no limit uses is 0.
+/// The consumption in a period. A count that no limit uses is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Requests admitted.
+    /// Number of admitted requests.
     pub requests: u64,
     /// Tokens reserved or used.
     pub tokens: u64,
@@ -48,19 +48,19 @@ impl Counts {
         *self == Self::NONE
     }
 
-    /// Returns the sum of both.
+    /// Returns the sums of the counts.
     #[inline]
     pub(crate) fn plus(self, other: Self) -> Self {
         self.zip_with(other, u64::saturating_add)
     }
 
-    /// Returns the difference.
+    /// Returns the differences of the counts.
     #[inline]
     pub(crate) fn minus(self, other: Self) -> Self {
         self.zip_with(other, u64::saturating_sub)
     }
 
-    /// Returns the larger of each count.
+    /// Returns the larger value of each count.
     pub(crate) fn max(self, other: Self) -> Self {
         self.zip_with(other, u64::max)
     }
@@ -104,7 +104,7 @@ impl LimitedQuantities {
 const LIMITED_PER_DAY: LimitedQuantities = LimitedQuantities::for_period(Period::Day);
 const LIMITED_PER_MONTH: LimitedQuantities = LimitedQuantities::for_period(Period::Month);
 
-/// Consumption on one UTC day and in one UTC month.
+/// The consumption on one UTC day and in one UTC month.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Periods {
     /// The UTC day, in days since 1970.
@@ -133,7 +133,7 @@ impl Periods {
         self.day_counts.is_empty() && self.month_counts.is_empty()
     }
 
-    /// Advances to a later day; returns whether it is later.
+    /// Advances to the day of `to` if it is later. Returns whether it is later.
     #[inline]
     pub(crate) fn advance(&mut self, to: Moment) -> bool {
         if self.day >= to.day {
@@ -146,7 +146,7 @@ impl Periods {
         true
     }
 
-    /// Books consumption in the periods that contain `at`.
+    /// Adds consumption to the periods that contain `at`.
     #[inline]
     pub(crate) fn add(&mut self, at: Moment, requests: u32, used: ActualUsage) {
         let (of_day, of_month) = self.counted_at(at, requests, used);
@@ -162,7 +162,7 @@ impl Periods {
         self.month_counts = self.month_counts.minus(of_month);
     }
 
-    /// Returns the part of a usage at a moment that counts on this day and in this month.
+    /// Returns the parts of a usage at a moment that count on this day and in this month.
     #[inline]
     pub(crate) fn counted_at(&self, at: Moment, requests: u32, used: ActualUsage) -> (Counts, Counts) {
         let of_day = match self.day == at.day {

@@ -1,6 +1,7 @@
-//! The maximum usage that a request asks for, and its actual usage.
+//! The maximum usage that a request reserves, and its actual usage.
 
-/// The maximum number of tokens booked for one request, so that sums cannot overflow. No model answers with as many.
+/// The maximum number of tokens that are booked for one request, so that sums cannot overflow. No
+/// model returns as many tokens.
 pub const MAX_TOKENS: u64 = 1 << 40;
 /// The maximum number of nanodollars booked for one request, about nine million dollars.
 pub const MAX_COST: u64 = 1 << 53;
@@ -8,7 +9,7 @@ pub const MAX_COST: u64 = 1 << 53;
 /// The maximum usage of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Demand<'m> {
-    /// Tokens in its prompt and its answer.
+    /// Number of tokens in the prompt and the response.
     pub tokens: u64,
     /// The model's name in the configuration, as budgets use it.
     pub model: &'m str,
@@ -16,7 +17,7 @@ pub struct Demand<'m> {
     pub cost: Option<u64>,
 }
 
-/// Tokens alone, for a request whose price is not known.
+/// A demand of tokens only, for a request whose price is not known.
 impl From<u64> for Demand<'_> {
     fn from(tokens: u64) -> Self {
         Self {
@@ -29,7 +30,7 @@ impl From<u64> for Demand<'_> {
 /// The actual usage of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ActualUsage {
-    /// Tokens in its prompt and its answer.
+    /// Number of tokens in the prompt and the response.
     pub tokens: u64,
     /// Nanodollars.
     pub cost: u64,
@@ -45,7 +46,7 @@ impl ActualUsage {
         }
     }
 
-    /// Returns how much it exceeds `other`.
+    /// Returns the part of this usage that exceeds `other`.
     #[inline]
     pub(crate) fn excess_over(self, other: Self) -> Self {
         Self {
@@ -55,7 +56,7 @@ impl ActualUsage {
     }
 }
 
-/// Tokens alone, without cost.
+/// A usage of tokens only, without cost.
 impl From<u64> for ActualUsage {
     fn from(tokens: u64) -> Self {
         Self { tokens, cost: 0 }

@@ -1,5 +1,6 @@
-//! The kinds of limits, one row for each. All code that names, counts, compares or reports limits reads this table; Python
-//! reads it through `_core.limit_kinds()`. The schema has a field for each row, and a test compares both.
+//! The table of the kinds of limits, with one row for each kind. All code that names, counts,
+//! compares or reports limits reads this table; Python reads it through `_core.limit_kinds()`. The
+//! schema has a field for each row, and a test compares both.
 
 use crate::money::nanodollars;
 use serde::Deserialize;
@@ -8,9 +9,9 @@ use std::num::NonZeroU64;
 /// The quantity that a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// Requests admitted.
+    /// Admitted requests.
     Requests,
-    /// Tokens of prompts and answers.
+    /// Tokens of prompts and responses.
     Tokens,
     /// Requests in flight.
     Concurrency,
@@ -31,18 +32,18 @@ pub enum Period {
     Instant,
 }
 
-/// A row of the table.
+/// A row of the table of limits.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitKind {
-    /// Its name in `GET /v1/usage`; the schema's field has the same name.
+    /// Name of the limit in `GET /v1/usage`, which is also the name of the schema's field.
     pub name: &'static str,
-    /// Its field in [`Limits`] and on the admin port, which carries the unit.
+    /// Name of the limit's field in [`Limits`] and on the admin port. It contains the unit.
     pub field: &'static str,
-    /// The error code for a request that exceeds it.
+    /// Error code for a request that exceeds the limit.
     pub code: &'static str,
-    /// The quantity that it counts.
+    /// Quantity that the limit counts.
     pub quantity: Quantity,
-    /// The period in which it counts.
+    /// Period in which the limit counts.
     pub period: Period,
 }
 
@@ -95,9 +96,9 @@ table! {
     RequestsPerMinute = Requests, Minute, requests_per_minute, "requests_per_minute";
     /// Requests admitted on one UTC day.
     RequestsPerDay = Requests, Day, requests_per_day, "requests_per_day";
-    /// Tokens of prompts and answers in any 60 seconds.
+    /// Tokens of prompts and responses in any 60 seconds.
     TokensPerMinute = Tokens, Minute, tokens_per_minute, "tokens_per_minute";
-    /// Tokens of prompts and answers on one UTC day.
+    /// Tokens of prompts and responses on one UTC day.
     TokensPerDay = Tokens, Day, tokens_per_day, "tokens_per_day";
     /// Requests in flight.
     Concurrency = Concurrency, Instant, concurrency, "concurrency";
@@ -130,32 +131,33 @@ impl Limit {
     /// The number of limits.
     pub const COUNT: usize = KINDS.len();
 
-    /// Returns its row in the table.
+    /// Returns the limit's row in the table.
     #[inline]
     #[must_use]
     pub const fn kind(self) -> &'static LimitKind {
         &KINDS[self as usize]
     }
 
-    /// Returns its name in `GET /v1/usage`.
+    /// Returns the limit's name in `GET /v1/usage`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.kind().name
     }
 
-    /// Returns whether it is counted in nanodollars.
+    /// Returns whether the limit is counted in nanodollars.
     #[must_use]
     pub fn is_money(self) -> bool {
         self.kind().quantity == Quantity::Money
     }
 
-    /// Returns whether it counts what a request uses (tokens or money) rather than the request itself.
+    /// Returns whether the limit counts the usage of a request (tokens or money) and not the
+    /// request itself.
     #[must_use]
     pub fn counts_usage(self) -> bool {
         matches!(self.kind().quantity, Quantity::Tokens | Quantity::Money)
     }
 
-    /// Returns the noun that follows its value in a sentence, singular if `is_one`.
+    /// Returns the noun that follows the limit's value in a sentence, in the singular if `is_one`.
     pub(crate) fn noun(self, is_one: bool) -> String {
         let kind = self.kind();
         let plural = kind.quantity.noun();
@@ -226,7 +228,7 @@ impl Limits {
         self.any(Limit::is_money)
     }
 
-    /// Returns whether a limit needs counts that state files before version 4 do not have.
+    /// Returns whether a limit needs counts that are missing in state files before version 4.
     pub(crate) fn needs_all_counts(&self) -> bool {
         self.any(|limit| {
             let LimitKind { quantity, period, .. } = *limit.kind();

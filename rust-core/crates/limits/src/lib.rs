@@ -1,19 +1,23 @@
-//! Exact limits for each tenant and each of its API keys: requests per minute and per day, tokens per minute and per day,
-//! concurrent requests, money per day and per month; and money for each model within a tenant.
+//! Exact limits for each tenant and each of its API keys: requests per minute and per day, tokens
+//! per minute and per day, concurrent requests, and money per day and per month. Money can also be
+//! limited for each model of a tenant.
 //!
-//! One thread owns the [`Limiter`], so it needs no lock. A request reserves its maximum usage before it is admitted
-//! ([`Limiter::admit`]); its [`Grant`] ends with its actual usage ([`Limiter::settle`]).
+//! One thread owns the [`Limiter`], so it needs no lock. A request reserves its maximum usage
+//! before it is admitted ([`Limiter::admit`]). Its [`Grant`] is settled with its actual usage
+//! ([`Limiter::settle`]).
 //!
-//! **Guarantees.** At most `requests_per_minute` requests are admitted in any 60 seconds. In any 60 seconds, and on any UTC
-//! day, the tokens booked are at most the limit plus `Σ max(used − reserved, 0)` over the requests settled in that time.
-//! Only a provider that counts more than was reserved, or a second provider that was also asked, can exceed a limit, and no
-//! request is admitted until the excess has expired. The same holds for money on every UTC day and in every UTC month, with
-//! the request's maximum cost instead of its tokens. Consumption is held for 60 to 61 seconds, because it is kept by the
-//! second.
+//! **Guarantees.** At most `requests_per_minute` requests are admitted in any 60 seconds. In any 60
+//! seconds, and on any UTC day, the tokens booked are at most the limit plus `Σ max(used −
+//! reserved, 0)` over the requests settled in that time. A limit can be exceeded only if a provider
+//! counts more than was reserved, or if a second provider was also called. No request is then
+//! admitted until the excess has expired. The same holds for money on every UTC day and in every
+//! UTC month, with the request's maximum cost instead of its tokens. Consumption counts for 60 to
+//! 61 seconds, because it is stored per second.
 //!
-//! **Hand-over without a shared store.** Every incarnation of a worker publishes only its own consumption, as a [`Snapshot`]
-//! under its [`Origin`]. A worker that serves a tenant counts its own consumption and the sum over all other origins
-//! ([`RemoteSnapshots`]). The newer of two snapshots of one origin wins, so merging is idempotent and commutative.
+//! **Hand-over without a shared store.** Every incarnation of a worker publishes only its own
+//! consumption, as a [`Snapshot`] under its [`Origin`]. A worker that serves a tenant counts its
+//! own consumption and the sum over all other origins ([`RemoteSnapshots`]). A newer snapshot of an
+//! origin replaces an older one, so merging is idempotent and commutative.
 //!
 //! ```text
 //!  data-plane thread                                 slow thread
@@ -21,15 +25,16 @@
 //!          ◄─ apply_remote ◄─ [(name, Usage)] ◄───── RemoteSnapshots::take_changes ◄─ insert ◄─ the other state files
 //! ```
 //!
-//! **After a crash** the ledger is the source of truth: [`Replay`] takes the last snapshot and the records after it and
-//! returns the snapshot that the dead incarnation would have written last.
+//! **After a crash** the ledger is the source of truth: from the last snapshot and the records
+//! after it, [`Replay`] computes the snapshot that the crashed incarnation would have written last.
 //!
-//! The crate does no I/O and reads no clock: every call takes the time in unix microseconds. A time earlier than that of a
-//! previous call counts as the previous one, so a clock that steps back stops the windows and releases nothing. A caller
-//! that needs more passes a time based on a monotonic clock, reports when the clock was set ahead
-//! ([`Limiter::jump_forward`]), and rolls the limiter back after the clock was wrong for long
-//! ([`Limiter::roll_back_clock`]). If the clock was set and later returns to a day or a month that it had left, the
-//! consumption in it counts again.
+//! The crate does no I/O and reads no clock: the caller passes the time in unix microseconds to
+//! every call. A time before the time of a previous call is replaced by that previous time, so a
+//! clock that steps back stops the windows and releases nothing. A caller that needs more passes a
+//! time based on a monotonic clock, reports when the clock was set ahead
+//! ([`Limiter::jump_forward`]), and rolls the limiter back after the clock was wrong for a long
+//! time ([`Limiter::roll_back_clock`]). If the clock was set and later returns to a day or a month
+//! that it had left, the consumption in that day or month counts again.
 #![forbid(unsafe_code)]
 
 mod clock_steps;

@@ -1,4 +1,4 @@
-//! Why a request is refused.
+//! Refusals of requests that would exceed a limit.
 
 use crate::kinds::Limit;
 use std::error::Error;
@@ -18,12 +18,12 @@ pub enum Scope {
     Namespace,
 }
 
-/// The longest wait reported to a request that only the reservations of requests in flight keep out: most requests use a
-/// fraction of their reservation.
+/// The longest reported wait of a request that is refused only because of the reservations of
+/// requests in flight. Most requests use only a fraction of their reservation.
 pub(crate) const RESERVATION_RETRY_AFTER: Duration = Duration::from_secs(2);
 
-/// The error returned for a request that would exceed a limit. If it would exceed several, this is the one with the longest
-/// wait.
+/// The error for a request that would exceed a limit. If the request would exceed several limits,
+/// the error names the limit with the longest wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitExceeded {
     /// The limit that would be exceeded.
@@ -32,15 +32,16 @@ pub struct LimitExceeded {
     pub scope: Scope,
     /// The value of the limit, in its unit.
     pub value: u64,
-    /// The rest of the limit now, in its unit.
+    /// The remaining amount of the limit now, in its unit.
     pub remaining: u64,
-    /// The amount reserved by requests in flight, in the limit's unit, if the request would fit once they end without using
-    /// it; otherwise 0.
+    /// The amount reserved by requests in flight, in the limit's unit, if the request would fit
+    /// after they end without using this amount; otherwise 0.
     pub reserved: u64,
-    /// Time until the same request fits every limit, if nothing else is admitted or settled before. It is exact to the
-    /// microsecond: the request cannot fit earlier. Zero if it only waits for another request to end, which can happen at
-    /// any moment; at most two seconds if it waits for what is `reserved`. `None` if it never fits, because the request
-    /// alone exceeds the limit.
+    /// Time until the same request fits every limit, if no other request is admitted or settled in
+    /// the meantime. The time is exact to the microsecond: the request cannot fit earlier. Zero if
+    /// the request only waits for another request to end, which can happen at any moment; at most
+    /// two seconds if it waits for the `reserved` amount. `None` if the request never fits, because
+    /// it alone exceeds the limit.
     pub retry_after: Option<Duration>,
 }
 

@@ -1,4 +1,4 @@
-//! The rest of a client's limits, as header fields.
+//! The remaining amounts of a client's limits, as header fields.
 
 use crate::config::Ceilings;
 use crate::kinds::{Limit, Period, Quantity};
@@ -10,23 +10,23 @@ use crate::text::{push_integer, push_number, push_seconds};
 use crate::window::WINDOW_SECONDS;
 use proofgate_calendar::SECONDS_PER_DAY;
 
-/// The limits of a tenant, a key and a namespace.
+/// Maximum number of limits: those of a tenant, a key and a namespace.
 const MAX_LIMITS: usize = 3 * Limit::COUNT;
 
-/// The rest of one limit.
+/// The remaining amount of one limit.
 #[derive(Clone, Copy, Debug)]
 struct RemainingLimit {
     scope: Scope,
     limit: Limit,
     value: u64,
     remaining: u64,
-    /// Seconds until more than `remaining` can be used; `None` for concurrent requests.
+    /// Seconds until a larger amount than `remaining` is available; `None` for concurrent requests.
     window_seconds: Option<u64>,
-    /// Seconds until nothing counts as used, if there are no more requests.
+    /// Seconds until the used amount is 0, if there are no more requests.
     reset_in: u64,
 }
 
-/// The rest of every limit of a tenant and a key at one moment.
+/// The remaining amounts of all limits of a tenant and a key at one moment.
 #[derive(Clone, Debug)]
 pub struct LimitStatus<'a> {
     policies: &'a [u8],
@@ -90,10 +90,13 @@ impl<'a> LimitStatus<'a> {
         self.left[0].is_none()
     }
 
-    /// Appends the header fields as whole lines with lower-case names; nothing without limits.
+    /// Appends the header fields as whole lines with lower-case names. Appends nothing if there are
+    /// no limits.
     ///
-    /// `ratelimit-policy` and `ratelimit` report every limit (draft-ietf-httpapi-ratelimit-headers-11). The `x-ratelimit-*`
-    /// fields of OpenAI's API report, for requests and for tokens, the limit with the least left. Seconds are rounded up.
+    /// `ratelimit-policy` and `ratelimit` report every limit
+    /// (draft-ietf-httpapi-ratelimit-headers-11). The `x-ratelimit-*` fields of OpenAI's API report
+    /// the limit with the smallest remaining amount, for requests and for tokens. Seconds are
+    /// rounded up.
     pub fn write(&self, out: &mut Vec<u8>) {
         if self.is_empty() {
             return;

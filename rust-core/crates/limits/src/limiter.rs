@@ -24,36 +24,37 @@ use keys::KeyMap;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Identifies a tenant of a limiter. A name keeps its id across [`Limiter::set_limits`].
+/// The id of a tenant in a limiter. [`Limiter::set_limits`] does not change the id of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TenantId(u32);
 
 #[derive(Debug)]
 struct Tenant {
     name: Arc<str>,
-    /// `None` if the tenant is no longer configured: it is unlimited, and removed once nothing of it counts.
+    /// The tenant's quotas; `None` if the tenant is no longer configured. It is then unlimited, and
+    /// is removed once none of its consumption counts.
     quotas: Option<Arc<Quotas>>,
     subject: u32,
-    /// The number of its keys that are counted.
+    /// Number of the tenant's keys that are counted.
     keys: u32,
-    /// Its models that are counted; few have budgets.
+    /// The tenant's models that are counted. Few models have budgets.
     models: Vec<(Arc<str>, u32)>,
-    /// The subject that it shares with other tenants of its namespace.
+    /// The subject that the tenant shares with other tenants of its namespace.
     shared: u32,
 }
 
 impl Tenant {
-    /// Returns its quotas if its requests are counted.
+    /// Returns the tenant's quotas if its requests are counted.
     #[inline]
     fn counted_quotas(&self) -> Option<&Arc<Quotas>> {
         self.quotas.as_ref().filter(|quotas| quotas.counts_requests)
     }
 }
 
-/// The counts and limits of all tenants. One thread owns it.
+/// The counts and limits of all tenants, owned by one thread.
 ///
-/// Times are unix microseconds. A time before that of an earlier call counts as the earlier one, until the limiter is
-/// [rolled back](Limiter::roll_back_clock).
+/// Times are unix microseconds. A time before the time of an earlier call is replaced by that
+/// earlier time, until the limiter is [rolled back](Limiter::roll_back_clock).
 #[derive(Debug, Default)]
 pub struct Limiter {
     /// The latest time passed by a caller.
@@ -75,9 +76,9 @@ pub struct Limiter {
         reason = "boxes move between this list and the subjects without being copied"
     )]
     free_windows: Vec<Box<Window>>,
-    /// Whether a limit needs counts that old state files do not have.
+    /// Whether a limit needs counts that are missing in old state files.
     needs_all_counts: bool,
-    /// Where [`Limiter::sweep`] resumes.
+    /// Position at which [`Limiter::sweep`] resumes.
     sweep_position: usize,
 }
 
@@ -88,8 +89,9 @@ impl Limiter {
         Self::default()
     }
 
-    /// Replaces all limits and returns the id of each tenant, in the order given. Counters are kept; a tenant that is not in
-    /// `limits` is removed. Counting starts at zero with the first limit of a tenant or its keys.
+    /// Replaces all limits and returns the id of each tenant, in the order of `limits`. Counters do
+    /// not change. A tenant that is not in `limits` is removed. Counting starts at zero with the
+    /// first limit of a tenant or its keys.
     pub fn set_limits(&mut self, limits: &[TenantLimits]) -> Vec<TenantId> {
         self.needs_all_counts = false;
         for tenant in &mut self.tenants {
@@ -125,8 +127,8 @@ impl Limiter {
         id
     }
 
-    /// Removes a tenant that is no longer configured. Its usage is no longer limited. Once nothing of it counts,
-    /// [`Limiter::sweep`] forgets it, and its id can be reused.
+    /// Removes a tenant that is no longer configured. Its usage is no longer limited. Once none of
+    /// its consumption counts, [`Limiter::sweep`] removes its data, and its id can be reused.
     pub fn remove_tenant(&mut self, name: &str) {
         if let Some(id) = self.by_name.get(name).copied() {
             self.tenants[id.0 as usize].quotas = None;
@@ -135,7 +137,7 @@ impl Limiter {
         }
     }
 
-    /// Forgets a removed tenant for which nothing is counted.
+    /// Removes the data of a removed tenant for which nothing is counted.
     fn remove_idle_tenant(&mut self, id: TenantId) {
         let tenant = &self.tenants[id.0 as usize];
         let counts = tenant.quotas.is_some() || tenant.subject != NO_SUBJECT || tenant.keys > 0;
@@ -177,9 +179,10 @@ impl Limiter {
         id
     }
 
-    /// Admits a request with the given maximum usage if it fits all limits of the tenant, the key, the model and the
-    /// tenant's namespace; otherwise books nothing. The reservation counts until the grant is returned with the actual
-    /// usage. Cost is counted only where a budget limits it, and a budget admits no request of unknown cost.
+    /// Admits a request with this maximum usage if it fits all limits of the tenant, the key, the
+    /// model and the tenant's namespace; otherwise books nothing. The reservation counts until the
+    /// grant is returned with the actual usage. Cost is counted only if a budget limits it. A
+    /// budget admits no request of unknown cost.
     ///
     /// # Errors
     /// Returns [`LimitExceeded`] for the limit with the longest wait.
@@ -293,8 +296,9 @@ impl Limiter {
         })
     }
 
-    /// Marks the admission's record as appended to the ledger. Do not call [`Limiter::take_changes`] between the append and
-    /// this call: a snapshot states for each record whether it includes it.
+    /// Marks the admission's record as appended to the ledger. Do not call
+    /// [`Limiter::take_changes`] between the append and this call, because a snapshot must include
+    /// exactly the admissions with an earlier record.
     #[inline]
     pub fn mark_recorded(&mut self, grant: &mut Grant) {
         if self.remove_unrecorded(grant) {
@@ -304,8 +308,9 @@ impl Limiter {
         }
     }
 
-    /// Reserves `cost` again for a request in flight, if it fits all its budgets. Returns whether it fits or no budget
-    /// counts it. Needed before a retry, because the first attempt may have been answered and charged.
+    /// Reserves `cost` again for a request in flight, if `cost` fits all budgets of the request.
+    /// Returns whether it fits or no budget counts it. Call this before a retry, because the
+    /// provider may have charged for the first attempt.
     pub fn reserve_retry_cost(&mut self, grant: &mut Grant, cost: u64, now: u64) -> bool {
         let moment = self.update_time(now);
         if !grant.money_counted {
@@ -349,8 +354,9 @@ impl Limiter {
         fits
     }
 
-    /// Ends a request and replaces its reservation with its actual usage. Usage beyond the reservation is booked now; the
-    /// unused part is released in the second in which it was reserved.
+    /// Ends a request and replaces its reservation with its actual usage. Usage beyond the
+    /// reservation is booked now. The unused part is released in the second in which it was
+    /// reserved.
     #[inline]
     pub fn settle(&mut self, mut grant: Grant, used: impl Into<ActualUsage>, now: u64) {
         let moment = self.update_time(now);
@@ -380,7 +386,7 @@ impl Limiter {
         }
     }
 
-    /// Ends a request whose usage is unknown; its reservation stays booked.
+    /// Ends a request whose usage is unknown. Its reservation remains booked.
     pub fn keep_reservation(&mut self, mut grant: Grant) {
         self.remove_unrecorded(&mut grant);
         let booked = self.effective_moment(grant.moment);
@@ -391,8 +397,8 @@ impl Limiter {
         }
     }
 
-    /// Ends a request that used nothing because it was refused before its admission was recorded. With `keep_request` it
-    /// still counts as a request.
+    /// Ends a request that used nothing, because it was refused before its admission was recorded.
+    /// If `keep_request` is true, it still counts as a request.
     pub fn refund(&mut self, mut grant: Grant, keep_request: bool) {
         self.remove_unrecorded(&mut grant);
         let booked = self.effective_moment(grant.moment);
@@ -406,7 +412,7 @@ impl Limiter {
         }
     }
 
-    /// Returns what a tenant and a key have left now, for response headers.
+    /// Returns the remaining amounts of a tenant's and a key's limits now, for response headers.
     pub fn limit_status(&mut self, tenant: TenantId, key: CredentialId, now: u64) -> LimitStatus<'_> {
         let moment = self.update_time(now);
         let at = tenant.0 as usize;
@@ -445,14 +451,15 @@ impl Limiter {
         standing
     }
 
-    /// Returns the time that counts at `now`, in unix microseconds: a request admitted now is admitted at this time.
+    /// Returns the effective time at `now`, in unix microseconds. A request that is admitted now is
+    /// admitted at this time.
     pub fn effective_now(&mut self, now: u64) -> u64 {
         self.update_time(now);
         self.now
     }
 
-    /// Rolls back to `now`, in unix microseconds, after the clock was wrong. This releases nothing: consumption in a minute,
-    /// day or month that has not started yet counts in those of `now`.
+    /// Rolls back to `now`, in unix microseconds, after the clock was wrong. This releases nothing:
+    /// consumption in a future minute, day or month counts in the minute, day and month of `now`.
     pub fn roll_back_clock(&mut self, now: u64) {
         if self.now <= now {
             return;
@@ -476,8 +483,9 @@ impl Limiter {
         }
     }
 
-    /// Jumps from `from` to `to`, both in unix microseconds, because the clock was set ahead. The days and months left are
-    /// remembered, because the clock may be wrong and be set back.
+    /// Jumps from `from` to `to`, both in unix microseconds, because the clock was set ahead. The
+    /// consumption of the days and months that it leaves is stored, because the clock may be wrong
+    /// and be set back.
     pub fn jump_forward(&mut self, from: u64, to: u64) {
         let (from, to) = (self.now.max(from), self.now.max(to));
         let (was, moment) = (Moment::from_micros(from), Moment::from_micros(to));
@@ -495,7 +503,8 @@ impl Limiter {
         }
     }
 
-    /// Returns when a booking counts: at the moment of the roll-back if its own time has not come yet.
+    /// Returns the moment at which a booking counts: its own moment, or the moment of the roll-back
+    /// if its own moment is in the future.
     fn effective_moment(&self, moment: Moment) -> Moment {
         match self.rolled_back_to {
             Some(turned) if moment.second > self.now / MICROS_PER_SECOND => turned,
@@ -531,13 +540,14 @@ impl Limiter {
         subject.map(|subject| subject.totals(now)).unwrap_or_default()
     }
 
-    /// Returns the number of tenants, keys, models and namespace shares that are counted now.
+    /// Returns the number of tenants, keys, models and namespaces with shared limits that are
+    /// counted now.
     #[must_use]
     pub fn subject_count(&self) -> usize {
         self.subjects.len() - self.vacant_subjects.len()
     }
 
-    /// Advances to `now` and returns the moment that counts.
+    /// Advances to `now` and returns the effective moment.
     #[inline]
     fn update_time(&mut self, now: u64) -> Moment {
         self.now = self.now.max(now);
@@ -684,7 +694,7 @@ impl Limiter {
     }
 }
 
-/// Returns the moment, but `latest` at most.
+/// Returns the earlier moment of `moment` and `latest`.
 fn clamp_moment(moment: Moment, latest: Moment) -> Moment {
     match moment.second > latest.second {
         true => latest,
@@ -692,7 +702,7 @@ fn clamp_moment(moment: Moment, latest: Moment) -> Moment {
     }
 }
 
-/// Returns a spare or a new window, empty, at `second`.
+/// Returns an empty window at `second`, either a spare window or a new one.
 #[expect(
     clippy::vec_box,
     reason = "boxes move between this list and the subjects without being copied"

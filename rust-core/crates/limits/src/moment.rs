@@ -3,12 +3,12 @@
 use crate::MICROS_PER_SECOND;
 use proofgate_calendar::SECONDS_PER_DAY;
 
-/// A moment as limits count it: its second, its UTC day and its UTC month.
+/// A moment in the units of limits: its second, its UTC day and its UTC month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
     pub(crate) second: u64,
     pub(crate) day: u64,
-    /// In months since January 1970.
+    /// Month, in months since January 1970.
     pub(crate) month: u64,
 }
 

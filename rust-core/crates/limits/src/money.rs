@@ -1,4 +1,4 @@
-//! Amounts of money in a configuration: dollars as decimal text, so that they stay exact.
+//! Amounts of money in a configuration, which are exact because dollars are decimal text.
 
 use std::num::NonZeroU64;
 

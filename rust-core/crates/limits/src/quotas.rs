@@ -1,4 +1,4 @@
-//! A tenant's limits, prepared for comparison.
+//! Tenants' limits in a form for comparison.
 
 use crate::config::{Ceilings, ModelBudget};
 use crate::kinds::Limits;
@@ -7,7 +7,8 @@ use crate::rate_limit_policy;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The limits of a tenant and of its keys, prepared for comparison. Tenants of one plan share this value.
+/// The limits of a tenant and of its keys, in a form for comparison. Tenants of one plan share this
+/// value.
 #[derive(Debug)]
 pub struct Quotas {
     /// Whether requests are counted at all.
@@ -20,7 +21,7 @@ pub struct Quotas {
     pub(crate) money_counted: bool,
     /// Whether tokens or money are limited at all.
     usage_counted: bool,
-    /// Whether a limit needs counts that old state files do not have.
+    /// Whether a limit needs counts that are missing in old state files.
     pub(crate) needs_all_counts: bool,
     /// Budgets of models, sorted by name.
     pub(crate) models: Box<[(Arc<str>, Ceilings)]>,
@@ -38,7 +39,8 @@ impl Quotas {
         Self::with_budgets(limits, key_limits, &[])
     }
 
-    /// Creates quotas with budgets for models; of several budgets for one model the last one counts.
+    /// Creates quotas with budgets for models. If a model has several budgets, the last one
+    /// applies.
     #[must_use]
     pub fn with_budgets(limits: &Limits, key_limits: &Limits, budgets: &[ModelBudget]) -> Self {
         let keys_counted = !key_limits.is_empty();
@@ -61,8 +63,9 @@ impl Quotas {
         }
     }
 
-    /// Adds `limits` that the tenants of `plan` share within each namespace, on top of each tenant's own. A tenant's
-    /// namespace is its name up to the first `/`; a tenant without one shares nothing.
+    /// Adds `limits` that the tenants of `plan` share within each namespace, in addition to each
+    /// tenant's own limits. A tenant's namespace is its name up to the first `/`. A tenant without
+    /// a namespace shares no limits.
     #[must_use]
     pub fn with_shared_limits(mut self, plan: &str, limits: &Limits) -> Self {
         if limits.is_empty() {
@@ -84,8 +87,8 @@ impl Quotas {
         !self.counts_requests
     }
 
-    /// Returns whether tokens or money are limited for the tenant, its keys or a model. Only the provider's answers report
-    /// them.
+    /// Returns whether tokens or money are limited for the tenant, its keys or a model. Only the
+    /// provider's responses report tokens and cost.
     #[must_use]
     pub fn counts_usage(&self) -> bool {
         self.usage_counted

@@ -28,8 +28,8 @@ pub(crate) fn push_name(out: &mut Vec<u8>, scope: Scope, limit: Limit) {
     }
 }
 
-/// Appends unit and window (section 3.1). The unit for tokens is not registered, but without one the value would mean
-/// requests.
+/// Appends unit and window (section 3.1). The unit for tokens is not registered, but a value
+/// without a unit would mean requests.
 fn push_parameters(out: &mut Vec<u8>, limit: Limit) {
     let kind = limit.kind();
     let unit = match kind.quantity {
@@ -48,8 +48,8 @@ fn push_parameters(out: &mut Vec<u8>, limit: Limit) {
     out.extend_from_slice(window.as_bytes());
 }
 
-/// Returns an amount in the unit that is reported: money in microdollars, rounded down, so that budgets up to a thousand
-/// million dollars fit a structured-field integer.
+/// Returns an amount in the reported unit. Money is reported in microdollars, rounded down, so that
+/// budgets up to a thousand million dollars fit a structured-field integer.
 pub(crate) fn reported_amount(limit: Limit, amount: u64) -> u64 {
     if limit.is_money() { amount / 1000 } else { amount }
 }
@@ -59,7 +59,7 @@ pub(crate) fn describe(limits: &Limits, key_limits: &Limits) -> Box<[u8]> {
     with_scope(&with_scope(&[], Scope::Tenant, limits), Scope::Key, key_limits)
 }
 
-/// Returns the same with the limits of one more scope appended.
+/// Returns `described` with the limits of one more scope appended.
 pub(crate) fn with_scope(described: &[u8], scope: Scope, limits: &Limits) -> Box<[u8]> {
     let mut text = described.to_vec();
     for (limit, value) in Ceilings::from(limits).iter_limits() {

@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The newest snapshot of every other origin, and the sums that have changed. Use it on a slow thread.
 ///
-/// Merging keeps the newer of two snapshots of one origin, so neither their order nor duplicates matter.
+/// Merging keeps only the newest snapshot of an origin, so neither the order of snapshots nor
+/// duplicates matter.
 #[derive(Debug)]
 pub struct RemoteSnapshots {
     own_origin: Origin,
@@ -25,7 +26,7 @@ pub struct RemoteSnapshots {
 #[derive(Debug)]
 struct LastSnapshot {
     snapshot: Snapshot,
-    /// Whether its requests in flight count.
+    /// Whether the requests in flight of this origin count.
     is_fresh: bool,
 }
 
@@ -41,7 +42,8 @@ impl RemoteSnapshots {
         }
     }
 
-    /// Inserts a snapshot, replacing an older one of the same origin. Returns `false` if it is not newer.
+    /// Inserts a snapshot, which replaces an older snapshot of the same origin. Returns `false` if
+    /// it is not newer.
     pub fn insert(&mut self, mut snapshot: Snapshot, now: u64) -> bool {
         let origin = snapshot.origin;
         let held = self.origins.get(&origin);
@@ -70,12 +72,13 @@ impl RemoteSnapshots {
         true
     }
 
-    /// Applies what only the passage of time changes: a new day, origins silent for too long, origins whose consumption has
-    /// expired. Call it about once a second.
+    /// Applies the effects of time: a new day, origins that have not published for too long, and
+    /// origins whose consumption has expired. Call this about once a second.
     pub fn tick(&mut self, now: u64) {
         let day = now / MICROS_PER_SECOND / SECONDS_PER_DAY;
         if self.last_day > day {
-            // The clock was set back: snapshots that matched its time before are now ahead of it.
+            // The clock was set back, so snapshots that matched its earlier time are now ahead of
+            // it.
             self.origins
                 .values_mut()
                 .for_each(|held| held.snapshot.backdate(now));
@@ -101,7 +104,7 @@ impl RemoteSnapshots {
         });
     }
 
-    /// Marks every subject as changed, for a limiter that has new limits.
+    /// Marks every subject as changed, because a limiter has new limits.
     pub fn mark_all_changed(&mut self) {
         let subjects = self
             .origins
@@ -110,8 +113,8 @@ impl RemoteSnapshots {
         self.changed_subjects.extend(subjects.cloned());
     }
 
-    /// Takes the sums over all origins for at most `max` of the subjects whose sum has changed; the next call returns the
-    /// rest. For [`crate::Limiter::apply_remote`].
+    /// Takes the sums over all origins for at most `max` subjects whose sum has changed, for
+    /// [`crate::Limiter::apply_remote`]. The next call returns further subjects.
     pub fn take_changes(&mut self, max: usize, now: u64) -> Vec<(SubjectName, Usage)> {
         let mut sums = Vec::with_capacity(max.min(self.changed_subjects.len()));
         while sums.len() < max

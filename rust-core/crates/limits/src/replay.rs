@@ -1,4 +1,4 @@
-//! Replay of the consumption of a dead incarnation after its last snapshot, from its ledger.
+//! Replay of the consumption of a crashed incarnation after its last snapshot, from its ledger.
 
 use crate::demand::ActualUsage;
 use crate::moment::Moment;
@@ -8,18 +8,19 @@ use crate::{CredentialId, MICROS_PER_SECOND, WINDOW_SECONDS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Brings the last snapshot of a dead incarnation up to the end of its ledger.
+/// A replay that updates the last snapshot of a crashed incarnation to the end of its ledger.
 ///
-/// Pass the records of the whole log in order; those already in the snapshot only determine which exchanges are open. Memory
-/// grows with the number of open exchanges, not with the log.
+/// Pass the records of the whole log in order. Records that the snapshot includes only determine
+/// which exchanges are open. Memory grows with the number of open exchanges, not with the log.
 ///
-/// The result is exactly what the limiter would have published, if the records carry the times that counted there:
-/// [`crate::Grant::admitted_at`] for an admission or a refusal, the time of the settlement for a completion. A time more than a
-/// minute before an earlier record's comes from a clock that stepped back, and counts as the earlier one.
+/// The result is exactly the snapshot that the limiter would have published if the records have the
+/// limiter's times: [`crate::Grant::admitted_at`] for an admission or a refusal, the time of the
+/// settlement for a completion. A time more than a minute before the time of an earlier record
+/// comes from a clock that stepped back, and is replaced by that earlier time.
 #[derive(Debug)]
 pub struct Replay {
     snapshot: Snapshot,
-    /// Exchanges admitted and not ended, by the number of their admission record.
+    /// Exchanges without an end, by the number of their admission record.
     open_exchanges: BTreeMap<u64, OpenAdmission>,
     /// Names of tenants, models and plans.
     names: BTreeSet<Arc<str>>,
@@ -34,14 +35,14 @@ struct OpenAdmission {
     second: u64,
     tenant: Arc<str>,
     key: Option<CredentialId>,
-    /// The model, if its cost was counted.
+    /// The model, if its cost was counted; otherwise `None`.
     model: Option<Arc<str>>,
-    /// The subject that it shares with others of its namespace.
+    /// The subject that the tenant shares with other tenants of its namespace.
     shared: Option<SubjectName>,
     reserved: ActualUsage,
 }
 
-/// Returns the part of a usage that counts for a subject.
+/// A function that returns the part of a usage that counts for a subject.
 type UsageShare = fn(ActualUsage) -> ActualUsage;
 
 /// An exchange with a reservation, from its admission record.
@@ -49,24 +50,27 @@ type UsageShare = fn(ActualUsage) -> ActualUsage;
 pub struct AdmittedReservation<'r> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
     /// Tenant.
     pub tenant: &'r str,
     /// The credential; `None` for tenants whose keys have no limits.
     pub key: Option<CredentialId>,
-    /// The model's name in the configuration, as budgets use it; the client may have used another name.
+    /// The model's name in the configuration, as budgets use it. The client may have used another
+    /// name.
     pub model: &'r str,
     /// Tokens reserved.
     pub reserved: u64,
     /// Nanodollars reserved; `None` if no budget counted them.
     pub reserved_cost: Option<u64>,
-    /// The plan whose limits the tenants of its namespace share; `None` if it counted in none.
+    /// The plan whose limits the tenants of the namespace share; `None` if the exchange counted in
+    /// no plan.
     pub shared_plan: Option<&'r str>,
 }
 
 impl Replay {
-    /// Starts from an incarnation's last snapshot; without one, pass [`Snapshot::empty`].
+    /// Creates a replay from an incarnation's last snapshot. Without a snapshot, pass
+    /// [`Snapshot::empty`].
     #[must_use]
     pub fn new(snapshot: Snapshot) -> Self {
         Self {
@@ -78,7 +82,8 @@ impl Replay {
         }
     }
 
-    /// Records an admission with a token reservation. Do not pass admissions without one (`null`).
+    /// Records an admission with a token reservation. Do not pass admissions whose reservation is
+    /// `null`.
     pub fn record_admission(&mut self, admitted: &AdmittedReservation<'_>) {
         let seq = admitted.seq;
         let second = self.advance_to(seq, admitted.ts);
@@ -102,8 +107,8 @@ impl Replay {
         self.open_exchanges.insert(seq, open);
     }
 
-    /// Records the completion of the exchange with the admission record `admission`. `charged` is its usage, or `None` if
-    /// its reservation stays booked.
+    /// Records the completion of the exchange with the admission record `admission`. `charged` is
+    /// the usage of the exchange, or `None` if its reservation remains booked.
     pub fn record_completion(&mut self, seq: u64, ts: u64, admission: u64, charged: Option<ActualUsage>) {
         self.advance_to(seq, ts);
         let second = self.latest / MICROS_PER_SECOND;
@@ -124,8 +129,9 @@ impl Replay {
         });
     }
 
-    /// Records a request that was refused after it fit the limits but still counts as a request, as after
-    /// [`crate::Limiter::refund`] with `keep_request`. `shared_plan` is as in [`AdmittedReservation`].
+    /// Records a request that was refused after it had passed the limits but still counts as a
+    /// request, like [`crate::Limiter::refund`] with `keep_request`. `shared_plan` is as in
+    /// [`AdmittedReservation`].
     pub fn record_counted_rejection(
         &mut self,
         seq: u64,
@@ -150,8 +156,9 @@ impl Replay {
         }
     }
 
-    /// Records that the clock was set from `from` to `to`, in unix microseconds. The limiter follows every clock ahead, but
-    /// goes back only if it would be ahead by more than `most_lead` microseconds.
+    /// Records that the clock was set from `from` to `to`, in unix microseconds. The limiter
+    /// follows every step ahead, but steps back only if it would otherwise be ahead by more than
+    /// `most_lead` microseconds.
     pub fn record_clock_step(&mut self, seq: u64, from: u64, to: u64, most_lead: u64) {
         let from = self.latest.max(from);
         if to < from && from - to <= most_lead {
@@ -167,8 +174,8 @@ impl Replay {
         }
     }
 
-    /// Ends the replay: open exchanges keep their reservation, and nothing is in flight. `records` is the number of records
-    /// in the log, `now` the time in unix microseconds.
+    /// Ends the replay. The reservations of open exchanges remain booked, and no request is in
+    /// flight. `records` is the number of records in the log, `now` the time in unix microseconds.
     #[must_use]
     pub fn finish(self, records: u64, now: u64) -> Snapshot {
         let mut snapshot = self.snapshot;
@@ -204,8 +211,8 @@ impl Replay {
         SubjectName::for_shared(tenant, &plan)
     }
 
-    /// Applies `change` to the usage of each subject of an exchange, with the number of requests that count for it and its
-    /// part of a usage.
+    /// Applies `change` to the usage of each subject of an exchange, with the number of requests
+    /// that count for the subject and the subject's part of a usage.
     fn for_each_subject(&mut self, open: &OpenAdmission, change: impl Fn(&mut Usage, u32, UsageShare)) {
         let whole: UsageShare = |used| used;
         let cost_alone: UsageShare = |used| ActualUsage { tokens: 0, ..used };

@@ -1,4 +1,4 @@
-//! Reports of what a tenant and a key have used, limit by limit.
+//! Reports of a tenant's and a key's usage of each limit.
 
 use crate::CredentialId;
 use crate::config::Ceilings;
@@ -17,25 +17,26 @@ pub struct UsageEntry {
     pub used: u64,
     /// The value of the limit; `None` means no limit.
     pub value: Option<u64>,
-    /// The unix second in which its day or month ends; `None` for a sliding window.
+    /// The unix second in which the limit's day or month ends; `None` for a sliding window.
     pub resets_at: Option<u64>,
 }
 
 /// The usage of one client, in the order of [`Limit::ALL`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageReport {
-    /// Usage of the tenant; empty if nothing of it is counted.
+    /// Usage of the tenant; empty if the tenant is not counted.
     pub tenant: Vec<UsageEntry>,
     /// Usage of the key; empty if keys are not counted.
     pub key: Vec<UsageEntry>,
-    /// The plan whose limits the tenants of its namespace share, and their total usage; `None` if they share none.
+    /// The plan whose limits the tenants of the namespace share, and their total usage; `None` if
+    /// they share no limits.
     pub namespace: Option<(Arc<str>, Vec<UsageEntry>)>,
     /// Usage of each model with a budget, by name: money only.
     pub models: Vec<(Arc<str>, Vec<UsageEntry>)>,
 }
 
 impl Limiter {
-    /// Reports what a tenant and a key have used at `now` (unix microseconds).
+    /// Reports the usage of a tenant and a key at `now` (unix microseconds).
     pub fn report(&mut self, tenant: TenantId, key: CredentialId, now: u64) -> UsageReport {
         let moment = Moment::from_micros(self.effective_now(now));
         let mut report = UsageReport::default();

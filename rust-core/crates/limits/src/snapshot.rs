@@ -8,13 +8,16 @@ use crate::window::{Second, WINDOW_SECONDS};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// Seconds after its last snapshot during which an origin's requests in flight count. A live worker publishes more often
-/// while it has any; one that was killed without a successor must not hold a tenant's slots permanently.
+/// Seconds after its last snapshot during which an origin's requests in flight count. A live worker
+/// publishes more often while it has requests in flight. A worker that was killed without a
+/// successor must not hold a tenant's slots permanently.
 pub const IN_FLIGHT_FRESH_SECONDS: u64 = 60;
-/// The maximum lead of another worker's clock, in microseconds: one day, which covers a wrong time zone.
+/// The maximum lead of another worker's clock, in microseconds. The value is one day, which covers
+/// a wrong time zone.
 const MAX_CLOCK_LEAD: u64 = 86_400 * MICROS_PER_SECOND;
 
-/// The source of consumption: one incarnation of a worker. Only it publishes its consumption, until its successor does.
+/// The source of consumption: one incarnation of a worker. Only this incarnation publishes its
+/// consumption, and after its end its successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
     /// The shard.
@@ -25,17 +28,18 @@ pub struct Origin {
 
 /// The consumption of one origin that still counts.
 ///
-/// The newer of two snapshots of one origin is valid: the one with more records, then the one taken after the origin's end,
-/// then the later one.
+/// The newest snapshot of an origin is valid. The newer of two snapshots has more records; if
+/// equal, it was taken after the origin's end; if equal, it was taken later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// The incarnation that consumed.
     pub origin: Origin,
-    /// Records 0 to `through_seq` − 1 of the origin's log are included, and nothing from later records.
+    /// The snapshot includes records 0 to `through_seq` − 1 of the origin's log, and no later
+    /// record.
     pub through_seq: u64,
     /// Whether the origin has ended and will consume no more.
     pub finished: bool,
-    /// When the snapshot was taken, in unix microseconds.
+    /// Time at which the snapshot was taken, in unix microseconds.
     pub taken_at: u64,
     /// Consumption by subject; no entry is empty.
     pub subjects: BTreeMap<SubjectName, Usage>,
@@ -54,15 +58,15 @@ impl Snapshot {
         }
     }
 
-    /// Returns whether it is newer than `other` of the same origin.
+    /// Returns whether this snapshot is newer than `other` of the same origin.
     #[must_use]
     pub fn is_newer_than(&self, other: &Self) -> bool {
         let version = |snapshot: &Self| (snapshot.through_seq, snapshot.finished, snapshot.taken_at);
         version(self) > version(other)
     }
 
-    /// Brings this snapshot to the state of the limiter when the changes were taken. Apply all changes in the order in which
-    /// they were taken.
+    /// Updates this snapshot to the state of the limiter at the time when the changes were taken.
+    /// Apply all changes in the order in which they were taken.
     pub fn apply(&mut self, changes: &Changes) {
         self.through_seq = self.through_seq.max(changes.through_seq);
         // A limiter that was rolled back has an earlier time.
@@ -84,8 +88,9 @@ impl Snapshot {
         }
     }
 
-    /// Adds this origin's consumption that counts at `now` (unix microseconds) to the totals of each tenant and of shared
-    /// limits. `fresh` is whether its requests in flight count.
+    /// Adds this origin's consumption that counts at `now` (unix microseconds) to the totals of
+    /// each tenant and of shared limits. `fresh` states whether the origin's requests in flight
+    /// count.
     pub fn add_to(&self, totals: &mut HashMap<SubjectName, Totals>, now: u64, fresh: bool) {
         let is_shown = |part: &SubjectKind| matches!(part, SubjectKind::Tenant | SubjectKind::Shared(_));
         for (name, usage) in self.subjects.iter().filter(|(name, _)| is_shown(&name.kind)) {
@@ -94,7 +99,7 @@ impl Snapshot {
         }
     }
 
-    /// Drops what no longer counts at `now` (unix microseconds).
+    /// Drops consumption that no longer counts at `now` (unix microseconds).
     pub fn prune(&mut self, now: u64) {
         let second = now / MICROS_PER_SECOND;
         self.subjects.retain(|_, usage| {
@@ -103,7 +108,7 @@ impl Snapshot {
         });
     }
 
-    /// Returns whether nothing in it counts at `now` (unix microseconds).
+    /// Returns whether no consumption in the snapshot counts at `now` (unix microseconds).
     #[must_use]
     pub fn is_expired(&self, now: u64) -> bool {
         let second = now / MICROS_PER_SECOND;
@@ -119,8 +124,9 @@ impl Snapshot {
         })
     }
 
-    /// Moves consumption dated more than a day after `now` (unix microseconds) to `now`. It comes from a worker whose clock
-    /// was wrong, and would count on every day until its date. After this it counts on the current day only.
+    /// Moves consumption with a time more than a day after `now` (unix microseconds) to `now`. Such
+    /// consumption comes from a worker whose clock was wrong, and would count on every day until
+    /// its date. After this call it counts only on the current day.
     pub(crate) fn backdate(&mut self, now: u64) {
         let latest = now.saturating_add(MAX_CLOCK_LEAD);
         if self.taken_at > latest {
@@ -132,7 +138,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns whether its requests in flight count at `now` (unix microseconds).
+    /// Returns whether the origin's requests in flight count at `now` (unix microseconds).
     #[must_use]
     pub(crate) fn is_fresh(&self, now: u64) -> bool {
         let end = self
@@ -142,11 +148,12 @@ impl Snapshot {
     }
 }
 
-/// Changes in a limiter since they were last taken. Reuse it, so that taking changes allocates nothing.
+/// The changes in a limiter since changes were last taken. Reuse this value, so that taking changes
+/// allocates nothing.
 #[derive(Debug, Default)]
 pub struct Changes {
     pub(crate) through_seq: u64,
-    /// Unix microseconds.
+    /// Time at which the changes were taken, in unix microseconds.
     pub(crate) taken_at: u64,
     pub(crate) needs_all_counts: bool,
     pub(crate) entries: Vec<Change>,
@@ -156,14 +163,14 @@ pub struct Changes {
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) name: SubjectName,
-    /// The usage without its seconds.
+    /// The usage of the subject, without its seconds.
     pub(crate) usage: Usage,
-    /// The range of its seconds in `Changes::seconds`.
+    /// The range of the usage's seconds in `Changes::seconds`.
     pub(crate) seconds: Range<usize>,
 }
 
 impl Changes {
-    /// Returns whether a limit needs counts that state files before version 4 do not have.
+    /// Returns whether a limit needs counts that are missing in state files before version 4.
     #[must_use]
     pub fn needs_all_counts(&self) -> bool {
         self.needs_all_counts

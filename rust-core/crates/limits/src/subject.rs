@@ -1,4 +1,4 @@
-//! The consumption of one subject, and whether a request fits its limits.
+//! The consumption of one subject, and the check whether a request fits the subject's limits.
 
 use crate::MICROS_PER_SECOND;
 use crate::clock_steps::ClockStepHistory;
@@ -12,22 +12,24 @@ use crate::usage::{SubjectName, Usage};
 use crate::window::{Second, WINDOW_SECONDS, Window};
 use std::time::Duration;
 
-/// The window of the last minute, the counts of a day and a month, and the requests in flight.
+/// The consumption of a subject: the window of the last minute, the counts of a day and a month,
+/// and the requests in flight.
 #[derive(Debug, Default)]
 pub(crate) struct Consumption {
     periods: Periods,
-    /// The parts of the day's and the month's counts that are reserved by requests in flight.
+    /// The part of the day's counts that is reserved by requests in flight; `month_reserved` is the
+    /// part of the month's counts.
     day_reserved: Counts,
     month_reserved: Counts,
     pub(crate) in_flight: u64,
-    /// `None` while the last minute is empty.
+    /// The window of the last minute; `None` while it is empty.
     pub(crate) window: Option<Box<Window>>,
-    /// The days and months that a clock left because it was set; `None` for most subjects.
+    /// The days and months that the clock left because it was set; `None` for most subjects.
     clock_history: Option<Box<ClockStepHistory>>,
 }
 
 impl Consumption {
-    /// Drops what no longer counts.
+    /// Drops consumption that no longer counts.
     #[inline]
     pub(crate) fn advance(&mut self, to: Moment) {
         if let Some(window) = &mut self.window {
@@ -43,7 +45,8 @@ impl Consumption {
         }
     }
 
-    /// Restores the counts of a day that the clock reached by itself and may have seen before, while it was ahead.
+    /// Restores the counts of a day that the clock reached without being set and that it may have
+    /// reached before, while it was ahead.
     fn restore_periods(&mut self) {
         if let Some(stepped) = &mut self.clock_history {
             if stepped.is_expired(self.periods.day) {
@@ -54,7 +57,8 @@ impl Consumption {
         }
     }
 
-    /// Jumps to a later moment, because the clock was set ahead; the periods left are remembered.
+    /// Jumps to a later moment, because the clock was set ahead. The consumption of the periods
+    /// that it leaves is stored.
     pub(crate) fn jump_forward(&mut self, from: Moment, to: Moment) {
         self.advance(from);
         if let Some(window) = &mut self.window {
@@ -66,7 +70,8 @@ impl Consumption {
         }
     }
 
-    /// Goes back to a moment, because the clock was wrong: consumption in a time that has not come counts in this one.
+    /// Goes back to a moment, because the clock was wrong. Consumption at a future time counts at
+    /// this moment.
     pub(crate) fn backdate(&mut self, to: Moment) {
         if let Some(window) = &mut self.window {
             window.backdate(to.second);
@@ -84,14 +89,14 @@ impl Consumption {
         self.periods = self.clock_history.get_or_insert_default().step(self.periods, to);
     }
 
-    /// Subtracts a booking from a day that the clock has left since.
+    /// Subtracts a booking from a day that the clock has left in the meantime.
     pub(crate) fn subtract_past(&mut self, at: Moment, requests: u32, used: ActualUsage) {
         if let Some(stepped) = &mut self.clock_history {
             stepped.subtract(at, requests, used);
         }
     }
 
-    /// Books consumption. The window must exist and have advanced to that moment.
+    /// Books consumption. The window must exist and have advanced to the moment `at`.
     #[inline]
     pub(crate) fn add(&mut self, at: Moment, requests: u32, used: ActualUsage) {
         if let Some(window) = &mut self.window {
@@ -100,7 +105,7 @@ impl Consumption {
         self.periods.add(at, requests, used);
     }
 
-    /// Subtracts a booking of a second, where it still counts.
+    /// Subtracts a booking of a second from the periods in which it still counts.
     #[inline]
     pub(crate) fn subtract(&mut self, at: Moment, requests: u32, used: ActualUsage) {
         if let Some(window) = &mut self.window {
@@ -120,7 +125,7 @@ impl Consumption {
         self.month_reserved = self.month_reserved.plus(of_month);
     }
 
-    /// Removes the reserved mark of a request that has ended; its booking stays.
+    /// Removes the reserved mark of a request that has ended. Its booking remains.
     #[inline]
     pub(crate) fn release(&mut self, at: Moment, asked: ActualUsage) {
         if let Some(window) = &mut self.window {
@@ -144,7 +149,8 @@ impl Consumption {
         }
     }
 
-    /// Replaces everything. Seconds that have not begun count as `second`, because the clocks of workers differ.
+    /// Replaces the whole consumption. Seconds in the future count as `second`, because the clocks
+    /// of workers differ.
     pub(crate) fn replace(&mut self, usage: &Usage, second: u64) {
         self.periods = usage.periods;
         (self.day_reserved, self.month_reserved) = (Counts::NONE, Counts::NONE);
@@ -158,7 +164,8 @@ impl Consumption {
         }
     }
 
-    /// Returns whether it can be forgotten: nothing counts and nothing is in flight.
+    /// Returns whether the subject can be removed, because no consumption counts and no request is
+    /// in flight.
     pub(crate) fn is_idle(&self) -> bool {
         let nothing_counts = self.periods.is_empty() && self.clock_history.is_none();
         nothing_counts && self.in_flight == 0 && self.window.as_deref().is_none_or(Window::is_empty)
@@ -179,7 +186,7 @@ impl Consumption {
     }
 }
 
-/// The total consumption of this worker and of all others.
+/// The total consumption of this worker and of all other workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Consumption in the last minute, without money.
@@ -201,7 +208,8 @@ impl Totals {
         self.in_flight = self.in_flight.saturating_add(other.in_flight);
     }
 
-    /// Adds the part of an origin's usage that counts in a second. `fresh` is whether its requests in flight count.
+    /// Adds the part of an origin's usage that counts in a second. `fresh` states whether the
+    /// origin's requests in flight count.
     pub(crate) fn add(&mut self, usage: &Usage, second: u64, fresh: bool) {
         let counts = |held: &&Second| held.second.saturating_add(WINDOW_SECONDS) > second;
         for held in usage.seconds.iter().filter(counts) {
@@ -225,7 +233,7 @@ impl Totals {
         self.minute = self.minute.plus(more);
     }
 
-    /// Returns how much of one limit is used, in its unit.
+    /// Returns the used amount of one limit, in the limit's unit.
     #[inline]
     #[must_use]
     pub fn used(&self, limit: Limit) -> u64 {
@@ -268,7 +276,7 @@ pub(crate) struct Subject {
     pub(crate) local: Consumption,
     /// The last known consumption of all other workers.
     pub(crate) remote: Option<Box<Consumption>>,
-    /// Whether it changed since changes were last taken.
+    /// Whether the subject changed since changes were last taken.
     pub(crate) changed: bool,
     /// Whether the slot is free.
     pub(crate) vacant: bool,
@@ -285,7 +293,7 @@ impl Subject {
         }
     }
 
-    /// Drops what no longer counts and returns the sum of the rest.
+    /// Drops consumption that no longer counts and returns the sum of the rest.
     #[inline]
     pub(crate) fn totals(&mut self, now: Moment) -> Totals {
         let mut totals = Totals::default();
@@ -314,8 +322,8 @@ impl Subject {
         self.local.window.as_deref().into_iter().chain(foreign)
     }
 
-    /// Returns the limit with the longest wait, if any is exceeded. The subject must have been advanced to `now`; `told` is
-    /// the caller's time in unix microseconds.
+    /// Returns the limit with the longest wait, if any is exceeded. The subject must have been
+    /// advanced to `now`. `told` is the caller's time in unix microseconds.
     pub(crate) fn exceeded_limit(
         &self,
         scope: Scope,
@@ -343,7 +351,7 @@ impl Subject {
                 Period::Month => Some(opens_at(now.next_month())),
                 Period::Minute => Some(opens_at(self.expires_at(now.second, excess, kind.quantity))),
             };
-            // Other workers do not report how much of their consumption is only reserved.
+            // Other workers do not report which part of their consumption is only reserved.
             let reserved = self.local.reserved(limit);
             let fits_settled = used.saturating_sub(reserved).saturating_add(needed) <= value;
             let waits_for_others = reserved > 0 && fits_settled;
@@ -365,7 +373,7 @@ impl Subject {
         longest
     }
 
-    /// Returns the second in which `excess` has left the window.
+    /// Returns the first second in which `excess` is no longer in the window.
     fn expires_at(&self, second: u64, excess: u64, quantity: Quantity) -> u64 {
         let amount = |held: &Second| match quantity {
             Quantity::Tokens => held.tokens,
@@ -390,7 +398,7 @@ impl Subject {
     }
 }
 
-/// Returns whether `new` has a longer wait than `old`; `None` is the longest.
+/// Returns whether `new` has a longer wait than `old`. `None` is the longest wait.
 pub(crate) fn has_longer_wait(new: &LimitExceeded, old: &LimitExceeded) -> bool {
     match (new.retry_after, old.retry_after) {
         (_, None) => false,

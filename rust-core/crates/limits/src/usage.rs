@@ -1,4 +1,4 @@
-//! The consumption of one subject, in the form that is stored and handed over.
+//! The consumption of one subject, in the form for storing and handing over.
 
 use crate::CredentialId;
 use crate::clock_steps::ClockStepHistory;
@@ -13,13 +13,13 @@ use std::sync::Arc;
 pub struct SubjectName {
     /// The tenant, or the namespace for shared limits.
     pub tenant: Arc<str>,
-    /// The part of the tenant's consumption.
+    /// The part of the tenant's consumption that is counted.
     pub kind: SubjectKind,
 }
 
 impl SubjectName {
-    /// Returns the subject that a tenant shares with others of its namespace and plan; `None` for a tenant without a
-    /// namespace.
+    /// Returns the subject that a tenant shares with the other tenants of its namespace and plan;
+    /// `None` for a tenant without a namespace.
     pub(crate) fn for_shared(tenant: &str, plan: &Arc<str>) -> Option<Self> {
         let (namespace, _) = tenant.split_once('/')?;
         Some(Self {
@@ -36,7 +36,8 @@ pub enum SubjectKind {
     Tenant,
     /// The consumption of one key.
     Key(CredentialId),
-    /// The cost of one model, by name: no requests and no tokens, and only while it has a budget.
+    /// The cost of one model, by name, without requests and tokens. It is counted only while the
+    /// model has a budget.
     Model(Arc<str>),
     /// The consumption of all tenants of a namespace that share a plan's limits, by the plan's name.
     Shared(Arc<str>),
@@ -51,7 +52,7 @@ pub struct Usage {
     pub in_flight: u64,
     /// Consumption of the last minute, in ascending order of seconds without duplicates.
     pub seconds: Vec<Second>,
-    /// The days and months that a clock left because it was set; `None` for most subjects.
+    /// The days and months that the clock left because it was set; `None` for most subjects.
     pub clock_history: Option<Box<ClockStepHistory>>,
 }
 
@@ -65,13 +66,13 @@ impl Usage {
             && self.clock_history.is_none()
     }
 
-    /// Returns the periods' part that counts on the day and in the month of a moment.
+    /// Returns the part of the periods that counts on the day and in the month of a moment.
     pub(crate) fn periods_at(&self, now: Moment) -> Periods {
         let left = self.clock_history.as_ref();
         let mut counts = left
             .map(|stepped| stepped.past_periods_at(now))
             .unwrap_or_default();
-        // A day that has not started comes from a worker whose clock is ahead.
+        // A day in the future comes from a worker whose clock is ahead.
         let Periods {
             day,
             day_counts: of_day,
@@ -97,7 +98,8 @@ impl Usage {
         counts
     }
 
-    /// Applies a clock set from one moment to another; the periods left are remembered.
+    /// Applies a step of the clock from one moment to another. The consumption of the periods that
+    /// it leaves is stored.
     pub(crate) fn step(&mut self, from: Moment, to: Moment) {
         self.advance(from);
         if self.periods.day == to.day || (self.clock_history.is_none() && self.periods.is_empty()) {
@@ -106,7 +108,7 @@ impl Usage {
         self.periods = self.clock_history.get_or_insert_default().step(self.periods, to);
     }
 
-    /// Books consumption. Drops seconds that have left the window by then.
+    /// Books consumption. Drops seconds that are no longer in the window at `second`.
     pub(crate) fn book(&mut self, second: u64, requests: u32, used: ActualUsage) {
         let at = Moment::from_second(second);
         let tokens = used.tokens;
@@ -133,7 +135,7 @@ impl Usage {
         }
     }
 
-    /// Subtracts a booking of a second, where it still counts.
+    /// Subtracts a booking of a second from the periods in which it still counts.
     pub(crate) fn release(&mut self, second: u64, used: ActualUsage) {
         let at = Moment::from_second(second);
         let tokens = used.tokens;
@@ -147,13 +149,13 @@ impl Usage {
         }
     }
 
-    /// Drops what no longer counts at a second.
+    /// Drops consumption that no longer counts at a second.
     pub(crate) fn prune(&mut self, second: u64) {
         self.prune_before(second);
         self.advance(Moment::from_second(second));
     }
 
-    /// Moves what is dated after `latest` to `now`, which is before it.
+    /// Moves consumption with a time after `latest` to `now`, which is before `latest`.
     pub(crate) fn backdate(&mut self, now: Moment, latest: Moment) {
         let counts = self.periods_at(now);
         if self.periods.day > latest.day {

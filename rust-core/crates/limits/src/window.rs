@@ -1,7 +1,8 @@
-//! The consumption of the last minute, by the second.
+//! The consumption of the last minute, per second.
 
-/// The number of seconds for which consumption counts. A span of 60 seconds touches up to 61 clock seconds, so the current
-/// second and the 60 before it are held. Thus no span of 60 seconds, wherever it begins, contains more than is counted.
+/// The number of seconds for which consumption counts. A span of 60 seconds touches up to 61 clock
+/// seconds, so the window holds the current second and the 60 seconds before it. No span of 60
+/// seconds therefore contains more consumption than is counted.
 pub const WINDOW_SECONDS: u64 = 61;
 
 /// The consumption of one second.
@@ -15,7 +16,8 @@ pub struct Second {
     pub tokens: u64,
 }
 
-/// Slots in the ring, one bit of `occupied` each; the three that are not held are always empty.
+/// Number of slots in the ring. Each slot is one bit of `occupied`. The three slots outside the
+/// window are always empty.
 const SLOTS: usize = 64;
 
 /// A ring of one-second slots with running sums. Every filled slot is emptied once, so a call costs O(1) on average and at
@@ -24,7 +26,7 @@ const SLOTS: usize = 64;
 pub(crate) struct Window {
     /// The second up to which the window has moved.
     newest: u64,
-    /// Bit mask of the slots that hold anything.
+    /// Bit mask of the slots that are not empty.
     occupied: u64,
     requests: u64,
     tokens: u64,
@@ -56,14 +58,16 @@ impl Window {
         self.newest = second;
     }
 
-    /// Goes back to `second`, because the clock was wrong: everything it holds counts there.
+    /// Goes back to `second`, because the clock was wrong. All consumption in the window counts in
+    /// this second.
     pub(crate) fn backdate(&mut self, second: u64) {
         if self.newest > second {
             self.move_to(second);
         }
     }
 
-    /// Moves to `second`, because the clock was set: no minute has passed, so everything it holds counts there.
+    /// Moves to `second`, because the clock was set. No minute has passed, so all consumption in
+    /// the window counts in this second.
     pub(crate) fn move_to(&mut self, second: u64) {
         let (requests, tokens, reserved) = (self.requests, self.tokens, self.reserved);
         self.reset(second);
@@ -91,7 +95,7 @@ impl Window {
         }
     }
 
-    /// Removes the mark: the request that reserved them has ended.
+    /// Removes the mark of tokens whose request has ended.
     #[inline]
     pub(crate) fn release(&mut self, second: u64, tokens: u64) {
         if self.contains(second) {
@@ -106,7 +110,7 @@ impl Window {
         self.occupied == 0
     }
 
-    /// Advances to `second`; an earlier one changes nothing.
+    /// Advances to `second`. An earlier second changes nothing.
     #[inline]
     pub(crate) fn advance(&mut self, second: u64) {
         if second <= self.newest {
@@ -114,7 +118,8 @@ impl Window {
         }
         let passed = second - self.newest;
         if self.occupied != 0 {
-            // Slots by age, the newest in the highest bit; the lowest bits leave.
+            // The slots by age, with the newest in the highest bit. The lowest bits leave the
+            // window.
             let leaving = if passed >= WINDOW_SECONDS {
                 u64::MAX
             } else {
@@ -125,7 +130,7 @@ impl Window {
         self.newest = second;
     }
 
-    /// Books consumption in a second that is held; otherwise does nothing.
+    /// Books consumption in a second if the window holds this second; otherwise does nothing.
     #[inline]
     pub(crate) fn add(&mut self, second: u64, requests: u32, tokens: u64) {
         if !self.contains(second) || (requests == 0 && tokens == 0) {
@@ -139,7 +144,8 @@ impl Window {
         self.occupied |= 1 << slot;
     }
 
-    /// Subtracts consumption booked in a second; does nothing once that has left the window.
+    /// Subtracts consumption that was booked in a second. Does nothing if the window no longer
+    /// holds this second.
     #[inline]
     pub(crate) fn subtract(&mut self, second: u64, requests: u32, tokens: u64) {
         if !self.contains(second) {
@@ -157,7 +163,7 @@ impl Window {
         }
     }
 
-    /// Returns the oldest second that holds anything.
+    /// Returns the oldest second with consumption.
     pub(crate) fn oldest(&self) -> Option<u64> {
         let by_age = self.occupied.rotate_left(self.rotation_to_top());
         (by_age != 0).then(|| {
@@ -166,13 +172,13 @@ impl Window {
         })
     }
 
-    /// Returns the latest second that holds anything.
+    /// Returns the latest second with consumption.
     pub(crate) fn latest(&self) -> Option<u64> {
         let by_age = self.occupied.rotate_left(self.rotation_to_top());
         (by_age != 0).then(|| self.newest.saturating_sub(u64::from(by_age.leading_zeros())))
     }
 
-    /// Iterates over the seconds that hold anything, oldest first.
+    /// Iterates over the seconds with consumption, oldest first.
     pub(crate) fn seconds(&self) -> impl Iterator<Item = Second> + '_ {
         let mut by_age = self.occupied.rotate_left(self.rotation_to_top());
         std::iter::from_fn(move || {
@@ -196,7 +202,8 @@ impl Window {
         second <= self.newest && self.newest - second < WINDOW_SECONDS
     }
 
-    /// Returns by how much `occupied` must be rotated left for the newest slot to be the highest bit.
+    /// Returns the number of bits by which `occupied` must be rotated left so that the newest slot
+    /// is the highest bit.
     #[inline]
     fn rotation_to_top(&self) -> u32 {
         63 - (self.newest % SLOTS as u64) as u32

@@ -1,4 +1,4 @@
-//! Which requests are admitted, which are refused, and how long a refused one must wait.
+//! Tests which requests are admitted or refused, and how long a refused request must wait.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -82,7 +82,8 @@ fn tokens_are_reserved_before_they_are_used() {
     limiter.settle(second, 1400, START + 2 * SECOND);
     let refused = limiter.admit(acme, KEY, 1, START + 2 * SECOND).unwrap_err();
     assert_eq!(refused.remaining, 0);
-    // 100 in second 0, 900 in second 1, 500 in second 2: below 1000 once second 1 has left.
+    // There are 100 in second 0, 900 in second 1 and 500 in second 2: below 1000 once second 1 has
+    // left the window.
     assert_eq!(refused.retry_after, seconds(59.5));
 }
 
@@ -207,7 +208,7 @@ fn what_fits_once_requests_under_way_have_ended_is_told_to_come_back_soon() {
         assert!(refused.to_string().contains("is reached"));
         limiter.settle(held, 20, START);
         let held = limiter.admit(acme, KEY, 500, START).unwrap();
-        // A reservation of unknown usage stays booked and is never released.
+        // A reservation of unknown usage remains booked and is never released.
         limiter.keep_reservation(held);
         let refused = limiter.admit(acme, KEY, 500, START).unwrap_err();
         assert_eq!(refused.reserved, 0);
@@ -254,7 +255,7 @@ fn a_clock_that_steps_back_gives_nothing_out() {
     for now in [0, 1, MIDNIGHT - 100 * SECOND, MIDNIGHT + SECOND] {
         assert!(limiter.admit(acme, KEY, 0, now).is_err());
     }
-    // It was the day after midnight already, and it stays that day.
+    // It was already the day after midnight, and it remains that day.
     let refused = limiter.admit(acme, KEY, 1, MIDNIGHT - SECOND).unwrap_err();
     assert_eq!(refused.limit, Limit::TokensPerDay);
     assert_eq!(refused.retry_after, seconds(86_401.0));
@@ -357,7 +358,7 @@ fn tenants_that_come_and_go_leave_nothing_behind() {
         consume(&mut limiter, id, KEY, 0, now);
         limiter.remove_tenant(&name);
         limiter.take_changes(1, now, &mut proofgate_limits::Changes::default());
-        // A count of the day, if there is one, keeps a tenant until midnight.
+        // If a tenant has a count of the day, it exists until midnight.
         now += 86_400 * SECOND;
         limiter.sweep(10, now);
         limiter.sweep(10, now);

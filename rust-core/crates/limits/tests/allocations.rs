@@ -1,4 +1,4 @@
-//! Once every subject has been seen, nothing on the hot path allocates.
+//! Tests that the hot path allocates nothing once every subject has been seen.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -85,7 +85,7 @@ fn the_steady_state_allocates_nothing() {
         (refused, bytes)
     };
     round(0, 130);
-    // Pauses in which every window becomes empty, repeated until the sweep has started everywhere.
+    // Pause until every window is empty, repeatedly, until the sweep has started at every position.
     for pause in 1..6 {
         round(pause * 300, 130);
     }

@@ -1,4 +1,4 @@
-//! Consumption survives its worker: snapshots, replay, and merging by origin.
+//! Tests that consumption survives its worker: snapshots, replay, and merging by origin.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -21,7 +21,7 @@ fn origin(number: u128) -> Origin {
     }
 }
 
-/// The own consumption of a limiter, as its first and only snapshot.
+/// Returns the own consumption of a limiter, as its first and only snapshot.
 fn snapshot(limiter: &mut Limiter, origin: Origin, through_seq: u64, now: u64) -> Snapshot {
     let mut changes = Changes::default();
     limiter.take_changes(through_seq, now, &mut changes);
@@ -90,7 +90,7 @@ fn a_worker_whose_clock_is_ahead_is_counted_now() {
     assert_eq!(refused.retry_after_seconds(), Some(61));
     let refused = here.admit(acme, KEY, 41, START + 61 * SECOND).unwrap_err();
     assert_eq!((refused.limit, refused.remaining), (Limit::TokensPerDay, 40));
-    // The other worker's day begins here too.
+    // The other worker's day also begins in this limiter.
     hand_over(&mut foreign, &mut here, MIDNIGHT);
     assert_eq!(here.admit(acme, KEY, 41, MIDNIGHT).unwrap_err().remaining, 40);
 }
@@ -235,7 +235,7 @@ fn admitted(seq: u64, ts: u64, key: Option<CredentialId>, reserved: u64) -> Admi
     }
 }
 
-/// A ledger record, reduced to what limits need.
+/// A ledger record with only the fields that limits need.
 #[derive(Clone, Debug)]
 enum Fact {
     Admission(u64, String, CredentialId, &'static str, u64, Option<u64>),
@@ -303,8 +303,8 @@ enum Held {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// At every moment, the snapshot built from changes, and any older one with the records after it, equal the replay from
-    /// the first record.
+    /// Tests that at every moment the snapshot built from changes, and any older snapshot with the
+    /// records after it, equal the replay from the first record.
     #[test]
     fn a_restart_at_any_point_gives_the_same_counters(
         steps in prop::collection::vec(step(), 1..250),
@@ -393,8 +393,8 @@ proptest! {
         }
     }
 
-    /// Inserting snapshots in any order, some of them twice, leads to the same sums; and the changes taken on the way add up
-    /// to all of them.
+    /// Snapshots that are inserted in any order, some of them twice, lead to the same sums. The
+    /// changes that are taken in between add up to all of these sums.
     #[test]
     fn merging_is_idempotent_commutative_and_associative(
         snapshots in prop::collection::vec(arbitrary_snapshot(), 1..20),
@@ -420,7 +420,7 @@ proptest! {
         sums.retain(|_, usage| !usage.is_empty());
         prop_assert_eq!(&taken, &sums);
 
-        // A limiter that receives them in parts counts the same sum.
+        // A limiter that receives the changes in parts counts the same sum.
         let (mut limiter, acme) = limiter([1 << 40, 0, 0, 0], [0; 4]);
         limiter.apply_remote(&taken.into_iter().collect::<Vec<_>>(), START);
         let of_tenant = sums.iter().find(|(name, _)| &*name.tenant == "acme" && name.kind == SubjectKind::Tenant);

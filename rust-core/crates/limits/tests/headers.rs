@@ -1,4 +1,4 @@
-//! Rate-limit header fields of an answer.
+//! Tests of the rate-limit header fields of a response.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

@@ -1,4 +1,4 @@
-//! Budgets: exact for a tenant, a key and a model, on every day and in every month.
+//! Tests that budgets are exact for a tenant, a key and a model, on every day and in every month.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -175,7 +175,7 @@ fn what_is_settled_after_midnight_gives_nothing_back_to_the_new_day() {
     limiter.settle(grant, ActualUsage { tokens: 1, cost: 3 }, MIDNIGHT);
     let refused = limiter.admit(acme, KEY, costs("large", 7), MIDNIGHT).unwrap_err();
     assert_eq!(refused.remaining, 6);
-    // The month gets it back: 3 and 4 of it are spent.
+    // The month regains the unused part: 3 and 4 are spent.
     let report = limiter.report(acme, KEY, MIDNIGHT);
     let month = report
         .tenant
@@ -340,8 +340,8 @@ fn step() -> impl Strategy<Value = Step> {
     })
 }
 
-/// The sums that the test keeps itself: what was booked for a subject on a day or in a month, and the part beyond
-/// reservations.
+/// The sums that the test computes itself: the amounts booked for a subject on a day or in a month,
+/// and the part beyond reservations.
 #[derive(Default)]
 struct Sum {
     booked: u64,
@@ -351,8 +351,9 @@ struct Sum {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Compares with sums by day and month that the test keeps itself: a request is admitted if and only if it fits every
-    /// one of its budgets, and no budget is exceeded by more than the usage beyond reservations.
+    /// Compares the limiter with sums by day and month that the test computes itself. A request is
+    /// admitted if and only if it fits all of its budgets, and no budget is exceeded by more than
+    /// the usage beyond reservations.
     #[test]
     fn no_budget_is_ever_passed_whatever_the_order_of_things(steps in prop::collection::vec(step(), 1..300)) {
         let (day_budget, month_budget) = (2000, 5000);

@@ -1,4 +1,4 @@
-//! Requests per UTC day.
+//! Tests of the limit of requests per UTC day.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -10,7 +10,7 @@ use support::{KEY, MIDNIGHT, SECOND, START, consume};
 
 const ACME: &str = "acme";
 
-/// A limiter that admits three requests a day.
+/// Creates a limiter that admits three requests a day.
 fn limiter() -> (Limiter, TenantId) {
     let limits = Limits {
         requests_per_day: NonZeroU64::new(3),

@@ -1,4 +1,5 @@
-//! Limits shared by the tenants of one namespace, besides each tenant's own limits.
+//! Tests of limits that the tenants of one namespace share, in addition to each tenant's own
+//! limits.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -24,7 +25,7 @@ fn quotas(plan: &str, own: &Limits, shared: &Limits) -> Arc<Quotas> {
     Arc::new(Quotas::new(own, &NOTHING).with_shared_limits(plan, shared))
 }
 
-/// Tenants of one plan.
+/// Returns tenants of one plan.
 fn limiter<const N: usize>(names: [&str; N], own: &Limits, shared: &Limits) -> (Limiter, [TenantId; N]) {
     let quotas = quotas("gold", own, shared);
     let mut limiter = Limiter::new();
@@ -125,7 +126,7 @@ fn what_is_not_used_goes_back_to_all_and_what_was_used_beyond_counts_for_all() {
     assert_eq!(ask(&mut limiter, app, 1, START).unwrap_err().remaining, 0);
 }
 
-/// Lets a limiter forget idle subjects.
+/// Lets a limiter remove idle subjects.
 fn forget(limiter: &mut Limiter, now: u64) {
     limiter.take_changes(0, now, &mut Changes::default());
     limiter.sweep(10, now);
@@ -229,7 +230,7 @@ fn a_successor_goes_on_with_what_a_namespace_has_shared() {
     before.take_changes(3, START, &mut changes);
     let mut snapshot = Snapshot::empty(origin(1));
     snapshot.apply(&changes);
-    // Killed: three records after the snapshot hold the rest.
+    // The worker was killed. Three records after the snapshot hold the rest.
     let mut replay = Replay::new(snapshot);
     let admission = |seq, shared_plan| AdmittedReservation {
         seq,

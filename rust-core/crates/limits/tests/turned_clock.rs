@@ -1,4 +1,5 @@
-//! A clock that was wrong and is set right: nothing is released, and no request waits until the wrong time has come.
+//! Tests of a wrong clock that is corrected: nothing is released, and no request waits until the
+//! wrong time.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -14,7 +15,7 @@ use support::{KEY, SECOND, START};
 const MINUTE: u64 = 60 * SECOND;
 const DAY: u64 = 86_400 * SECOND;
 const YEAR: u64 = 365 * DAY;
-/// How far the clock was ahead.
+/// Time by which the clock was ahead.
 const AHEAD: [u64; 6] = [
     2 * 3600 * SECOND,
     20 * 3600 * SECOND,
@@ -75,7 +76,7 @@ fn what_was_used_by_a_wrong_clock_counts_now_and_ends_with_this_minute_day_and_m
         );
         spend(&mut limiter, acme, 10, later);
         let tomorrow = START - START % DAY + DAY;
-        // A day that had begun by the wrong clock continues where it was.
+        // A day that had started by the wrong clock continues with its counts.
         let had_begun = (START + ahead) / DAY == tomorrow / DAY;
         spend(&mut limiter, acme, if had_begun { 10 } else { 100 }, tomorrow);
         assert_eq!(
@@ -120,7 +121,7 @@ fn origin(incarnation: u128) -> Origin {
     }
 }
 
-/// The consumption of a worker whose clock was ahead.
+/// Returns the consumption of a worker whose clock was ahead.
 fn used_ahead(ahead: u64) -> Snapshot {
     let (mut other, acme) = limiter();
     spend(&mut other, acme, 100, START + ahead);
@@ -169,7 +170,7 @@ fn what_others_told_before_the_clock_was_set_right_counts_in_one_day_as_well() {
 
 const STEPS: [u64; 5] = [SECOND, 2 * 3600 * SECOND, DAY, 40 * DAY, 10 * YEAR];
 
-/// A limiter with one limit.
+/// Creates a limiter with one limit.
 fn limited(limits: Limits) -> (Limiter, TenantId) {
     let mut limiter = Limiter::new();
     let id = limiter.set_tenant(&TenantLimits {
@@ -306,7 +307,8 @@ fn what_a_request_did_not_use_goes_back_to_the_day_that_the_clock_left() {
     }
 }
 
-/// The consumption of a worker before its clock was set ahead, as its file contains it meanwhile.
+/// Returns the consumption of a worker before its clock was set ahead, which its file contains in
+/// the meantime.
 fn left_behind(limits: Limits, step: u64) -> Snapshot {
     let (mut other, acme) = limited(limits);
     use_up(&mut other, acme, 90, START).unwrap();

@@ -1,5 +1,5 @@
-//! Whatever 64 clients do, no 60 seconds and no day hold more than the limit plus what providers counted beyond
-//! reservations.
+//! Tests that 64 clients never use more in any 60 seconds or on any day than the limit plus the
+//! usage that providers counted beyond reservations.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -41,16 +41,17 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// An admitted request and its outcome.
 struct Request {
-    /// The time at which it counts.
+    /// The time at which the request counts.
     at: u64,
     counts: bool,
     tokens: u64,
     open: bool,
-    /// When tokens beyond the reservation were reported, and how many.
+    /// Time of the report of tokens beyond the reservation, and their number.
     beyond: Option<(u64, u64)>,
 }
 
-/// Requests, tokens booked, and the part of these beyond reservations, in the time selected by `within`.
+/// Returns the requests, the booked tokens, and the part of the tokens beyond reservations, in the
+/// time that `within` selects.
 fn booked(requests: &[Request], within: impl Fn(u64) -> bool) -> (u64, u64, u64) {
     let admitted = || requests.iter().filter(|request| within(request.at));
     let beyond = requests.iter().filter_map(|request| request.beyond);
@@ -82,7 +83,7 @@ proptest! {
         let (mut told, mut now) = (MIDNIGHT - 600 * SECOND, 0);
         for step in steps {
             told = told.saturating_add_signed(step.passed);
-            // Ends that pass no time do not advance it.
+            // Ends of requests without a time do not advance the time.
             if held[step.client].is_none() || step.end > 1 {
                 now = now.max(told);
             }
@@ -107,7 +108,8 @@ proptest! {
                         prop_assert!(tokens <= DAY);
                     }
                     Err(refused) => {
-                        // No request is refused without need: at most the extra second that is held is the cause.
+                        // No request is refused without need. At most the extra second of the
+                        // window causes a refusal.
                         let held_seconds = |at: u64| at / SECOND + 61 > now / SECOND;
                         let (count, tokens, _) = booked(&requests, held_seconds);
                         let (_, on_day, _) = booked(&requests, |at| day(at) == day(now));
@@ -151,7 +153,8 @@ proptest! {
         }
     }
 
-    /// A request that waits for the time reported is admitted, and not a microsecond earlier.
+    /// Tests that a refused request is admitted after the reported time, and not a microsecond
+    /// earlier.
     #[test]
     fn the_time_to_wait_is_exact(steps in prop::collection::vec(step(), 1..150)) {
         let (mut limiter, acme) = limiter([REQUESTS, TOKENS, DAY, 0], [10, 600, 2000, 0]);

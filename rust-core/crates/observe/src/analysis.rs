@@ -1,9 +1,10 @@
 //! Analysis of responses, after they were sent to their clients.
 //!
-//! If it is enabled, a copy of a response is made while it is relayed. Once the completion record is written and the last
-//! byte was sent, the data-plane thread puts the copy into a bounded queue and continues; copies that do not fit are counted
-//! and dropped. A separate thread analyses them and returns its findings as numbers through another bounded queue, to be
-//! recorded. If analysis is disabled, a response costs one comparison, and each piece of it another.
+//! If analysis is enabled, each response is copied while it is relayed. After the completion record
+//! was written and the last byte was sent, the data-plane thread puts the copy into a bounded queue
+//! and continues. Copies that do not fit are counted and dropped. A separate thread analyses the
+//! copies. It returns its findings as numbers through another bounded queue, and they are recorded.
+//! If analysis is disabled, it costs one comparison per response and one per piece of a response.
 
 mod analyst;
 mod copy;
@@ -22,12 +23,13 @@ pub use tap::{AnalysisContext, Tap};
 
 use crate::metrics::Metrics;
 
-/// Maximum number of responses that wait to be analysed; their bytes are limited separately.
+/// Maximum number of responses that wait for analysis. Their total size has a separate limit.
 const MAX_QUEUED_RESPONSES: usize = 1024;
 /// Maximum number of findings that wait to be recorded.
 const MAX_QUEUED_FINDINGS: usize = 256;
 
-/// Creates the data-plane thread's side, the analysis thread, and the receiver of its findings.
+/// Creates the data-plane thread's side, the analysis thread, and the receiver of the thread's
+/// findings.
 pub fn create_analysis(config: &AnalysisConfig, metrics: &Metrics) -> (Tap, Analyser, FindingReceiver) {
     let (queue, answers) = channel(MAX_QUEUED_RESPONSES);
     let (found, findings) = channel(MAX_QUEUED_FINDINGS);
@@ -75,7 +77,7 @@ mod tests {
 
     const ANSWER: &[u8] = br#"{"choices":[{"index":0,"message":{"content":"Hi"},"finish_reason":"stop"}]}"#;
 
-    /// A copy of a response of at least this many bytes.
+    /// Returns a copy of a response of at least this many bytes.
     fn copy(tap: &Tap, tenant: &str, bytes: usize) -> ResponseCopy {
         let mut copy = tap.new_copy(&tenant.into(), ResponseDialect::Chat);
         copy.append(ANSWER);

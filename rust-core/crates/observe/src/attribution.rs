@@ -1,6 +1,7 @@
 //! The attribution of a request by its client: its session, its agent, its end user and its trace.
 //!
-//! None of it is authenticated, so nothing depends on it. It is recorded; invalid values are left out.
+//! The attribution is not authenticated, so no decision depends on it. It is only recorded, without
+//! invalid values.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,16 +13,17 @@ use proofgate_wire::Headers;
 
 use crate::telemetry::parse_trace_id;
 
-/// Bytes of memory that a connection keeps for the attribution of its next request.
+/// Bytes of memory that an idle connection retains for the attribution of its next request.
 const RETAINED_BYTES: usize = 256;
 
-/// The meaning of a header field. If several fields name a session, the greatest variant wins, and the first field of it.
+/// The meaning of a header field. If several fields name a session, the first field of the greatest
+/// variant applies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum AttributionHeader {
-    /// Codex, before its sessions were separate from conversations.
+    /// The session of older Codex versions, which did not distinguish sessions from conversations.
     LegacySession,
     Session,
-    /// Claude Code's, which is intended for gateways.
+    /// The session of Claude Code, in a field that is intended for gateways.
     ClaudeSession,
     Agent,
     ParentAgent,
@@ -29,7 +31,8 @@ enum AttributionHeader {
 }
 
 impl AttributionHeader {
-    /// Maps a field name: Claude Code's are from its gateway protocol, Codex's from its Responses client.
+    /// Maps a field name to its meaning. The names of Claude Code are from its gateway protocol,
+    /// those of Codex from its Responses client.
     fn from_name(name: &str) -> Option<Self> {
         const NAMES: [(&str, AttributionHeader); 11] = [
             ("session-id", AttributionHeader::Session),
@@ -77,7 +80,7 @@ impl Attribution {
                 None => {}
                 Some(AttributionHeader::Trace) => {
                     traces += 1;
-                    // If there are two, it is unknown which is valid.
+                    // If there are two values, it is unknown which of them is valid.
                     self.trace_id = parse_trace_id(value).filter(|_| traces == 1);
                 }
                 Some(said @ (AttributionHeader::Agent | AttributionHeader::ParentAgent)) => {
@@ -99,13 +102,13 @@ impl Attribution {
                 }
             }
         }
-        // In the main thread of a Codex session, both have the session's ID.
+        // In the main thread of a Codex session, both fields have the session's ID.
         if self.agent().is_some() && self.agent() == self.session() {
             self.agent = None;
         }
     }
 
-    /// Reads the body; it sets the session only if the head did not.
+    /// Reads the IDs in the body. The body sets the session only if the head did not.
     pub fn read_body(&mut self, ids: &ClientIds<'_>) {
         if ids.is_empty() {
             return;
@@ -121,7 +124,7 @@ impl Attribution {
         self.unescaped = unescaped;
     }
 
-    /// Clears the attribution. An idle connection keeps memory for ordinary IDs only.
+    /// Clears the attribution. An idle connection retains memory only for IDs of ordinary length.
     pub fn clear(&mut self) {
         for text in [&mut self.text, &mut self.unescaped] {
             text.clear();
@@ -143,7 +146,8 @@ impl Attribution {
         self.text_at(&self.agent)
     }
 
-    /// Returns what is recorded for `tenant`, with the end user's name only if `named`; `None` if it is empty.
+    /// Returns the attribution to record for `tenant`, with the end user's name only if `named`;
+    /// `None` if it is empty.
     pub fn record_for(
         &self,
         tenant: &str,
@@ -186,11 +190,11 @@ fn append_text(text: &mut String, part: &str) -> Range<usize> {
 fn parse_agent_id(value: &[u8]) -> Option<&str> {
     let is_mark = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:/+=@".contains(byte);
     let is_id = (1..=Recorded::MAX_ID_LEN).contains(&value.len()) && value.iter().all(is_mark);
-    // It is ASCII.
+    // The value is ASCII, so the conversion cannot fail.
     std::str::from_utf8(value).ok().filter(|_| is_id)
 }
 
-/// Parses a session ID. One with an `@` may be a person's address and is rejected.
+/// Parses a session ID. An ID with an `@` is rejected, because it may be a person's address.
 fn parse_session_id(value: &[u8]) -> Option<&str> {
     parse_agent_id(value).filter(|id| !id.contains('@'))
 }

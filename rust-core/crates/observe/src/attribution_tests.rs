@@ -36,7 +36,7 @@ fn text(recorded: Option<Recorded<'_>>) -> String {
     recorded.map_or_else(String::new, |recorded| serde_json::to_string(&recorded).unwrap())
 }
 
-/// A body member that names an end user.
+/// Returns a body member that names an end user.
 fn user(name: &str) -> String {
     format!(
         r#","metadata":{{"user_id":{}}}"#,

@@ -1,4 +1,4 @@
-//! The evidence of an exchange: each of its records with its own proof.
+//! The evidence of an exchange: its records, each with its proof.
 
 use std::path::Path;
 
@@ -7,21 +7,22 @@ use proofgate_evidence::{EvidenceError, FileStorage, FoundRecord, SearchMode, Sh
 use proofgate_ledger::{TlogProof, VerifyingKey, record};
 use serde::Serialize;
 
-/// One record and the proof that it is in the log.
+/// A record and the proof that it is in the log.
 #[derive(Debug, Clone, Serialize)]
 pub struct Evidence {
     /// Kind of the record, such as `admission`.
     pub kind: String,
-    /// Its leaf index.
+    /// Leaf index of the record.
     pub index: u64,
     /// The record's stored bytes, JSON.
     pub record: String,
     /// The proof, a C2SP `.tlog-proof` document.
     pub proof: String,
-    /// The shred key that its salt needs, in hex, if the key was not available: the proof then contains no salt.
+    /// Id of the shred key that the salt needs, in hex, if the key was not available. The proof
+    /// then contains no salt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shred_key_missing: Option<String>,
-    /// Why its salt cannot be read; the proof then contains no salt.
+    /// The reason why the salt cannot be read, if so. The proof then contains no salt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub salt_unreadable: Option<String>,
 }
@@ -52,15 +53,17 @@ impl Evidence {
 pub struct ProvenExchange {
     /// The records that can be proved.
     pub records: Vec<Evidence>,
-    /// Why other records cannot be proved: a part of their logs cannot be read or is not trusted.
+    /// The reasons why other records cannot be proved: a part of their logs cannot be read or is
+    /// not trusted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unproven: Vec<String>,
 }
 
-/// Finds all records of an exchange below `path`: the directory of a gateway, a shard or an incarnation.
+/// Finds all records of an exchange below `path`, which is the directory of a gateway, a shard or
+/// an incarnation.
 ///
 /// # Errors
-/// As [`proofgate_evidence::find_records`].
+/// Same as [`proofgate_evidence::find_records`].
 pub fn find_records(
     path: &Path,
     request_id: &str,
@@ -69,10 +72,12 @@ pub fn find_records(
     proofgate_evidence::find_records(&FileStorage, path, request_id, search)
 }
 
-/// Proves each record that a checkpoint covers. Reports a salt whose key is not available.
+/// Proves each record that a checkpoint covers. The evidence of a record names a salt's key that is
+/// not available.
 ///
 /// # Errors
-/// [`EvidenceError::NotCovered`] while no checkpoint covers any of them; otherwise as [`prove::record_proof`].
+/// [`EvidenceError::NotCovered`] while no checkpoint covers any of the records; otherwise the
+/// errors of [`prove::record_proof`].
 pub fn prove(
     found: Vec<FoundRecord>,
     key: Option<&VerifyingKey>,
@@ -102,7 +107,8 @@ pub fn prove(
     }
 }
 
-/// Proves what can be read, as [`prove`] does. Reports salts that cannot be read and records of damaged logs.
+/// Proves the readable records, like [`prove`]. The result also names salts that cannot be read and
+/// records of damaged logs.
 ///
 /// # Errors
 /// The error of the first record if none can be proved, or a storage failure.

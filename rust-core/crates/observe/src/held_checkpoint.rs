@@ -1,5 +1,5 @@
-//! A checkpoint of this shard that is stored where a writer of the volume cannot change it: at start, the log on the volume
-//! must contain it.
+//! A checkpoint of this shard that is stored where a writer of the volume cannot change it. At
+//! start, the log on the volume must contain this checkpoint.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use proofgate_config::HeldBy;
 use proofgate_ledger::{Checkpoint, VerifyingKey};
 use proofgate_wal::Shard;
 
-/// The location of the checkpoint, and who writes it.
+/// The location of the held checkpoint, and the process that writes it.
 #[derive(Clone)]
 pub struct HeldCheckpoint {
     path: PathBuf,
@@ -25,10 +25,12 @@ impl HeldCheckpoint {
         }
     }
 
-    /// Reads the checkpoint, signed by `key` or another key of its lineage; `None` while none is held for this shard.
+    /// Reads the checkpoint, which `key` or another key of its lineage must have signed; `None`
+    /// while no checkpoint is held for this shard.
     ///
     /// # Errors
-    /// [`Error::Ledger`] if it cannot be read, is not signed by the ledger's key, or belongs to another shard.
+    /// [`Error::Ledger`] if the checkpoint cannot be read, is not signed by the ledger's key, or
+    /// belongs to another shard.
     pub fn read(&self, shard: &Shard<'_>, key: &VerifyingKey) -> Result<Option<Checkpoint>, Error> {
         let failed = |reason: String| {
             Error::Ledger(format!(

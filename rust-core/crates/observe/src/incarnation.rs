@@ -13,7 +13,7 @@ use proofgate_wal::{FileStorage, Incarnation, LogOptions, Shard, Storage, Ulid, 
 use crate::held_checkpoint::HeldCheckpoint;
 use crate::ledger_keys::LedgerKeys;
 
-/// Creates the logs of this worker run.
+/// A factory for the logs of this worker run.
 #[derive(Clone)]
 pub struct LogFactory {
     shard_directory: PathBuf,
@@ -22,7 +22,8 @@ pub struct LogFactory {
     options: LogOptions,
     keys: LedgerKeys,
     ledger_directory: PathBuf,
-    /// The configuration at start; a `config` record follows where another one is in force.
+    /// The configuration at the start of the run. If another configuration is in force in a new
+    /// log, a `config` record follows.
     pub config: ConfigDigests,
 }
 
@@ -42,7 +43,7 @@ impl LogFactory {
         }
     }
 
-    /// Returns the directory of its shard's logs.
+    /// Returns the directory of the shard's logs.
     pub fn shard_directory(&self) -> &Path {
         &self.shard_directory
     }
@@ -65,11 +66,12 @@ impl LogFactory {
         }
     }
 
-    /// Starts the first log: reads what the predecessor on this shard left, commits to it, and closes the exchanges that it
-    /// never completed. Problems are logged to standard error.
+    /// Starts the first log: reads the logs of the predecessor on this shard, commits to their
+    /// state, and closes the exchanges that the predecessor never completed. Problems are logged to
+    /// standard error.
     ///
     /// # Errors
-    /// [`Error::Ledger`] if the log cannot continue from what is there.
+    /// [`Error::Ledger`] if the log cannot continue from the existing logs.
     pub fn start_first(&self, held: Option<&HeldCheckpoint>) -> Result<StartedLog, Error> {
         let line = self.keys.verifying_key(&self.ledger_directory)?;
         let terms = self.terms(self.keys.log_start_deadline(&self.ledger_directory)?);
@@ -86,7 +88,7 @@ impl LogFactory {
     /// Creates the successor of the log `running`, on a separate thread.
     ///
     /// # Errors
-    /// If the thread cannot be started.
+    /// An I/O error if the thread cannot be started.
     pub fn create_next(
         &self,
         running: Ulid,
@@ -96,7 +98,7 @@ impl LogFactory {
         let thread = std::thread::Builder::new().name("proofgate-next-log".to_owned());
         thread.spawn(move || {
             proofgate_base::priority::lower_priority();
-            // Another worker may have added the key that succeeds this one.
+            // Another worker may have added the key that succeeds this worker's key.
             let until = next.keys.log_start_deadline(&next.ledger_directory);
             let until = until.map_err(|error| WalError::InvalidOptions(error.to_string()))?;
             succession::start_successor(&storage(), &next.terms(until), running, &newest)
@@ -104,6 +106,7 @@ impl LogFactory {
     }
 }
 
+/// Returns the storage of the logs: the operating system's file system.
 pub fn storage() -> Arc<dyn Storage> {
     Arc::new(FileStorage)
 }
@@ -152,7 +155,7 @@ fn report_start(begun: &StartedLog) {
 /// Seals a log that was never used.
 ///
 /// # Errors
-/// As [`Writer::seal`] and [`Writer::flush`].
+/// Same as [`Writer::seal`] and [`Writer::flush`].
 pub(crate) fn seal_unused(writer: &mut Writer, config: &ConfigDigests) -> Result<(), WalError> {
     writer.seal(|seq, out| {
         let seal = Seal {

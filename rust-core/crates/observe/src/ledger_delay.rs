@@ -1,4 +1,5 @@
-//! How long written records wait for the ledger thread, measured while stage profiling is on.
+//! The delay between writing records and reading them by the ledger thread, measured while stage
+//! profiling is enabled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use proofgate_stages::{Interval, Profiler};
 
-/// How long the oldest record has waited for the ledger thread. Shared by the thread that writes records and the ledger
-/// thread.
+/// The time for which the oldest record has waited for the ledger thread. The data-plane thread and
+/// the ledger thread share this value.
 #[derive(Debug)]
 pub struct LedgerDelay {
     pub profiler: Arc<Profiler>,
     epoch: Instant,
-    /// Nanoseconds since the epoch; zero if nothing waits or profiling is off.
+    /// Start of the wait, in nanoseconds since the epoch; zero if no record waits or profiling is
+    /// disabled.
     waiting_since: AtomicU64,
 }
 

@@ -1,4 +1,5 @@
-//! The ledger keys of a worker: the signing key, and at its first start with a new one also the previous key.
+//! The ledger keys of a worker: the signing key, and at the first start with a new signing key also
+//! the previous key.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use proofgate_wal::FileStorage;
 pub struct LedgerKeys {
     pub signing: SigningKey,
     pub(crate) former_key: Option<SigningKey>,
-    /// The key succession notes that came with it.
+    /// The notes of key succession in the same file.
     pub(crate) successions: Vec<String>,
 }
 
@@ -43,8 +44,8 @@ impl LedgerKeys {
         })
     }
 
-    /// Returns the verifying key of the signing key, with all its predecessors and successors that are known here and to the
-    /// ledger in `directory`.
+    /// Returns the verifying key of the signing key, with all predecessors and successors that the
+    /// key file and the ledger in `directory` name.
     ///
     /// # Errors
     /// [`Error::Ledger`] if the ledger's statements cannot be read or contradict each other.
@@ -55,10 +56,11 @@ impl LedgerKeys {
         line.map_err(|error| failed(&error))
     }
 
-    /// Returns the last time at which the signing key may start a log, in Unix microseconds, if another key succeeds it.
+    /// Returns the last time at which the signing key may start a log, in Unix microseconds; `None`
+    /// if no other key succeeds it.
     ///
     /// # Errors
-    /// As [`Self::verifying_key`].
+    /// Same as [`Self::verifying_key`].
     pub fn log_start_deadline(&self, directory: &Path) -> Result<Option<u64>, Error> {
         let line = self.verifying_key(directory)?;
         let own = line

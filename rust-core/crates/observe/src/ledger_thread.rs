@@ -17,54 +17,58 @@ use crate::incarnation::LogFactory;
 use crate::ledger_delay::LedgerDelay;
 use crate::rotation::{ActiveLog, CurrentLog, LogHandoff, ReadyLog, RotationBounds};
 
-/// The poll interval while nothing is written.
+/// The poll interval while no records are written.
 const IDLE_POLL: Duration = Duration::from_millis(50);
 
-/// The poll interval while records arrive. It keeps each batch small: traffic that wakes up meanwhile waits for the end of
-/// the batch, and on many kernels for the end of a time slice of some milliseconds if the batch takes that long. Each poll
-/// costs the core about ten microseconds, much of it for the timer of a virtual machine.
+/// The poll interval while records arrive. A short interval keeps each batch small. A traffic
+/// thread that wakes up during a batch waits for the end of the batch, and on many kernels, if the
+/// batch is long, for the end of a time slice of some milliseconds. Each poll costs the core about
+/// ten microseconds, most of them for the timer of a virtual machine.
 const BUSY_POLL: Duration = Duration::from_millis(4);
 
-/// How long it leaves the processor to the traffic between two steps while more records follow.
+/// Pause between two steps while more records follow, in which the traffic can use the processor.
 const STEP_PAUSE: Duration = Duration::from_micros(200);
 
-/// Minimum bytes of a segment that are prepared at a time. If the log has grown by more, it is twice the growth, so that the
-/// segment is ready when half of the current one is filled.
+/// Minimum number of bytes of a segment that are prepared at a time. If the log has grown by more
+/// since the last time, the number is twice the growth, so that the next segment is ready when half
+/// of the current segment is filled.
 const MIN_PREPARE_BYTES: u64 = 256 << 10;
 const PREPARE_FACTOR: u64 = 2;
 
-/// Bytes of records that are synced together. More would wait for the next checkpoint and then take the processor for
-/// milliseconds.
+/// Number of bytes of records after which they are synced. A larger number of bytes would wait for
+/// the next checkpoint, and its sync would then occupy the processor for milliseconds.
 const SYNC_BATCH_BYTES: u64 = 4 << 20;
 
-/// How long to wait after no space was found for a segment.
+/// Delay before another attempt after there was no space for a segment.
 const NO_SPACE_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Minimum interval between logs that are requested before the current one is full or old.
+/// Minimum interval between the starts of logs that are requested before the current log is full or
+/// old.
 const MIN_ROTATION_REQUEST_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How long to wait after the next log could not be created.
+/// Delay before another attempt after the next log could not be created.
 const ROTATION_RETRY_DELAY: Duration = Duration::from_secs(60);
 
-/// How long to wait after the signer failed: nothing is synced during a call.
+/// Delay before another attempt after the signer failed. No record is synced during a call to the
+/// signer.
 const SIGNER_RETRY_DELAY: Duration = Duration::from_secs(10);
 
-/// The thread that turns written records into evidence: it reads them back, grows the tree, syncs, signs checkpoints, and
-/// has the next log created in time.
+/// The thread that turns written records into evidence. It reads them back, extends the tree,
+/// syncs, signs checkpoints, and starts the creation of the next log in time.
 pub struct LedgerThread {
     pub follower: Follower,
     pub key: SigningKey,
     pub durability: Durability,
     pub checkpoint_interval: Duration,
-    /// Set when the last record has been appended.
+    /// Whether the last record has been appended.
     pub finished: Arc<AtomicBool>,
     pub delay: Arc<LedgerDelay>,
     pub current_log: CurrentLog,
     pub rotation: Rotation,
     pub held_checkpoint: Option<HeldCheckpoint>,
-    /// Files beside the logs that records refer to.
+    /// Files beside the logs to which records refer.
     pub unsynced_files: Option<Arc<UnsyncedFiles>>,
-    /// When the newest checkpoint was signed, in Unix seconds.
+    /// Time of signing the newest checkpoint, in Unix seconds.
     pub checkpoint_timestamp: Gauge,
 }
 
@@ -76,18 +80,19 @@ pub struct Rotation {
     pub log_factory: LogFactory,
     started_at: Instant,
     state: State,
-    /// Until when the signer is not called again to sign the end of the former log.
+    /// Earliest time of the next call to the signer for the end of the former log.
     next_signature_attempt: Instant,
-    /// When the last requested log was started.
+    /// Start time of the last requested log; `None` before the first.
     last_requested_start: Option<Instant>,
 }
 
 enum State {
-    /// Nothing to do before this time.
+    /// There is nothing to do before this time.
     Idle(Instant),
-    /// A thread creates the next log, because that takes several syncs.
+    /// A separate thread creates the next log, because the creation takes several syncs.
     Creating(JoinHandle<Result<Incarnation, WalError>>),
-    /// The next log was offered to the data-plane thread; its follower waits here.
+    /// The next log was offered to the data-plane thread. Its follower is stored here until the
+    /// switch.
     Ready(Box<(Follower, ActiveLog)>),
 }
 
@@ -107,8 +112,8 @@ impl Rotation {
 }
 
 impl LedgerThread {
-    /// Runs until the log is sealed and its last checkpoint is on disk; returns false if it failed. A failure or a panic
-    /// poisons the log, and a poisoned log admits nothing.
+    /// Runs until the log is sealed and its last checkpoint is on disk. Returns false after a
+    /// failure. A failure or a panic poisons the log, and a poisoned log admits no exchange.
     pub fn run(mut self) -> bool {
         priority::lower_priority();
         let failed = match catch_unwind(AssertUnwindSafe(|| self.follow())) {
@@ -130,7 +135,8 @@ impl LedgerThread {
         let mut segment_due = checkpoint_due;
         let (mut written, mut unsynced) = (0, 0);
         loop {
-            // Read before the last poll, so that everything appended before it was set is seen.
+            // Read the flag before the last poll, so that this poll includes every record that was
+            // appended before the flag was set.
             let finish = self.finished.load(Ordering::Acquire);
             self.switch_to_next_log()?;
             if finish {
@@ -177,7 +183,8 @@ impl LedgerThread {
         }
     }
 
-    /// Has the next log created when it is due, and offers it to the data-plane thread.
+    /// Starts the creation of the next log when it is due, and offers the created log to the
+    /// data-plane thread.
     fn prepare_next_log(&mut self) {
         let state = std::mem::replace(&mut self.rotation.state, State::Idle(Instant::now()));
         self.rotation.state = match state {
@@ -208,7 +215,7 @@ impl LedgerThread {
         };
     }
 
-    /// Keeps the current log, and requests another one again.
+    /// Keeps the current log in service, and requests the next log again.
     fn creation_failed(&self, error: &dyn std::fmt::Display) -> State {
         proofgate_log::warning!(
             "cannot create the next log, so the worker continues with the current one: {error}"
@@ -253,8 +260,9 @@ impl LedgerThread {
         State::Ready(Box::new((log.follower, in_service)))
     }
 
-    /// Switches to the next log after the data-plane thread has. The former log is signed to its end first, so that nothing
-    /// in the next log is durable before its predecessor.
+    /// Switches to the next log after the data-plane thread has switched. Before the switch, the
+    /// former log is signed to its end, so that no record of the next log is durable before its
+    /// predecessor.
     fn switch_to_next_log(&mut self) -> Result<(), WalError> {
         if !self.follower.watermark().sealed()
             || self.rotation.handoff.has_next()
@@ -288,7 +296,7 @@ impl LedgerThread {
         Ok(())
     }
 
-    /// Seals a next log that was never used, so that the log itself records that.
+    /// Seals a next log that was never used, so that this log records that it was never used.
     fn discard_next_log(&mut self) -> Result<(), WalError> {
         let state = std::mem::replace(&mut self.rotation.state, State::Idle(Instant::now()));
         let (mut follower, mut writer) = match state {
@@ -306,8 +314,8 @@ impl LedgerThread {
         follower.finish(&self.key).map(drop)
     }
 
-    /// Signs a checkpoint; returns how long to wait until the next one. If there is no disk space for it, or the signer is
-    /// unavailable, the former checkpoint stays.
+    /// Signs a checkpoint and returns the delay until the next checkpoint. If there is no disk
+    /// space, or the signer is unavailable, the former checkpoint remains.
     fn sign_checkpoint(&mut self) -> Result<Duration, WalError> {
         match self.follower.sign_checkpoint(&self.key) {
             Err(error) if !self.follower.watermark().is_poisoned() && error.is_out_of_space() => {
@@ -325,8 +333,8 @@ impl LedgerThread {
         }
     }
 
-    /// Stores a checkpoint outside the ledger as well. If that fails, the former one stays, and it is retried at the next
-    /// interval.
+    /// Stores a checkpoint outside the ledger as well. If this fails, the former checkpoint
+    /// remains, and the next interval retries.
     fn store_held_checkpoint(&self, note: &str) {
         if let Some(held) = &self.held_checkpoint
             && let Err(error) = held.store(note)
@@ -336,7 +344,7 @@ impl LedgerThread {
     }
 }
 
-/// Logs that the signer failed; returns how long to wait before it is called again.
+/// Logs that the signer failed. Returns the delay before the next call to it.
 fn signer_unavailable(error: &dyn std::fmt::Display) -> Duration {
     proofgate_log::error!(
         "cannot sign the ledger: {error}; retrying in {} seconds",

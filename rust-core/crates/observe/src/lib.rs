@@ -1,7 +1,7 @@
-//! What a worker records and reports of its exchanges: the ledger, checkpoints, stored bodies, metrics, the access log and
-//! traces, the analysis of responses, and the use of tenant limits.
+//! Recording and reporting of a worker's exchanges: the ledger, checkpoints, stored bodies,
+//! metrics, the access log and traces, the analysis of responses, and the use of tenant limits.
 //!
-//! The data-plane thread's side of each waits for nothing except the ledger ([`recorder`]); the other sides run on threads
+//! The data-plane thread waits only for the ledger ([`recorder`]). The other parts run on threads
 //! that may be slow.
 #![forbid(unsafe_code)]
 #![allow(

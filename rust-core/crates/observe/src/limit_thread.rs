@@ -1,4 +1,5 @@
-//! The thread that publishes this worker's consumption of tenant limits, and reads that of other workers.
+//! The thread that publishes this worker's consumption of tenant limits, and reads the consumption
+//! of other workers.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,9 +22,9 @@ use tokio::sync::mpsc;
 use crate::ledger_keys::LedgerKeys;
 use crate::recorder::clock_steps::CLOCK_STEP;
 
-/// How often the files of other workers are read.
+/// Interval between two reads of other workers' files.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Subjects that the data-plane thread processes in one turn of its event loop.
+/// Number of subjects that the data-plane thread processes in one turn of its event loop.
 const SUBJECTS_PER_TURN: usize = 256;
 /// Maximum number of queued messages in each direction.
 const QUEUE_CAPACITY: usize = 4;
@@ -33,13 +34,13 @@ type RemoteUsage = Vec<(SubjectName, Usage)>;
 /// A message of the data-plane thread.
 enum LimitUpdate {
     Changes(Changes),
-    /// The limits have changed: send the consumption of the other workers again.
+    /// The limits have changed, so the thread must send the consumption of the other workers again.
     Resend,
-    /// The log is sealed: there are no more changes.
+    /// The log is sealed, so there are no more changes.
     Finish,
 }
 
-/// The data-plane thread's side.
+/// The data-plane thread's side of the limits thread.
 pub struct LimitThreadHandle {
     updates: SyncSender<LimitUpdate>,
     remote_usage: mpsc::Receiver<RemoteUsage>,
@@ -51,8 +52,8 @@ pub struct LimitThreadHandle {
     initial_usage: RemoteUsage,
 }
 
-/// The state of the limits thread, shared with the admin port. Both may wait for each other; the data-plane thread waits for
-/// neither while it serves.
+/// The state of the limits thread, shared with the admin port. The limits thread and the admin port
+/// may wait for each other. The data-plane thread waits for neither while it serves.
 #[derive(Clone)]
 pub struct SharedLimitStore(Arc<Mutex<LimitStore>>);
 
@@ -61,27 +62,28 @@ impl SharedLimitStore {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what all workers together have consumed of the limits of tenants and namespaces, as far as reported. Waits
-    /// while files are read or written.
+    /// Returns the reported consumption of the limits of tenants and namespaces by all workers
+    /// together. Waits while files are read or written.
     pub fn totals(&self) -> HashMap<SubjectName, Totals> {
         self.lock().totals(unix_micros())
     }
 }
 
-/// The slow side; runs as a thread.
+/// The slow side, which runs as a thread.
 pub struct LimitThread {
     store: SharedLimitStore,
     updates: Receiver<LimitUpdate>,
     remote_usage: mpsc::Sender<RemoteUsage>,
 }
 
-/// Maps the model names in records, which are those that clients requested.
+/// A mapping of the model names in records, which are the names that clients requested.
 pub trait ModelNames {
-    /// Returns the configured name of the model that serves `asked`; if there is none, `asked` itself.
+    /// Returns the configured name of the model that serves `asked`, or `asked` itself if no model
+    /// serves it.
     fn configured_name<'n>(&'n self, asked: &'n str) -> &'n str;
 }
 
-/// Identifies a worker run of a gateway.
+/// A worker run of a gateway.
 pub struct WorkerRun<'p> {
     pub gateway_dir: &'p Path,
     pub shard: u32,
@@ -95,7 +97,8 @@ pub struct WorkerRun<'p> {
     pub models: &'p dyn ModelNames,
 }
 
-/// Reads the consumption of other workers, and computes that of crashed predecessors from their logs.
+/// Reads the consumption of other workers, and computes the consumption of crashed predecessors
+/// from their logs.
 pub fn open(place: &WorkerRun<'_>) -> Result<(LimitThread, LimitThreadHandle), Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Ledger(format!("limits: {error}"));
     let now = unix_micros();
@@ -148,7 +151,8 @@ pub fn open(place: &WorkerRun<'_>) -> Result<(LimitThread, LimitThreadHandle), E
     Ok((thread, link))
 }
 
-/// Computes from its logs what a worker run consumed after its last snapshot. Record positions count across all of its logs.
+/// Computes the consumption of a worker run after its last snapshot, from the run's logs. Record
+/// positions count across all of these logs.
 fn replay(
     shard: &Shard<'_>,
     models: &dyn ModelNames,
@@ -260,13 +264,14 @@ fn apply_record(
 }
 
 impl LimitThreadHandle {
-    /// Applies the consumption of other workers before the start; called once, when the limiter has its limits.
+    /// Applies the consumption of other workers before the start. Called once, when the limiter has
+    /// its limits.
     pub fn apply_initial_usage(&mut self, limiter: &mut Limiter, now: u64) {
         limiter.apply_remote(&std::mem::take(&mut self.initial_usage), now);
     }
 
-    /// Sends the changes here and applies the consumption of other workers; called about once a second. Never waits: while
-    /// the thread is busy, changes stay in the limiter.
+    /// Sends this worker's changes and applies the consumption of other workers. Called about once
+    /// a second. Never waits: while the limits thread is busy, changes remain in the limiter.
     pub fn sync_usage(&mut self, limiter: &mut Limiter, appended: u64, now: u64) {
         if self.unsent.is_none() && std::mem::take(&mut self.needs_resend) {
             self.unsent = Some(LimitUpdate::Resend);
@@ -299,7 +304,7 @@ impl LimitThreadHandle {
         }
     }
 
-    /// Sends the pending update; returns whether none is left.
+    /// Sends the pending update. Returns whether no update is pending any more.
     fn flush(&mut self) -> bool {
         if let Some(told) = self.unsent.take() {
             match self.updates.try_send(told) {
@@ -317,13 +322,14 @@ impl LimitThreadHandle {
 }
 
 impl LimitThread {
-    /// Returns its state, for sharing.
+    /// Returns the shared state of the thread.
     pub fn store(&self) -> SharedLimitStore {
         self.store.clone()
     }
 
-    /// Runs until the data plane has ended; returns false if the last state could not be written. If the data plane ended
-    /// without a seal, its successor computes the final state from the log.
+    /// Runs until the data plane has ended. Returns false if the last state could not be written.
+    /// If the data plane ended without a seal, the worker's successor computes the final state from
+    /// the log.
     pub fn run(self) -> bool {
         priority::lower_priority();
         loop {
@@ -345,7 +351,8 @@ impl LimitThread {
     fn publish(&self) {
         let mut store = self.store.lock();
         let now = unix_micros();
-        // If this fails, the previous file stays and the next second retries; the log has everything anyway.
+        // If this fails, the previous file remains and the next second retries. The log has all
+        // data anyway.
         let _ = store.write(now);
         for problem in store.poll(now) {
             proofgate_log::warning!("limits: {}: {}", problem.path.display(), problem.reason);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{ModelNames, apply_record};
 
-/// One configured name for all models of a vendor.
+/// Model names with one configured name for all models of a vendor.
 struct OfVendor;
 
 impl ModelNames for OfVendor {
@@ -23,7 +23,7 @@ impl ModelNames for OfVendor {
 
 const NOW: u64 = 1_795_608_000_000_000;
 
-/// A record with these members, and those that every record has.
+/// Returns a record with these members, and the members that every record has.
 fn record(kind: &str, seq: u64, about: &Value) -> String {
     let mut record =
         json!({"v": 1, "kind": kind, "seq": seq, "ts": NOW, "id": "r", "bytes": 1, "config": "ab".repeat(8)});
@@ -75,7 +75,8 @@ fn a_replay_counts_what_was_asked_for_by_other_names_where_it_was_counted_before
     });
     snapshot.apply(&changes);
 
-    // The first admission is in the snapshot, but its completion is not; nothing of the second is.
+    // The first admission is in the snapshot, but its completion is not. Neither record of the
+    // second exchange is.
     let mut replay = Replay::new(snapshot);
     for text in [
         admission(0, "vendor/small"),

@@ -1,5 +1,5 @@
-//! The use of each tenant's limits, for the admin port. It comes from the limits thread's store, about a second late; the
-//! data-plane thread is not involved.
+//! The use of each tenant's limits, for the admin port. The values come from the limits thread's
+//! store, about a second late. The data-plane thread is not involved.
 
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU64;
@@ -14,13 +14,14 @@ use crate::tenant_shards::TenantShards;
 /// The tenants and namespaces that have limits, most used first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LimitUsageReport {
-    /// Most used first: by the limit with the highest used fraction, then by name.
+    /// Tenants in the order of their use: by the limit with the highest used fraction, then by
+    /// name.
     pub tenants: Vec<TenantUsage>,
-    /// The number of less used tenants that are left out.
+    /// Number of tenants with less use that are omitted.
     pub more: usize,
     /// Limits that the tenants of a namespace share, most used first.
     pub namespaces: Vec<NamespaceUsage>,
-    /// The number of less used namespaces that are left out.
+    /// Number of namespaces with less use that are omitted.
     pub more_namespaces: usize,
 }
 
@@ -36,10 +37,10 @@ pub struct NamespaceUsage {
     pub used: LimitUsages,
 }
 
-/// One tenant's limits and their use.
+/// The limits of one tenant and their use.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TenantUsage {
-    /// Its name.
+    /// Name of the tenant.
     pub tenant: String,
     /// The use of each limit.
     #[serde(flatten)]
@@ -50,14 +51,16 @@ pub struct TenantUsage {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LimitUsages([Option<LimitUsage>; Limit::COUNT]);
 
-/// Serialised under the fields of the worker's configuration, with null for no limit.
+/// Serialises each limit under its field name in the worker's configuration, with null for no
+/// limit.
 impl Serialize for LimitUsages {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(Limit::ALL.iter().map(|limit| limit.kind().field).zip(&self.0))
     }
 }
 
-/// The use of one limit. It exceeds the limit if that was reduced, or if a provider counted more than was reserved.
+/// The use of one limit. The use exceeds the limit if the limit was reduced, or if a provider
+/// counted more than was reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct LimitUsage {
     /// The amount used.
@@ -87,7 +90,7 @@ impl LimitUsages {
     }
 }
 
-/// Returns the `most` entries with the highest use, and how many are left out.
+/// Returns the `most` entries with the highest use, and the number of omitted entries.
 fn most_used<N: Ord>(mut found: Vec<(N, LimitUsages)>, most: usize) -> (Vec<(N, LimitUsages)>, usize) {
     found.sort_unstable_by(|one, other| {
         let by_part = other.1.max_fraction().total_cmp(&one.1.max_fraction());
@@ -99,7 +102,8 @@ fn most_used<N: Ord>(mut found: Vec<(N, LimitUsages)>, most: usize) -> (Vec<(N, 
 }
 
 impl LimitUsageReport {
-    /// Returns the `most` tenants, and as many namespaces, with the highest use, of a configuration and its shards.
+    /// Creates the report of the `most` tenants and the `most` namespaces with the highest use, for
+    /// a configuration and its shards.
     pub fn new(
         config: &Config,
         shards: &TenantShards,

@@ -47,7 +47,7 @@ pub struct Metrics {
     pub ledger_refusals: Counter,
     pub gap_refusals: Counter,
     clock_lead: Gauge,
-    /// Backward and forward.
+    /// Steps backward and steps forward.
     clock_steps: [Counter; 2],
     policy_blocks: Counter,
     policy_faults: Counter,
@@ -61,7 +61,7 @@ pub struct Metrics {
     records_durable: Counter,
     records_checkpointed: Counter,
     pub records_lost: Gauge,
-    /// When the newest checkpoint was signed, in Unix seconds.
+    /// Time of signing the newest checkpoint, in Unix seconds.
     pub checkpoint_timestamp: Gauge,
     pub checkpoint_interval: Gauge<f64, AtomicU64>,
     pub predecessor_missing: Gauge,
@@ -459,7 +459,7 @@ impl Metrics {
         self.provider_failures.get_or_create(&labels).inc();
     }
 
-    /// Counts a refusal of the gateway's key, or of a model for it, by a provider.
+    /// Counts a provider's refusal of the gateway's key, or of a model for this key.
     pub fn record_provider_refusal(&self, provider: &str, status: u16) {
         let labels = ProviderRefusal {
             provider: provider.to_owned(),
@@ -508,6 +508,7 @@ impl Metrics {
         self.guarded_calls[verdict as usize].inc();
     }
 
+    /// Counts a request or response that the policy could not evaluate.
     pub fn record_policy_fault(&self) {
         self.policy_faults.inc();
     }
@@ -528,8 +529,8 @@ impl Metrics {
         self.rejections.get_or_create(&labels).inc();
     }
 
-    /// Sets how many records of this incarnation are written, synced, and covered by a signed checkpoint. The numbers only
-    /// grow.
+    /// Sets the numbers of records of this incarnation that are written, synced, and covered by a
+    /// signed checkpoint. The numbers only grow.
     pub fn set_record_counts(&self, written: u64, durable: u64, checkpointed: u64) {
         self.records_written.inner().store(written, Ordering::Relaxed);
         self.records_durable.inner().store(durable, Ordering::Relaxed);
@@ -538,7 +539,8 @@ impl Metrics {
             .store(checkpointed, Ordering::Relaxed);
     }
 
-    /// Sets the clock lead. `micros`: how far the time of records and limits is ahead of the system's clock.
+    /// Sets the clock lead: the number of microseconds by which the time of records and limits is
+    /// ahead of the system's clock.
     pub fn set_clock_lead(&self, micros: u64) {
         let seconds = micros.div_ceil(1_000_000);
         self.clock_lead.set(i64::try_from(seconds).unwrap_or(i64::MAX));
@@ -561,7 +563,7 @@ impl Metrics {
             .set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// Sets how the file descriptors of the process are divided.
+    /// Sets the division of the process's file descriptors.
     pub fn set_descriptor_shares(&self, shares: &DescriptorShares) {
         let all = [
             ("limit", shares.limit),
@@ -581,6 +583,7 @@ impl Metrics {
         self.connections.inc();
     }
 
+    /// Counts the end of a client connection, and whether its task panicked.
     pub fn record_connection_closed(&self, panicked: bool) {
         self.connections.dec();
         if panicked {

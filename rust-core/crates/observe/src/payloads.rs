@@ -1,13 +1,15 @@
 //! Storage of payloads for tenants that require it.
 //!
-//! The request's body is copied once when it is admitted, and the response as it is relayed. The copies go through a bounded
-//! queue to a separate thread, which seals them and writes them beside the log. The end of the response waits for that,
-//! because the completion record states what is stored; nothing else waits. If nothing is stored, an exchange costs one
-//! comparison, and each piece of its response another.
+//! The request's body is copied at admission, and the response while it is relayed. The copies go
+//! through a bounded queue to a separate thread, which seals them and writes them beside the log.
+//! Only the end of the response waits for this, because the completion record states the outcome.
+//! If a tenant's bodies are not stored, this costs one comparison per exchange and one per piece of
+//! a response.
 //!
-//! An exchange that cannot be stored is not admitted, as far as that is known then: while the writer has failed, the volume
-//! is nearly full, or the copies use all of their memory. Later failures are stated in the completion record. A denied
-//! request has no completion: its record states whether its body was submitted, and the refusal waits until it is stored.
+//! An exchange is not admitted if it is already known that its bodies cannot be stored: the writer
+//! has failed, the volume is nearly full, or the copies use all of their memory. The completion
+//! record states later failures. A denied request has no completion. Its record states whether its
+//! body was submitted, and the refusal is sent after the body is stored.
 
 mod command;
 mod exchange_bodies;
@@ -42,8 +44,9 @@ pub fn create_payload_queue(
     unsynced: Arc<UnsyncedFiles>,
     metrics: &PayloadMetrics,
 ) -> (PayloadQueue, PayloadThread) {
-    // Each body reserves at least one growth step until it is stored, so every possible body has a slot, and the limit of
-    // one tenant applies to the queue as to the memory. One more slot is for a space check.
+    // Each body reserves at least one growth step until it is stored. Every possible body therefore
+    // has a slot, and a tenant's memory limit also limits its slots in the queue. One more slot is
+    // for a space check.
     let (queue, orders) = channel(config.budget_bytes / MIN_GROWTH + 1);
     let state = Arc::new(State::default());
     let room = TenantSharedPool::new(config.budget_bytes);

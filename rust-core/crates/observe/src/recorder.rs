@@ -29,14 +29,16 @@ use log_history::{FormerLog, LastResumePoint};
 use refusal_budget::RefusalBudget;
 use refused_keys::RefusedKeys;
 
-/// Bytes reserved in the ledger when an exchange is admitted: its two records, framed, at their maximum.
+/// Bytes reserved in the ledger at the admission of an exchange: the maximum size of the frames of
+/// its two records.
 const EXCHANGE_BYTES: u64 = 5472 + ATTRIBUTION_BYTES as u64 + ADDRESS_BYTES + KEY_NAME_BYTES;
-/// The part of these for the attribution of an admission, at its maximum: a name of control characters, each of which JSON
-/// writes in six bytes.
+/// The part of `EXCHANGE_BYTES` for the attribution of an admission. The maximum is a name of
+/// control characters, each of which takes six bytes in JSON.
 pub(crate) const ATTRIBUTION_BYTES: usize = 1368;
-/// The part of these for the client's address, at its maximum.
+/// The part of `EXCHANGE_BYTES` for the client's address, at its maximum.
 const ADDRESS_BYTES: u64 = 64;
-/// The part of these for the name of the key: at most 63 characters, none of which JSON escapes.
+/// The part of `EXCHANGE_BYTES` for the name of the key: at most 63 characters, which JSON does not
+/// escape.
 const KEY_NAME_BYTES: u64 = 80;
 /// Bytes reserved for a record of the worker itself, or for a refusal.
 const RECORD_BYTES: u64 = 2048;
@@ -44,33 +46,33 @@ const RECORD_BYTES: u64 = 2048;
 /// Bytes reserved for a record of the analysis of responses.
 const ANALYSIS_BYTES: u64 = 3584;
 
-/// How long to wait before a write that found no space is retried.
+/// Delay before a write that found no space is retried.
 const WRITE_RETRY_DELAY: Duration = Duration::from_millis(100);
-/// How many such retries the waiting exchanges are kept waiting. After that they are refused, and the log continues once
-/// there is space.
+/// Number of such retries for which exchanges wait. After these retries, the waiting exchanges are
+/// refused, and the log continues once there is space.
 const MAX_BLOCKING_RETRIES: u32 = 20;
 
 /// A reservation for the records of one exchange.
 pub type RecordPermit = Reservation;
 
-/// The ledger accepts no more records.
+/// The error that the ledger accepts no more records.
 #[derive(Debug, Clone, Copy)]
 pub struct LedgerStopped;
 
-/// Why an exchange cannot be recorded, and so is not admitted.
+/// The reason why an exchange cannot be recorded and is therefore not admitted.
 #[derive(Debug, Clone, Copy)]
 pub enum LedgerUnavailable {
     /// The volume is full.
     Full,
-    /// The ledger accepts no more records.
+    /// The error that the ledger accepts no more records.
     Stopped,
-    /// Its bodies could not be stored, and its tenant requires that.
+    /// The bodies cannot be stored, but the tenant requires their storage.
     Payloads,
-    /// Its tenant has no shred key, which its salt needs.
+    /// The tenant has no shred key, which the salt needs.
     NoShredKey,
 }
 
-/// A tenant has no shred key although every tenant must have one.
+/// The error that a tenant has no shred key although every tenant must have one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoShredKey;
 
@@ -117,16 +119,16 @@ pub struct Recorder {
     base: Cell<u64>,
     /// The previous logs, oldest first.
     former_logs: RefCell<Vec<FormerLog>>,
-    /// Hands over the next log, and the end of the former one.
+    /// Exchanges the next log, and the end of the former log, with the ledger thread.
     handoff: Arc<LogHandoff>,
     open_exchanges: OpenExchangeTable,
-    /// How many admitted and denied requests of each tenant are in the log in service.
+    /// Number of admitted and denied requests of each tenant in the log in service.
     tenant_counts: RefCell<HashMap<Arc<str>, u64>>,
     last_mark: Cell<LastResumePoint>,
     durability: Durability,
     /// Wakes the writing task.
     batch_ready: Notify,
-    /// Signalled by the ledger thread after each sync.
+    /// Signal of the ledger thread after each sync.
     synced: Arc<Notify>,
     /// Wakes the ledger thread for tasks that wait for a sync.
     wake_ledger: Box<dyn Fn()>,
@@ -134,7 +136,7 @@ pub struct Recorder {
     refusals: RefCell<RefusalBudget>,
     refused_keys: RefCell<RefusedKeys>,
     stopped: Cell<bool>,
-    /// The volume has been full for so long that exchanges no longer wait for it.
+    /// Whether the volume has been full for so long that exchanges no longer wait for space.
     no_space: Cell<bool>,
     /// The configuration in force.
     config: Cell<ConfigDigests>,
@@ -175,8 +177,8 @@ impl Recorder {
         }
     }
 
-    /// Records that another configuration is in force from here on. If there is no space for the record, the configuration
-    /// still applies: every record names its configuration.
+    /// Records that another configuration is in force from now on. If there is no space for the
+    /// record, the configuration still applies, because every record names its configuration.
     pub fn set_config(&self, config: ConfigDigests) {
         let previous = self.config.replace(config);
         self.append_config("reload", previous.id());
@@ -208,7 +210,7 @@ impl Recorder {
         self.base.get() + self.writer.borrow().next_seq()
     }
 
-    /// Returns the log that holds a record, and its number there.
+    /// Returns the log that holds a record, and the record's number in that log.
     pub fn locate(&self, position: u64) -> (Ulid, u64) {
         if let Some(seq) = position.checked_sub(self.base.get()) {
             return (self.writer.borrow().incarnation(), seq);
@@ -220,7 +222,7 @@ impl Recorder {
         })
     }
 
-    /// Whether a record is in the log in service.
+    /// Returns whether a record is in the log in service.
     pub fn is_current(&self, position: u64) -> bool {
         position >= self.base.get()
     }
@@ -247,7 +249,8 @@ impl Recorder {
         Ok(writer.salt(seq)?)
     }
 
-    /// Appends a record in reserved space and returns its position; it is written at the end of this turn.
+    /// Appends a record in reserved space and returns its position. The record is written at the
+    /// end of this turn of the event loop.
     pub fn append(
         &self,
         room: &mut RecordPermit,
@@ -262,8 +265,8 @@ impl Recorder {
         Ok(self.base.get() + seq)
     }
 
-    /// Appends an admission or a denied request, as [`Recorder::append`] does; `encode` also gets its number among its
-    /// tenant's requests in this log.
+    /// Appends an admission or a denied request like [`Recorder::append`]. `encode` also receives
+    /// the request's number among its tenant's requests in this log.
     pub fn append_numbered(
         &self,
         room: &mut RecordPermit,
@@ -277,11 +280,11 @@ impl Recorder {
         };
         *before += 1;
         let tenant_seq = *before;
-        // A number is lost only together with the log: a failed append stops it.
+        // A number is lost only together with the log, because a failed append stops the log.
         self.append(room, |seq, out| encode(seq, tenant_seq, out))
     }
 
-    /// Appends a record of an analysis finding; no task waits for it.
+    /// Appends the record of an analysis finding. No task waits for this record.
     pub(crate) fn append_finding(&self, finding: &Finding) -> Result<u64, LedgerUnavailable> {
         let mut room = self.writer.borrow_mut().reserve(ANALYSIS_BYTES)?;
         let (incarnation, admission) = self.locate(finding.admission_position);
@@ -300,7 +303,7 @@ impl Recorder {
     /// Waits until the record at a position is written with the configured durability.
     ///
     /// # Errors
-    /// [`LedgerStopped`] if it never will be, or while there is no space for it.
+    /// [`LedgerStopped`] if the record will never be written, or while there is no space for it.
     pub async fn wait_written(&self, position: u64) -> Result<(), LedgerStopped> {
         poll_fn(|context| {
             if self.is_written(position) {
@@ -328,17 +331,17 @@ impl Recorder {
         holding.is_some_and(|former| count(&former.watermark) > position - former.base)
     }
 
-    /// As [`Recorder::wait_written`], for a record that may not have been appended at all.
+    /// Same as [`Recorder::wait_written`], for a record that may not have been appended at all.
     pub async fn wait_written_or_stopped(&self, position: Option<u64>) -> Result<(), LedgerStopped> {
         self.wait_written(position.ok_or(LedgerStopped)?).await
     }
 
-    /// Whether no more records are accepted.
+    /// Returns whether no more records are accepted.
     pub fn has_stopped(&self) -> bool {
         self.stopped.get() || self.watermark.borrow().is_poisoned()
     }
 
-    /// Writes batches as they come; runs as a separate task.
+    /// Writes batches when records were appended, as a separate task.
     pub async fn write_batches(self: Rc<Self>) {
         loop {
             self.batch_ready.notified().await;
@@ -358,7 +361,8 @@ impl Recorder {
         }
     }
 
-    /// Wakes the tasks that wait for a sync, when the ledger thread reports one; runs as a separate task.
+    /// Wakes the tasks that wait for a sync when the ledger thread reports a sync. Runs as a
+    /// separate task.
     pub async fn follow_syncs(self: Rc<Self>) {
         loop {
             self.synced.notified().await;
@@ -383,7 +387,7 @@ impl Recorder {
             .seal(|seq, out| seal(seq).encode_into(out));
         sealed.map_err(|_| self.stop())?;
         if let Err(error) = self.flush() {
-            // There is no task left that would retry it.
+            // No task remains that would retry the write.
             self.watermark.borrow().poison(error.to_string());
         }
         self.stopped.set(true);
@@ -397,7 +401,8 @@ impl Recorder {
     /// Writes the batch. A failure stops the log.
     ///
     /// # Errors
-    /// There was no space for it, which does not stop the log: the batch must be written again.
+    /// There was no space for the batch. This does not stop the log, and the batch must be written
+    /// again.
     fn flush(&self) -> Result<(), WalError> {
         match self.writer.borrow_mut().flush() {
             Err(error) if error.is_out_of_space() => return Err(error),
@@ -428,7 +433,7 @@ impl Recorder {
     }
 }
 
-/// Has the syncs of the ledger thread for a log signal `synced`.
+/// Makes each sync of the ledger thread for a log signal `synced`.
 fn follow_progress(writer: &Writer, synced: &Arc<Notify>) {
     let synced = Arc::clone(synced);
     writer.watermark().on_progress(move || synced.notify_one());

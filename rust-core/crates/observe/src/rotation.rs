@@ -1,5 +1,6 @@
-//! The handoff between the ledger thread and the data-plane thread when logs rotate while the worker serves. Neither ever
-//! waits for the other: what cannot be exchanged now is exchanged in the next turn.
+//! The handoff between the ledger thread and the data-plane thread when logs rotate while the
+//! worker serves. Neither thread ever waits for the other. A value that cannot be exchanged now is
+//! exchanged in the next turn.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -8,10 +9,10 @@ use std::time::Duration;
 use proofgate_ledger::record::ConfigDigests;
 use proofgate_wal::{PreviousLog, Ulid, Watermark, Writer};
 
-/// When a log ends while the worker serves.
+/// The size and age at which a log ends while the worker serves.
 #[derive(Clone, Copy)]
 pub struct RotationBounds {
-    /// Bytes of records.
+    /// Size of the records in bytes.
     pub max_bytes: u64,
     pub max_age: Duration,
 }
@@ -38,17 +39,17 @@ impl LogHandoff {
         *lock(&self.next) = Some(next);
     }
 
-    /// Takes the next log; for the data-plane thread: never waits.
+    /// Takes the next log without waiting, for the data-plane thread.
     pub(crate) fn take_next(&self) -> Option<ReadyLog> {
         try_lock(&self.next)?.take()
     }
 
-    /// Whether a next log was offered and not taken.
+    /// Returns whether a next log was offered and not taken yet.
     pub(crate) fn has_next(&self) -> bool {
         lock(&self.next).is_some()
     }
 
-    /// Takes the next log back; for the ledger thread, once the data-plane thread has ended.
+    /// Takes the next log back, for the ledger thread, after the data-plane thread has ended.
     pub fn reclaim_next(&self) -> Option<ReadyLog> {
         lock(&self.next).take()
     }
@@ -58,23 +59,23 @@ impl LogHandoff {
         self.rotation_requested.store(true, Ordering::Release);
     }
 
-    /// Whether a rotation was requested since the last log was started.
+    /// Returns whether a rotation was requested since the last log was started.
     pub(crate) fn is_rotation_requested(&self) -> bool {
         self.rotation_requested.load(Ordering::Acquire)
     }
 
-    /// Marks that a new log is being started, so that later requests ask for its successor. Returns whether one was
-    /// requested.
+    /// Marks that a new log is being started, so that later requests are for its successor. Returns
+    /// whether a log was requested.
     pub(crate) fn start_next(&self) -> bool {
         self.rotation_requested.swap(false, Ordering::AcqRel)
     }
 
-    /// Sets how the previous log ended.
+    /// Sets the end of the previous log.
     pub(crate) fn set_previous(&self, left: PreviousLog) {
         *lock(&self.previous_log) = Some(left);
     }
 
-    /// Takes the end of the previous log; for the data-plane thread: never waits.
+    /// Takes the end of the previous log without waiting, for the data-plane thread.
     pub(crate) fn take_previous_log(&self) -> Option<PreviousLog> {
         try_lock(&self.previous_log)?.take()
     }
@@ -99,11 +100,11 @@ pub struct ActiveLog {
     pub directory: std::path::PathBuf,
     pub incarnation: Ulid,
     pub watermark: Arc<Watermark>,
-    /// Number of records of this worker run in the previous logs.
+    /// Number of this worker run's records in the previous logs.
     pub records_before: u64,
 }
 
-/// The log in service now, shared.
+/// The shared information about the log that is in service now.
 #[derive(Clone)]
 pub struct CurrentLog(Arc<Mutex<ActiveLog>>);
 

@@ -1,9 +1,10 @@
 //! Telemetry of exchanges beyond the ledger and the metrics: an access log, and traces.
 //!
-//! The data of an exchange is collected in one value ([`ObservedExchange`]), and only if it is needed: the access log is
-//! enabled, its trace is sampled, or the trace is propagated to the provider. Otherwise an exchange costs one comparison.
-//! The value never holds a prompt, a response, a header field, a key or a token. Once the exchange has ended, the data-plane
-//! thread puts it into a bounded queue; values that do not fit are counted and dropped.
+//! The data of an exchange is collected in one value ([`ObservedExchange`]) if the access log is
+//! enabled, the exchange's trace is sampled, or the trace is propagated to the provider. Otherwise
+//! telemetry costs one comparison per exchange. The value never holds a prompt, a response, a
+//! header field, a key or a token. After the exchange has ended, the data-plane thread puts the
+//! value into a bounded queue. Values that do not fit are counted and dropped.
 
 mod access_log;
 mod entry;

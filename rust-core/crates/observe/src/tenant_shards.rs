@@ -1,4 +1,4 @@
-//! The control side's view of tenant shards: what is in service, and what was refused.
+//! The tenant shards as the control side sees them: the shards in service, and the refused shards.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::metrics::Metrics;
 
-/// Maximum number of ignored keys that are named.
+/// Maximum number of ignored keys that a report names.
 const MAX_LISTED_KEYS: usize = 8;
 
 /// The current files of one tenant shard; a missing file is empty.
@@ -30,31 +30,31 @@ pub struct ShardsReport {
     pub tenants: usize,
     /// Keys in service.
     pub keys: usize,
-    /// The given shards that were not applied, each with its error.
+    /// The shards that were not applied, each with its error.
     pub refused: Vec<RefusedShard>,
     /// Number of keys that are ignored because they are well known.
     pub well_known: usize,
-    /// The first of those, by shard number.
+    /// The first of these keys, by shard number.
     pub first_well_known: Vec<IgnoredKey>,
 }
 
 /// An ignored key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IgnoredKey {
-    /// Its tenant.
+    /// Tenant of the key.
     pub tenant: String,
     /// The key's name.
     pub key: String,
 }
 
-/// Why a shard was not applied; it quotes nothing of its files.
+/// The reason why a shard was not applied. It quotes no part of the shard's files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RefusedShard {
-    /// Its number.
+    /// Number of the shard.
     pub shard: usize,
     /// `keys` or `tenants`.
     pub file: String,
-    /// Counts from 1; 0 means the whole file.
+    /// Line number, from 1; 0 means the whole file.
     pub line: usize,
     /// The mistake.
     pub problem: String,
@@ -80,7 +80,7 @@ impl RefusedShard {
     }
 }
 
-/// The shards in service, with the configuration that they belong to.
+/// The shards in service, with the configuration to which they belong.
 #[derive(Clone)]
 pub struct TenantShards {
     /// The digest of the configuration alone.
@@ -101,7 +101,8 @@ impl TenantShards {
         }
     }
 
-    /// Returns the same shards under another configuration; without tenants if that does not use shards.
+    /// Returns the same shards under another configuration, or no shards if that configuration does
+    /// not use shards.
     pub fn with_configuration(&self, configuration: &Hash, wanted: bool) -> Self {
         match wanted {
             true => TenantShards {
@@ -113,7 +114,8 @@ impl TenantShards {
         }
     }
 
-    /// Returns the shards with new content for some of them. A shard with an invalid file stays unchanged.
+    /// Returns the shards with new contents for some of them, and the refused shards. A shard with
+    /// an invalid file remains unchanged.
     pub fn with_files(&self, files: &[ShardFiles<'_>]) -> (Self, Vec<RefusedShard>) {
         let mut next = self.clone();
         let (mut parsed, mut refused) = (Vec::new(), Vec::new());
@@ -135,15 +137,18 @@ impl TenantShards {
         (next, refused)
     }
 
+    /// Returns the shards in service.
     pub fn active_shards(&self) -> &Shards {
         &self.shards
     }
 
+    /// Returns whether the configuration uses shards.
     pub fn has_configured_shards(&self) -> bool {
         self.shards_configured
     }
 
-    /// Returns the digests for records: the configuration's own digest, or with shards a digest over that and theirs.
+    /// Returns the digests for records. Without shards, this is the configuration's digest; with
+    /// shards, also a digest over this digest and the shards' digests.
     pub fn digests(&self) -> ConfigDigests {
         match self.shards_configured {
             true => ConfigDigests {
@@ -154,6 +159,7 @@ impl TenantShards {
         }
     }
 
+    /// Creates the report of the shards in service and the `refused` shards.
     pub fn report(&self, refused: Vec<RefusedShard>) -> ShardsReport {
         ShardsReport {
             tenants: self.shards.iter().map(|shard| shard.tenants().len()).sum(),
@@ -172,6 +178,7 @@ impl TenantShards {
         self.shards.iter().flat_map(|shard| shard.well_known_keys())
     }
 
+    /// Sets the metrics of tenant shards.
     pub fn record_metrics(&self, metrics: &Metrics) {
         let report = self.report(Vec::new());
         let gauge = |count| i64::try_from(count).unwrap_or(i64::MAX);

@@ -6,9 +6,10 @@ use proofgate_ledger::VerifyingKey;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Opens all stored bodies under a path with the available keys, and reports those that do not open or do not match the
-/// commitment in their record. Bodies whose keys are missing or whose salts were erased are skipped, and so is what
-/// `fsck` finds by itself: missing bodies, and logs whose records contradict what was signed.
+/// Opens all stored bodies under a path with the available keys, and reports bodies that do not
+/// open or do not match the commitment in their record. Bodies whose keys are missing or whose
+/// salts were erased are skipped. Problems that `fsck` itself finds are not reported: missing
+/// bodies, and logs whose records contradict a signed checkpoint.
 ///
 /// # Errors
 /// [`EvidenceError::NotALog`] or [`EvidenceError::Io`].

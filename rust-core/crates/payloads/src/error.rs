@@ -4,11 +4,13 @@ use proofgate_evidence::EvidenceError;
 use proofgate_ledger::LedgerError;
 use proofgate_wal::is_out_of_space;
 
-/// Why a body cannot be stored or is not returned. No message contains any part of a body.
+/// The reason why a body cannot be stored or is not returned. No message contains any part of a
+/// body.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PayloadError {
-    /// The body was not stored; the reason follows from the record, or from its absence.
+    /// The body was not stored. The reason follows from the record, or from the absence of a
+    /// record.
     #[error("the {field} was not stored: {why}")]
     NotStored {
         /// `request` or `response`.
@@ -22,7 +24,8 @@ pub enum PayloadError {
         /// `request` or `response`.
         field: &'static str,
     },
-    /// The shred key that the admission names is not among the given keys: it was destroyed, or is stored elsewhere.
+    /// The shred key that the admission names is not among the available keys: it was destroyed, or
+    /// is stored elsewhere.
     #[error("the shred key {id} of the tenant {tenant:?} is missing")]
     KeyMissing {
         /// The tenant.
@@ -30,25 +33,25 @@ pub enum PayloadError {
         /// The key's id.
         id: String,
     },
-    /// The half of the salt that the ledger held was erased.
+    /// The ledger's half of the salt was erased.
     #[error("the salt of the exchange was erased, so its stored bodies can no longer be opened")]
     SaltErased,
-    /// The stored bytes are not what was sealed.
+    /// The stored bytes differ from the sealed bytes.
     #[error("the stored body cannot be opened: it was changed, moved, or sealed with another key")]
     Refused,
-    /// The stored body opens, but the record commits to another one.
+    /// The stored body opens, but the record commits to another body.
     #[error("the stored body does not match the commitment in the record")]
     Mismatch,
     /// The body exceeds the size limit for stored bodies.
     #[error("a body of {bytes} bytes is too long to be stored")]
     TooLarge {
-        /// Its length in bytes.
+        /// Length of the body in bytes.
         bytes: usize,
     },
     /// The ledger has no such exchange, or no checkpoint covers its log.
     #[error("{0}")]
     NoExchange(String),
-    /// The records contradict what was signed.
+    /// The records contradict the signed checkpoint.
     #[error("{0}")]
     Inconsistent(String),
     /// A file cannot be read or written, or its content is invalid.
@@ -63,7 +66,7 @@ impl From<LedgerError> for PayloadError {
 }
 
 impl PayloadError {
-    /// Whether a file system was out of space, which is temporary.
+    /// Returns whether a file system was out of space, which is temporary.
     #[must_use]
     pub fn is_out_of_space(&self) -> bool {
         matches!(self, Self::Evidence(EvidenceError::Io { source, .. }) if is_out_of_space(source))

@@ -1,6 +1,7 @@
-//! Stored payloads: request and response bodies, stored next to the log if a tenant wants that. Records still contain
-//! only commitments. A body is sealed with a key that is derived from the tenant's shred key, which is stored outside
-//! the volume, and the exchange's half of a salt, which the log holds. Without either, no copy of the body can be
+//! Stored payloads: request and response bodies, which are stored next to the log if a tenant
+//! requires it. Records still contain only commitments. The key that seals a body is derived from
+//! two parts: the tenant's shred key, which is stored outside the volume, and the exchange's half
+//! of a salt, which is beside the log. If one of the parts is destroyed, no copy of the body can be
 //! opened any more.
 //!
 //! The `evidence` crate defines the file formats ([`proofgate_evidence::payloads`]). This crate [seals](seal),

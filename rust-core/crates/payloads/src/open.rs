@@ -1,4 +1,4 @@
-//! Opens the stored bodies of an exchange, as its records describe them.
+//! Opens the stored bodies of an exchange and checks them against the exchange's records.
 
 use crate::{BodySlot, PayloadError, PayloadKey};
 use proofgate_evidence::layout::parse_incarnation;
@@ -18,7 +18,7 @@ pub type BodyResult = Result<Vec<u8>, PayloadError>;
 /// An admission that a checkpoint covers.
 #[derive(Debug)]
 pub(crate) struct CheckpointedAdmission {
-    /// Origin of the log that holds it.
+    /// Origin of the log that holds the admission.
     pub(crate) origin: String,
     /// Directory of that log.
     pub(crate) dir: PathBuf,
@@ -29,13 +29,14 @@ pub(crate) struct CheckpointedAdmission {
 /// An exchange with its stored bodies.
 #[derive(Debug)]
 pub struct ExchangePayloads {
-    /// Directory of the log that holds its admission.
+    /// Directory of the log that holds the admission.
     pub dir: PathBuf,
-    /// Number of its admission in that log.
+    /// Number of the admission in that log.
     pub seq: u64,
     /// The admission as stored: JSON.
     pub admission: Vec<u8>,
-    /// The record that ends it, `completion` or `aborted`, as stored; `None` if no checkpoint covers such a record.
+    /// The record that ends the exchange, `completion` or `aborted`, as stored; `None` if no
+    /// checkpoint covers such a record.
     pub end: Option<Vec<u8>>,
     /// The request body.
     pub request: BodyResult,
@@ -89,7 +90,7 @@ impl ExchangePayloads {
         })
     }
 
-    /// Returns one of its bodies.
+    /// Returns one of the bodies.
     pub fn body(&self, field: PayloadField) -> &BodyResult {
         match field {
             PayloadField::Request => &self.request,
@@ -98,11 +99,11 @@ impl ExchangePayloads {
     }
 }
 
-/// Opens a body of an exchange whose records were verified. `begun` is its admission, or the record of a denied
-/// request; `log` is origin and directory of the log that holds it.
+/// Opens a body of an exchange whose records were verified. `begun` is the admission, or the record
+/// of a denied request. `log` is the origin and the directory of the log that holds this record.
 ///
 /// # Errors
-/// [`PayloadError`]: why the body is not available.
+/// [`PayloadError`] with the reason why the body is not available.
 pub fn stored_body(
     storage: &dyn ReadStorage,
     keys: &ShredKeys,
@@ -162,7 +163,7 @@ impl StoredBodies<'_> {
                 _ => "no_completion",
             }));
         }
-        // Check this first: a body whose salt was erased is not missing.
+        // Check the salt first, because a body whose salt was erased does not count as missing.
         let (key, salt) = self.key(&request)?;
         let (files, placed) = placed.ok_or(PayloadError::Missing {
             field: field.as_str(),
@@ -177,7 +178,7 @@ impl StoredBodies<'_> {
         Ok(body)
     }
 
-    /// Returns what the records state about a body.
+    /// Returns the statement of the records about a body.
     fn claim(&self, field: PayloadField, completion: Option<&Completion<'_>>) -> BodyClaim {
         let said = match (self.start_record, completion) {
             (Record::Rejection(rejection), _) => rejection.payload,
@@ -210,7 +211,7 @@ impl StoredBodies<'_> {
     }
 }
 
-/// What the records of an exchange state about one of its bodies.
+/// The statement of an exchange's records about one of its bodies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BodyClaim {
     /// The body was not to be stored.
@@ -233,12 +234,13 @@ fn require_match(
     }
 }
 
-/// Opens the stored bodies of one exchange in a ledger. Its records are first proved under checkpoints of `key`.
+/// Opens the stored bodies of one exchange in a ledger. First proves the exchange's records under
+/// checkpoints of `key`.
 ///
 /// # Errors
-/// [`PayloadError::NoExchange`] when there is none; [`PayloadError::Evidence`] when its admission is not covered by a
-/// checkpoint, was removed, or cannot be read. A body that is not available is not an error here; its [`BodyResult`]
-/// gives the reason.
+/// [`PayloadError::NoExchange`] when there is no such exchange; [`PayloadError::Evidence`] when its
+/// admission is not covered by a checkpoint, was removed, or cannot be read. A body that is not
+/// available is not an error of this function; its [`BodyResult`] contains the reason.
 pub fn open_exchange(
     storage: &dyn ReadStorage,
     ledger: &Path,
@@ -287,13 +289,14 @@ pub fn open_exchange(
     ExchangePayloads::open(storage, keys, admitted, end)
 }
 
-/// Whether a record ends the exchange that another one admitted.
+/// Returns whether a record ends the exchange that `admission` admitted.
 fn is_end_of(record: &FoundRecord, admission: &FoundRecord) -> bool {
     ended_admission(&record.dir, &record.record)
         .is_some_and(|(dir, seq)| (dir, seq) == (admission.dir.clone(), admission.seq))
 }
 
-/// Returns the admission that a record in `dir` ends: the directory of its log, and its number there.
+/// Returns the admission whose exchange a record in `dir` ends: the directory of the admission's
+/// log, and its number in that log.
 pub(crate) fn ended_admission(dir: &Path, record: &[u8]) -> Option<(PathBuf, u64)> {
     let (incarnation, seq) = match record::parse(record).ok()? {
         Record::Completion(completion) => (completion.incarnation, completion.admission),

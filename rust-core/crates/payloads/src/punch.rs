@@ -12,9 +12,10 @@ use std::sync::Arc;
 /// Number of zeros written in one call.
 const ZERO_CHUNK: usize = 256 << 10;
 
-/// Overwrites the stored bodies of these admissions of a log with zeros, and then their index entries; a repeated call
-/// finishes what was interrupted. Bodies that do not exist are skipped, and so is an index entry that does not lead to
-/// a frame of its own exchange: another exchange's bytes stay.
+/// Overwrites the stored bodies of these admissions of a log with zeros, and then their index
+/// entries. A repeated call completes an interrupted call. Bodies that do not exist are skipped. An
+/// index entry that does not lead to a frame of its own exchange is also skipped, so that the bytes
+/// of other exchanges remain.
 ///
 /// # Errors
 /// [`EvidenceError::Io`].
@@ -59,7 +60,7 @@ pub fn punch(storage: &dyn Storage, incarnation_dir: &Path, admissions: &[u64]) 
     Ok(())
 }
 
-/// Whether no bodies of these admissions of a log are stored.
+/// Returns whether no body of these admissions of a log is stored any more.
 ///
 /// # Errors
 /// [`EvidenceError::Io`].

@@ -13,12 +13,12 @@ use proofgate_ledger::{Checkpoint, Mmr, VerifyingKey, leaf_hash};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
-/// An iterator over the exchanges of a ledger in the order in which they ended, shard by shard; in each shard, those
-/// without an end come last.
+/// An iterator over the exchanges of a ledger, shard by shard, in the order in which they ended. In
+/// each shard, the exchanges without an end come last.
 ///
-/// Of each log, only the records that its checkpoint covers are read, and only after all of them were hashed and
-/// matched the signed root. An error in a log ends that log, and the next item comes from the log after it. Removed
-/// logs, and logs without a checkpoint, are skipped.
+/// The iterator reads only the records that a log's checkpoint covers, and only after all of them
+/// were hashed and matched the signed root. An error in a log ends that log, and the next item
+/// comes from the next log. Removed logs, and logs without a checkpoint, are skipped.
 pub struct StoredPayloads<'s> {
     storage: &'s dyn ReadStorage,
     key: VerifyingKey,
@@ -30,7 +30,7 @@ pub struct StoredPayloads<'s> {
 }
 
 impl<'s> StoredPayloads<'s> {
-    /// Starts at a gateway's directory, a shard's, or one incarnation's.
+    /// Creates an iterator for the directory of a gateway, a shard or one incarnation.
     ///
     /// # Errors
     /// [`EvidenceError::NotALog`] or [`EvidenceError::Io`].
@@ -80,7 +80,7 @@ impl<'s> StoredPayloads<'s> {
         }
     }
 
-    /// Processes a record; returns the exchange that it ends.
+    /// Processes a record. Returns the exchange that it ends, if any.
     fn process(&mut self, record: Vec<u8>) -> Result<Option<ExchangePayloads>, PayloadError> {
         let Some(log) = &self.log else { return Ok(None) };
         let parsed = record::parse(&record)?;
@@ -97,7 +97,7 @@ impl<'s> StoredPayloads<'s> {
             self.open.insert(place, admitted);
             return Ok(None);
         }
-        // If the admission is in a log that was removed, there is nothing to open.
+        // If the admission is in a removed log, there are no bodies to open.
         let ended = ended_admission(&log.dir, &record).and_then(|place| self.open.remove(&place));
         let Some(admitted) = ended else { return Ok(None) };
         ExchangePayloads::open(self.storage, &self.keys, admitted, Some(record)).map(Some)
@@ -163,7 +163,7 @@ impl<'s> SignedLog<'s> {
         begin().map(Some)
     }
 
-    /// Returns the next record; `None` after the last one, if all of them match what was signed.
+    /// Returns the next record; `None` after the last record, if all records match the signed root.
     fn next(&mut self) -> Result<Option<Vec<u8>>, PayloadError> {
         let contradicted = |reason: &str| {
             let origin = &self.checkpoint.origin;

@@ -1,8 +1,8 @@
 //! Sealing of bodies: AES-256-GCM (NIST SP 800-38D) with a key that is unique to the exchange.
 //!
-//! A key seals at most two bodies, the request and the response, so the nonce is fixed for each: eleven zeros and the
-//! field's number. A sealed body is bound to its slot: the additional data are `origin ‖ 0x00 ‖ seq ‖ field`, the
-//! numbers little-endian with 64 and 32 bits.
+//! A key seals at most two bodies, the request and the response, so each has a fixed nonce: eleven
+//! zeros and the field's number. A sealed body is bound to its slot: the additional data are
+//! `origin ‖ 0x00 ‖ seq ‖ field`, with little-endian numbers of 64 and 32 bits.
 
 use crate::PayloadError;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -20,14 +20,14 @@ impl std::fmt::Debug for PayloadKey {
     }
 }
 
-/// Identifies a sealed body.
+/// The slot of a sealed body, which identifies the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodySlot<'p> {
     /// Origin of the log that holds the admission.
     pub origin: &'p str,
     /// Number of the admission in that log.
     pub seq: u64,
-    /// Whether it is the request or the response.
+    /// Whether the body is the request or the response.
     pub field: PayloadField,
 }
 
@@ -52,13 +52,14 @@ impl BodySlot<'_> {
 }
 
 impl PayloadKey {
-    /// Derives the key of an exchange from its tenant's shred key and its salt.
+    /// Derives the key of an exchange from the tenant's shred key and the exchange's salt.
     #[must_use]
     pub fn new(shred_key: &ShredKey, salt: &[u8; 32]) -> Self {
         Self(Zeroizing::new(shred_key.derive_payload_key(salt)))
     }
 
-    /// Seals a body for its slot and appends the tag. Never call it twice for one field.
+    /// Seals a body for its slot and appends the tag. Never call this twice with one key for the
+    /// same field.
     ///
     /// # Errors
     /// [`PayloadError::Refused`] when the body is too long for the cipher.
@@ -73,7 +74,7 @@ impl PayloadKey {
     /// Opens a sealed body.
     ///
     /// # Errors
-    /// [`PayloadError::Refused`] for anything except what [`Self::seal`] made with this key for this slot.
+    /// [`PayloadError::Refused`] unless [`Self::seal`] made `sealed` with this key for this slot.
     pub fn open(&self, place: &BodySlot<'_>, mut sealed: Vec<u8>) -> Result<Vec<u8>, PayloadError> {
         let aad = Aad::from(place.associated_data());
         let opened = self.cipher()?.open_in_place(place.nonce(), aad, &mut sealed);

@@ -19,7 +19,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Number of logs whose files stay open: the current one, and earlier ones whose exchanges are still open.
+/// Number of logs whose files remain open: the current log, and earlier logs whose exchanges are
+/// still open.
 const MAX_OPEN_LOGS: usize = 4;
 
 /// A body to be stored.
@@ -29,7 +30,7 @@ pub struct Payload {
     pub incarnation: Ulid,
     /// Number of the admission in that log.
     pub seq: u64,
-    /// Whether it is the request or the response.
+    /// Whether the body is the request or the response.
     pub field: PayloadField,
     /// The key of the exchange.
     pub key: PayloadKey,
@@ -37,14 +38,14 @@ pub struct Payload {
     pub body: Vec<u8>,
 }
 
-/// Stores the bodies of one worker's exchanges.
+/// A writer of the bodies of one worker's exchanges.
 pub struct PayloadWriter {
     storage: Arc<dyn Storage>,
     shard_dir: PathBuf,
-    /// `<ledger>/<shard>`: the prefix of its origins.
+    /// Prefix of the origins of the worker's logs: `<ledger>/<shard>`.
     shard: String,
     unsynced: Arc<UnsyncedFiles>,
-    /// Ordered by last use, most recent last.
+    /// Open files of logs, with the most recently used log last.
     logs: Vec<LogFiles>,
 }
 
@@ -58,7 +59,8 @@ struct LogFiles {
 }
 
 impl PayloadWriter {
-    /// Creates a writer for the logs of `shard_dir`; it adds written files that are not durable yet to `unsynced`.
+    /// Creates a writer for the logs of `shard_dir`. The writer adds written files that are not
+    /// durable yet to `unsynced`.
     #[must_use]
     pub fn new(
         storage: Arc<dyn Storage>,
@@ -75,12 +77,13 @@ impl PayloadWriter {
         }
     }
 
-    /// Seals a body and writes it. When this returns, a record may state that the body is stored.
+    /// Seals a body and writes it. When this function returns, a record may state that the body is
+    /// stored.
     ///
     /// # Errors
-    /// [`PayloadError::TooLarge`]; [`PayloadError::Evidence`] when a file cannot be created or written. After lack of
-    /// space ([`PayloadError::is_out_of_space`]), a later call may succeed; after any other failure, nothing may be
-    /// written any more.
+    /// [`PayloadError::TooLarge`]; [`PayloadError::Evidence`] when a file cannot be created or
+    /// written. After lack of space ([`PayloadError::is_out_of_space`]), a later call may succeed;
+    /// after any other failure, the caller must not write any more.
     pub fn store(&mut self, payload: Payload) -> Result<(), PayloadError> {
         let Payload {
             incarnation,
@@ -108,7 +111,7 @@ impl PayloadWriter {
         Ok(())
     }
 
-    /// Returns the files of a log, created if they do not exist.
+    /// Returns the files of a log, and creates them if they do not exist.
     fn log_files(&mut self, incarnation: Ulid) -> Result<&mut LogFiles, PayloadError> {
         let open = self.logs.iter().position(|log| log.incarnation == incarnation);
         let log = match open {
@@ -154,7 +157,7 @@ impl LogFiles {
         let header = PayloadHeader {
             seq,
             field,
-            // At most `MAX_PAYLOAD_BYTES` and a tag.
+            // The length is at most `MAX_PAYLOAD_BYTES` plus a tag.
             sealed_len: u32::try_from(sealed.len())
                 .map_err(|_| PayloadError::TooLarge { bytes: sealed.len() })?,
         };

@@ -1,4 +1,5 @@
-//! When a call fails, the disk fills up, or the machine crashes, no record states that a body is stored when it is not.
+//! Tests that no record states that a missing body is stored, even if a call fails, the disk is
+//! full, or the machine crashes.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -14,7 +15,8 @@ use proofgate_wal::{EvidenceError, WalError};
 use std::io;
 use support::{REQUEST, RESPONSE, Worker, keys, one_exchange, read, told};
 
-/// Does what the data plane does for one exchange; it claims only what was acknowledged.
+/// Performs the calls of the data plane for one exchange. The records state only acknowledged
+/// bodies.
 fn serve(worker: &mut Worker) -> Result<(), WalError> {
     let open = worker.admit(REQUEST)?;
     let kept = |stored: Result<(), PayloadError>| match stored {
@@ -51,7 +53,7 @@ fn whichever_call_fails_what_is_claimed_and_signed_is_there() {
             let mut worker = Worker::begin(&disk).unwrap();
             disk.inject_fault_at(call, fault);
             let _ = serve(&mut worker).and_then(|()| serve(&mut worker));
-            // After a power loss, everything that was signed is on the disk.
+            // After a power loss, all signed data is on the disk.
             disk.crash(call);
             let (exchanges, errors) = read(&disk, keys());
             assert!(errors.is_empty(), "{fault:?} at {call}: {errors:?}");

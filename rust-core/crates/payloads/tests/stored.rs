@@ -1,4 +1,5 @@
-//! Stored bodies open to the original bytes for a reader who has the keys, and never to anything else.
+//! Tests that stored bodies open to the original bytes for a reader who has the keys, and never to
+//! other bytes.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -96,7 +97,7 @@ fn the_index_of_one_exchange_does_not_lead_to_the_bodies_of_another() {
     let (exchanges, _) = read(&worker.disk, keys());
     assert_eq!(told(&exchanges[0].request), Ok(REQUEST));
     assert_eq!(told(&exchanges[1].request), Err("ledger_corrupt"));
-    // `punch` for the other exchange leaves this one alone.
+    // `punch` for the other exchange does not change this exchange.
     punch(&worker.disk, &worker.dir, &[other]).unwrap();
     assert_eq!(told(&read(&worker.disk, keys()).0[0].request), Ok(REQUEST));
 }

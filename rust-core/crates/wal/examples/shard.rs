@@ -1,5 +1,5 @@
-//! Makes a shard with any number of records, as a worker leaves it, and measures operations on it: a restart, a proof,
-//! a check, a rotation. Prints one line of JSON.
+//! Creates a shard with any number of records in the form that a worker leaves, and measures
+//! operations on it: a restart, a proof, a check, a rotation. Prints one line of JSON.
 //!
 //! ```text
 //! shard make DIR --records N [--log-records M] [--sealed]   write it; rotate the log every M records
@@ -10,8 +10,8 @@
 //! shard rotate DIR                                         latency of a record during a rotation, in microseconds
 //! ```
 //!
-//! Without `--sealed`, the last records are in no checkpoint and in no tree, as after a worker was killed. Run
-//! `restart` before `prove`: the successor signs them.
+//! Without `--sealed`, the last records are in no checkpoint and in no tree, as after a worker was
+//! killed. Run `restart` before `prove`, so that the successor signs these records.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -35,15 +35,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const LEDGER: &str = "bench.test/ledger";
-/// 2025-01-01, in unix microseconds.
+/// Time of the first record: 2025-01-01, in unix microseconds.
 const START: u64 = 1_735_689_600_000_000;
 /// Time between two exchanges, in microseconds.
 const APART: u64 = 100;
-/// Records between two marks from which a successor can resume.
+/// Number of records between two marks from which a successor can resume.
 const MARKED: u64 = 1 << 16;
-/// Exchanges that no checkpoint covers when a worker is killed.
+/// Number of exchanges that no checkpoint covers when a worker is killed.
 const LEFT: u64 = 512;
-/// Exchanges in flight at any time.
+/// Number of exchanges in flight at any time.
 const IN_FLIGHT: u64 = 64;
 
 fn main() {
@@ -115,7 +115,7 @@ fn id(exchange: u64) -> String {
 /// A log that is being written, and the positions of its exchanges.
 struct Log {
     made: Incarnation,
-    /// The log before this one, whose admissions may still be open, and the number of records before it.
+    /// The preceding log, whose admissions may still be open, and the number of records before it.
     before: Option<(proofgate_wal::Ulid, u64)>,
     /// Position of its first record across all logs.
     base: u64,
@@ -162,7 +162,7 @@ impl Log {
         self.base + seq.unwrap()
     }
 
-    /// Ends an exchange when `now` is the newest one: records are in the order of their times.
+    /// Ends an exchange when `now` is the newest exchange. Records are in the order of their times.
     fn complete(&mut self, (exchange, admission): (u64, u64), now: u64) {
         let (incarnation, admission) = match admission.checked_sub(self.base) {
             Some(seq) => (None, seq),
@@ -264,7 +264,7 @@ impl Log {
     }
 }
 
-/// Switches to another log and records how the former one ended.
+/// Switches to another log and records the end of the former log.
 fn go_over(mut log: Log, shard: &Shard<'_>, now: u64) -> Log {
     let former = log.made.follower.last_checkpoint().unwrap().clone();
     let made =
@@ -386,7 +386,8 @@ fn proofs(shard: &Shard<'_>, records: u64, count: u64) {
     );
 }
 
-/// Exports records spread over a log, and the path of each to the newest root signed for it.
+/// Exports records from all parts of a log, and the path of each record to the newest signed root
+/// of the log.
 fn export(shard: &Shard<'_>, count: u64) {
     let verifying = shard.key.verifying_key();
     let shards = layout::shards(&FileStorage, shard.dir).unwrap();
@@ -425,7 +426,7 @@ fn check(directory: &Path, key: &SigningKey) {
     );
 }
 
-/// Appends a record every 50 microseconds; half-way, creates the next log and switches to it.
+/// Appends a record every 50 microseconds. Half-way, creates the next log and switches to it.
 fn rotate(shard: &Shard<'_>) {
     const RECORDS: u64 = 40_000;
     std::fs::create_dir_all(shard.dir.parent().unwrap()).unwrap();

@@ -1,6 +1,6 @@
-//! Prints the cost of one record of 512 bytes on the hot path (append and flush), the time until it is acknowledged
-//! (`written`: in the page cache; `synced`: on the disk), and the speed of recovery and of the tree. Medians of several
-//! runs, with minimum and maximum.
+//! Prints the cost of one record of 512 bytes on the hot path (append and flush), the time until it
+//! is acknowledged (`written`: in the page cache; `synced`: on the disk), and the speed of recovery
+//! and of the tree. Each figure is the median of several runs, with minimum and maximum.
 //!
 //! `cargo run --release -p proofgate-wal --example throughput -- [directory]`
 #![expect(
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 const RUNS: usize = 5;
 const RECORDS: usize = 100_000;
-/// Pause between two records: simulates a loaded worker rather than a loop that only appends.
+/// Pause between two records, which simulates a loaded worker rather than a loop that only appends.
 const PAUSE: Duration = Duration::from_micros(20);
 
 fn main() {
@@ -72,13 +72,14 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// The thread that runs besides the one that appends.
+/// The thread that runs concurrently with the appending thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Beside {
     Nobody,
     /// The ledger thread when records are acknowledged once written.
     Follower,
-    /// The ledger thread when records are acknowledged once synced: it is woken for each record that waits.
+    /// The ledger thread when records are acknowledged once synced. It is woken for each waiting
+    /// record.
     Syncer,
 }
 
@@ -86,7 +87,8 @@ enum Beside {
 struct Costs {
     /// Time to append and flush a record.
     append: Vec<u64>,
-    /// Time from the call of `append` until the watermark that its acknowledgement waits for has passed the record.
+    /// Time from the call of `append` until the watermark on which the acknowledgement waits has
+    /// passed the record.
     record: Vec<u64>,
 }
 
@@ -169,7 +171,7 @@ fn hot_path(root: &Path, beside: Beside) -> Costs {
     if let Some(ledger) = ledger {
         ledger.join().unwrap();
     }
-    // What was appended here is not a valid record, so no log can continue from it.
+    // The appended data is not a valid record, so no log can continue from it.
     std::fs::remove_dir_all(&directory).unwrap();
     append_times.sort_unstable();
     record_times.sort_unstable();

@@ -1,9 +1,10 @@
 //! Authenticity of a frame: a tag that only a holder of the signing key can make.
 //!
-//! A checksum detects accidents but not tampering: anyone who can write the volume can compute it. So each frame also
-//! carries an AES-256-GMAC (NIST SP 800-38D) tag under a key that is derived from the signing key for one incarnation,
-//! with the record number as nonce. A record number is framed once per incarnation, so no nonce is used twice. Before
-//! it signs anything, the gateway checks that the frames are its own; readers without the key skip the tag.
+//! A checksum detects accidents but not tampering, because anyone who can write to the volume can
+//! compute it. Each frame therefore also carries an AES-256-GMAC (NIST SP 800-38D) tag, with the
+//! record number as nonce. The key of the tags is derived from the signing key for one incarnation.
+//! A record number is framed once per incarnation, so no nonce is used twice. The gateway checks
+//! the tags before it signs anything; readers without the key skip them.
 
 use crate::WalError;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -15,7 +16,7 @@ use ulid::Ulid;
 
 const FRAMES_PURPOSE: &str = "proofgate/v1/frames";
 
-/// Makes and verifies the frame tags of one incarnation. Clones share the key.
+/// The key that computes and verifies the frame tags of one incarnation. Clones share the key.
 #[derive(Clone)]
 pub(crate) struct FrameTags(Arc<LessSafeKey>);
 
@@ -31,7 +32,8 @@ impl FrameTags {
         Ok(Self(Arc::new(LessSafeKey::new(unbound))))
     }
 
-    /// Computes the tag of frame `seq`, whose bytes up to the tag are `frame`; `None` when the library cannot make one.
+    /// Computes the tag of frame `seq`, whose bytes up to the tag are `frame`; `None` when the
+    /// library cannot compute it.
     pub(crate) fn tag(&self, seq: u64, frame: &[u8]) -> Option<FrameTag> {
         let mut nonce = [0; NONCE_LEN];
         nonce[..8].copy_from_slice(&seq.to_le_bytes());
@@ -42,7 +44,8 @@ impl FrameTags {
         tag.ok()?.as_ref().try_into().ok()
     }
 
-    /// Whether a holder of the signing key framed these bytes as record `seq` of this incarnation.
+    /// Returns whether a holder of the signing key framed these bytes as record `seq` of this
+    /// incarnation.
     pub(crate) fn verify(&self, seq: u64, frame: &[u8], tag: &[u8]) -> bool {
         self.tag(seq, frame)
             .is_some_and(|own| verify_slices_are_equal(&own, tag).is_ok())

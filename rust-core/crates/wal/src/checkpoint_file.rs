@@ -9,8 +9,9 @@ use ulid::Ulid;
 
 const TEMPORARY_FILE: &str = "checkpoint.tmp";
 
-/// Replaces the checkpoint of an incarnation. `directory` must have been open throughout, so that its sync reports
-/// every failure. After an error from the call `sync`, the state of the disk is unknown.
+/// Replaces the checkpoint of an incarnation. `directory` must have been open since the start, so
+/// that its sync reports every failure. After an error from `sync`, the state of the disk is
+/// unknown.
 pub(crate) fn replace_checkpoint(
     storage: &dyn Storage,
     directory: &dyn Directory,
@@ -26,10 +27,11 @@ pub(crate) fn replace_checkpoint(
     )
 }
 
-/// Replaces a small file of an incarnation through a temporary one. The file is on the disk when this returns.
+/// Replaces a small file of an incarnation through a temporary one. The file is on the disk when
+/// this function returns.
 ///
 /// # Errors
-/// [`WalError::Evidence`]; the old or the new version may then be in place.
+/// [`WalError::Evidence`]; the file then has the old or the new contents.
 pub fn replace_file(
     storage: &dyn Storage,
     directory: &dyn Directory,
@@ -40,7 +42,7 @@ pub fn replace_file(
     let (temporary, path) = (dir.join(temporary), dir.join(name));
     let file = match storage.create(&temporary) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            // Left by an earlier attempt that ran out of space.
+            // An earlier attempt that ran out of space may have left this file.
             storage
                 .remove(&temporary)
                 .map_err(WalError::io("remove", &temporary))?;

@@ -1,4 +1,4 @@
-//! Errors between a record and the disk.
+//! Errors of writing, reading and verifying logs.
 
 use crate::is_out_of_space;
 use proofgate_evidence::EvidenceError;
@@ -6,20 +6,21 @@ use proofgate_ledger::LedgerError;
 use std::io;
 use std::path::Path;
 
-/// Why the log could not be written, or stored data could not be read or verified.
+/// The reason why the log could not be written, or stored data could not be read or verified.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WalError {
     /// A storage call failed, or stored data was refused.
     #[error(transparent)]
     Evidence(#[from] EvidenceError),
-    /// `reserve`, `append`, `salt`: no allocated space is left for it. Refuse the exchange and try again later.
+    /// `reserve`, `append` or `salt` found no allocated space left. Refuse the exchange and try
+    /// again later.
     #[error("no allocated space is left for {bytes} more bytes")]
     OutOfSpace {
         /// Requested bytes.
         bytes: u64,
     },
-    /// An earlier write or sync failed: this incarnation acknowledges nothing any more.
+    /// An earlier write or sync failed, so this incarnation acknowledges no more records.
     #[error("the log has stopped: {reason}")]
     Poisoned {
         /// The failure that stopped it.
@@ -36,27 +37,29 @@ pub enum WalError {
         /// Largest size in bytes.
         limit: usize,
     },
-    /// `salt`: the record's salt is not in memory; only salts of records not yet appended are.
+    /// `salt`: the record's salt is not in memory. Only salts of records not yet appended are in
+    /// memory.
     #[error("the salt of record {seq} is not available")]
     SaltUnavailable {
         /// Requested record number.
         seq: u64,
     },
-    /// The volume holds less than a checkpoint stored elsewhere covers, or different records. Nothing may be signed
-    /// over it. Restore the newer volume, or accept the loss and remove the stored checkpoint.
+    /// The volume holds fewer records than a checkpoint stored outside it covers, or different
+    /// records. Nothing may be signed over this volume. Restore the newer volume, or accept the
+    /// loss and remove the stored checkpoint.
     #[error(
         "the ledger is behind the checkpoint held outside the ledger: {size} records of {origin} were signed, but {found}"
     )]
     LedgerBehind {
-        /// The log.
+        /// Origin of the log.
         origin: String,
         /// Number of records that were signed.
         size: u64,
-        /// What the volume holds.
+        /// Description of the records on the volume.
         found: String,
     },
-    /// Another key has succeeded the ledger's key, which may not start a log any more. Configure the worker with the
-    /// new key.
+    /// The ledger's key has been succeeded by another key and may not start a log any more.
+    /// Configure the worker with the new key.
     #[error(
         "the ledger's key expired at {until} (unix microseconds): another key has succeeded it, so it cannot start a new log"
     )]
@@ -64,7 +67,7 @@ pub enum WalError {
         /// The last moment at which the key could start a log, in unix microseconds.
         until: u64,
     },
-    /// `Incarnation::create`: the options or the name cannot be used; the text gives the reason.
+    /// `Incarnation::create`: the options or the name are invalid, for the reason in the text.
     #[error("cannot create an incarnation: {0}")]
     InvalidOptions(String),
 }
@@ -82,7 +85,7 @@ impl WalError {
         move |source| Self::Evidence(wrap(source))
     }
 
-    /// Whether a file system was out of space, which is temporary.
+    /// Returns whether a file system was out of space, which is temporary.
     #[must_use]
     pub fn is_out_of_space(&self) -> bool {
         match self {
@@ -92,7 +95,8 @@ impl WalError {
         }
     }
 
-    /// Whether a signer in another process returned no signature; a later attempt may succeed.
+    /// Returns whether a signer in another process returned no signature; a later attempt may
+    /// succeed.
     #[must_use]
     pub fn is_signer_failure(&self) -> bool {
         matches!(

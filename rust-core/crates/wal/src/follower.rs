@@ -1,11 +1,12 @@
-//! The follower: reads what the writer has written, extends the tree, makes it durable and signs checkpoints.
+//! The follower: reads the written records, extends the tree, makes records and tree durable, and
+//! signs checkpoints.
 //!
-//! Order of a checkpoint (docs: "Signing order"): `fdatasync` of stored payloads, segments and salts, then of the tree,
-//! then sign, then persist. A failed sync is never retried, because the kernel may have marked the lost pages clean:
-//! the log stops.
+//! Order of a checkpoint (docs: "Signing order"): `fdatasync` of stored payloads, segments and
+//! salts, then of the tree, then sign, then persist. After a failed sync the log stops. The sync is
+//! never retried, because the kernel may have marked the lost pages clean.
 //!
-//! The follower hashes what it reads back from the volume, so it signs that only if the tags prove that this process
-//! wrote it.
+//! The follower hashes the records that it reads back from the volume. It signs them only if their
+//! tags prove that this process wrote them.
 
 use crate::StoredFile;
 use crate::authenticity::FrameTags;
@@ -28,24 +29,24 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use ulid::Ulid;
 
-/// Most records that one step takes, and with [`MAX_STEP_BYTES`] a third of a millisecond's work: other threads on the
-/// same processor wait for its end.
+/// Most records in one step. Together with [`MAX_STEP_BYTES`], it limits a step to a third of a
+/// millisecond, because other threads on the same processor wait for the step to end.
 const MAX_STEP_RECORDS: u64 = 512;
 const MAX_STEP_BYTES: usize = 512 << 10;
 
 /// Bytes of a segment that are dropped from the page cache together.
 const CACHE_DROP_BYTES: u64 = 4 << 20;
 
-/// Progress of one step.
+/// The progress of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepProgress {
-    /// Records that this step followed.
+    /// Number of records that this step followed.
     pub records: u64,
-    /// Whether written records are left to follow.
+    /// Whether there are more written records to follow.
     pub has_more: bool,
 }
 
-/// Follows one incarnation's log. Owned by the ledger thread.
+/// The reader and signer of one incarnation's log, owned by the ledger thread.
 pub struct Follower {
     origin: String,
     incarnation: Ulid,
@@ -61,10 +62,10 @@ pub struct Follower {
     salt_blocks_synced: u64,
     /// Segments read from since the last sync, with their paths for messages.
     unsynced: Vec<(Arc<Segment>, PathBuf)>,
-    /// How much of the segment being read has been dropped from the page cache.
+    /// Bytes of the segment being read that have been dropped from the page cache.
     cache_dropped: u64,
     directory_changed: bool,
-    /// Durable size and root: these may be signed.
+    /// Durable size and root, which may be signed.
     durable: (u64, Hash),
     /// The newest checkpoint and its signed note.
     checkpoint: Option<(Checkpoint, String)>,
@@ -72,7 +73,7 @@ pub struct Follower {
     resume_key: ResumeKey,
     /// Number of the first record in the segment being read.
     segment_first_seq: u64,
-    /// A mark from the data-plane thread that is not reached yet.
+    /// A mark from the data-plane thread that the follower has not reached yet.
     pending_mark: Option<PositionedResumeState>,
     /// The resume point to write once a checkpoint covers it.
     resume: Option<ResumePoint>,
@@ -135,25 +136,25 @@ impl Follower {
         self.extra_files = Some(beside);
     }
 
-    /// Progress shared with the data-plane thread.
+    /// Returns the progress that the follower shares with the data-plane thread.
     #[must_use]
     pub fn watermark(&self) -> Arc<Watermark> {
         Arc::clone(&self.watermark)
     }
 
-    /// The incarnation whose log this is.
+    /// Returns the incarnation of this log.
     #[must_use]
     pub fn incarnation(&self) -> Ulid {
         self.incarnation
     }
 
-    /// The newest signed checkpoint.
+    /// Returns the newest signed checkpoint.
     #[must_use]
     pub fn last_checkpoint(&self) -> Option<&Checkpoint> {
         self.checkpoint.as_ref().map(|(signed, _)| signed)
     }
 
-    /// Returns how the log ended, once it is finished.
+    /// Returns the final state of the log, once it is finished.
     #[must_use]
     pub fn to_previous_log(&self) -> PreviousLog {
         let (size, root) = self.durable;
@@ -169,7 +170,7 @@ impl Follower {
         }
     }
 
-    /// Records followed, which means hashed into the tree.
+    /// Returns the number of followed records, which are hashed into the tree.
     #[must_use]
     pub fn followed_records(&self) -> u64 {
         self.mmr.size()
@@ -181,40 +182,44 @@ impl Follower {
         self.tree.reader()
     }
 
-    /// Prepares at most one segment ahead of the writer. Call it before each [`Self::step`]: it costs two atomic loads
-    /// when enough segments are prepared, and otherwise a file creation and two syncs.
+    /// Prepares at most one segment ahead of the writer. Call this before each [`Self::step`]. It
+    /// costs two atomic loads when enough segments are prepared, and otherwise a file creation and
+    /// two syncs.
     pub fn prepare(&mut self) -> Preparation {
         self.prepare_bounded(u64::MAX)
     }
 
-    /// Same as [`Self::prepare`], but stops after about `most` bytes of the segment ([`Preparation::InProgress`]), so
-    /// that other threads on the same processor need not wait for all of it.
+    /// Same as [`Self::prepare`], but stops after about `most` bytes of the segment
+    /// ([`Preparation::InProgress`]), so that other threads on the same processor need not wait for
+    /// the whole segment.
     pub fn prepare_bounded(&mut self, most: u64) -> Preparation {
         let (preparation, segment) = self.preparer.prepare(most);
         self.segments.extend(segment);
         preparation
     }
 
-    /// Reads the next written records, at most 512 records or 512 KiB, hashes them into the tree and writes its nodes.
+    /// Reads the next written records, at most 512 records or 512 KiB, hashes them into the tree
+    /// and writes the tree's nodes.
     ///
-    /// Without space for the tree, which is derived, its nodes wait in memory, up to 4 MiB. After that the log
-    /// continues without the tree, and proofs are computed from the records.
+    /// If there is no space for the tree, up to 4 MiB of its nodes wait in memory. Beyond that
+    /// limit, the log continues without the tree, and proofs are computed from the records.
     ///
     /// # Errors
-    /// [`EvidenceError::Corruption`] when records that the watermark counts as written do not read back,
-    /// [`EvidenceError::Io`] when a read or a tree write fails: the log has stopped.
+    /// [`EvidenceError::Corruption`] when records that the watermark counts as written cannot be
+    /// read back, [`EvidenceError::Io`] when a read or a tree write fails. In both cases the log
+    /// has stopped.
     pub fn step(&mut self) -> Result<StepProgress, WalError> {
         self.check_not_failed()?;
         let stepped = self.follow();
         self.stop_on_error(stepped)
     }
 
-    /// Makes all followed records durable (`fdatasync` of segments and salts) and moves the durable count. Does nothing
-    /// when no record was followed since the last sync.
+    /// Makes all followed records durable (`fdatasync` of segments and salts) and updates the
+    /// durable count. Does nothing when no record was followed since the last sync.
     ///
     /// # Errors
-    /// [`EvidenceError::Io`] when a sync fails: the log has stopped, and the sync is never retried
-    /// ([`WalError::Poisoned`]).
+    /// [`EvidenceError::Io`] when a sync fails. The log has then stopped, and later calls return
+    /// [`WalError::Poisoned`].
     pub fn sync(&mut self) -> Result<(), WalError> {
         self.check_not_failed()?;
         if self.durable.0 == self.mmr.size() {
@@ -227,13 +232,13 @@ impl Follower {
         Ok(())
     }
 
-    /// Signs the durable size and root and stores the checkpoint; returns the signed note. Returns the stored note when
-    /// nothing became durable since.
+    /// Signs the durable size and root, stores the checkpoint, and returns the signed note. If
+    /// nothing became durable since the last checkpoint, returns the stored note.
     ///
     /// # Errors
-    /// [`WalError::OutOfSpace`], or [`EvidenceError::Io`] from a call other than `sync`, leave the former checkpoint in
-    /// place and can be retried; a failed `sync` has stopped the log. [`EvidenceError::Ledger`] when the key is not
-    /// valid for the origin.
+    /// [`WalError::OutOfSpace`], or [`EvidenceError::Io`] from a call other than `sync`: the former
+    /// checkpoint remains, and the call can be retried. A failed `sync` has stopped the log.
+    /// [`EvidenceError::Ledger`] when the key is not valid for the origin.
     pub fn sign_checkpoint(&mut self, key: &SigningKey) -> Result<String, WalError> {
         self.check_not_failed()?;
         let (size, root) = self.durable;
@@ -266,7 +271,8 @@ impl Follower {
         Ok(note)
     }
 
-    /// Writes the resume point once the checkpoint covers it. Without space for it, the former resume point stays.
+    /// Writes the resume point once the checkpoint covers it. If there is no space, the former
+    /// resume point remains.
     fn write_resume_point(&mut self, covered: u64) -> Result<(), WalError> {
         let Some(resume) = self.resume.take_if(|resume| resume.size <= covered) else {
             return Ok(());
@@ -289,8 +295,8 @@ impl Follower {
     /// checkpoint and, if the log is sealed, releases unused allocated space. Returns the last signed note.
     ///
     /// # Errors
-    /// Same as [`Self::step`], [`Self::sync`] and [`Self::sign_checkpoint`]. Space that could not be released is no
-    /// error.
+    /// Same as [`Self::step`], [`Self::sync`] and [`Self::sign_checkpoint`]. A failure to release
+    /// space is not an error.
     pub fn finish(&mut self, key: &SigningKey) -> Result<String, WalError> {
         while self.step()?.has_more {}
         self.sync()?;
@@ -320,8 +326,8 @@ impl Follower {
         Ok(note)
     }
 
-    /// After a failure of the writer, its earlier records are still followed; only a failure of the follower stops
-    /// that.
+    /// Refuses to continue after a failure of the follower. After a failure of the writer, the
+    /// follower still follows the earlier records.
     fn check_not_failed(&self) -> Result<(), WalError> {
         if self.failed {
             self.watermark.check()
@@ -359,7 +365,8 @@ impl Follower {
         })
     }
 
-    /// Builds the resume point when the log reaches the mark. A mark set too late is dropped.
+    /// Creates the resume point when the log reaches the mark. A mark that was set too late is
+    /// dropped.
     fn reach_mark(&mut self) {
         let size = self.mmr.size();
         let Some(PositionedResumeState {
@@ -384,7 +391,7 @@ impl Follower {
         });
     }
 
-    /// Follows one record or enters the next segment; returns the payload bytes.
+    /// Follows one record or enters the next segment. Returns the number of payload bytes.
     fn follow_one(&mut self) -> Result<usize, WalError> {
         let seq = self.mmr.size();
         let offset = self.reader.offset;
@@ -478,14 +485,14 @@ impl Follower {
             self.directory_changed = false;
         }
         self.drop_synced_from_cache();
-        // The last segment is still being written.
+        // Keep the last segment, which is still being written.
         self.unsynced.drain(..self.unsynced.len().saturating_sub(1));
         Ok(())
     }
 
-    /// Drops synced bytes from the page cache. They are read again only for a proof. If kept, they would displace pages
-    /// that are read, or fill the memory limit of the worker's container; after the drop, new records reuse the same
-    /// pages.
+    /// Drops synced bytes from the page cache, because they are read again only for a proof. In the
+    /// cache, they would displace pages that are read, or fill the memory limit of the worker's
+    /// container. After the drop, new records reuse the same pages.
     fn drop_synced_from_cache(&mut self) {
         let Some(((current, _), ended)) = self.unsynced.split_last() else {
             return;

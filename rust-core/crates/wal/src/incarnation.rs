@@ -1,4 +1,5 @@
-//! An incarnation: the log directory of one worker run, claimed once and never written by another.
+//! Incarnations. An incarnation is a log directory that one worker run claims and no other run
+//! writes to.
 
 use crate::authenticity::FrameTags;
 use crate::follower::Follower;
@@ -23,12 +24,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use ulid::Ulid;
 
-/// Layout of a log.
+/// The layout of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogOptions {
-    /// Size of a segment in bytes: a multiple of 8, 64 KiB to 1 GiB. A record may take at most a quarter of it.
+    /// Size of a segment in bytes: a multiple of 8, 64 KiB to 1 GiB. A record may take at most a
+    /// quarter of a segment.
     pub segment_bytes: u64,
-    /// Number of segments kept prepared ahead of the one being written.
+    /// Number of prepared segments ahead of the segment being written.
     pub segments_ahead: u64,
 }
 
@@ -56,7 +58,7 @@ impl LogOptions {
         Ok(())
     }
 
-    /// Largest record, in bytes.
+    /// Returns the size of the largest record, in bytes.
     fn max_record_bytes(&self) -> usize {
         let overhead = frame_len(0) + SEGMENT_HEADER_LEN as u64;
         usize::try_from(self.segment_bytes / 4 - overhead)
@@ -67,15 +69,15 @@ impl LogOptions {
 
 /// A new log, ready for its first record.
 pub struct Incarnation {
-    /// `<ledger>/<shard>/<incarnation>`: the origin of its checkpoints.
+    /// Origin of the log's checkpoints: `<ledger>/<shard>/<incarnation>`.
     pub origin: String,
     /// The last part of the origin.
     pub incarnation: Ulid,
-    /// Its directory.
+    /// Directory of the log.
     pub dir: PathBuf,
-    /// For the data-plane thread.
+    /// The writer, for the data-plane thread.
     pub writer: Writer,
-    /// For the ledger thread.
+    /// The follower, for the ledger thread.
     pub follower: Follower,
 }
 
@@ -88,30 +90,33 @@ impl std::fmt::Debug for Incarnation {
     }
 }
 
-/// A directory claimed for an incarnation, still empty.
+/// An empty directory that was claimed for an incarnation.
 #[derive(Debug)]
 pub(crate) struct ClaimedDirectory {
     pub(crate) incarnation: Ulid,
     pub(crate) dir: PathBuf,
-    /// A name on the shard that lies in the future and has no signed checkpoint.
+    /// A skipped name on the shard: its time is in the future, and it has no signed checkpoint.
     pub(crate) skipped: Option<Ulid>,
 }
 
-/// How far in the future an unsigned name may lie and still count, in milliseconds: clocks differ, and a log that
-/// starts at the same time gets its first signature a little later.
+/// Largest lead of an unsigned name's time over the clock before the name is skipped, in
+/// milliseconds. Clocks differ, and a log that starts concurrently gets its first signature
+/// slightly later.
 const MAX_CLOCK_SKEW_MS: u64 = 600_000;
 
 impl ClaimedDirectory {
-    /// Claims `<shard>/<ulid>/`. Creating the directory is the claim: if it already exists, the claim has failed. The
-    /// shard's directory is created if it is missing; its parent must exist. The ULID is made from `now`, in unix
-    /// microseconds, and sorts after all others on the shard even if the clock went back. The shard is listed after the
-    /// directory was created, because that makes a network file system refresh its listing.
+    /// Claims `<shard>/<ulid>/`. Creating the directory makes the claim, so the claim fails if the
+    /// directory already exists. The shard's directory is created if it is missing; its parent must
+    /// exist. The ULID is generated from `now`, in unix microseconds, and sorts after all other
+    /// ULIDs on the shard even if the clock went back. The shard is listed after the directory was
+    /// created, because the creation makes a network file system refresh its listing.
     ///
-    /// A name alone is not trusted as a time: a name in the future counts only if a checkpoint is signed for it.
+    /// A name in the future counts only if a checkpoint is signed for it, because the time in a
+    /// name alone is not trusted.
     ///
     /// # Errors
-    /// [`EvidenceError::Io`](crate::EvidenceError::Io); [`Corruption`](crate::EvidenceError::Corruption) when an
-    /// existing name is so high that no ULID sorts after it.
+    /// [`EvidenceError::Io`](crate::EvidenceError::Io);
+    /// [`Corruption`](crate::EvidenceError::Corruption) when no ULID sorts after an existing name.
     pub(crate) fn acquire(storage: &dyn Storage, shard: &Shard<'_>, now: u64) -> Result<Self, WalError> {
         let shard_dir = shard.dir;
         let fresh = Ulid::from_parts(now / 1000, Ulid::new().random());
@@ -147,13 +152,15 @@ impl ClaimedDirectory {
         })
     }
 
-    /// Removes the directory again. If that fails, it stays empty and every reader skips it.
+    /// Removes the directory. If the removal fails, the directory remains empty, and every reader
+    /// skips it.
     pub(crate) fn abandon(self, storage: &dyn Storage) {
         let _ = storage.remove_dir(&self.dir);
     }
 }
 
-/// Whether the ledger's key has signed a checkpoint of a log; true if the checkpoint cannot be read.
+/// Returns whether the ledger's key has signed a checkpoint of a log; true if the checkpoint cannot
+/// be read.
 fn is_signed(storage: &dyn Storage, shard: &Shard<'_>, incarnation: Ulid) -> bool {
     let dir = shard.dir.join(incarnation.to_string());
     let note = match checkpoint_file::read(storage, &dir) {
@@ -176,17 +183,18 @@ fn ulid_after(before: Ulid) -> Option<Ulid> {
     (later > before).then_some(later)
 }
 
-/// Present in the directory of an incarnation whose lock is not visible to every node.
+/// Name of the file that marks an incarnation whose lock is not visible to every node.
 pub(crate) const UNLOCKED_FILE: &str = "unlocked";
 
 impl Incarnation {
-    /// Creates the files of a log in a claimed directory. When this returns, the empty log and the names of its files
-    /// are durable, and the first exchange has its salt.
+    /// Creates the files of a log in a claimed directory. When this function returns, the empty log
+    /// and the names of its files are durable, and the first salts are written.
     ///
     /// # Errors
     /// [`WalError::InvalidOptions`] for options or names that cannot be used,
-    /// [`EvidenceError::Io`](crate::EvidenceError::Io) when a file cannot be created, [`WalError::OutOfSpace`] without
-    /// space for the first salts. A directory left after an error holds no record, and recovery skips it.
+    /// [`EvidenceError::Io`](crate::EvidenceError::Io) when a file cannot be created,
+    /// [`WalError::OutOfSpace`] when there is no space for the first salts. A directory that
+    /// remains after an error holds no record, and recovery skips it.
     pub(crate) fn create(
         storage: &Arc<dyn Storage>,
         claim: ClaimedDirectory,
@@ -216,7 +224,7 @@ impl Incarnation {
             Ok::<_, WalError>((file, path))
         };
         let (salts, salts_path) = create(SALTS_FILE)?;
-        // Must be written before there is any space that a successor could release.
+        // Write this file before any space is allocated that a successor could release.
         if !(directory.has_shared_locks() && salts.try_lock().unwrap_or(false)) {
             create(UNLOCKED_FILE)?;
         }
@@ -254,7 +262,7 @@ impl Incarnation {
             (salts, salts_path),
             (tags.clone(), ResumeKey::new(shard.key, incarnation)),
         );
-        // Without space for a second segment, the log starts with the capacity of the first.
+        // If there is no space for a second segment, the log starts with the capacity of the first.
         while let crate::Preparation::Prepared = follower.prepare() {}
         let writer = Writer::new(
             dir.clone(),

@@ -1,9 +1,10 @@
 //! Writes the evidence log: one directory per incarnation, written by one thread and followed by another.
 //!
-//! The data-plane thread owns the [`Writer`]: it encodes records into a batch and writes the batch with one `pwrite`
-//! per turn of its event loop. The ledger thread owns the [`Follower`]: it reads what was written with the same reader
-//! as recovery and `fsck`, extends the tree, syncs, signs checkpoints, and prepares segments in advance. The two
-//! threads share a [`Watermark`] and no lock that either could block on.
+//! The data-plane thread owns the [`Writer`]: it encodes records into a batch and writes the batch
+//! with one `pwrite` per turn of its event loop. The ledger thread owns the [`Follower`]: it reads
+//! the written records with the same reader as recovery and `fsck`, extends the tree, syncs, signs
+//! checkpoints, and prepares segments in advance. The two threads share a [`Watermark`], and no
+//! lock on which either thread could block.
 //!
 //! ```text
 //! start         gateway      mkdir, fsync directory; read the predecessor's records after its resume point; ftruncate its

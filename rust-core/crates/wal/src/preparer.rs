@@ -8,17 +8,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Outcome of one attempt to prepare a segment.
+/// The outcome of one attempt to prepare a segment.
 #[derive(Debug)]
 pub enum Preparation {
     /// Enough segments are prepared.
     Sufficient,
-    /// A segment was prepared and handed to the writer.
+    /// A segment was prepared and passed to the writer.
     Prepared,
     /// A segment is partly prepared; call again to continue.
     InProgress,
-    /// There is no space, or the file could not be created; try again later. Until then, `Writer::reserve` returns
-    /// `OutOfSpace` once all remaining capacity is reserved.
+    /// There is no space, or the file could not be created. Try again later: until a segment is
+    /// prepared, `Writer::reserve` returns `OutOfSpace` once all remaining capacity is reserved.
     NoSpace(WalError),
 }
 
@@ -36,8 +36,8 @@ pub(crate) struct Preparer {
 }
 
 impl Preparer {
-    /// Prepares at most one segment and writes at most about `most` bytes of it. A returned segment has also been
-    /// passed to the writer.
+    /// Prepares at most one segment and writes at most about `most` bytes of it. If a segment is
+    /// returned, the writer has also received it.
     pub(crate) fn prepare(&mut self, most: u64) -> (Preparation, Option<Arc<Segment>>) {
         if self.watermark.is_poisoned() || self.next_ordinal > self.watermark.segment() + self.segments_ahead
         {
@@ -90,8 +90,8 @@ impl Preparer {
     }
 
     fn start(&self, path: &Path) -> Result<Allocation, WalError> {
-        // A failed attempt takes space, for a while, that other files on the volume need. If the file system cannot
-        // report its free space, trying is the only way to find out.
+        // A failed attempt temporarily uses space that other files on the volume need, so check the
+        // free space first. If the file system cannot report it, try the allocation.
         let bytes = self
             .segment_bytes
             .saturating_add(self.segment_bytes / SEGMENT_TO_SIDE_FILES_RATIO);
@@ -104,7 +104,8 @@ impl Preparer {
     }
 }
 
-/// A sync may report lack of space late (network file systems do); any other failure stops the log.
+/// Converts the result of a sync and stops the log on failure, except on lack of space, which a
+/// network file system may report as late as at the sync.
 fn check_sync(watermark: &Watermark, result: io::Result<()>, path: &Path) -> Result<(), WalError> {
     result.map_err(|error| {
         let no_space = is_out_of_space(&error);
@@ -116,13 +117,15 @@ fn check_sync(watermark: &Watermark, result: io::Result<()>, path: &Path) -> Res
     })
 }
 
-/// Salts and tree take a quarter of a segment for its records: 96 bytes for a record of about 400.
+/// Ratio of a segment's size to the size of its records' salts and tree nodes, which take 96 bytes
+/// for a record of about 400.
 const SEGMENT_TO_SIDE_FILES_RATIO: u64 = 4;
 
-/// Zeros are written in pieces of this size.
+/// Size of one write of zeros.
 const ZERO_CHUNK: usize = 64 << 10;
 
-/// Zeros are synced after this many bytes: a larger sync takes the processor for milliseconds.
+/// Number of written zeros after which they are synced. A larger sync would occupy the processor
+/// for milliseconds.
 const ZERO_SYNC_BYTES: u64 = 4 << 20;
 
 /// A file that is being filled with zeros.
@@ -152,7 +155,8 @@ impl Allocation {
         self.bytes - self.offset
     }
 
-    /// Writes at least one chunk and about `most` bytes, if that many are left. Returns the number of bytes written.
+    /// Writes about `most` bytes, at least one chunk, or the rest if it is shorter. Returns the
+    /// number of bytes written.
     fn advance(&mut self, path: &Path, most: u64) -> Result<u64, WalError> {
         static ZERO: [u8; ZERO_CHUNK] = [0; ZERO_CHUNK];
         let first = self.offset;
@@ -168,7 +172,7 @@ impl Allocation {
     }
 }
 
-/// Creates a file of `bytes` allocated zero bytes; not yet synced.
+/// Creates a file of `bytes` allocated zero bytes without syncing it.
 pub(crate) fn create_allocated(
     storage: &dyn Storage,
     path: &Path,

@@ -1,23 +1,27 @@
-//! Recovery: reads and verifies what earlier incarnations left on the shard.
+//! Recovery: reads and verifies the logs of earlier incarnations on the shard.
 //!
-//! Nothing that a predecessor wrote is ever changed. The log is synced before it is read, and the system is asked to
-//! drop it from the page cache, so that recovery sees what the disk holds, as far as the system follows that advice.
+//! Recovery never changes data that a predecessor wrote. It syncs a log before reading it and asks
+//! the system to drop the log from the page cache. If the system follows that advice, recovery
+//! reads the data that is on the disk.
 //!
-//! **What is read.** The newest log that ever served, from its resume point, or whole without one; and the log before
-//! it, if the newest continues it and did not record how it ended. A log serves only once its first checkpoint is on
-//! the disk. So a log without a checkpoint is skipped if it holds no more than a start writes; one that holds more has
-//! been tampered with.
+//! **Logs that are read.** Recovery reads the newest log that ever served, from its resume point
+//! or, without a resume point, from its start. It also reads the preceding log if the newest log
+//! continues that log but did not record its end. A log serves only once its first checkpoint is on
+//! the disk. A log without a checkpoint is therefore skipped if it holds only the records that a
+//! start writes. If it holds more, it has been tampered with.
 //!
-//! **Missing logs.** For logs that are not read, recovery only reports whether the previous log is still there: its
-//! successor's `open` names it, and it can be moved away legitimately.
+//! **Missing logs.** Recovery only reports whether the predecessor of the oldest log that it reads
+//! still exists. That log's `open` record names the predecessor, which an operator may have moved
+//! legitimately.
 //!
-//! **Authenticity.** The volume is not trusted. Every frame that is read must carry the tag of a holder of the signing
-//! key and match what the checkpoint signs. Nothing else is signed or chained to.
+//! **Authenticity.** The volume is not trusted. Every frame that is read must carry the tag of a
+//! holder of the signing key and match the signed checkpoint. Recovery never signs or continues any
+//! other data.
 //!
-//! **Torn tail.** A bad record `s` marks the end of the log only if nothing proves that `s` was durable: no checkpoint
-//! covers it, and no whole record after it states that `s` was synced when that record was framed. Otherwise it is
-//! corruption, and recovery refuses. ("Any later record proves corruption" would refuse a legal crash that reorders one
-//! unsynced batch.)
+//! **Torn tail.** A bad record `s` marks the end of the log only if nothing proves that `s` was
+//! durable: no checkpoint covers `s`, and no whole record after `s` states that `s` was synced when
+//! that record was framed. Otherwise the log is corrupted, and recovery refuses it. (If any later
+//! record proved corruption, recovery would refuse a legal crash that reorders one unsynced batch.)
 
 mod key;
 mod log;
@@ -41,17 +45,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use ulid::Ulid;
 
-/// Inspects a shard before the incarnation `own` starts on it; `None` when no log ever served there. Time and memory
-/// grow with the number of open exchanges and the records after the newest `resume` file, not with the log.
+/// Inspects a shard before the incarnation `own` starts on it; `None` when no log of the shard ever
+/// served. Time and memory grow with the number of open exchanges and the records after the newest
+/// `resume` file, not with the log.
 ///
-/// `held` is a checkpoint that was kept where no writer of the volume could change it, its signature verified: the
-/// records found must contain it.
+/// `held` is a checkpoint, with verified signature, that was stored where no writer of the volume
+/// could change it. The records on the volume must contain it.
 ///
 /// # Errors
-/// [`WalError::LedgerBehind`] when the volume holds less than `held`, or different records;
-/// [`EvidenceError::Corruption`](crate::EvidenceError::Corruption) when the stored log contradicts what is known to be
-/// durable, signed or framed by a holder of the key; [`EvidenceError::Ledger`](crate::EvidenceError::Ledger) when a
-/// checkpoint is not signed by the key; [`EvidenceError::Io`](crate::EvidenceError::Io).
+/// [`WalError::LedgerBehind`] when the volume holds fewer records than `held` covers, or different
+/// records; [`EvidenceError::Corruption`](crate::EvidenceError::Corruption) when the stored log
+/// contradicts data that is known to be durable, signed, or framed by a holder of the key;
+/// [`EvidenceError::Ledger`](crate::EvidenceError::Ledger) when a checkpoint is not signed by the
+/// key; [`EvidenceError::Io`](crate::EvidenceError::Io).
 pub fn inspect(
     storage: &dyn Storage,
     shard: &Shard<'_>,
@@ -90,7 +96,8 @@ pub fn inspect(
     Ok(Some(merge(newest, before, missing)))
 }
 
-/// Returns the predecessor of the oldest log that was read, if its records are gone.
+/// Returns the predecessor of the oldest log that was read, if the predecessor's records are
+/// missing.
 fn find_missing(
     storage: &dyn Storage,
     shard: &Shard<'_>,

@@ -1,13 +1,15 @@
-//! Releases space that dead incarnations allocated and did not use.
+//! Releases space that ended incarnations allocated and did not use.
 //!
-//! A worker that drains releases its unused space ([`Follower::finish`](crate::Follower::finish)). A killed worker
-//! leaves the rest of its segment and a prepared one: zeros, up to two segments of them. Its successor truncates those
-//! before it allocates its own; otherwise a worker that is killed repeatedly would fill the volume.
+//! A worker that drains releases its unused space ([`Follower::finish`](crate::Follower::finish)).
+//! A killed worker leaves the zeros at the end of its segment and of a prepared segment, up to the
+//! size of two segments. Its successor truncates these zeros before it allocates its own segments;
+//! otherwise a worker that is killed repeatedly would fill the volume.
 //!
-//! Only zeros are removed. No written byte is changed, and if anything follows the last record, which a power loss may
-//! cause, everything is kept. Everything of an incarnation that is still alive is kept as well: it holds a lock on its
-//! salts. An incarnation whose lock is not visible to every node notes this in its directory at its start (`unlocked`).
-//! If locks are not visible to every node now, nothing is released either.
+//! Only zeros are removed, and no written byte is changed. If data other than zeros follows the
+//! last record, as after a power loss, nothing of that log is released. Nothing of a running
+//! incarnation is released either: it holds a lock on its salts. An incarnation whose lock is not
+//! visible to every node creates the file `unlocked` at its start, and nothing of it is released.
+//! If locks are not visible to every node now, nothing of any incarnation is released.
 
 use crate::incarnation::UNLOCKED_FILE;
 use crate::{Storage, WalError};
@@ -17,9 +19,10 @@ use proofgate_evidence::unused_segment_space;
 use std::path::Path;
 use ulid::Ulid;
 
-/// Releases the unused space of the incarnations of a shard from `first` on, or of all, except `own`; returns the
-/// number of bytes released. Incarnations before `first` are left to their own successors. A file that cannot be
-/// truncated is kept, which is no error.
+/// Releases the unused space of the incarnations of a shard from `first` on (of all incarnations if
+/// `None`), except `own`. Returns the number of bytes released. Incarnations before `first` are
+/// left to their own successors. A file that cannot be truncated remains as it is, without an
+/// error.
 pub fn release_unused_space(
     storage: &dyn Storage,
     shard_dir: &Path,
@@ -41,7 +44,8 @@ pub fn release_unused_space(
 fn release_incarnation(storage: &dyn Storage, shard_dir: &Path, incarnation: Ulid) -> Result<u64, WalError> {
     let dir = shard_dir.join(incarnation.to_string());
     let salts = dir.join(SALTS_FILE);
-    // Held until the end, so that the incarnation cannot come back and another successor waits.
+    // Hold this lock until the end of the function, so that the incarnation cannot resume and
+    // another successor waits.
     let lock = storage
         .open_writable(&salts)
         .map_err(WalError::io("open", &salts))?;

@@ -1,11 +1,12 @@
-//! The `resume` file: the point from which a successor resumes reading a log, so that the cost of a restart does not
-//! grow with the log.
+//! The `resume` file, which stores the point from which a successor resumes reading a log. With
+//! this file, the cost of a restart does not grow with the log.
 //!
-//! It holds the state after reading the log up to some record: the peaks of the tree, the exchanges that are open, and
-//! the offset of the next frame. It is derived from the log, written after a checkpoint that covers it, and
-//! authenticated with a key derived from the signing key. Anyone who can write the volume can delete it or restore an
-//! older one; both only make a successor read more. Its tree peaks are nevertheless checked against the signed
-//! checkpoint.
+//! The file holds the state after reading the log up to some record: the peaks of the tree, the
+//! open exchanges, and the offset of the next frame. It is derived from the log, written after a
+//! checkpoint that covers it, and authenticated with a key derived from the signing key. Someone
+//! who can write to the volume can delete the file or restore an older version, but a successor
+//! then only reads more records. The tree peaks in the file are nevertheless checked against the
+//! signed checkpoint.
 
 use crate::recovery::UnfinishedExchange;
 use crate::storage::{Directory, Storage};
@@ -18,17 +19,17 @@ use std::io;
 use std::path::Path;
 use ulid::Ulid;
 
-/// Name of the file.
+/// Name of the resume file.
 pub(crate) const RESUME_FILE: &str = "resume";
 const TEMPORARY_FILE: &str = "resume.tmp";
 const PURPOSE: &str = "proofgate/v1/resume";
-/// A larger file is not valid: a million open exchanges take a tenth of this.
+/// Largest valid file. A million open exchanges take a tenth of this size.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// State after reading a log up to a record.
+/// The state after reading a log up to a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ResumePoint {
-    /// Records read.
+    /// Number of records read.
     pub(crate) size: u64,
     /// Number of the first record in the segment that holds the next record; the segment file is named after it.
     pub(crate) segment: u64,
@@ -38,15 +39,15 @@ pub(crate) struct ResumePoint {
     pub(crate) chain: u32,
     /// Peaks of the tree, oldest first.
     pub(crate) peaks: Vec<Hash>,
-    /// Exchanges that are open here, including those carried over from the log before.
+    /// Exchanges that are open at this point, including exchanges from the preceding log.
     pub(crate) open: Vec<UnfinishedExchange>,
-    /// The log that this one continues.
+    /// The log that this log continues.
     pub(crate) continues: Option<Ulid>,
     /// Whether this log has recorded the final size and root of its predecessor; true if it has no predecessor.
     pub(crate) settled: bool,
 }
 
-/// Authenticates the resume files of one incarnation.
+/// The key that authenticates the resume files of one incarnation.
 #[derive(Clone)]
 pub(crate) struct ResumeKey(hmac::Key);
 
@@ -59,8 +60,8 @@ impl ResumeKey {
     }
 }
 
-/// Replaces the resume file of an incarnation. After an error, the former file is in place, or none that passes
-/// verification.
+/// Replaces the resume file of an incarnation. After an error, the former file remains, or no file
+/// passes verification.
 ///
 /// # Errors
 /// [`EvidenceError::Io`](crate::EvidenceError::Io).
@@ -79,10 +80,10 @@ pub(crate) fn write(
     checkpoint_file::replace_file(storage, directory, dir, (TEMPORARY_FILE, RESUME_FILE), &bytes)
 }
 
-/// Reads the resume file of an incarnation; `None` when there is none that passes verification.
+/// Reads the resume file of an incarnation; `None` when no file passes verification.
 ///
 /// # Errors
-/// [`EvidenceError::Io`](crate::EvidenceError::Io) when the system cannot open or read it.
+/// [`EvidenceError::Io`](crate::EvidenceError::Io) when the system cannot open or read the file.
 pub(crate) fn read(
     storage: &dyn Storage,
     dir: &Path,

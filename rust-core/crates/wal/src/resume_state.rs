@@ -3,14 +3,14 @@
 use crate::recovery::UnfinishedExchange;
 use ulid::Ulid;
 
-/// State at a position that the records after it do not show.
+/// The state at a position in the log that cannot be derived from the records after this position.
 #[derive(Debug)]
 pub struct ResumeState {
     /// Exchanges open at this position, including those admitted in an earlier log.
     pub open: Vec<UnfinishedExchange>,
-    /// The log that this one continues.
+    /// The log that this log continues.
     pub continues: Option<Ulid>,
-    /// Whether this log has recorded how its predecessor ended; true if it has no predecessor.
+    /// Whether this log has recorded the end of its predecessor; true if it has no predecessor.
     pub predecessor_ended: bool,
 }
 

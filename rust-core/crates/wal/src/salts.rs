@@ -1,5 +1,6 @@
-//! Generates salts. They are written in blocks of 1024 before use, so that a record needs no second write. A block that
-//! cannot be written does not stop the log: the exchange is refused, and the same block is written again later.
+//! Generates salts and writes them in blocks of 1024 before use, so that a record needs no second
+//! write. If a block cannot be written, the log continues: the exchange is refused, and the same
+//! block is written again later.
 
 use crate::storage::{StoredFile, is_out_of_space, write_full};
 use crate::{WalError, Watermark};
@@ -9,14 +10,14 @@ use rand::{RngCore, SeedableRng};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Salts written together.
+/// Number of salts that are written together.
 pub(crate) const BLOCK_SALTS: u64 = 1024;
 
 pub(crate) struct Salts {
     file: Arc<dyn StoredFile>,
     path: PathBuf,
     random: StdRng,
-    /// Number of the block in memory, which has been written; `None` at the start.
+    /// Number of the written block that is in memory; `None` at the start.
     block: Option<u64>,
     salts: Vec<u8>,
 }
@@ -35,7 +36,7 @@ impl Salts {
         })
     }
 
-    /// Returns the salt of record `seq`, which must not lie before the newest block.
+    /// Returns the salt of record `seq`, which must not be before the newest block.
     pub(crate) fn salt(&mut self, seq: u64, watermark: &Watermark) -> Result<[u8; SALT_LEN], WalError> {
         let block = seq / BLOCK_SALTS;
         if self.block != Some(block) {

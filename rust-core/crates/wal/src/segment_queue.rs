@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 pub(crate) struct Segment {
     /// 0-based number of the segment in its incarnation.
     pub(crate) ordinal: u64,
-    /// Allocated bytes, header included.
+    /// Allocated bytes, including the header.
     pub(crate) bytes: u64,
     pub(crate) file: Arc<dyn StoredFile>,
 }
 
-/// Prepared segments on their way to the writer.
+/// A queue of prepared segments for the writer.
 #[derive(Default)]
 pub(crate) struct SegmentQueue {
     pending: AtomicUsize,
@@ -28,8 +28,8 @@ impl SegmentQueue {
         self.pending.store(segments.len(), Ordering::Release);
     }
 
-    /// Moves the queued segments to `ready` without waiting: the other side holds the lock only for a push, and a
-    /// missed segment is taken at the next call.
+    /// Moves the queued segments to `ready` without waiting. If the other side holds the lock for a
+    /// push, the next call moves the segments.
     pub(crate) fn drain_into(&self, ready: &mut VecDeque<Arc<Segment>>) {
         if self.pending.load(Ordering::Acquire) == 0 {
             return;

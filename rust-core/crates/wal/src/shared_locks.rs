@@ -1,8 +1,9 @@
-//! Whether a lock on a file is visible to every process that could write the file.
+//! Determines whether a lock on a file is visible to every process that could write to the file.
 //!
-//! On a local file system, only this kernel can write it. On a network file system, another node may mount the volume,
-//! and `flock` may be local to each node (`nolock`, `local_lock`), or block forever on a lock manager that cannot be
-//! reached (NFSv3). An unknown file system counts as not shared.
+//! Only this kernel can write to a local file system. A network file system may also be mounted on
+//! another node. Its `flock` may be local to each node (`nolock`, `local_lock`), or block forever
+//! on a lock manager that cannot be reached (NFSv3). Locks on an unknown file system are assumed to
+//! be local to each node.
 
 use rustix::fs::{fstat, fstatfs, major, minor};
 use std::fs::File;
@@ -23,7 +24,8 @@ const SHARED_LOCK_FILESYSTEMS: [u32; 10] = [
 ];
 const NFS: u32 = 0x6969;
 
-/// Whether locks on the file system of an open directory are visible to every possible writer.
+/// Returns whether locks on the file system of an open directory are visible to every possible
+/// writer.
 pub(crate) fn has_shared_locks(directory: &File) -> bool {
     let Ok(found) = fstatfs(directory) else {
         return false;
@@ -37,7 +39,8 @@ pub(crate) fn has_shared_locks(directory: &File) -> bool {
     magic == NFS && nfs_options(directory).is_some_and(|options| has_nfs_server_locks(&options))
 }
 
-/// The options of the NFS mount that holds a directory (proc_pid_mountinfo(5), the last field).
+/// Returns the options of the NFS mount that contains a directory (proc_pid_mountinfo(5), the last
+/// field).
 fn nfs_options(directory: &File) -> Option<String> {
     let device = fstat(directory).ok()?.st_dev;
     let device = format!("{}:{}", major(device), minor(device));

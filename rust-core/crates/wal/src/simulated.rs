@@ -1,7 +1,9 @@
-//! A disk in memory that can lose unsynced data, run out of space, fail a sync, write short, and crash at any call.
+//! A simulated disk in memory that can lose unsynced data, run out of space, fail a sync, write
+//! short, and crash at any call.
 //!
-//! After a crash, every file keeps what was synced and any subset of the sectors of its later writes; every directory
-//! keeps what was synced and any prefix of its later changes (metadata is journalled in order).
+//! After a crash, every file has its synced data and any subset of the sectors of its later writes.
+//! Every directory has its synced entries and any prefix of its later changes, because metadata is
+//! journalled in order.
 
 mod calls;
 
@@ -13,10 +15,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Unsynced bytes are kept or lost in pieces of this size.
+/// Size of the pieces in which unsynced bytes survive or are lost.
 const SECTOR: usize = 512;
 
-/// A fault at a call.
+/// A fault that is injected at a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InjectedFault {
     /// The machine crashes before the call does anything; every later call fails until [`SimulatedDisk::crash`].
@@ -30,15 +32,15 @@ pub enum InjectedFault {
 
 #[derive(Clone, Default)]
 struct FileContents {
-    /// What the disk holds.
+    /// Contents on the disk.
     disk: Vec<u8>,
-    /// What readers see.
+    /// Contents that readers see.
     cache: Vec<u8>,
     /// Writes since the last sync.
     unsynced: Vec<FileChange>,
-    /// Bytes that need no further space.
+    /// Number of allocated bytes. Writes to them need no further space.
     allocated: u64,
-    /// Bytes from the start that the page cache need not keep.
+    /// Number of bytes from the start that the page cache may drop.
     evicted: u64,
 }
 
@@ -78,14 +80,14 @@ struct State {
     faults: BTreeMap<u64, InjectedFault>,
     crashed: bool,
     free_bytes: Option<u64>,
-    /// Handle that holds the lock of each file.
+    /// Number of the handle that holds the lock of each file.
     locks: BTreeMap<usize, u64>,
     /// Whether locks are local to this node, as on some network file systems.
     locks_are_local: bool,
     handles: u64,
     /// Listings of directories that this node has cached until it changes the directory itself.
     cached_listings: BTreeMap<PathBuf, Vec<String>>,
-    /// Whether syncs of files hang, and how many are hanging.
+    /// Whether syncs of files hang.
     syncs_hang: bool,
     hanging_syncs: u32,
 }
@@ -96,7 +98,7 @@ pub struct SimulatedDisk(Arc<Shared>);
 
 struct Shared {
     state: Mutex<State>,
-    /// Notified when a sync starts to hang, and when hanging ends.
+    /// Condition variable that is notified when a sync starts to hang, and when hanging ends.
     hang_changed: Condvar,
 }
 
@@ -137,7 +139,7 @@ impl SimulatedDisk {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Same as [`Self::state`], after syncs no longer hang.
+    /// Same as [`Self::state`], but waits until syncs no longer hang.
     fn state_after_hanging(&self) -> MutexGuard<'_, State> {
         let mut state = self.state();
         while state.syncs_hang {
@@ -149,7 +151,7 @@ impl SimulatedDisk {
         state
     }
 
-    /// Makes syncs of files hang from now on, or no longer.
+    /// Sets whether syncs of files hang from now on.
     pub fn set_hanging_syncs(&self, hang: bool) {
         self.state().syncs_hang = hang;
         self.0.hang_changed.notify_all();
@@ -163,7 +165,7 @@ impl SimulatedDisk {
         }
     }
 
-    /// Calls made so far; reads count too.
+    /// Returns the number of calls so far, including reads.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.state().calls
@@ -196,8 +198,8 @@ impl SimulatedDisk {
         self.state().cached_listings.insert(path.to_owned(), names);
     }
 
-    /// Crashes and restarts the machine: part of the unsynced data is lost, as `seed` decides. Handles from before show
-    /// the surviving contents. Pending faults are cleared.
+    /// Crashes and restarts the machine. Part of the unsynced data is lost; `seed` decides which
+    /// part. Existing handles show the surviving contents. Pending faults are cleared.
     pub fn crash(&self, seed: u64) {
         let mut random = StdRng::seed_from_u64(seed);
         let mut state = self.state();
@@ -244,7 +246,7 @@ impl SimulatedDisk {
         state.crashed = false;
     }
 
-    /// Kills the process but not the machine: nothing is lost, pending faults are cleared.
+    /// Kills the process but not the machine: no data is lost, and pending faults are cleared.
     pub fn restart(&self) {
         let mut state = self.state();
         state.locks.clear();
@@ -259,13 +261,15 @@ impl SimulatedDisk {
         state.names.get(path).map(|file| state.files[*file].cache.clone())
     }
 
-    /// Bytes from the start of a file that the page cache need not keep; `None` if there is no such file.
+    /// Returns the number of bytes from the start of a file that the page cache may drop; `None` if
+    /// there is no such file.
     pub fn evicted_bytes(&self, path: &Path) -> Option<u64> {
         let state = self.state();
         state.names.get(path).map(|file| state.files[*file].evicted)
     }
 
-    /// Byte ranges written to a file since its last sync; `None` if there is no such file.
+    /// Returns the byte ranges written to a file since its last sync; `None` if there is no such
+    /// file.
     pub fn unsynced_ranges(&self, path: &Path) -> Option<Vec<Range<usize>>> {
         let state = self.state();
         let file = &state.files[*state.names.get(path)?];
@@ -294,7 +298,7 @@ impl SimulatedDisk {
         state.durable_directories.retain(|directory| directory != path);
     }
 
-    /// All files, sorted.
+    /// Returns the paths of all files, sorted.
     #[must_use]
     pub fn files(&self) -> Vec<PathBuf> {
         self.state().names.keys().cloned().collect()
@@ -326,7 +330,7 @@ fn write_bytes(bytes: &mut Vec<u8>, offset: usize, new: &[u8]) {
 }
 
 impl State {
-    /// Counts a call and applies its fault; returns a fault that the call itself must carry out.
+    /// Counts a call and applies its fault. Returns a fault that the call itself must carry out.
     fn count_call(&mut self) -> io::Result<Option<InjectedFault>> {
         if self.crashed {
             return Err(io::Error::other("the machine is dead"));

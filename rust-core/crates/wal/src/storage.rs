@@ -1,5 +1,4 @@
-//! The file system operations that a writer needs beyond reading, as a trait, so that tests can inject faults and
-//! crashes.
+//! File system operations for writers, as traits, so that tests can inject faults and crashes.
 //!
 //! All file I/O is positioned: no file has a cursor and none is opened for appending.
 
@@ -14,7 +13,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A file system that can also be written.
+/// A file system that supports reading and writing.
 pub trait Storage: ReadStorage {
     /// Creates a directory atomically; `AlreadyExists` if the name is taken.
     ///
@@ -34,8 +33,8 @@ pub trait Storage: ReadStorage {
     /// The error of the system call.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn StoredFile>>;
 
-    /// Opens an existing file to read what the disk holds: the file is synced first and dropped from the page cache, if
-    /// the system follows that advice.
+    /// Opens an existing file to read the data on the disk: the file is first synced and then, if
+    /// the system follows this advice, dropped from the page cache.
     ///
     /// # Errors
     /// The error of the system call.
@@ -62,22 +61,24 @@ pub trait Storage: ReadStorage {
     /// Removes an empty directory.
     ///
     /// # Errors
-    /// The error of the system call, also when the directory is not empty.
+    /// The error of the system call, including the error for a directory that is not empty.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
 }
 
 /// An open directory.
 pub trait Directory: Send + Sync {
-    /// Bytes that new files can still use on its file system. Other processes may use them first.
+    /// Returns the number of bytes that new files can still use on the directory's file system.
+    /// Other processes may use them first.
     ///
     /// # Errors
     /// The error of the system call.
     fn free_bytes(&self) -> io::Result<u64>;
 
-    /// Whether a lock on a file in it is visible to every process that could write the file.
+    /// Returns whether a lock on a file in the directory is visible to every process that could
+    /// write to the file.
     fn has_shared_locks(&self) -> bool;
 
-    /// Makes file creations, renames and removals in it durable.
+    /// Makes file creations, renames and removals in the directory durable.
     ///
     /// # Errors
     /// The error of the system call.
@@ -86,17 +87,18 @@ pub trait Directory: Send + Sync {
 
 /// An open file that can be written.
 pub trait StoredFile: ReadFile {
-    /// Writes once at an offset; returns the number of bytes written, which may be fewer than given.
+    /// Writes once at an offset. Returns the number of bytes written, which may be less than the
+    /// length of `bytes`.
     ///
     /// # Errors
     /// The error of the system call.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
-    /// Allocates and zeroes `[0, bytes)`, so that writes there need no more space. If the file system cannot allocate,
-    /// only the length is set, and whether writes need space depends on the file system.
+    /// Allocates and zeroes `[0, bytes)`, so that writes to this range need no more space. If the
+    /// file system cannot allocate, only the length is set, and writes may still need space.
     ///
     /// # Errors
-    /// The error of the system call; without space, a part may stay allocated.
+    /// The error of the system call. After lack of space, a part may remain allocated.
     fn allocate(&self, bytes: u64) -> io::Result<()>;
 
     /// Truncates or extends the file.
@@ -108,19 +110,19 @@ pub trait StoredFile: ReadFile {
     /// Makes the contents, and the length needed to read them, durable (`fdatasync`).
     ///
     /// # Errors
-    /// The error of the system call. After an error the page cache may show contents that the disk does not have: never
-    /// retry.
+    /// The error of the system call. Never retry after an error, because the page cache may then
+    /// show contents that the disk does not have.
     fn sync(&self) -> io::Result<()>;
 
-    /// Advises the system that `[0, bytes)` will not be read soon and that the part already on disk may leave the page
-    /// cache (`posix_fadvise`). Because it is advice, it cannot fail.
+    /// Advises the system that `[0, bytes)` will not be read soon and that the part already on the
+    /// disk may be dropped from the page cache (`posix_fadvise`). Advice cannot fail.
     fn evict(&self, bytes: u64);
 
-    /// Takes the exclusive lock on the file without waiting; `false` when another handle holds it. The lock lasts as
-    /// long as this handle, and no longer than the process (`flock`).
+    /// Takes the exclusive lock on the file without waiting; `false` when another handle holds the
+    /// lock. The lock ends when this handle or the process ends (`flock`).
     ///
     /// # Errors
-    /// The error of the system call; not every file system supports locks.
+    /// The error of the system call. Not every file system supports locks.
     fn try_lock(&self) -> io::Result<bool>;
 }
 
@@ -248,7 +250,7 @@ impl StoredFile for File {
     }
 }
 
-/// Whether an error means lack of space, which is temporary, rather than a disk failure.
+/// Returns whether an error means lack of space, which is temporary, rather than a disk failure.
 #[must_use]
 pub fn is_out_of_space(error: &io::Error) -> bool {
     matches!(

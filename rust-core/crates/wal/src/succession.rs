@@ -1,24 +1,27 @@
-//! Succession: how a log starts, and what it records about its predecessor.
+//! Succession: starts a log, and records the end of its predecessor in it.
 //!
-//! **After the predecessor has ended** ([`start`]), in this order, so that nothing is signed without a check and
-//! nothing is served without a signature:
+//! **After the predecessor has ended** ([`start`]), a log starts in this order, so that nothing is
+//! signed before it is checked and nothing is served before it is signed:
 //!
-//! 1. store the statements by which the ledger's key succeeds another one, so that no log is signed by a key that
-//!    readers cannot trace; claim a directory: every later listing of the shard shows it, and a listing made after the
-//!    claim is fresh;
-//! 2. inspect the existing logs ([`recovery`]): refuse to continue from a log that cannot be verified, or that is
-//!    behind the checkpoint stored outside;
-//! 3. release space that dead incarnations had prepared;
+//! 1. store the statements by which the ledger's key succeeds another key, so that no log is signed
+//!    by a key that readers cannot trace; claim a directory, which every later listing of the shard
+//!    shows, and after which a listing is up to date;
+//! 2. inspect the existing logs ([`recovery`]), and refuse to continue from a log that cannot be
+//!    verified, or that is behind the checkpoint stored outside the volume;
+//! 3. release space that ended incarnations had prepared;
 //! 4. create the files of the new log;
-//! 5. sign the records of predecessors after their own last checkpoint;
-//! 6. write `open`, which names the predecessor, and the log before that if it is gone, then `takeover` for each ended
-//!    log that the predecessor had not recorded yet, then `aborted` for each unfinished exchange;
-//! 7. sign a first checkpoint over all of that. Only then may the log serve: a log that holds more than these opening
-//!    records and has no checkpoint has been tampered with.
+//! 5. sign the records of predecessors that follow their own last checkpoint;
+//! 6. write `open`, which names the predecessor, and an earlier log if it is missing; then write
+//!    `takeover` for each ended log whose end is not recorded yet, and `aborted` for each
+//!    unfinished exchange;
+//! 7. sign a first checkpoint over these opening records. Only then may the log serve. A log that
+//!    holds more than these opening records and has no checkpoint has been tampered with.
 //!
-//! **While the former log runs** ([`start_successor`]), the new log is created and its `open` signed in advance, naming
-//! the former's newest checkpoint. The switch is a `seal` in the former log and the next record in the new one. Once
-//! the former log is signed to its end, the new one records its size and root in a `takeover` record.
+//! **While the former log runs** ([`start_successor`]), the new log is created in advance. Its
+//! `open` record names the newest checkpoint of the former log, and is signed. To switch, the
+//! writer appends a `seal` to the former log and the next record to the new log. Once the former
+//! log is signed to its end, a `takeover` record in the new log states the former log's size and
+//! root.
 
 use crate::incarnation::{ClaimedDirectory, Incarnation, LogOptions};
 use crate::recovery::{self, PreviousLog, RecoveryResult, Shard};
@@ -31,14 +34,15 @@ use std::io;
 use std::sync::Arc;
 use ulid::Ulid;
 
-/// Options with which a log starts.
+/// The options for starting a log.
 #[derive(Clone, Copy, Debug)]
 pub struct StartOptions<'a> {
     /// The shard and its key.
     pub shard: Shard<'a>,
     /// Last moment at which the key may start a log, in unix microseconds, if another key succeeds it.
     pub key_valid_until: Option<u64>,
-    /// Statements of key succession for the ledger to store, so that a reader who knows an older key trusts this one.
+    /// Statements of key succession to store in the ledger, so that a reader who knows an older key
+    /// trusts this key.
     pub successions: &'a [String],
     /// Layout of the log.
     pub options: LogOptions,
@@ -50,24 +54,25 @@ pub struct StartOptions<'a> {
     pub now: u64,
 }
 
-/// A log that may serve.
+/// A started log, which may serve.
 #[derive(Debug)]
 pub struct StartedLog {
-    /// The log, for its two threads.
+    /// The log's writer and follower, for the two threads.
     pub log: Incarnation,
-    /// What recovery found on the shard; `None` when no log ever served there.
+    /// Result of recovery; `None` when no log of the shard ever served.
     pub recovery: Option<RecoveryResult>,
-    /// Bytes released that dead incarnations had prepared.
+    /// Number of released bytes that ended incarnations had prepared.
     pub released_bytes: u64,
-    /// A directory on the shard whose name lies in the future and that has no signed checkpoint: it is no worker's log.
+    /// A directory on the shard whose name is in the future and that has no signed checkpoint. It
+    /// is not a worker's log. `None` if there is no such directory.
     pub skipped: Option<Ulid>,
 }
 
 /// Starts a log on a shard whose former worker has ended, cleanly or not.
 ///
 /// # Errors
-/// The errors of [`recovery::inspect`], and those of creating an [`Incarnation`]; whatever then exists of the new log
-/// holds nothing that was served.
+/// The errors of [`recovery::inspect`], and those of creating an [`Incarnation`]. After an error,
+/// the new log may partly exist, but it served nothing.
 pub fn start(
     storage: &Arc<dyn Storage>,
     start_options: &StartOptions<'_>,
@@ -141,10 +146,11 @@ pub fn start(
     })
 }
 
-/// Creates a log that is to continue the log `running`, whose newest checkpoint is `previous_checkpoint`.
+/// Creates a log that will continue the log `running`, whose newest checkpoint is
+/// `previous_checkpoint`.
 ///
 /// # Errors
-/// Same as [`Incarnation::create`]; the running log is unaffected.
+/// Same as [`Incarnation::create`]. The running log is unaffected.
 pub fn start_successor(
     storage: &Arc<dyn Storage>,
     start_options: &StartOptions<'_>,
@@ -167,7 +173,7 @@ pub fn start_successor(
     Ok(log)
 }
 
-/// Claims a directory for the new log, if the key may start one now.
+/// Claims a directory for the new log, if the key may start a log now.
 fn claim_directory(
     storage: &Arc<dyn Storage>,
     terms: &StartOptions<'_>,
@@ -183,8 +189,8 @@ fn claim_directory(
     }
 }
 
-/// Stores the statements of key succession next to the shards. Workers of other shards may do the same concurrently: a
-/// file is named after its content and replaced atomically.
+/// Stores the statements of key succession next to the shards. Workers of other shards may do the
+/// same concurrently, because a file is named after its content and replaced atomically.
 fn store_successions(storage: &dyn Storage, terms: &StartOptions<'_>) -> Result<(), WalError> {
     let Some(ledger) = terms.shard.dir.parent().filter(|_| !terms.successions.is_empty()) else {
         return Ok(());
@@ -214,8 +220,8 @@ fn previous_logs(recovered: &RecoveryResult) -> impl Iterator<Item = &PreviousLo
     std::iter::once(&recovered.newest).chain(&recovered.logs_with_unrecorded_end)
 }
 
-/// Signs the records of a predecessor after its own last checkpoint and stores the note in the successor's directory,
-/// so that its last records can be proved too.
+/// Signs the records of a predecessor that follow its own last checkpoint, and stores the note in
+/// the successor's directory, so that the predecessor's last records can be proved too.
 fn sign_predecessor_tail(
     storage: &dyn Storage,
     shard: &Shard<'_>,

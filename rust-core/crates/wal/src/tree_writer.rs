@@ -1,7 +1,7 @@
 //! Writes the `tree` file.
 //!
-//! The file is derived from the records: a missing or short tree file costs time but loses nothing. Without space for
-//! it, the log continues without it.
+//! The file is derived from the records, so a missing or short tree file costs time but loses no
+//! data. If there is no space for the tree file, the log continues without it.
 
 use crate::WalError;
 use crate::storage::{StoredFile, is_out_of_space, write_full};
@@ -10,10 +10,10 @@ use proofgate_ledger::Hash;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Nodes that may wait for space, in bytes; beyond this, the tree file is no longer extended.
+/// Most bytes of nodes that wait for space. Beyond this limit, the tree file is no longer extended.
 const MAX_PENDING: usize = 4 << 20;
 
-/// Appends nodes to a tree file.
+/// A writer that appends nodes to a tree file.
 pub(crate) struct TreeWriter {
     file: Arc<dyn StoredFile>,
     path: PathBuf,
@@ -42,10 +42,11 @@ impl TreeWriter {
         }
     }
 
-    /// Writes the pending nodes. Without space they stay pending, or are dropped beyond [`MAX_PENDING`].
+    /// Writes the pending nodes. If there is no space, they remain pending, or are dropped beyond
+    /// [`MAX_PENDING`].
     ///
     /// # Errors
-    /// [`EvidenceError::Io`](crate::EvidenceError::Io) for any other reason.
+    /// [`EvidenceError::Io`](crate::EvidenceError::Io) when the write fails for another reason.
     pub(crate) fn flush(&mut self) -> Result<(), WalError> {
         if self.pending.is_empty() {
             return Ok(());
@@ -67,7 +68,7 @@ impl TreeWriter {
         Ok(())
     }
 
-    /// Makes what is written durable.
+    /// Makes the written nodes durable.
     pub(crate) fn sync(&mut self) -> Result<(), WalError> {
         if self.dirty {
             self.file.sync().map_err(WalError::io("sync", &self.path))?;

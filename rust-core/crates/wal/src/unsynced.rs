@@ -4,8 +4,9 @@ use crate::StoredFile;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Files written since their last sync. The writer of a file adds it before it appends the record that refers to it;
-/// the [`Follower`](crate::Follower) syncs the file before that record counts as durable.
+/// The list of files written since their last sync. The writer of a file adds it before it appends
+/// the record that refers to it; the [`Follower`](crate::Follower) syncs the file before that
+/// record counts as durable.
 #[derive(Default)]
 pub struct UnsyncedFiles(Mutex<Vec<(Arc<dyn StoredFile>, PathBuf)>>);
 
@@ -19,7 +20,8 @@ impl UnsyncedFiles {
     /// Adds a written file; `path` is for messages.
     pub fn add(&self, file: &Arc<dyn StoredFile>, path: &Path) {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Few files are written at a time, mostly those of one log.
+        // Only few files are written at a time, mostly those of one log, so a linear search is
+        // fast.
         if !files.iter().any(|(known, _)| Arc::ptr_eq(known, file)) {
             files.push((Arc::clone(file), path.to_owned()));
         }

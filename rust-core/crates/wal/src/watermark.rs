@@ -1,5 +1,6 @@
-//! State shared by the data-plane thread and the ledger thread: how far the log is written, how far it is durable, and
-//! whether it has stopped. Neither side ever waits for the other's lock.
+//! State shared by the data-plane thread and the ledger thread: the number of written records, the
+//! number of durable records, and whether the log has stopped. Neither thread ever waits for a lock
+//! of the other thread.
 
 use crate::WalError;
 use crate::resume_state::PositionedResumeState;
@@ -10,8 +11,8 @@ use std::time::Duration;
 
 type WakeFn = Box<dyn Fn() + Send + Sync>;
 
-/// Progress of one incarnation's log. All counts are numbers of records: record `seq` is written when
-/// `written() > seq` and durable when `durable() > seq`.
+/// The progress of one incarnation's log. All counts are numbers of records: record `seq` is
+/// written when `written() > seq`, and durable when `durable() > seq`.
 #[derive(Default)]
 pub struct Watermark {
     written: AtomicU64,
@@ -22,7 +23,8 @@ pub struct Watermark {
     salt_blocks: AtomicU64,
     sealed: AtomicBool,
     stop_reason: OnceLock<String>,
-    /// Number of written records at which the ledger thread wakes; 0 when it does not sleep.
+    /// Number of written records at which the ledger thread is woken; 0 when the thread does not
+    /// sleep.
     wake_at: AtomicU64,
     parked_thread: Mutex<Option<Thread>>,
     mark: Mutex<Option<PositionedResumeState>>,
@@ -41,55 +43,57 @@ impl std::fmt::Debug for Watermark {
 }
 
 impl Watermark {
-    /// Records written into the page cache: they survive the death of the process.
+    /// Returns the number of records written to the page cache. They survive the end of the
+    /// process.
     #[must_use]
     pub fn written(&self) -> u64 {
         self.written.load(Ordering::Acquire)
     }
 
-    /// Bytes of segments written, headers included.
+    /// Returns the number of segment bytes written, including headers.
     #[must_use]
     pub fn written_bytes(&self) -> u64 {
         self.written_bytes.load(Ordering::Relaxed)
     }
 
-    /// Records known to be on the disk: they survive a power loss.
+    /// Returns the number of records known to be on the disk. They survive a power loss.
     #[must_use]
     pub fn durable(&self) -> u64 {
         self.durable.load(Ordering::Acquire)
     }
 
-    /// Records covered by the newest stored checkpoint.
+    /// Returns the number of records that the newest stored checkpoint covers.
     #[must_use]
     pub fn checkpointed(&self) -> u64 {
         self.checkpointed.load(Ordering::Acquire)
     }
 
-    /// Ordinal of the segment being written.
+    /// Returns the ordinal of the segment being written.
     #[must_use]
     pub fn segment(&self) -> u64 {
         self.segment.load(Ordering::Acquire)
     }
 
-    /// Whether the last written record is a seal.
+    /// Returns whether the last written record is a seal.
     #[must_use]
     pub fn sealed(&self) -> bool {
         self.sealed.load(Ordering::Acquire)
     }
 
-    /// Whether a write or sync has failed. It never becomes false again.
+    /// Returns whether a write or sync has failed. It never becomes false again.
     #[must_use]
     pub fn is_poisoned(&self) -> bool {
         self.stop_reason.get().is_some()
     }
 
-    /// The failure that stopped the log.
+    /// Returns the failure that stopped the log; `None` while the log runs.
     #[must_use]
     pub fn stop_reason(&self) -> Option<&str> {
         self.stop_reason.get().map(String::as_str)
     }
 
-    /// Stops the log permanently: nothing is acknowledged after this. The first reason is kept.
+    /// Stops the log permanently: no record is acknowledged after this call. Only the first reason
+    /// is stored.
     pub fn poison(&self, reason: impl Into<String>) {
         // A second failure is a consequence of the first.
         let _ = self.stop_reason.set(reason.into());
@@ -97,15 +101,17 @@ impl Watermark {
         self.wake_follower();
     }
 
-    /// Sets a callback that runs on the ledger thread whenever `durable` has moved or the log has stopped. The data
-    /// plane passes the waker of its event loop. Only the first call has an effect.
+    /// Sets a callback that runs whenever `durable` has increased or the log has stopped. The data
+    /// plane passes the waker of its event loop. Only the first call of this function has an
+    /// effect.
     pub fn on_progress(&self, wake: impl Fn() + Send + Sync + 'static) {
         let _ = self.on_progress.set(Box::new(wake));
     }
 
-    /// Parks the calling thread (the ledger thread) until more than `seen` records are written, the log has stopped, or
-    /// `timeout` has passed; it may also return early. Pass a `seen` somewhat above the number of followed records to
-    /// be woken once for many records: each wake-up costs the data plane a system call.
+    /// Parks the calling thread (the ledger thread) until more than `seen` records are written, the
+    /// log has stopped, or `timeout` has passed. The call may also return early. Each wake-up costs
+    /// the data plane a system call. To be woken once for many records, pass a `seen` somewhat
+    /// above the number of followed records.
     pub fn wait_written(&self, seen: u64, timeout: Duration) {
         *self.parked_thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(std::thread::current());
         self.wake_at.store(seen.saturating_add(1), Ordering::SeqCst);
@@ -115,7 +121,7 @@ impl Watermark {
         self.wake_at.store(0, Ordering::SeqCst);
     }
 
-    /// Wakes the ledger thread if it waits, for instance to drain or to prepare a segment.
+    /// Wakes the ledger thread if it is parked, for instance to drain or to prepare a segment.
     pub fn wake_follower(&self) {
         if self.wake_at.swap(0, Ordering::SeqCst) == 0 {
             return;
@@ -158,7 +164,8 @@ impl Watermark {
         self.checkpointed.store(records, Ordering::Release);
     }
 
-    /// Never waits: the other side holds the lock only for a move, and if it is busy, the next mark comes soon.
+    /// Stores a mark without waiting. If the other thread holds the lock, this mark is dropped,
+    /// because the next mark follows soon.
     pub(crate) fn set_resume_state(&self, mark: PositionedResumeState) {
         if let Ok(mut slot) = self.mark.try_lock() {
             *slot = Some(mark);

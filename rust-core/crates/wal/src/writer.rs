@@ -1,10 +1,12 @@
-//! The writer: encodes records into a batch and writes the batch. It never syncs, never creates a file and never waits.
+//! The writer, which encodes records into a batch and writes the batch. It never syncs, never
+//! creates a file and never waits.
 //!
-//! **Capacity.** Frames do not cross segments, so the last bytes of a segment can stay unused: at most one byte less
-//! than the largest frame. The capacity therefore counts the space left in the current segment and in every prepared
-//! one, less that much for each. As long as the reserved total does not exceed the capacity, any sequence of frames
-//! within the reservations fits: the writer leaves a segment only for a frame larger than what remains, so each full
-//! segment has taken at least its counted capacity.
+//! **Capacity.** Frames do not cross segments, so the last bytes of a segment can remain unused: at
+//! most one byte less than the largest frame. The capacity is the space left in the current segment
+//! and in every prepared segment, minus this maximum for each segment. If the reserved total does
+//! not exceed the capacity, any sequence of frames within the reservations fits: the writer leaves
+//! a segment only when the next frame is larger than the remaining space, so each full segment has
+//! held at least its counted capacity.
 
 use crate::authenticity::FrameTags;
 use crate::resume_state::{PositionedResumeState, ResumeState};
@@ -23,15 +25,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use ulid::Ulid;
 
-/// Capacity kept for the seal record, so that a full disk does not prevent an orderly close.
+/// Capacity reserved for the seal record, so that a full disk does not prevent an orderly close.
 const SEAL_RESERVE_BYTES: u64 = frame_len(1024);
-/// A batch buffer larger than this is freed after a flush.
+/// Largest batch buffer that is not freed after a flush.
 const MAX_RETAINED_BUFFER: usize = 1 << 20;
-/// Writes start and end at multiples of this. A write of part of a block that has left the page cache would wait for a
-/// read from the disk. It is the page size of most systems and the block size of most file systems.
+/// Block size: writes start and end at multiples of it. A write of part of a block that is no
+/// longer in the page cache would wait for a read from the disk. This size is the page size of most
+/// systems and the block size of most file systems.
 const BLOCK_LEN: usize = 4096;
 
-/// A reservation of capacity in allocated segments. Dropping it releases what was not used.
+/// A reservation of capacity in allocated segments. Dropping it releases the unused capacity.
 #[derive(Debug)]
 pub struct Reservation {
     bytes: u64,
@@ -39,7 +42,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Bytes of frames that are still reserved.
+    /// Returns the number of frame bytes that are still reserved.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         self.bytes
@@ -71,7 +74,8 @@ struct Run {
     start: usize,
 }
 
-/// A record being encoded at the end of the batch; if the encoder panics, it is removed.
+/// A record that is being encoded at the end of the batch. If the encoder panics, the record is
+/// removed.
 struct UnframedRecord<'b> {
     batch: &'b mut Vec<u8>,
     start: usize,
@@ -83,7 +87,7 @@ impl Drop for UnframedRecord<'_> {
     }
 }
 
-/// Appends records to one incarnation's log. Owned by the data-plane thread.
+/// A writer that appends records to one incarnation's log, owned by the data-plane thread.
 pub struct Writer {
     watermark: Arc<Watermark>,
     queue: Arc<SegmentQueue>,
@@ -94,7 +98,8 @@ pub struct Writer {
     next_seq: u64,
     prev_crc: u32,
     batch: Vec<u8>,
-    /// Bytes at the start of the batch that are already written: those of the block in which the log ends.
+    /// Number of bytes at the start of the batch that are already written, because the log ends
+    /// within this block.
     already_written: usize,
     runs: Vec<Run>,
     /// Offset of the next frame in the newest segment.
@@ -164,17 +169,18 @@ impl Writer {
         Ok(writer)
     }
 
-    /// The incarnation whose log this is.
+    /// Returns the incarnation of this log.
     #[must_use]
     pub fn incarnation(&self) -> Ulid {
         self.incarnation
     }
 
-    /// Takes over the reservations of the writer of a log that this one continues: they count against the capacity here
-    /// from now on. Call it before anything is reserved here.
+    /// Takes over the reservations of `former`, the writer of the log that this log continues. From
+    /// now on they count against the capacity of this writer. Call this before any other
+    /// reservation on this writer.
     ///
     /// # Errors
-    /// [`WalError::OutOfSpace`] when the capacity is too small; nothing has changed then.
+    /// [`WalError::OutOfSpace`] when the capacity is too small. Nothing is changed in this case.
     pub fn take_over(&mut self, former: &Self) -> Result<(), WalError> {
         let kept = former.seal_reservation.as_ref().map_or(0, Reservation::remaining);
         self.check()?;
@@ -198,32 +204,33 @@ impl Writer {
         });
     }
 
-    /// Number of the next record to be appended.
+    /// Returns the number of the next record to be appended.
     #[must_use]
     pub fn next_seq(&self) -> u64 {
         self.next_seq
     }
 
-    /// Largest record that can be appended, in bytes.
+    /// Returns the size of the largest record that can be appended, in bytes.
     #[must_use]
     pub fn max_record_bytes(&self) -> usize {
         self.max_record_bytes
     }
 
-    /// Progress shared with the ledger thread.
+    /// Returns the progress that the writer shares with the ledger thread.
     #[must_use]
     pub fn watermark(&self) -> Arc<Watermark> {
         Arc::clone(&self.watermark)
     }
 
-    /// Bytes of frames that are reserved.
+    /// Returns the number of frame bytes that are reserved.
     #[must_use]
     pub fn reserved(&self) -> u64 {
         self.reserved.load(Ordering::Relaxed)
     }
 
-    /// Reserves capacity for records whose frames ([`frame_len`] each) take `bytes` bytes in total. Appends within the
-    /// reservation then fit, whatever else is appended and however little space the disk has left.
+    /// Reserves capacity for records whose frames ([`frame_len`] each) take `bytes` bytes in total.
+    /// Appends within the reservation then always fit, regardless of other appends and of the free
+    /// space on the disk.
     ///
     /// # Errors
     /// [`WalError::OutOfSpace`] when the allocated segments are fully reserved, or the batch waits for space on the
@@ -239,8 +246,8 @@ impl Writer {
         })
     }
 
-    /// Returns the salt of record `seq`: normally [`Self::next_seq`], just before the admission is appended. One call
-    /// in 1024 writes the next block of salts.
+    /// Returns the salt of record `seq`. Callers normally pass [`Self::next_seq`] just before they
+    /// append an admission. One call in 1024 writes the next block of salts.
     ///
     /// # Errors
     /// [`WalError::OutOfSpace`] when the block cannot be written for lack of space (refuse the exchange; the log
@@ -251,8 +258,9 @@ impl Writer {
         self.salts.salt(seq, &self.watermark)
     }
 
-    /// Adds a record to the batch, in unreserved capacity. `encode` gets the record's number and appends its bytes to
-    /// the buffer. Nothing is written before [`Self::flush`].
+    /// Adds a record to the batch, in unreserved capacity. `encode` receives the record's number
+    /// and appends the record's bytes to the buffer. Nothing is written to the file before
+    /// [`Self::flush`].
     ///
     /// # Errors
     /// [`WalError::OutOfSpace`], [`WalError::RecordTooLarge`], [`WalError::Poisoned`], [`WalError::Sealed`], or the
@@ -264,8 +272,8 @@ impl Writer {
         self.append_with_reservation(None, encode)
     }
 
-    /// Adds a record to the batch, in reserved capacity. If a frame is larger than what remains of the reservation, the
-    /// rest comes from unreserved capacity.
+    /// Adds a record to the batch, in reserved capacity. If a frame is larger than the rest of the
+    /// reservation, it also uses unreserved capacity.
     ///
     /// # Errors
     /// Same as [`Self::append`]; [`WalError::OutOfSpace`] only when the reservation does not suffice.
@@ -277,7 +285,7 @@ impl Writer {
         self.append_with_reservation(Some(reservation), encode)
     }
 
-    /// Adds the last record to the batch, in capacity kept for it. No record can follow.
+    /// Adds the last record to the batch, in capacity reserved for it. No record can follow.
     ///
     /// # Errors
     /// Same as [`Self::append`].
@@ -294,14 +302,15 @@ impl Writer {
         appended
     }
 
-    /// Writes the batch with one positioned write of whole blocks, plus one for each further segment it enters. When it
-    /// returns, the records are written and the watermark has moved.
+    /// Writes the batch with one positioned write of whole blocks, plus one write for each further
+    /// segment. When this function returns, the records are written and the watermark is updated.
     ///
     /// # Errors
-    /// [`EvidenceError::Io`](crate::EvidenceError::Io) when a write fails; then none of the batch counts as written,
-    /// though whole records of it may be found later. If the file system had no space ([`WalError::is_out_of_space`]),
-    /// the batch is kept, may grow within reservations, and is written by the next call; until then nothing can be
-    /// reserved. Any other failure stops the log permanently: every later call returns [`WalError::Poisoned`].
+    /// [`EvidenceError::Io`](crate::EvidenceError::Io) when a write fails. No record of the batch
+    /// then counts as written, although a later reader may find whole records of it. If the file
+    /// system had no space ([`WalError::is_out_of_space`]), the batch remains, may grow within
+    /// reservations, and is written by the next call; until then nothing can be reserved. Any other
+    /// failure stops the log permanently: every later call returns [`WalError::Poisoned`].
     pub fn flush(&mut self) -> Result<(), WalError> {
         self.watermark.check()?;
         self.queue.drain_into(&mut self.ready_segments);
@@ -349,7 +358,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Zero bytes between the end of the log and the end of its last block.
+    /// Returns the number of zero bytes between the end of the log and the end of its last block.
     fn block_padding(&self) -> usize {
         let segment = self.runs.last().map_or(0, |run| run.segment.bytes);
         let block = self.end_offset.next_multiple_of(BLOCK_LEN as u64);
@@ -422,7 +431,8 @@ impl Writer {
         Ok(seq)
     }
 
-    /// Checks that the payload at `start` is small enough and fits the capacity; returns the bytes of its frame.
+    /// Checks that the payload at `start` is small enough and fits the capacity. Returns the size
+    /// of its frame in bytes.
     fn check_fit(&mut self, start: usize, reservation: Option<&Reservation>) -> Result<u64, WalError> {
         let Some(bytes) = self.batch.len().checked_sub(start + FRAME_HEADER_LEN) else {
             let reason = "an encoder removed bytes of the batch";
@@ -445,15 +455,16 @@ impl Writer {
         Ok(frame)
     }
 
-    /// Enters the next segment if a frame at `start` of the batch does not fit the current one; returns where the frame
-    /// now starts.
+    /// Enters the next segment if a frame at `start` of the batch does not fit the current segment.
+    /// Returns the new start of the frame.
     fn enter_segment(&mut self, start: usize, frame: u64) -> Result<usize, WalError> {
         let current = self.runs.last().map_or(0, |run| run.segment.bytes);
         if self.end_offset + frame <= current {
             return Ok(start);
         }
         let Some(segment) = self.ready_segments.pop_front() else {
-            // The capacity accounting excludes this case; if it were wrong, refusing is safe.
+            // The capacity accounting excludes this case. If the accounting is wrong, a refusal is
+            // safe.
             self.batch.truncate(start);
             return Err(WalError::OutOfSpace { bytes: frame });
         };
@@ -500,7 +511,7 @@ impl Writer {
         }
     }
 
-    /// Bytes of frames that are certain to fit the allocated segments, in any order.
+    /// Returns the number of frame bytes that always fit the allocated segments, in any order.
     fn available_capacity(&self) -> u64 {
         let certain = |left: u64| left.saturating_sub(self.max_frame_bytes - 8);
         let current = self
@@ -515,7 +526,7 @@ impl Writer {
         certain(current) + ready
     }
 
-    /// Directory of the incarnation.
+    /// Returns the directory of the incarnation.
     #[must_use]
     pub fn dir(&self) -> &std::path::Path {
         &self.dir

@@ -1,6 +1,7 @@
-//! The machine crashes, or a call fails, at every storage call of a short worker run. Invariants I1 to I5 of the ledger
-//! reference: acknowledged records exist, published checkpoints are extended, recovery is idempotent, one root per
-//! origin and size, nothing durable is cut.
+//! Tests that crash the machine, or let a call fail, at every storage call of a short worker run.
+//! They check invariants I1 to I5 of the ledger reference: acknowledged records exist, published
+//! checkpoints are extended, recovery is idempotent, each origin and size has one root, and no
+//! durable record is cut.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -14,7 +15,7 @@ use proofgate_wal::simulated::{InjectedFault, SimulatedDisk};
 use std::io;
 use std::path::Path;
 
-/// A worker run with admissions in flight, several checkpoints, a change of segment and a seal.
+/// Runs a worker with admissions in flight, several checkpoints, a change of segment and a seal.
 fn live(disk: &SimulatedDisk, promised: &mut DurabilityModel) -> Result<(), WalError> {
     let mut worker = start(disk, promised)?;
     let mut lived = || -> Result<(), WalError> {
@@ -88,7 +89,7 @@ fn power_lost_at_any_call_loses_nothing_that_was_promised() {
             let disk = SimulatedDisk::new();
             disk.inject_fault_at(call, InjectedFault::Crash);
             let mut promised = DurabilityModel::default();
-            // The last calls release unused space, and a failure there is no failure of the run.
+            // The last calls release unused space. Their failure is not a failure of the run.
             let _ = live(&disk, &mut promised);
             disk.crash(seed);
             survive(&disk, &promised, &format!("call {call}, seed {seed}"));

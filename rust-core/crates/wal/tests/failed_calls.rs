@@ -1,5 +1,5 @@
-//! When a write fails for a reason other than lack of space, or a sync fails, the log stops permanently, and what was
-//! promised before still holds.
+//! Tests that the log stops permanently when a write fails for a reason other than lack of space,
+//! or a sync fails, and that earlier guarantees still hold.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -144,7 +144,7 @@ fn nothing_is_cut_where_something_stands_behind_the_last_record() {
 #[test]
 fn starts_that_came_to_nothing_leave_no_space_taken() {
     let disk = SimulatedDisk::new();
-    // Space for a segment, but not for the salts that are written next.
+    // There is space for a segment, but not for the salts that are written next.
     disk.set_free(Some(80 << 10));
     for _ in 0..5 {
         let refused = start(&disk, &mut DurabilityModel::default()).err().unwrap();

@@ -1,5 +1,5 @@
-//! A worker starts with a new key: the logs of the old key are verified with the old key and continued under the new
-//! one, wherever the start is interrupted.
+//! Tests of a worker that starts with a new key. The logs of the old key are verified with the old
+//! key and continued under the new key, even if the start is interrupted at any call.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -28,12 +28,13 @@ fn statement(old: &SigningKey, new: &SigningKey) -> String {
     KeySuccession::sign(old, new, 1, LATER).unwrap()
 }
 
-/// Starts a worker with the new key, and with the old one as `previous_key` if it is still available.
+/// Starts a worker with the new key, and with the old key as `previous_key` if the old key is still
+/// available.
 fn begin(disk: &SimulatedDisk, old: Option<&SigningKey>) -> Result<StartedLog, WalError> {
     begin_by(disk, old, LATER)
 }
 
-/// Same as [`start`], with a statement that the old key ends at `until`.
+/// Same as [`start`], with a statement that the validity of the old key ends at `until`.
 fn begin_by(disk: &SimulatedDisk, old: Option<&SigningKey>, until: u64) -> Result<StartedLog, WalError> {
     let storage: Arc<dyn Storage> = Arc::new(disk.clone());
     let successions = [KeySuccession::sign(&key(), &new_key(), 1, until).unwrap()];
@@ -51,7 +52,7 @@ fn begin_by(disk: &SimulatedDisk, old: Option<&SigningKey>, until: u64) -> Resul
     succession::start(&storage, &terms, None)
 }
 
-/// A log of the old key with an open exchange, whose worker was killed.
+/// Creates a log of the old key with an open exchange, whose worker was killed.
 fn killed() -> SimulatedDisk {
     let disk = SimulatedDisk::new();
     let mut worker = start(&disk, &mut testkit::DurabilityModel::default()).unwrap();
@@ -146,7 +147,7 @@ fn a_writer_of_the_volume_plants_no_key_of_his_own() {
         SigningKey::generate(LEDGER, [60; 32]).unwrap(),
         SigningKey::generate(LEDGER, [61; 32]).unwrap(),
     );
-    // The attacker has a signature of his own and the bytes of the true statement.
+    // The attacker has a signature by another key and the bytes of the true statement.
     let mixed = statement(&his, &accomplice).replace(
         &his.verifying_key().to_text(),
         &new_key().verifying_key().to_text(),
@@ -203,7 +204,7 @@ fn a_log_of_the_old_key_behind_one_of_the_new_is_told() {
         .collect();
     assert_eq!(codes, ["key_out_of_turn"]);
     assert_eq!(report.verdict, Verdict::Invalid);
-    // The same after its end has passed.
+    // The same after the validity of the old key has ended.
     put_behind(&disk, &key(), LATER + 1_000_000);
     let report = judged(&disk, &new_key().verifying_key());
     let late = &report.incarnations[3].findings;
@@ -282,7 +283,7 @@ fn a_start_with_a_new_key_that_is_cut_at_any_call_is_finished_by_the_next() {
         let begun = begin(&disk, Some(&key())).unwrap_or_else(|error| panic!("call {call}: {error}"));
         drop(begun);
         whole(&disk, &format!("call {call}"));
-        // The old key may be removed: the log that served is the new key's.
+        // The old key may be removed, because the log that served belongs to the new key.
         drop(begin(&disk, None).unwrap_or_else(|error| panic!("call {call}: {error}")));
     }
 }

@@ -19,7 +19,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Expects no finding except that exchanges were open when the log was sealed.
+/// Checks that there is no finding except that exchanges were open when the log was sealed.
 fn expect_only_open_exchanges(report: &Report) {
     assert_eq!(report.verdict, Verdict::Incomplete, "{report:#?}");
     let [finding] = &report.incarnations[0].findings[..] else {

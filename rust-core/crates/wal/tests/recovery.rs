@@ -1,4 +1,4 @@
-//! What a start finds on its shard, and what it refuses.
+//! Tests of the results of recovery at a start, and of its refusals.
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first failure")]
 
 use proofgate_evidence::{EvidenceError, fsck};

@@ -1,4 +1,4 @@
-//! A log that is continued by another while the worker runs, as `fsck` sees it.
+//! Tests of a log that another log continues while the worker runs, with the results of `fsck`.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

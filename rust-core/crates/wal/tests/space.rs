@@ -1,4 +1,5 @@
-//! Capacity for records: reservations keep it, and a full disk stops only admission.
+//! Tests of the capacity for records: reservations guarantee it, and a full disk stops only
+//! admission.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -34,7 +35,7 @@ fn a_reservation_holds_when_the_disk_is_full_and_the_rest_is_refused() {
         Err(WalError::OutOfSpace { .. })
     ));
 
-    // Used in any order, every reservation finds its capacity, across the change of segment.
+    // Every reservation has its capacity, in any order of use and across a change of segment.
     while !reservations.is_empty() {
         let at = (reservations.len() * 7) / 11;
         let mut reservation = reservations.swap_remove(at);
@@ -194,7 +195,7 @@ fn a_short_write_is_carried_on_with() {
     assert_eq!(found.get(1).map(Vec::len), Some(9_000));
 }
 
-/// A worker whose next call of `prepare` prepares a segment.
+/// Returns a worker whose next call of `prepare` prepares a segment.
 fn in_its_second_segment() -> (SimulatedDisk, Worker) {
     let (disk, mut worker) = new_worker();
     while worker.writer.watermark().segment() == 0 {
@@ -263,7 +264,8 @@ fn a_checkpoint_without_space_keeps_the_former_one_and_is_tried_again() {
 
 #[test]
 fn a_tree_without_space_stops_neither_reading_nor_syncing_nor_signing() {
-    /// Each takes 64 bytes of tree: more in total than the 4 MiB that may wait for space.
+    /// Number of records. Each takes 64 bytes of tree, in total more than the 4 MiB that may wait
+    /// for space.
     const RECORDS: u64 = 66_000;
     let disk = SimulatedDisk::new();
     let large = LogOptions {
@@ -307,7 +309,7 @@ fn a_tree_without_space_stops_neither_reading_nor_syncing_nor_signing() {
     assert_eq!(last.unwrap().index, RECORDS, "proved from the records");
 }
 
-/// A worker whose segments are prepared in several pieces.
+/// Returns a worker whose segments are prepared in several pieces.
 fn with_large_segments() -> (SimulatedDisk, Worker) {
     let disk = SimulatedDisk::new();
     let large = LogOptions {
@@ -377,7 +379,7 @@ fn a_log_that_ends_while_a_segment_is_prepared_leaves_nothing_of_it() {
     assert_eq!(prepared(&disk), 0);
 }
 
-/// The newest segment that holds records.
+/// Returns the newest segment that holds records.
 fn newest(disk: &SimulatedDisk) -> PathBuf {
     let files = disk.files();
     let segments = files

@@ -1,5 +1,5 @@
-//! How a log starts after another has ended: what is read, refused, signed and recorded. Someone who can write the
-//! volume but has no key gets nothing signed.
+//! Tests of the start of a log after another log has ended: the data that is read, refused, signed
+//! and recorded. Someone who can write to the volume but has no key cannot get anything signed.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -20,7 +20,8 @@ use proofgate_wal::{Incarnation, MissingLog, ResumeState, Storage, UnfinishedExc
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A disk with a worker that has served six requests, all under a checkpoint and in one segment.
+/// Creates a disk with a worker that has served six requests. All records are under a checkpoint
+/// and in one segment.
 fn served() -> (SimulatedDisk, Worker) {
     let (disk, mut worker) = new_worker();
     for number in 0..6 {
@@ -51,7 +52,7 @@ fn kill(disk: &SimulatedDisk, worker: Worker) -> DurabilityModel {
     promised
 }
 
-/// Every signed checkpoint on the volume.
+/// Returns every signed checkpoint on the volume.
 fn notes(disk: &SimulatedDisk) -> Vec<(PathBuf, Vec<u8>)> {
     let is_note = |path: &PathBuf| path.to_string_lossy().ends_with(CHECKPOINT_FILE);
     let paths = disk.files().into_iter().filter(is_note);
@@ -60,7 +61,7 @@ fn notes(disk: &SimulatedDisk) -> Vec<(PathBuf, Vec<u8>)> {
         .collect()
 }
 
-/// Expects that the start fails with this message and that nothing was signed.
+/// Checks that the start fails with this message and that nothing was signed.
 fn refused(disk: &SimulatedDisk, held: Option<&Checkpoint>, says: &str) {
     let before = notes(disk);
     let error = begin_behind(disk, held).err().unwrap();
@@ -126,7 +127,7 @@ fn a_start_that_was_cut_before_it_was_signed_is_passed_over() {
     assert_eq!(Some(next.recovery.unwrap().newest.incarnation), first);
 }
 
-/// Writes a log as an attacker would who has the volume, the sources and another key.
+/// Writes the log of an attacker who has the volume, the source code and another key.
 fn planted(disk: &SimulatedDisk, forger: &SigningKey) -> Incarnation {
     let elsewhere = SimulatedDisk::new();
     let storage: Arc<dyn Storage> = Arc::new(elsewhere.clone());
@@ -173,7 +174,8 @@ fn records_that_were_rewritten_behind_the_checkpoint_are_refused() {
     worker.admit("late", 10).unwrap();
     worker.flush().unwrap();
     let promised = kill(&disk, worker);
-    // The same record with another model and matching checksums: what a text editor and the sources make possible.
+    // The same record with another model and matching checksums. A text editor and the source code
+    // suffice to make it.
     let segment = promised.dir.join("00000000000000000000.seg");
     disk.corrupt(&segment, |bytes| {
         testkit::edit_last_record(bytes, promised.incarnation.unwrap(), b"\"late\"", b"\"LATE\"")
@@ -419,7 +421,7 @@ fn remove_log(disk: &SimulatedDisk, dir: &Path) {
     disk.remove_dir(dir);
 }
 
-/// The missing predecessor that the first record of a log names, if any.
+/// Returns the missing predecessor that the first record of a log names, if any.
 fn said_to_be_missing(disk: &SimulatedDisk, begun: &StartedLog) -> Option<String> {
     let first = &records(disk, &begun.log.dir, begun.log.incarnation)[0];
     let Record::Open(open) = record::parse(first).unwrap() else {
@@ -529,7 +531,7 @@ fn locks_that_only_one_node_sees_give_nothing_back() {
     assert_eq!(begin(&disk).unwrap().released_bytes, 0);
 }
 
-/// Expects that the whole shard is one chain without findings.
+/// Checks that the whole shard is one chain without findings.
 fn sound(disk: &SimulatedDisk) {
     let report = fsck(disk, Path::new("/"), Some(&vkey()), &[]).unwrap();
     assert_eq!(report.verdict, Verdict::Ok, "{report:#?}");
@@ -548,7 +550,8 @@ fn beside(disk: &SimulatedDisk, worker: &Worker) -> Incarnation {
     .unwrap()
 }
 
-/// Switches from one log to the next, as the data-plane thread does; the former one is not followed further.
+/// Switches from one log to the next like the data-plane thread. The former log is not followed
+/// further.
 fn go_over(worker: &mut Worker, next: Incarnation, disk: &SimulatedDisk) -> Worker {
     let successor = next.incarnation.to_string();
     let mut next = Worker::from_log(disk, next);
@@ -654,7 +657,7 @@ fn a_worker_killed_before_it_told_how_the_former_log_ended_leaves_that_to_its_su
     );
     sound(&disk);
 
-    // A start interrupted after that, before it was signed, never served.
+    // A start that was interrupted at this point, before it was signed, never served.
     disk.remove(&begun.log.dir.join(CHECKPOINT_FILE)).unwrap();
     drop(begun.log);
     disk.restart();

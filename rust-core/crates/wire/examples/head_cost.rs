@@ -1,4 +1,4 @@
-//! Measures a typical head: nanoseconds to find its end, to parse it, and to write one.
+//! Measures the nanoseconds to find the end of a typical head, to parse it, and to write it.
 //!
 //! `cargo run --release -p proofgate-wire --example head_cost`
 #![allow(clippy::unwrap_used, reason = "a measurement may fail")]
@@ -21,7 +21,8 @@ Content-Length: 1024\r\n\r\n";
 
 const ROUNDS: u32 = 200_000;
 
-/// Returns the nanoseconds of one call: the best of seven series, to exclude other load on the machine.
+/// Returns the nanoseconds per call in the fastest of seven series, to exclude other load on the
+/// machine.
 fn measure(name: &str, mut call: impl FnMut()) {
     let series = (0..7).map(|_| {
         let start = Instant::now();

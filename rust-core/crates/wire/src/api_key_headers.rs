@@ -1,9 +1,9 @@
-//! The fields in which clients send their keys.
+//! The header fields in which clients send their keys.
 
 use std::fmt;
 
-/// The values of the fields in which a client can send its key, as received; each field occurs at most once. Whether a value
-/// is a key is not checked.
+/// The values of the header fields in which a client can send its key, as received. Each field
+/// occurs at most once. The values are not checked to be keys.
 #[derive(Clone, Copy, Default)]
 pub struct ApiKeyHeaders<'b> {
     /// The value of Authorization (RFC 9110 section 11.6.2).
@@ -17,7 +17,7 @@ pub struct ApiKeyHeaders<'b> {
 }
 
 impl fmt::Debug for ApiKeyHeaders<'_> {
-    /// Shows which fields are present: values are secrets.
+    /// Shows only which fields are present, because their values are secrets.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("KeyFields")

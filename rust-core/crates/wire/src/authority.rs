@@ -12,9 +12,10 @@ pub(crate) struct Authority<'b> {
 impl<'b> Authority<'b> {
     /// Parses an authority; `None` unless `text` is exactly one authority without user info.
     ///
-    /// It is stricter than the grammar, because other servers are: a name consists of letters, digits, `-` and `_` (no
-    /// escapes, and no comma, which a proxy uses to join two Host lines). Labels are not empty, except after a final dot. A
-    /// port, if there is a colon, has 1 to 5 digits up to 65535.
+    /// This function is stricter than the grammar, because other servers are stricter too. A name
+    /// consists of letters, digits, `-` and `_`, without escapes, and without the comma with which
+    /// a proxy joins two Host lines. Labels are not empty, except after a final dot. After a colon
+    /// there is a port of 1 to 5 digits, at most 65535.
     pub(crate) fn parse(text: &'b [u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
         let (host, port) = if let Some(after) = text.strip_prefix('[') {
@@ -36,7 +37,8 @@ impl<'b> Authority<'b> {
         (host_is_valid && port.is_none_or(is_port)).then_some(Self { host, port })
     }
 
-    /// Whether both name the same host and port; `default_port` replaces a missing port.
+    /// Returns whether both authorities name the same host and port. `default_port` replaces a
+    /// missing port.
     pub(crate) fn same_as(&self, other: &Self, default_port: &'static str) -> bool {
         let port = |authority: &Self| authority.port.unwrap_or(default_port).parse::<u16>().ok();
         self.host.eq_ignore_ascii_case(other.host) && port(self) == port(other)
@@ -49,7 +51,8 @@ fn is_port(text: &str) -> bool {
         && text.parse::<u16>().is_ok()
 }
 
-/// Whether a host consists of labels of letters, digits, `-` and `_`; an IPv4 address does, too (RFC 3986 section 3.2.2).
+/// Returns whether a host consists of labels of letters, digits, `-` and `_`. This includes IPv4
+/// addresses (RFC 3986 section 3.2.2).
 fn is_name(host: &[u8]) -> bool {
     let host = host.strip_suffix(b".").unwrap_or(host);
     host.split(|&byte| byte == b'.').all(|label| {

@@ -7,14 +7,16 @@ use crate::response::ResponseFraming;
 use crate::trailers::Trailers;
 use std::ops::Range;
 
-/// More digits than 64 bits need are refused, even if they are zeros.
+/// Maximum number of digits of a chunk size: the number for 64 bits. More digits are refused, even
+/// if they are zeros.
 const CHUNK_SIZE_DIGITS: u8 = 16;
 
-/// A body decoder for one message. It copies nothing: it returns which bytes of the input are body.
+/// A decoder for the body of one message. It copies nothing: it returns the range of the input that
+/// is body.
 #[derive(Debug, Clone)]
 pub struct BodyDecoder {
     state: State,
-    /// Body bytes that may still be announced.
+    /// Number of body bytes that the framing may still announce.
     allowance: u64,
     trailers: Trailers,
 }
@@ -36,7 +38,7 @@ enum State {
 /// The result of one call of [`BodyDecoder::decode`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Number of processed input bytes; the next call starts after them.
+    /// Number of processed input bytes. The next call starts after them.
     pub consumed: usize,
     /// The part of the input that is body; may be empty.
     pub data: Range<usize>,
@@ -79,7 +81,8 @@ impl BodyDecoder {
         }
     }
 
-    /// Whether the body is complete. A body that ends with the connection never is; see [`BodyDecoder::end_of_input`].
+    /// Returns whether the body is complete. A body that ends with the connection is never complete
+    /// before [`BodyDecoder::end_of_input`].
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.state == State::Done
@@ -87,12 +90,12 @@ impl BodyDecoder {
 
     /// Finds the next run of body bytes in `input`, which starts where the last step ended.
     ///
-    /// Call it again with the rest of the input until it is done or the input is used up: every call with non-empty input
-    /// consumes something or is done.
+    /// Call this again with the rest of the input until the body is done or the input is used up.
+    /// Every call with non-empty input consumes bytes or is done.
     ///
     /// # Errors
-    /// The [`ProtocolError`] of the broken framing rule; [`ProtocolError::BodyTooLarge`] as soon as a chunk size announces
-    /// more than is allowed. Later calls return the same error.
+    /// The [`ProtocolError`] of the broken framing rule; [`ProtocolError::BodyTooLarge`] as soon as
+    /// a chunk size announces more bytes than are allowed. Later calls return the same error.
     pub fn decode(&mut self, input: &[u8]) -> Result<Step, ProtocolError> {
         let mut at = 0;
         loop {
@@ -154,10 +157,10 @@ impl BodyDecoder {
         }
     }
 
-    /// Marks the end of the connection, which completes a body that ends with it.
+    /// Marks the end of the connection. This completes a body that ends with the connection.
     ///
     /// # Errors
-    /// [`ProtocolError::TruncatedBody`] if the framing announces more.
+    /// [`ProtocolError::TruncatedBody`] if the framing announces more bytes.
     pub fn end_of_input(&mut self) -> Result<(), ProtocolError> {
         match self.state {
             State::Done | State::UntilClose => {
@@ -210,7 +213,8 @@ impl BodyDecoder {
     }
 }
 
-/// Returns the run of at most `left` bytes of `input` that starts at `at`, and how many are left after it.
+/// Returns the range of at most `left` bytes of `input` that starts at `at`, and the number of
+/// bytes left after it.
 fn take_run(at: usize, input: &[u8], left: u64) -> (Range<usize>, u64) {
     let available = input.len() - at;
     let taken = usize::try_from(left).map_or(available, |left| left.min(available));

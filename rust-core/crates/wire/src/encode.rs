@@ -1,7 +1,7 @@
 //! Writes heads and chunk framing into a caller's buffer.
 //!
-//! Written messages obey the same rules as parsed ones: a part that would break a line is refused with the [`ProtocolError`]
-//! of the rule it breaks, and nothing of it is written.
+//! Written messages obey the same rules as parsed messages. A part that would break a rule is
+//! refused with the [`ProtocolError`] of that rule, and no byte of the part is written.
 
 use crate::protocol_error::ProtocolError;
 use crate::syntax::{has_control, is_token};
@@ -13,11 +13,12 @@ pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 /// The interim response that lets a client send its body (RFC 9110 section 15.2.1).
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// The end of a line, and of a head after its last line.
+/// The end of a line, and the empty line at the end of a head.
 pub const CRLF: &[u8] = b"\r\n";
 
-/// Appends the size line of a chunk of `len` bytes; its data and a CRLF follow. `len` 0 would end the body
-/// and writes nothing: use [`LAST_CHUNK`].
+/// Appends the size line of a chunk of `len` bytes. The caller then appends the data and a CRLF.
+/// Writes nothing if `len` is 0, because a chunk of size 0 would end the body; use [`LAST_CHUNK`]
+/// for this.
 pub fn write_chunk_header(out: &mut Vec<u8>, len: usize) {
     if len == 0 {
         return;
@@ -34,7 +35,7 @@ pub fn write_chunk_header(out: &mut Vec<u8>, len: usize) {
     out.extend_from_slice(CRLF);
 }
 
-/// Appends a whole chunk; nothing when `data` is empty.
+/// Appends a whole chunk. Appends nothing if `data` is empty.
 pub fn write_chunk(out: &mut Vec<u8>, data: &[u8]) {
     if !data.is_empty() {
         write_chunk_header(out, data.len());
@@ -46,8 +47,8 @@ pub fn write_chunk(out: &mut Vec<u8>, data: &[u8]) {
 /// Appends a request line (RFC 9112 section 3).
 ///
 /// # Errors
-/// [`ProtocolError::InvalidMethod`] if the method is not a token, [`ProtocolError::InvalidTarget`] if the target is empty or
-/// contains what [`crate::parse_request`] refuses.
+/// [`ProtocolError::InvalidMethod`] if the method is not a token, [`ProtocolError::InvalidTarget`]
+/// if the target is empty or contains a byte that [`crate::parse_request`] refuses.
 pub fn write_request_line(out: &mut Vec<u8>, method: &str, target: &str) -> Result<(), ProtocolError> {
     if !is_token(method.as_bytes()) {
         return Err(ProtocolError::InvalidMethod);
@@ -61,7 +62,8 @@ pub fn write_request_line(out: &mut Vec<u8>, method: &str, target: &str) -> Resu
     Ok(())
 }
 
-/// Appends a status line (RFC 9112 section 4) with the registered reason phrase, if the status has one here.
+/// Appends a status line (RFC 9112 section 4) with the registered reason phrase, if this crate has
+/// one for the status.
 ///
 /// # Errors
 /// [`ProtocolError::InvalidStatus`] outside 100 to 599.
@@ -112,7 +114,7 @@ pub fn write_chunked(out: &mut Vec<u8>) {
 /// Appends a whole request head: the request line, the fields in order, and the empty line.
 ///
 /// # Errors
-/// As [`write_request_line`] and [`write_header`]; `out` is unchanged then.
+/// Same as [`write_request_line`] and [`write_header`]. After an error, `out` is unchanged.
 pub fn write_request_head<'h>(
     out: &mut Vec<u8>,
     method: &str,
@@ -127,7 +129,7 @@ pub fn write_request_head<'h>(
 /// Appends a whole response head: the status line, the fields in order, and the empty line.
 ///
 /// # Errors
-/// As [`write_status_line`] and [`write_header`]; `out` is unchanged then.
+/// Same as [`write_status_line`] and [`write_header`]. After an error, `out` is unchanged.
 pub fn write_response_head<'h>(
     out: &mut Vec<u8>,
     status: u16,

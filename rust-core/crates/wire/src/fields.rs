@@ -6,15 +6,15 @@ use crate::protocol_error::ProtocolError;
 use crate::syntax::{is_token, trim_ows};
 use httparse::Header;
 
-/// The framing and connection fields of a head, each checked separately. The meaning of their combination depends on the
-/// kind of message and is decided by its parser.
+/// The framing and connection fields of a head, each checked separately. The meaning of their
+/// combination depends on the kind of message, so the message's parser decides it.
 #[derive(Debug, Default)]
 pub(crate) struct Fields<'b> {
     pub(crate) host: Option<&'b [u8]>,
     pub(crate) content_length: Option<u64>,
     pub(crate) chunked: bool,
     pub(crate) close: bool,
-    /// Whether another protocol is offered, and which.
+    /// The other protocol that the head offers, if any.
     pub(crate) upgrade: Upgrade,
     pub(crate) keep_alive: bool,
     pub(crate) expectation: Expectation,
@@ -22,7 +22,8 @@ pub(crate) struct Fields<'b> {
     content_type: Option<()>,
 }
 
-/// The protocol that the Upgrade fields offer (RFC 9110 section 7.8); the most demanding one if there are several.
+/// The protocol that the Upgrade fields offer (RFC 9110 section 7.8). If there are several, it is
+/// the most demanding one.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Upgrade {
     #[default]
@@ -56,7 +57,7 @@ pub(crate) enum Expectation {
 }
 
 impl<'b> Fields<'b> {
-    /// Reads all of `headers`; returns the error of the first invalid field.
+    /// Reads all of `headers`. Returns the error of the first invalid field.
     pub(crate) fn from_headers(headers: &[Header<'b>]) -> Result<Self, ProtocolError> {
         let mut fields = Self::default();
         for header in headers {
@@ -161,8 +162,8 @@ fn parse_content_length(value: &[u8]) -> Option<u64> {
     }
 }
 
-/// Whether a server that reads other punctuation as `-` would mistake the name for a protected one (CGI's `HTTP_` variables
-/// fold `_`, some servers fold all of it).
+/// Returns whether a server that reads other punctuation as `-` would treat the name as a protected
+/// name. CGI's `HTTP_` variables fold `_`, and some servers fold all punctuation.
 fn imitates_protected(name: &str) -> bool {
     let mut folded = [0_u8; crate::headers::MAX_KNOWN_NAME_BYTES];
     for (place, byte) in folded.iter_mut().zip(name.bytes()) {

@@ -6,7 +6,7 @@ use httparse::{EMPTY_HEADER, Header};
 use std::fmt;
 use std::mem::MaybeUninit;
 
-/// Number of fields of an ordinary head, which are stored without allocation.
+/// Number of fields that are stored without allocation, enough for an ordinary head.
 const INLINE_FIELDS: usize = 16;
 
 /// The header fields of a head, in order (RFC 9110 section 5). Names keep their case. Values have no surrounding whitespace
@@ -15,7 +15,7 @@ const INLINE_FIELDS: usize = 16;
 pub struct Headers<'b> {
     few: [Header<'b>; INLINE_FIELDS],
     few_len: usize,
-    /// All fields, if they do not fit into `few`.
+    /// All fields if they do not fit into `few`; otherwise empty.
     many: Vec<Header<'b>>,
 }
 
@@ -77,14 +77,14 @@ impl<'b> Headers<'b> {
         self.fields().len()
     }
 
-    /// Whether there are no fields.
+    /// Returns whether there are no fields.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fields().is_empty()
     }
 
-    /// Whether a field of this name ends at this connection: by definition, or because Connection names it (RFC 9110 section
-    /// 7.6.1).
+    /// Returns whether a field of this name applies only to this connection, by definition or
+    /// because Connection names it (RFC 9110 section 7.6.1).
     #[must_use]
     pub fn is_hop_by_hop(&self, name: &str) -> bool {
         is_hop_by_hop(name)
@@ -97,7 +97,7 @@ impl<'b> Headers<'b> {
 }
 
 impl fmt::Debug for Headers<'_> {
-    /// Shows only names: values contain secrets.
+    /// Shows only names, because values contain secrets.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_list()
@@ -106,7 +106,8 @@ impl fmt::Debug for Headers<'_> {
     }
 }
 
-/// Whether a field of this name, ignoring case, is for one connection only and never forwarded (RFC 9110 section 7.6.1).
+/// Returns whether a field of this name, ignoring case, applies only to one connection and is never
+/// forwarded (RFC 9110 section 7.6.1).
 #[must_use]
 pub fn is_hop_by_hop(name: &str) -> bool {
     const HOP_BY_HOP: [&str; 11] = [
@@ -125,8 +126,9 @@ pub fn is_hop_by_hop(name: &str) -> bool {
     HOP_BY_HOP.iter().any(|field| field.eq_ignore_ascii_case(name))
 }
 
-/// Whether a field of this name, ignoring case, decides where a message ends, who sent it or what it means. Connection must
-/// not name it, and its name must not be imitated with other punctuation.
+/// Returns whether a field of this name, ignoring case, determines the end, the sender or the
+/// meaning of a message. Connection must not name such a field, and no field name may imitate it
+/// with other punctuation.
 pub(crate) fn is_protected(name: &[u8]) -> bool {
     const PROTECTED: [&str; 13] = [
         "api-key",
@@ -153,10 +155,11 @@ pub(crate) fn is_protected(name: &[u8]) -> bool {
         })
 }
 
-/// Normalizes a byte of a field name as the most lenient parser does: all punctuation becomes `-`.
+/// Normalizes a byte of a field name like the most lenient parser: all punctuation becomes `-`.
 pub(crate) fn normalize_name_byte(byte: u8) -> u8 {
     if byte.is_ascii_alphanumeric() { byte } else { b'-' }
 }
 
-/// The maximum length of a name for [`is_protected`] and [`is_hop_by_hop`], plus one byte to detect longer names.
+/// The maximum length of the names of [`is_protected`] and [`is_hop_by_hop`], plus one byte to
+/// detect longer names.
 pub(crate) const MAX_KNOWN_NAME_BYTES: usize = 26;

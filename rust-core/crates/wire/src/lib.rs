@@ -1,20 +1,25 @@
 //! A strict sans-IO HTTP/1.1 parser that prevents request smuggling.
 //!
-//! Request smuggling means that two parsers read one byte stream differently. This crate accepts only messages that every
-//! other parser reads the same way, and refuses the rest; it never repairs. `httparse` splits a head into tokens, every
-//! framing decision is made here, once, and the forwarded head is rewritten from the result.
+//! Request smuggling means that two parsers read one byte stream differently. This crate accepts
+//! only messages that every other parser reads the same way. It refuses all other messages and
+//! never repairs them. `httparse` splits a head into tokens. This crate makes every framing
+//! decision, once, and the forwarded head is rewritten from the result.
 //!
 //! Three rules hold everywhere:
 //! 1. The verdict does not depend on how the bytes were split into reads.
-//! 2. A [`ProtocolError`] is final: respond with its status, close the connection, read no further byte of it.
-//! 3. Nothing here does I/O or allocates, except into a buffer that the caller lends to [`encode`].
+//! 2. A [`ProtocolError`] is final: respond with its status, close the connection, and read no
+//!    further byte.
+//! 3. This crate does no I/O and allocates no memory, except in a buffer that the caller passes to
+//!    [`encode`].
 //!
-//! The order of use for a connection: [`HeadScanner::scan`] until it finds the end of the head, [`parse_request`] (or
-//! [`parse_response`]) on exactly those bytes, then a [`BodyDecoder`] for what follows. Behind a load balancer that passes
-//! bytes on without parsing them, [`parse_proxy_header`] comes first.
+//! For each message on a connection, call [`HeadScanner::scan`] until it finds the end of the head,
+//! then [`parse_request`] (or [`parse_response`]) with exactly the bytes of the head, then use a
+//! [`BodyDecoder`] for the following bytes. Behind a load balancer that forwards bytes without
+//! parsing them, first call [`parse_proxy_header`].
 //!
-//! Where RFC 9110 and RFC 9112 leave a choice, the stricter reading is taken. `README.md` lists every decision with the
-//! cases that test it, and every point in which it is stricter than the RFCs.
+//! If RFC 9110 and RFC 9112 allow a choice, this crate uses the stricter reading. `README.md` lists
+//! every decision with the cases that test it, and every point in which this crate is stricter than
+//! the RFCs.
 #![forbid(unsafe_code)]
 
 mod api_key_headers;

@@ -1,18 +1,22 @@
 //! Size limits of messages.
 
-/// The maximum number of header fields of a head, whatever [`Limits::headers`] is: they are kept on the stack.
+/// The maximum number of header fields of a head, even if [`Limits::headers`] is larger, because
+/// they are stored on the stack.
 pub const MAX_HEADERS: usize = 128;
 
-/// Size limits of the parts of a message. Each is checked as soon as it is known to be exceeded.
+/// Size limits of the parts of a message. A message is refused as soon as a limit is known to be
+/// exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a head, from the first byte of the start line to its final CRLF CRLF, and of a trailer section.
+    /// Maximum bytes of a head, from the first byte of the start line to the final CRLF CRLF, and
+    /// of a trailer section.
     pub head_bytes: usize,
-    /// Bytes of a request target.
+    /// Maximum bytes of a request target.
     pub target_bytes: usize,
-    /// Header fields in a head, and in a trailer section; values above [`MAX_HEADERS`] mean [`MAX_HEADERS`].
+    /// Maximum number of fields in a head, and in a trailer section. Values above [`MAX_HEADERS`]
+    /// mean [`MAX_HEADERS`].
     pub headers: usize,
-    /// Bytes of a request body, without chunk framing.
+    /// Maximum bytes of a request body, without chunk framing.
     pub body_bytes: u64,
 }
 

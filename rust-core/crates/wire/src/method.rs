@@ -19,7 +19,7 @@ pub enum Method {
     Patch,
     /// `TRACE`
     Trace,
-    /// Any other token; its text is in [`crate::RequestHead::method_text`].
+    /// Any other token. Its text is in [`crate::RequestHead::method_text`].
     Other,
 }
 
@@ -54,8 +54,9 @@ impl Method {
         })
     }
 
-    /// Whether a request with this method is refused if it has a body: RFC 9110 forbids one for TRACE and defines no meaning
-    /// for GET and HEAD (sections 9.3.1, 9.3.2 and 9.3.8), so parsers disagree about it.
+    /// Returns whether a request with this method is refused if it has a body. RFC 9110 forbids a
+    /// body for TRACE and defines no meaning of a body for GET and HEAD (sections 9.3.1, 9.3.2 and
+    /// 9.3.8), so parsers treat it differently.
     pub(crate) fn refuses_body(self) -> bool {
         matches!(self, Self::Get | Self::Head | Self::Trace)
     }

@@ -1,11 +1,12 @@
-//! Why a message is refused: one variant per rule.
+//! The rules whose violation leads to the refusal of a message, with one variant per rule.
 
 use thiserror::Error;
 
-/// A rule that a message broke. It is final: respond with [`ProtocolError::status`], close, and read no further byte of the
-/// connection.
+/// A rule that a message broke. This error is final: respond with [`ProtocolError::status`], close
+/// the connection, and read no further byte.
 ///
-/// The `Display` text is for people and quotes nothing of the message; [`ProtocolError::code`] is stable, for machines.
+/// The `Display` text is for people and quotes no part of the message. [`ProtocolError::code`] is
+/// stable and for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
@@ -18,22 +19,25 @@ pub enum ProtocolError {
     /// The request target exceeds [`crate::Limits::target_bytes`].
     #[error("the request target is longer than this gateway accepts")]
     TargetTooLong,
-    /// The body exceeds [`crate::Limits::body_bytes`], by its declared or by its counted length.
+    /// The declared or the counted length of the body exceeds [`crate::Limits::body_bytes`].
     #[error("the request body is larger than this gateway accepts")]
     BodyTooLarge,
-    /// Expect contains something other than `100-continue`, or occurs twice (RFC 9110 section 10.1.1).
+    /// Expect contains a value other than `100-continue`, or occurs twice (RFC 9110 section
+    /// 10.1.1).
     #[error("the only expectation that this gateway supports is 100-continue")]
     UnknownExpectation,
-    /// There is an empty line before the start line (RFC 9112 section 2.2 lets a server skip it; we do not).
+    /// There is an empty line before the start line. RFC 9112 section 2.2 allows a server to skip
+    /// this line, but this crate refuses it.
     #[error("an empty line precedes the start line")]
     LeadingEmptyLine,
-    /// LF without CR (RFC 9112 section 2.2).
+    /// The head contains LF without CR (RFC 9112 section 2.2).
     #[error("a line ends with LF alone; lines must end with CRLF")]
     BareLineFeed,
-    /// CR without LF (RFC 9112 section 2.2).
+    /// The head contains CR without LF (RFC 9112 section 2.2).
     #[error("a CR is not followed by LF")]
     BareCarriageReturn,
-    /// NUL, another control byte, or DEL; only HTAB is allowed, in values (RFC 9110 section 5.5).
+    /// The head contains NUL, another control byte, or DEL. Only HTAB is allowed, in values (RFC
+    /// 9110 section 5.5).
     #[error("the message head contains a control byte")]
     ControlByte,
     /// The input is not exactly one complete head.
@@ -45,11 +49,11 @@ pub enum ProtocolError {
     /// The method is not a token (RFC 9110 section 9.1).
     #[error("the request method is not a token")]
     InvalidMethod,
-    /// CONNECT: this gateway opens no tunnels.
+    /// The method is CONNECT, but this gateway opens no tunnels.
     #[error("CONNECT is not supported")]
     ConnectMethod,
-    /// An Upgrade field requests a WebSocket, without which the request is useless. Every other offer is ignored (RFC 9110
-    /// section 7.8).
+    /// An Upgrade field requests a WebSocket, without which the request has no effect. Every other
+    /// offer is ignored (RFC 9110 section 7.8).
     #[error(
         "this gateway does not support WebSocket; send the request by POST, and read its answer as server-sent events"
     )]
@@ -65,13 +69,14 @@ pub enum ProtocolError {
     /// https.
     #[error("the request target is neither a path nor an http(s) URL")]
     UnsupportedTargetForm,
-    /// The authority of an absolute target is not the Host (RFC 9112 section 3.2.2 prefers it; we refuse).
+    /// The authority of an absolute target differs from the Host. RFC 9112 section 3.2.2 prefers
+    /// the authority, but this crate refuses the request.
     #[error("the host in the request target differs from the Host header")]
     TargetContradictsHost,
-    /// No Host header (RFC 9112 section 3.2).
+    /// There is no Host header (RFC 9112 section 3.2).
     #[error("the Host header is missing")]
     MissingHost,
-    /// More than one Host header (RFC 9112 section 3.2).
+    /// There is more than one Host header (RFC 9112 section 3.2).
     #[error("the Host header is given more than once")]
     DuplicateHost,
     /// The Host value is not one `uri-host [":" port]` (RFC 9110 section 7.2).
@@ -86,43 +91,46 @@ pub enum ProtocolError {
     /// A line starts with whitespace: obsolete line folding (RFC 9112 section 5.2).
     #[error("a header line is folded or starts with whitespace")]
     FoldedHeader,
-    /// A field value contains a byte that is not allowed there (RFC 9110 section 5.5), or a framing field contains a tab:
-    /// RFC 9110 section 5.6.3 allows tabs around a value, but some parsers treat them as a part of it.
+    /// A field value contains a byte that is not allowed (RFC 9110 section 5.5), or a framing field
+    /// contains a tab. RFC 9110 section 5.6.3 allows tabs around a value, but some parsers treat
+    /// them as part of the value.
     #[error("a header value contains a byte that is not allowed there")]
     InvalidHeaderValue,
-    /// A field name is that of a framing or security field with other punctuation instead of `-`; some servers treat the two
-    /// as one.
+    /// A field name equals the name of a framing or security field except for other punctuation
+    /// instead of `-`. Some servers treat both names as the same field.
     #[error("a header name differs from a framing or security header only in punctuation")]
     ImitatedHeader,
     /// A field that determines the sender or the kind of body occurs more than once (RFC 9110 section 5.3).
     #[error("a header that may be given only once is repeated")]
     DuplicateHeader,
-    /// Both Content-Length and Transfer-Encoding (RFC 9112 section 6.3, rule 3).
+    /// There are both Content-Length and Transfer-Encoding (RFC 9112 section 6.3, rule 3).
     #[error("Content-Length and Transfer-Encoding are both present")]
     LengthAndCoding,
-    /// More than one Content-Length, equal or not (RFC 9112 section 6.3, rule 5).
+    /// There is more than one Content-Length, equal or not (RFC 9112 section 6.3, rule 5).
     #[error("Content-Length is given more than once")]
     DuplicateContentLength,
     /// Content-Length is not a plain decimal number without leading zeros that fits 64 bits.
     #[error("Content-Length is not a plain decimal number")]
     InvalidContentLength,
-    /// Transfer-Encoding is anything but exactly one `chunked` (RFC 9112 section 6.1).
+    /// Transfer-Encoding is not exactly one `chunked` (RFC 9112 section 6.1).
     #[error("the only transfer coding that this gateway accepts is chunked, given once")]
     InvalidTransferEncoding,
-    /// GET, HEAD or TRACE with a body; or a 1xx or 204 response with one (RFC 9112 section 6.3, rule 1).
+    /// A GET, HEAD or TRACE request, or a 1xx or 204 response, has a body (RFC 9112 section 6.3,
+    /// rule 1).
     #[error("this message must not have a body")]
     UnexpectedBody,
-    /// A Connection option is not a token (RFC 9110 section 7.6.1), or a request has both `close` and `keep-alive`: by RFC
-    /// 9112 section 9.3 `close` wins, but in some parsers the last one does.
+    /// A Connection option is not a token (RFC 9110 section 7.6.1), or a request has both `close`
+    /// and `keep-alive`: by RFC 9112 section 9.3 `close` applies, but some parsers use the last
+    /// option.
     #[error("the Connection header is malformed or contradicts itself")]
     InvalidConnection,
-    /// Connection names a framing or security field, which would make an intermediary remove it.
+    /// Connection names a framing or security field, so an intermediary would remove this field.
     #[error("the Connection header names a header that must not be removed")]
     ProtectedConnectionOption,
     /// A chunk size is not 1 to 16 hexadecimal digits (RFC 9112 section 7.1).
     #[error("a chunk size is not a plain hexadecimal number")]
     InvalidChunkSize,
-    /// A chunk extension (RFC 9112 section 7.1.1).
+    /// There is a chunk extension (RFC 9112 section 7.1.1).
     #[error("chunk extensions are not accepted")]
     ChunkExtension,
     /// Chunk data is not followed by CRLF (RFC 9112 section 7.1).
@@ -131,23 +139,23 @@ pub enum ProtocolError {
     /// A trailer field is malformed (RFC 9112 section 7.1.2).
     #[error("a trailer field is malformed")]
     InvalidTrailer,
-    /// A trailer field names a framing, connection or security field (RFC 9110 section 6.5.1); some parsers
-    /// obey them even there.
+    /// A trailer field has the name of a framing, connection or security field (RFC 9110 section
+    /// 6.5.1). Some parsers obey such fields even in trailers.
     #[error("the trailer has a field that is not allowed in a trailer")]
     ForbiddenTrailer,
     /// The trailer section exceeds [`crate::Limits::head_bytes`] or [`crate::Limits::headers`].
     #[error("the trailer section is larger than this gateway accepts")]
     TrailersTooLarge,
-    /// The connection ended before the body did (RFC 9112 section 8).
+    /// The connection ended before the end of the body (RFC 9112 section 8).
     #[error("the message body is incomplete")]
     TruncatedBody,
-    /// A response status outside 100 to 599 (RFC 9110 section 15).
+    /// A response status is outside 100 to 599 (RFC 9110 section 15).
     #[error("the status code is not valid")]
     InvalidStatus,
-    /// 101 Switching Protocols: this gateway never asks for an upgrade.
+    /// The response is 101 Switching Protocols, but this gateway never requests an upgrade.
     #[error("the server switched protocols without being asked")]
     UnexpectedUpgrade,
-    /// The connection does not start with a PROXY v2 header where one is required.
+    /// The connection does not start with the required PROXY v2 header.
     #[error("the connection does not start with a valid PROXY protocol header")]
     InvalidProxyHeader,
 }
@@ -161,7 +169,8 @@ impl ProtocolError {
             Self::TargetTooLong => 414,
             Self::BodyTooLarge => 413,
             Self::UnknownExpectation => 417,
-            // Codex falls back to POST at once on this status; on any other it retries for seconds.
+            // On this status, Codex immediately falls back to POST. On any other status, it retries
+            // for seconds.
             Self::WebSocketRequested => 426,
             _ => 400,
         }

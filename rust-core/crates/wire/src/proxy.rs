@@ -1,19 +1,21 @@
-//! The PROXY protocol, version 2: the load balancer's header before the client's first byte.
+//! The PROXY protocol, version 2. The load balancer sends its header before the client's first
+//! byte.
 //!
-//! Source: the PROXY protocol specification of HAProxy, sections 2.2 and 2.2.1 to 2.2.5. The header must only be trusted
-//! from a peer that is known to be the load balancer.
+//! Source: the PROXY protocol specification of HAProxy, sections 2.2 and 2.2.1 to 2.2.5. Trust the
+//! header only from a peer that is known to be the load balancer.
 
 use crate::protocol_error::ProtocolError;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 const FIXED_HEADER_BYTES: usize = 16;
-/// Maximum length of a header; HAProxy's own are a few hundred bytes.
+/// Maximum length of a header in bytes. The headers of HAProxy have a few hundred bytes.
 const MAX_HEADER_BYTES: usize = 2048;
-/// Version and command.
+/// Byte of version and command.
 const LOCAL: u8 = 0x20;
 const PROXY: u8 = 0x21;
-/// Address family and transport; datagrams cannot carry what follows.
+/// Byte of address family and transport. Datagram transports are refused, because HTTP needs a
+/// stream.
 const UNSPECIFIED: u8 = 0x00;
 const TCP_OVER_IPV4: u8 = 0x11;
 const TCP_OVER_IPV6: u8 = 0x21;
@@ -23,23 +25,24 @@ const TLV_UNIQUE_ID: u8 = 0x05;
 /// A PROXY header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxyHeader<'b> {
-    /// Its length in bytes; the client's first byte follows.
+    /// Length of the header in bytes. The client's first byte follows.
     pub length: usize,
     /// The client's address; `None` for the load balancer's own connections (health checks) and for other
     /// families.
     pub client: Option<SocketAddr>,
-    /// The value of the unique-id TLV; empty if there is none, or for the load balancer's own connections. The load balancer
-    /// writes the tenant there for which it chose the worker.
+    /// The value of the unique-id TLV: the tenant for which the load balancer chose the worker.
+    /// Empty if there is no such TLV, or for the load balancer's own connections.
     pub unique_id: &'b [u8],
 }
 
-/// Parses the PROXY header at the start of `buf`, which is everything received so far. `None` means that more bytes are
-/// needed.
+/// Parses the PROXY header at the start of `buf`, which holds all bytes received so far. Returns
+/// `None` if more bytes are needed.
 ///
 /// # Errors
-/// [`ProtocolError::InvalidProxyHeader`] if the bytes are not, or cannot become, such a header: another signature, version
-/// or command, a family other than TCP, a UNIX stream or none, more than 2 KiB, or a TLV that does not fit or contains the
-/// unique ID twice. For a LOCAL header only the length is read, as the specification requires.
+/// [`ProtocolError::InvalidProxyHeader`] if the bytes are not, or cannot become, such a header.
+/// Reasons are another signature, version or command, a family other than TCP, UNIX stream or
+/// unspecified, a length above 2 KiB, a TLV that does not fit, or a repeated unique ID. For a LOCAL
+/// header only the length is read, as the specification requires.
 pub fn parse_proxy_header(buf: &[u8]) -> Result<Option<ProxyHeader<'_>>, ProtocolError> {
     let seen = buf.len().min(SIGNATURE.len());
     if buf[..seen] != SIGNATURE[..seen] {

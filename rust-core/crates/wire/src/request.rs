@@ -1,4 +1,4 @@
-//! Request heads (RFC 9112 section 3) and the ends of their bodies (section 6.3).
+//! Request heads (RFC 9112 section 3) and the framing of their bodies (section 6.3).
 
 use crate::api_key_headers::ApiKeyHeaders;
 use crate::authority::Authority;
@@ -17,16 +17,16 @@ pub struct RequestHead<'b> {
     pub method: Method,
     /// The method's text, as received.
     pub method_text: &'b str,
-    /// Path and query. For a target in absolute form, scheme and authority are removed; the authority equals
-    /// [`RequestHead::host`].
+    /// Path and query. For a target in absolute form, scheme and authority are removed. The
+    /// authority equals [`RequestHead::host`].
     pub target: &'b str,
-    /// The one Host value, as received.
+    /// The value of the only Host field, as received.
     pub host: &'b str,
     /// All header fields, as received.
     pub headers: Headers<'b>,
     /// The header fields that can hold a key.
     pub keys: ApiKeyHeaders<'b>,
-    /// Where the body ends.
+    /// Framing of the body, which determines its end.
     pub framing: RequestFraming,
     /// Whether the client wants to send another request on this connection (RFC 9112 section 9.3).
     pub keep_alive: bool,
@@ -34,7 +34,7 @@ pub struct RequestHead<'b> {
     pub expect_continue: bool,
 }
 
-/// Where a request body ends (RFC 9112 section 6.3).
+/// The framing of a request body, which determines its end (RFC 9112 section 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestFraming {
     /// There is no body.
@@ -47,11 +47,13 @@ pub enum RequestFraming {
 
 /// Parses a request head.
 ///
-/// `head` is exactly the bytes that [`crate::HeadScanner::scan`] delimited. The result borrows from it.
+/// `head` must be exactly the bytes that [`crate::HeadScanner::scan`] delimited. The result borrows
+/// from `head`.
 ///
 /// # Errors
-/// The [`ProtocolError`] of a rule that the head breaks. If it breaks several, syntax comes before framing, framing before
-/// the target, and statuses other than 400 that depend on a valid head (417, 413) come last.
+/// The [`ProtocolError`] of a rule that the head breaks. If the head breaks several rules, rules of
+/// syntax come first, then framing, then the target, and last the errors with a status other than
+/// 400 that need a valid head (417, 413).
 pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<'b>, ProtocolError> {
     check_lines(head, limits)?;
     let mut places = HeaderSlots::new();
@@ -103,14 +105,15 @@ pub fn parse_request<'b>(head: &'b [u8], limits: &Limits) -> Result<RequestHead<
         headers: Headers::new(parsed.headers),
         keys: fields.keys,
         framing,
-        // Some parsers treat what follows a request without a body as the other protocol already (llhttp).
+        // Some parsers, such as llhttp, treat the bytes after a request without a body as the other
+        // protocol.
         keep_alive: !fields.close && (fields.upgrade == Upgrade::None || framing != RequestFraming::Empty),
         expect_continue: fields.expectation == Expectation::Continue && framing != RequestFraming::Empty,
     })
 }
 
-/// Refuses what `httparse` accepts and other parsers do not: bare LF, empty lines before the start line, and tabs in framing
-/// fields.
+/// Refuses the inputs that `httparse` accepts but other parsers refuse: bare LF, empty lines before
+/// the start line, and tabs in framing fields.
 pub(crate) fn check_lines(head: &[u8], limits: &Limits) -> Result<(), ProtocolError> {
     if head.len() > limits.head_bytes {
         return Err(ProtocolError::HeadTooLarge);
@@ -142,8 +145,8 @@ fn is_framing_field_with_tab(line: &[u8]) -> bool {
             .any(|field| name.eq_ignore_ascii_case(field.as_bytes()))
 }
 
-/// Returns the rule behind an error of `httparse`, which contains neither the position nor the exact cause. Only used for
-/// refused heads.
+/// Returns the broken rule for an error of `httparse`, which contains neither the position nor the
+/// exact cause. Used only for refused heads.
 pub(crate) fn classify_error(
     head: &[u8],
     error: httparse::Error,

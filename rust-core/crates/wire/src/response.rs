@@ -1,4 +1,4 @@
-//! Response heads (RFC 9112 section 4) and the ends of their bodies (section 6.3).
+//! Response heads (RFC 9112 section 4) and the framing of their bodies (section 6.3).
 
 use crate::fields::Fields;
 use crate::headers::{HeaderSlots, Headers};
@@ -10,17 +10,17 @@ use crate::request::{check_lines, classify_error};
 /// A response head that every strict parser reads the same way.
 #[derive(Debug, Clone)]
 pub struct ResponseHead<'b> {
-    /// The status code, 100 to 599 without 101.
+    /// The status code, from 100 to 599 except 101.
     pub status: u16,
     /// All header fields, as received.
     pub headers: Headers<'b>,
-    /// Where the body ends.
+    /// Framing of the body, which determines its end.
     pub framing: ResponseFraming,
     /// Whether the connection can carry another exchange after this one (RFC 9112 section 9.3).
     pub keep_alive: bool,
 }
 
-/// Where a response body ends (RFC 9112 section 6.3).
+/// The framing of a response body, which determines its end (RFC 9112 section 6.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseFraming {
     /// There is no body.
@@ -29,18 +29,20 @@ pub enum ResponseFraming {
     Length(u64),
     /// The body is chunked.
     Chunked,
-    /// The body ends where the connection does.
+    /// The body ends with the connection.
     UntilClose,
 }
 
 /// Parses a response head, as strictly as [`crate::parse_request`].
 ///
-/// `head` is exactly the bytes that [`crate::HeadScanner::scan`] delimited; `request_method` is the method of the request.
-/// An interim response (1xx) is reported with [`ResponseFraming::Empty`]: the final response follows it.
-/// A `Content-Length: 0` on 204 is tolerated. `limits.body_bytes` and `limits.target_bytes` are not used.
+/// `head` must be exactly the bytes that [`crate::HeadScanner::scan`] delimited. `request_method`
+/// is the method of the request. An interim response (1xx) is returned with
+/// [`ResponseFraming::Empty`], and the final response follows it. A `Content-Length: 0` on 204 is
+/// tolerated. `limits.body_bytes` and `limits.target_bytes` are not used.
 ///
 /// # Errors
-/// The [`ProtocolError`] of a rule that the head breaks; the client then gets a 502. HTTP/1.0 is refused too.
+/// The [`ProtocolError`] of a rule that the head breaks. The client then receives a 502. HTTP/1.0
+/// is refused too.
 pub fn parse_response<'b>(
     head: &'b [u8],
     request_method: Method,

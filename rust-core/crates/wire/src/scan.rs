@@ -5,9 +5,10 @@ use crate::protocol_error::ProtocolError;
 use crate::syntax::{has_control, is_control};
 use memchr::memchr;
 
-/// An incremental search for the end of a head (RFC 9112 section 2.1): every byte is read once, however the bytes are split
-/// into reads. It refuses what can be refused without parsing fields: an empty line before the start line, bare LF, bare CR,
-/// control bytes, and a head that is too large.
+/// An incremental search for the end of a head (RFC 9112 section 2.1). Every byte is read once,
+/// regardless of how the bytes are split into reads. The search refuses errors that are detectable
+/// without parsing fields: an empty line before the start line, bare LF, bare CR, control bytes,
+/// and a head that is too large.
 #[derive(Debug, Clone, Default)]
 pub struct HeadScanner {
     position: usize,
@@ -33,19 +34,21 @@ impl HeadScanner {
         Self::default()
     }
 
-    /// Resets the scanner: the next scan starts a new head.
+    /// Resets the scanner, so that the next scan starts a new head.
     pub fn reset(&mut self) {
         *self = Self::default();
     }
 
-    /// Scans the bytes of `buf` that it has not seen yet.
+    /// Scans the bytes of `buf` that were not scanned yet.
     ///
-    /// `buf` is everything unread, the head starts at its first byte, and it grows between calls without changing. Returns
-    /// the length of the head in bytes, including the final CRLF CRLF, or `None` if more bytes are needed.
+    /// `buf` holds all unread bytes, starting with the head. Between calls, bytes may only be added
+    /// to it. Returns the length of the head in bytes, including the final CRLF CRLF, or `None` if
+    /// more bytes are needed.
     ///
     /// # Errors
-    /// The error of the first invalid byte in the stream. [`ProtocolError::TargetTooLong`] if not even the start line ends
-    /// within [`Limits::head_bytes`], [`ProtocolError::HeadTooLarge`] if the head does not.
+    /// The error of the first invalid byte in the stream. [`ProtocolError::TargetTooLong`] if the
+    /// start line does not end within [`Limits::head_bytes`]; [`ProtocolError::HeadTooLarge`] if
+    /// only the rest of the head does not.
     pub fn scan(&mut self, buf: &[u8], limits: &Limits) -> Result<Option<usize>, ProtocolError> {
         let window = &buf[..buf.len().min(limits.head_bytes)];
         while let Some(rest @ [first, ..]) = window.get(self.position..) {

@@ -1,6 +1,6 @@
-//! The byte classes of RFC 9110 section 5.6 that several files use.
+//! The byte classes of RFC 9110 section 5.6 that several modules use.
 
-/// Whether a byte is a `tchar` (RFC 9110 section 5.6.2).
+/// Returns whether a byte is a `tchar` (RFC 9110 section 5.6.2).
 pub(crate) fn is_tchar(byte: u8) -> bool {
     TCHAR[usize::from(byte)]
 }
@@ -20,17 +20,19 @@ const TCHAR: [bool; 256] = {
     table
 };
 
-/// Whether a text is a non-empty run of `tchar`.
+/// Returns whether a text is a non-empty run of `tchar`.
 pub(crate) fn is_token(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().fold(true, |all, &byte| all & is_tchar(byte))
 }
 
-/// Whether no head may contain a byte outside a line end: every control byte except HTAB.
+/// Returns whether a byte is forbidden in a head outside a line end. All control bytes except HTAB
+/// are forbidden.
 pub(crate) fn is_control(byte: u8) -> bool {
     (byte < 0x20 && byte != b'\t') || byte == 0x7f
 }
 
-/// Whether any byte [`is_control`]; written without an early exit so that it compiles to vector code.
+/// Returns whether a text contains a control byte ([`is_control`]). The loop has no early exit, so
+/// that it compiles to vector code.
 pub(crate) fn has_control(text: &[u8]) -> bool {
     text.iter().fold(false, |found, &byte| found | is_control(byte))
 }

@@ -6,12 +6,13 @@ use crate::method::Method;
 use crate::protocol_error::ProtocolError;
 use memchr::{memchr, memchr_iter};
 
-/// Returns the origin form of `target`, a slice of it: path and query.
+/// Returns the origin form of `target` (path and query) as a slice of `target`.
 ///
-/// Origin form is returned unchanged. Absolute form is accepted if its scheme is http or https and its authority is that of
-/// the Host header (ignoring the case of letters; a missing port means the scheme's default on both sides). Its scheme and
-/// authority are removed. An absolute target with an empty path becomes `/`. If it has a query or the method is OPTIONS, its
-/// origin form would not be a slice of it, and it is refused. Authority and asterisk form are refused.
+/// Origin form is returned unchanged. Absolute form is accepted if its scheme is http or https and
+/// its authority equals the Host header, ignoring case. On both sides, a missing port means the
+/// scheme's default port. Scheme and authority are removed. An absolute target with an empty path
+/// becomes `/`. It is refused if it has a query or the method is OPTIONS, because its origin form
+/// would then not be a slice of it. Authority and asterisk form are refused.
 pub(crate) fn origin_form<'b>(
     target: &'b str,
     method: Method,
@@ -47,12 +48,13 @@ pub(crate) fn origin_form<'b>(
     }
 }
 
-/// Whether every byte of a target is allowed at its position, and every escape is valid.
+/// Returns whether every byte of a target is allowed at its position, and every escape is valid.
 ///
-/// Of the printable bytes that RFC 3986 forbids, only those are accepted that the URL Standard leaves unescaped (sections
-/// 1.3, "path percent-encode set" and "query percent-encode set"), because browsers and similar clients send them. So `"`,
-/// `<`, `>`, `#` and, in a path, `\`, `^`, `` ` ``, `{` and `}` are refused. An escape is two hexadecimal digits and not
-/// NUL.
+/// RFC 3986 forbids some printable bytes. Of these, this function accepts only the bytes that the
+/// URL Standard does not escape (section 1.3, "path percent-encode set" and "query percent-encode
+/// set"), because browsers and similar clients send them. The bytes `"`, `<`, `>`, `#` and, in a
+/// path, `\`, `^`, `` ` ``, `{` and `}` are therefore refused. An escape is two hexadecimal digits
+/// and not NUL.
 pub(crate) fn is_valid(target: &[u8]) -> bool {
     let (path, query) = target.split_at(memchr(b'?', target).unwrap_or(target.len()));
     let all = |part: &[u8], class: u8| {

@@ -1,11 +1,12 @@
-//! The trailer section after the last chunk (RFC 9112 section 7.1.2): checked, bounded and dropped.
+//! The trailer section after the last chunk (RFC 9112 section 7.1.2). It is checked, limited in
+//! size, and dropped.
 
 use crate::headers::{MAX_KNOWN_NAME_BYTES, is_hop_by_hop, is_protected, normalize_name_byte};
 use crate::limits::{Limits, MAX_HEADERS};
 use crate::protocol_error::ProtocolError;
 use crate::syntax::{is_control, is_tchar};
 
-/// Parses a trailer section byte by byte.
+/// A parser that reads a trailer section byte by byte.
 #[derive(Debug, Clone)]
 pub(crate) struct Trailers {
     state: State,
@@ -35,7 +36,7 @@ impl Trailers {
         }
     }
 
-    /// Adds one byte; returns true if it ends the section.
+    /// Adds one byte. Returns true if the byte ends the section.
     pub(crate) fn push(&mut self, byte: u8) -> Result<bool, ProtocolError> {
         self.bytes_left = self
             .bytes_left
@@ -69,13 +70,14 @@ impl Trailers {
         Ok(false)
     }
 
-    /// Whether the field would change the framing, the connection or the sender (RFC 9110 section 6.5.1).
+    /// Returns whether the field would change the framing, the connection or the sender (RFC 9110
+    /// section 6.5.1).
     fn is_forbidden(&self) -> bool {
         let name = &self.name[..self.name_length];
         is_protected(name) || std::str::from_utf8(name).is_ok_and(is_hop_by_hop)
     }
 
-    /// Keeps as much of the name as is needed to recognise a forbidden one, or one that imitates it.
+    /// Stores the part of a name that suffices to recognise a forbidden name or its imitation.
     fn push_name_byte(&mut self, byte: u8) {
         if let Some(place) = self.name.get_mut(self.name_length) {
             *place = normalize_name_byte(byte);

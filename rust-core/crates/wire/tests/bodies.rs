@@ -1,4 +1,4 @@
-//! Bodies: lengths, chunks, trailers, limits.
+//! Tests of bodies: lengths, chunks, trailers and limits.
 
 use proofgate_wire::{BodyDecoder, Limits, ProtocolError, RequestFraming, ResponseFraming, Step};
 

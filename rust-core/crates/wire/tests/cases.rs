@@ -1,4 +1,5 @@
-//! Every case of `e2e/framing/cases.json`, which the end-to-end suites send over sockets too.
+//! Tests of every case in `e2e/framing/cases.json`. The end-to-end suites also send these cases
+//! over sockets.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! Written messages can be read by the same rules.
+//! Tests that written messages can be parsed by the same rules.
 
 use proofgate_wire::{Limits, ProtocolError, ResponseFraming, encode, is_hop_by_hop, parse_response};
 

@@ -1,4 +1,4 @@
-//! The incremental search for the end of a head.
+//! Tests of the incremental search for the end of a head.
 
 use proofgate_wire::{HeadScanner, Limits, ProtocolError};
 

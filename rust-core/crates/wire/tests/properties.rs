@@ -10,14 +10,14 @@ use support::{Case, Verdict, cases, receive};
 static CASES: LazyLock<Vec<Case>> =
     LazyLock::new(|| cases().into_iter().filter(|case| case.raw.len() < 2048).collect());
 
-/// Bytes that decide where parsers disagree.
+/// Bytes that parsers often interpret differently.
 const SHARP: &[u8] = b"\r\n\t\0\x0b\x7f\xff :;,_-+0159afxAF/#@*%[]()\"";
 
 fn any_case() -> impl Strategy<Value = Vec<u8>> {
     (0..CASES.len()).prop_map(|index| CASES[index].raw.clone())
 }
 
-/// A case with a few bytes replaced, inserted or removed.
+/// Generates a case with a few bytes replaced, inserted or removed.
 fn mutated_case() -> impl Strategy<Value = Vec<u8>> {
     let edit = (any::<prop::sample::Index>(), 0..3_u8, prop::sample::select(SHARP));
     (any_case(), prop::collection::vec(edit, 0..4)).prop_map(|(mut raw, edits)| {

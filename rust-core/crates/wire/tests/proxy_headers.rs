@@ -1,8 +1,9 @@
-//! The PROXY v2 header that the load balancer sends before the client's bytes.
+//! Tests of the PROXY v2 header that the load balancer sends before the client's bytes.
 
 use proofgate_wire::{ProtocolError, ProxyHeader, parse_proxy_header};
 
-/// The form that HAProxy sends: a TCP connection from 192.0.2.7:40000 with the unique ID `acme`; a request follows.
+/// A header as HAProxy sends it, for a TCP connection from 192.0.2.7:40000 with the unique ID
+/// `acme`, followed by a request.
 const FROM_HAPROXY: &[u8] =
     b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x13\xc0\0\x02\x07\x7f\0\0\x01\x9c\x40\x1f\x90\x05\0\x04acmeGET";
 

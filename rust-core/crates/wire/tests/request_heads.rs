@@ -1,4 +1,4 @@
-//! Which rule refuses a request head, and the contents of accepted ones.
+//! Tests of the rules that refuse request heads, and of the contents of accepted heads.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use proofgate_wire::{HeadScanner, Limits, Method, ProtocolError, RequestFraming, parse_request};

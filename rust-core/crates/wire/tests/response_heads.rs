@@ -1,4 +1,4 @@
-//! The framing of response heads, and which ones are refused.
+//! Tests of the framing of response heads, and of refused response heads.
 
 use proofgate_wire::{Limits, Method, ProtocolError, ResponseFraming, ResponseHead, parse_response};
 

@@ -108,7 +108,7 @@ impl Audit {
         self.auditor.poll(self.now, u64::MAX, 0).unwrap()
     }
 
-    /// Polls for as long as a beat and a second check take.
+    /// Polls until a beat and a second check have passed.
     pub fn watch(&mut self) {
         for _ in 0..12 {
             self.poll();
@@ -163,7 +163,8 @@ impl Audit {
     }
 }
 
-/// Two logs: the first was killed with records under no checkpoint of its own.
+/// Creates two logs. The worker of the first was killed, and that log's own checkpoint does not
+/// cover its last records.
 pub fn two_lives() -> (SimulatedDisk, Worker, Worker) {
     let (disk, mut first) = worker_with_records();
     first.admit("orphan", 1).unwrap();
@@ -174,7 +175,7 @@ pub fn two_lives() -> (SimulatedDisk, Worker, Worker) {
     (disk, first, second)
 }
 
-/// The newest segment of a log.
+/// Returns the newest segment of a log.
 pub fn newest_segment(disk: &SimulatedDisk, worker: &Worker) -> PathBuf {
     let names = disk.list(&worker.durability_model.dir).unwrap();
     let newest = names.iter().rfind(|name| name.ends_with(".seg")).unwrap();

@@ -36,7 +36,7 @@ pub struct Planted {
     disk: SimulatedDisk,
     /// Names of planted files, by directory.
     names: BTreeMap<PathBuf, Vec<String>>,
-    /// How each file starts, and its length; the rest is zeros.
+    /// The first bytes and the length of each file. The rest is zeros.
     files: BTreeMap<PathBuf, (Arc<[u8]>, u64)>,
     counts: Counts,
 }

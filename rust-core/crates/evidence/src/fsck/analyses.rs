@@ -8,8 +8,8 @@ use crate::{EvidenceError, ReadStorage};
 use std::collections::BTreeMap;
 use ulid::Ulid;
 
-/// Reads the admissions that the analyses of a shard's logs refer to. A log that is missing, removed or incomplete gives
-/// no finding here; other checks report it.
+/// Checks the admissions to which the analyses of a shard's logs refer. This check has no finding
+/// for a log that is missing, removed or incomplete, because other checks report it.
 pub(super) fn check(storage: &dyn ReadStorage, logs: &mut [ScannedLog]) -> Result<(), EvidenceError> {
     let index: BTreeMap<Ulid, usize> = logs
         .iter()

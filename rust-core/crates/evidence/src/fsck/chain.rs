@@ -1,4 +1,5 @@
-//! Checks the logs of one shard against each other: every log but the first names its predecessor.
+//! Compares the logs of one shard with each other: every log except the first names its
+//! predecessor.
 
 use super::held_checkpoints::{self, HeldCheckpoints};
 use super::scan::scan;
@@ -17,21 +18,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use ulid::Ulid;
 
-/// What a later log states about an earlier one.
+/// The statement of a later log about an earlier log.
 struct Claim {
-    /// Index of the log that states it.
+    /// Index of the later log.
     source: usize,
-    /// The predecessor in its `open`.
+    /// The predecessor in the `open` of the later log.
     predecessor: Predecessor,
-    /// The stated end: from its `open`, or from a `takeover` in it or in a later log.
+    /// The stated end of the predecessor, from this `open`, or from a `takeover` in this or a later
+    /// log.
     end: Option<StatedEnd>,
 }
 
-/// How a log ended, as another log states it.
+/// The end of a log as another log states it.
 #[derive(Clone, Copy)]
 struct StatedEnd {
-    /// Index of the log that states it, and the number of the record there.
+    /// Index of the log that states the end.
     source: usize,
+    /// Number of the record that states the end.
     seq: u64,
     predecessor: Predecessor,
 }
@@ -45,7 +48,8 @@ pub(super) fn check(
 ) -> Result<(), EvidenceError> {
     let mirror = of != Scope::Ledger;
     let mut past: Vec<IncarnationReport> = Vec::new();
-    // Newest first: what a log states about its predecessor is known before the predecessor is read.
+    // Scan the newest log first, so that a log's statements about its predecessor are known before
+    // the predecessor is read.
     let mut logs: Vec<ScannedLog> = Vec::with_capacity(shard.incarnations.len());
     let mut heads: BTreeMap<Ulid, Vec<StatedTreeHead>> = BTreeMap::new();
     for incarnation in shard.incarnations.iter().rev() {
@@ -93,13 +97,13 @@ pub(super) fn check(
     let from = reports.len();
     reports.extend(logs.into_iter().map(|log| log.report));
     reports.extend(past);
-    // Names of logs sort by age.
+    // The names of logs sort by age.
     reports[from..].sort_by(|one, other| one.incarnation.cmp(&other.incarnation));
     Ok(())
 }
 
-/// Reports a log in the directory of another shard than its own: a worker of that shard would take it for its
-/// predecessor.
+/// Reports a log in the directory of a shard to which it does not belong, because a worker of that
+/// shard would treat the log as its predecessor.
 fn check_shard(log: &mut ScannedLog, shard: &Shard) {
     let Some((opened, name)) = log.tracker.opening().zip(shard.name.as_ref()) else {
         return;
@@ -111,7 +115,7 @@ fn check_shard(log: &mut ScannedLog, shard: &Shard) {
     }
 }
 
-/// Collects the heads that a log, and the notes that it keeps, state for earlier logs.
+/// Collects the tree heads that a log, and the notes in its directory, state for earlier logs.
 fn collect_heads(
     storage: &dyn ReadStorage,
     log: &mut ScannedLog,
@@ -177,7 +181,7 @@ fn collect_heads(
     Ok(())
 }
 
-/// Returns what later logs state about each log.
+/// Returns the claims of later logs about each log.
 fn collect_claims(logs: &[ScannedLog]) -> Vec<Vec<Claim>> {
     let index: BTreeMap<Ulid, usize> = logs
         .iter()
@@ -203,7 +207,8 @@ fn collect_claims(logs: &[ScannedLog]) -> Vec<Vec<Claim>> {
             });
         }
     }
-    // What an interrupted start states is stated again by the next one, and only that is signed.
+    // The next start repeats the claims of an interrupted start, and only the repeated claims are
+    // signed.
     let (cut, begun): (Vec<_>, Vec<_>) = logs.iter().enumerate().partition(|(_, log)| log.never_served());
     for (by, log) in begun.into_iter().chain(cut) {
         for (seq, said) in log.tracker.takeovers() {
@@ -221,14 +226,14 @@ fn collect_claims(logs: &[ScannedLog]) -> Vec<Vec<Claim>> {
     claims
 }
 
-/// Finds the log that continues each log; two of them are a fork. An interrupted start does not count if there is another
-/// successor.
+/// Finds the log that continues each log. Two such logs are a fork. An interrupted start does not
+/// count if there is another successor.
 fn find_successors(
     logs: &mut [ScannedLog],
     claims: &[Vec<Claim>],
     unreadable: &[IncarnationReport],
 ) -> (Vec<Option<usize>>, BTreeSet<Ulid>) {
-    // Incarnations without a record left nothing to continue.
+    // A successor does not continue an incarnation without records.
     let newest = logs.iter().rposition(|log| log.report.records > 0);
     let mut next = Vec::with_capacity(logs.len());
     let mut forked = BTreeSet::new();
@@ -255,7 +260,7 @@ fn find_successors(
             && logs[at].report.records > 0
             && !logs[at].never_served()
             && newest.is_some_and(|newest| at < newest)
-            // A log that cannot be read may name it.
+            // A log that cannot be read may name this log as its predecessor.
             && unreadable.iter().all(|report| report.incarnation < logs[at].report.incarnation)
         {
             let message = "no later log names this log as its predecessor".to_owned();
@@ -266,7 +271,8 @@ fn find_successors(
     (next, forked)
 }
 
-/// Compares the end of each log with what its successors state; returns the logs that were written to after that end.
+/// Compares the end of each log with the end that its successors state. Returns the logs that were
+/// written to after the stated end.
 fn compare_ends(logs: &mut [ScannedLog], claims: &[Vec<Claim>]) -> BTreeMap<Ulid, u64> {
     let mut zombies = BTreeMap::new();
     for (at, claims) in claims.iter().enumerate() {
@@ -300,7 +306,7 @@ fn compare_ends(logs: &mut [ScannedLog], claims: &[Vec<Claim>]) -> BTreeMap<Ulid
     zombies
 }
 
-/// Finds logs that others name and that are missing.
+/// Finds missing logs that other logs name.
 fn find_missing_logs(
     storage: &dyn ReadStorage,
     shard: &Shard,
@@ -308,7 +314,7 @@ fn find_missing_logs(
     logs: &mut [ScannedLog],
 ) -> Result<(), EvidenceError> {
     if shard.single {
-        // A check of a single incarnation cannot know.
+        // A check of a single incarnation cannot determine this.
         return Ok(());
     }
     let there: BTreeSet<Ulid> = shard.incarnations.iter().copied().collect();
@@ -358,10 +364,10 @@ fn find_missing_logs(
             continue;
         };
         if is_mirror && Some(log.incarnation) == newest {
-            // The successor is still running; it joins the mirror when it has ended.
+            // The successor is still running. It is added to the mirror when it has ended.
             continue;
         }
-        // It may have been created since the shard was listed.
+        // The log may have been created since the shard was listed.
         let dir = &shard.dir;
         let now = match storage.list(dir).map_err(EvidenceError::io("list", dir)) {
             Ok(now) => now,
@@ -380,8 +386,9 @@ fn find_missing_logs(
     Ok(())
 }
 
-/// Reports records that no checkpoint covers: neither the log's own nor, through what its `open` states, a later one's.
-/// Also reports records that are covered but cannot be proved because the note that covers them is missing.
+/// Reports records that no checkpoint covers: neither the log's own checkpoint nor, through the
+/// statements in its `open`, the checkpoint of a later log. Also reports records that are covered
+/// but cannot be proved, because the note that covers them is missing.
 fn check_coverage(logs: &mut [ScannedLog], claims: &[Vec<Claim>]) {
     for (at, claims) in claims.iter().enumerate() {
         if logs[at].never_served() || logs[at].report.records == 0 {

@@ -1,4 +1,4 @@
-//! Checks the zero salts against the erasures that the retention job signed.
+//! Compares the zero salts with the erasures that the retention job signed.
 
 use super::hold_check::STATEMENT_BACKDATED;
 use super::salt_check::SaltState;
@@ -9,7 +9,7 @@ use proofgate_ledger::{Erasure, ErasureScope, VerifyingKey};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Finding code: a salt is zero, and no erasure accounts for it.
+/// Finding code: a salt is zero, and no erasure covers it.
 const SALT_ERASED_UNEXPLAINED: &str = "salt_erased_unexplained";
 /// Finding code: an erasure was signed, but some of its salts still exist.
 const ERASURE_UNFINISHED: &str = "erasure_unfinished";
@@ -29,8 +29,8 @@ fn find_admission(of: &[Admission], seq: u64) -> Vec<&Admission> {
     found.ok().and_then(|at| of.get(at)).into_iter().collect()
 }
 
-/// Admissions of a log that are kept until its size is known: those whose salt is zero, and those that an erasure may
-/// cover.
+/// A check of a log's erasures. Until the log's size is known, it collects the admissions whose
+/// salt is zero and the admissions that an erasure may cover.
 pub(super) struct ErasureCheck {
     text: Result<String, String>,
     retention_key: VerifyingKey,
@@ -64,7 +64,7 @@ impl ErasureCheck {
         })
     }
 
-    /// Adds a request that was admitted or denied, and the state of its salt.
+    /// Adds an admitted or denied request with the state of its salt.
     pub(super) fn add_request(&mut self, seq: u64, tenant: &str, ts: u64, salt: SaltState) {
         // If a log has no erasures, only zero salts matter.
         if salt != SaltState::Zero && self.text.as_ref().is_ok_and(String::is_empty) {
@@ -106,7 +106,7 @@ impl ErasureCheck {
         let about = |erasure: &Erasure, admission: &Admission| {
             erasure.covers(admission.seq, &self.tenants[admission.tenant], admission.ts)
         };
-        // When there are many erasures, most cover one admission each.
+        // If there are many erasures, most of them cover one admission each.
         let (ones, tenants): (Vec<_>, Vec<_>) = signed
             .iter()
             .partition(|erasure| matches!(erasure.scope, ErasureScope::Single(_)));

@@ -1,4 +1,4 @@
-//! Checks that each admission has exactly one end, in its own log or in a later one.
+//! Checks that each admission has exactly one end, in its own log or in a later log.
 
 use super::scanned_log::ScannedLog;
 use crate::report::Verdict;
@@ -6,9 +6,10 @@ use crate::rules::check_agreement;
 use std::collections::{BTreeMap, BTreeSet};
 use ulid::Ulid;
 
-/// Matches the ends in each log of a shard with the admissions in the other logs. `logs` are ordered by age; `next` gives
-/// the index of the log that continues each. `zombies` were still being written when a successor recorded this many of
-/// their records; `forked` have several successors.
+/// Matches the ends in each log of a shard with the admissions in the other logs. `logs` are
+/// ordered by age; `next` holds for each log the index of the log that continues it. `zombies`
+/// holds the logs that were written to after a successor had recorded their end, with the number of
+/// records that the successor recorded. `forked` holds the logs with several successors.
 pub(super) fn check(
     logs: &mut [ScannedLog],
     next: &[Option<usize>],
@@ -51,8 +52,8 @@ pub(super) fn check(
             {
                 continue;
             }
-            // A worker that was presumed dead may have continued for a while, and two successors may close the same
-            // exchanges. Both have their own finding.
+            // A worker that was assumed to have ended may have continued for some time, and two
+            // successors may close the same exchanges. Both cases have their own finding.
             let verdict = match zombies.contains_key(&end.incarnation) || forked.contains(&end.incarnation) {
                 true => Verdict::Incomplete,
                 false => Verdict::Invalid,
@@ -65,7 +66,7 @@ pub(super) fn check(
         }
     }
     for at in 0..logs.len() {
-        // An exchange that was admitted after a successor had recorded the end has no one to close it.
+        // No log closes an exchange that was admitted after a successor had recorded the end.
         if let Some(end) = zombies.get(&logs[at].incarnation) {
             open[at].retain(|admission| admission < end);
         }

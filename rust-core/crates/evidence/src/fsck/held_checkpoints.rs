@@ -1,4 +1,4 @@
-//! Checkpoints that were kept outside the volume.
+//! Comparison of logs with checkpoints that were stored outside the volume.
 
 use super::scanned_log::StatedTreeHead;
 use crate::HeldCheckpoint;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use ulid::Ulid;
 
-/// Returns the head that a held checkpoint requires of its log.
+/// Returns the tree head that a held checkpoint requires of its log.
 pub(super) fn required_head(held: &HeldCheckpoint) -> StatedTreeHead {
     StatedTreeHead {
         size: held.checkpoint.size,
@@ -21,7 +21,7 @@ pub(super) fn required_head(held: &HeldCheckpoint) -> StatedTreeHead {
     }
 }
 
-/// Held checkpoints by incarnation, without those already matched to a log.
+/// The held checkpoints by incarnation, without the checkpoints that were already matched to a log.
 pub(super) struct HeldCheckpoints<'h> {
     by_incarnation: BTreeMap<String, Vec<&'h HeldCheckpoint>>,
     count: u64,
@@ -49,14 +49,14 @@ impl<'h> HeldCheckpoints<'h> {
         self.count
     }
 
-    /// Removes and returns those of an incarnation that is present.
+    /// Removes and returns the held checkpoints of an incarnation that is present.
     pub(super) fn match_incarnation(&mut self, incarnation: Ulid) -> Vec<&'h HeldCheckpoint> {
         self.by_incarnation
             .remove(&incarnation.to_string())
             .unwrap_or_default()
     }
 
-    /// Returns findings for those whose log is not under `path`.
+    /// Returns findings for the held checkpoints whose log is not under `path`.
     pub(super) fn unmatched(&self, path: &Path) -> Vec<Finding> {
         let unmet = self.by_incarnation.values().flatten();
         unmet

@@ -1,4 +1,4 @@
-//! Checks what the retention job signed about holds and their releases.
+//! Checks the statements that the retention job signed about holds and their releases.
 
 use super::scope::FsckKeys;
 use crate::hold_statements;
@@ -6,12 +6,14 @@ use crate::report::{Finding, Verdict};
 use crate::{EvidenceError, ReadStorage};
 use std::path::Path;
 
-/// Finding code: a file among the hold statements is invalid, not signed by the retention key, or of another ledger.
+/// Finding code: a file among the hold statements is invalid, not signed by the retention key, or
+/// about another ledger.
 const HOLD_STATEMENT_REFUSED: &str = "hold_statement_refused";
 /// Finding code: the time of a statement is before the events that it refers to.
 pub(super) const STATEMENT_BACKDATED: &str = "statement_backdated";
 
-/// Checks the statements about holds; nothing without the retention key and the ledger's.
+/// Checks the statements about holds. Without the retention key and the ledger key, there are no
+/// findings.
 pub(super) fn check(
     storage: &dyn ReadStorage,
     ledger: &Path,

@@ -6,7 +6,8 @@ use crate::report::{Finding, Verdict};
 use crate::{EvidenceError, ReadStorage};
 use std::path::Path;
 
-/// Finding code: a file among the key destructions is invalid, not signed by the retention key, or of another ledger.
+/// Finding code: a file among the key destructions is invalid, not signed by the retention key, or
+/// about another ledger.
 const KEY_DESTRUCTION_REFUSED: &str = "key_destruction_refused";
 /// Finding code: a destruction was signed, but the key still exists.
 const KEY_DESTRUCTION_UNFINISHED: &str = "key_destruction_unfinished";

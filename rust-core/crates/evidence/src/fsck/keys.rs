@@ -7,11 +7,11 @@ use crate::{EvidenceError, ReadStorage};
 use proofgate_ledger::VerifyingKey;
 use std::path::Path;
 
-/// Finding code: a file among the statements of key succession is not one that both of its keys signed.
+/// Finding code: a file among the statements of key succession is not signed by both of its keys.
 const KEY_SUCCESSION_REFUSED: &str = "key_succession_refused";
 /// Finding code: statements contradict each other.
 const KEY_LINEAGE_FORKED: &str = "key_line_forked";
-/// Finding code: a log is signed by another key than the one that its `open` names.
+/// Finding code: a log is signed by a key that its `open` does not name.
 const KEY_DIFFERS: &str = "key_differs";
 /// Finding code: a log is signed by an older key than an earlier log of its shard.
 const KEY_OUT_OF_ORDER: &str = "key_out_of_turn";
@@ -26,8 +26,8 @@ pub(super) fn key_reports(key: Option<&VerifyingKey>) -> Vec<KeyReport> {
     .collect()
 }
 
-/// Extends the key by its lineage from the ledger's statements. Statements that are wrong are reported; if they
-/// contradict each other, the lineage is not extended.
+/// Adds the lineage from the ledger's statements to the key. Invalid statements are reported. If
+/// statements contradict each other, the lineage is not extended.
 pub(super) fn follow_successions(
     storage: &dyn ReadStorage,
     ledger: &Path,
@@ -65,7 +65,7 @@ pub(super) fn follow_successions(
     }
 }
 
-/// Compares the key that signed a log with the one that its `open` names.
+/// Compares the key that signed a log with the key that its `open` names.
 pub(super) fn check_signer(log: &mut ScannedLog) {
     let named = log.tracker.opening().and_then(|opened| opened.key.as_ref());
     let Some((named, signer)) = named.zip(log.signer.as_ref()) else {
@@ -78,8 +78,9 @@ pub(super) fn check_signer(log: &mut ScannedLog) {
     }
 }
 
-/// Reports logs of a shard, ordered from oldest, that are signed by an older key than an earlier log: from the first log
-/// signed by a new key on, the shard belongs to that key.
+/// Reports logs that are signed by an older key than an earlier log of the shard. After the first
+/// log with a new key, the older keys may not sign logs of the shard. `logs` are ordered from the
+/// oldest.
 pub(super) fn check_key_order(logs: &mut [ScannedLog], key: Option<&VerifyingKey>) {
     let Some(key) = key else { return };
     let mut newest = 0;

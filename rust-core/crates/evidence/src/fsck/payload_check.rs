@@ -16,17 +16,17 @@ const PAYLOAD_DAMAGED: &str = "payload_damaged";
 #[derive(Default)]
 struct Problems {
     count: u64,
-    /// The first of them: the file and the reason.
+    /// The file and the reason of the first problem.
     first: Option<(PathBuf, String)>,
-    /// Whether a checkpoint covers one of the records that state the body.
+    /// Whether a checkpoint covers one of the records that state such a body.
     covered: bool,
 }
 
-/// Checks the completions of one log.
+/// A check of the stored bodies that the completions of one log state.
 pub(super) struct PayloadCheck<'s> {
     storage: &'s dyn ReadStorage,
     dir: PathBuf,
-    /// The payload files of the log that was used last; most completions use the same one.
+    /// The payload files of the log that was used last, because most completions use the same log.
     files: Option<(PathBuf, Option<PayloadFiles>)>,
     missing: Problems,
     damaged: Problems,
@@ -97,7 +97,7 @@ impl<'s> PayloadCheck<'s> {
             Err(EvidenceError::Corruption { reason, .. }) => (&mut self.damaged, reason),
             Err(error) => return Err(error),
         };
-        // After an erasure or a removal, the body is gone too.
+        // After an erasure or a removal, the body no longer exists.
         if !matches!(read_stored_salt(self.storage, dir, seq), Ok(Some(_))) {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! Checks a removed log: what is retained of it takes its place in the chain.
+//! Checks a removed log, whose retained files take its place in the chain.
 
 use super::hold_check::STATEMENT_BACKDATED;
 use super::scanned_log::{ScannedLog, StatedTreeHead, empty_report, verify_note};
@@ -16,12 +16,12 @@ use ulid::Ulid;
 const TOMBSTONE_REFUSED: &str = "tombstone_refused";
 /// Finding code: there is a tombstone, but no key to check it with.
 const TOMBSTONE_UNCHECKED: &str = "tombstone_unchecked";
-/// Finding code: files of the removed log are left.
+/// Finding code: files of the removed log still exist.
 const REMOVAL_UNFINISHED: &str = "removal_unfinished";
-/// Finding code: nothing proves any more that a stated head belonged to the log.
+/// Finding code: no retained file proves that a stated tree head belonged to the log.
 const HEAD_UNPROVEN: &str = "head_not_shown";
 
-/// Checks what is retained of a log against the heads that others stated for it.
+/// Compares the retained files of a log with the tree heads that other logs stated for it.
 pub(super) fn check(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -120,7 +120,8 @@ pub(super) fn check(
     Ok(log)
 }
 
-/// Returns the log's own newest checkpoint, which is retained; a successor may have signed for more records.
+/// Returns the log's own newest checkpoint, which is retained. A successor may have signed a
+/// checkpoint over more records.
 fn own_head(
     storage: &dyn ReadStorage,
     log: &mut ScannedLog,
@@ -154,7 +155,8 @@ fn own_head(
     }))
 }
 
-/// Reports, for a log that is read as if it had no tombstone, why its tombstone is refused.
+/// Reports the reason why a log's tombstone is refused. Such a log is read as if it had no
+/// tombstone.
 pub(super) fn report_refused_tombstone(log: &mut ScannedLog, refusal: &Refusal) {
     let message = format!("its {TOMBSTONE_FILE} is refused: {refusal}");
     log.add_finding_with_code(
@@ -164,7 +166,8 @@ pub(super) fn report_refused_tombstone(log: &mut ScannedLog, refusal: &Refusal) 
     );
 }
 
-/// Requires that a removed log has ended, as a later log states: only then may it be removed.
+/// Checks that a later log states the end of each removed log, because a log may be removed only
+/// after its end.
 pub(super) fn require_end(logs: &mut [ScannedLog], next: &[Option<usize>]) {
     for (log, next) in logs.iter_mut().zip(next) {
         if log.report.removed.is_some() && next.is_none() {

@@ -1,4 +1,4 @@
-//! Checks the `salts` file against the requests that need a salt: admitted and denied ones.
+//! Compares the `salts` file with the requests that need a salt: admitted and denied requests.
 
 use crate::key_destructions::{DestroyedKeys, KEY_USE_GRACE};
 use crate::salts::{SALT_LEN, SALTS_FILE};
@@ -17,7 +17,7 @@ pub(super) enum SaltState {
     Present,
     /// The salt is zero.
     Zero,
-    /// The key that the salt needs was destroyed, as the retention job signed.
+    /// The retention job signed that the key for this salt was destroyed.
     Shredded,
 }
 
@@ -28,19 +28,21 @@ pub(super) struct SaltCheck<'k> {
     path: PathBuf,
     window: Vec<u8>,
     window_at: u64,
-    /// Number of salts that were erased on purpose (zero), or whose key was destroyed.
+    /// Number of salts that are zero because they were erased on purpose, or whose key was
+    /// destroyed.
     pub(super) erased: u64,
-    /// Number of salts that need a key that was not provided, and the first admission whose key should be there.
+    /// Number of salts that need a key that was not provided, and the first such admission if any
+    /// tenants' keys were provided.
     pub(super) unchecked: u64,
     pub(super) first_unchecked: Option<u64>,
-    /// Number of missing salts, and the first admission without one.
+    /// Number of missing salts, and the first admission without a salt.
     pub(super) missing: u64,
     pub(super) first_missing: Option<u64>,
-    /// Number of salts that differ from what the admissions name, and the first such admission.
+    /// Number of salts that do not match the id in their admission, and the first such admission.
     pub(super) changed: u64,
     pub(super) first_changed: Option<u64>,
-    /// The first admission under a key that was signed as destroyed so long before that no worker could still
-    /// legitimately have it.
+    /// The first admission under a key whose signed destruction was so long before that no worker
+    /// could legitimately still have the key.
     pub(super) first_after_destruction: Option<u64>,
 }
 
@@ -75,7 +77,8 @@ impl<'k> SaltCheck<'k> {
         })
     }
 
-    /// Checks the salt of a request, whose record names it by its id. Calls must be in ascending order of `seq`.
+    /// Checks the salt of a request against the salt id in the request's record. Calls must be in
+    /// ascending order of `seq`.
     pub(super) fn check_request(
         &mut self,
         seq: u64,
@@ -126,7 +129,7 @@ impl<'k> SaltCheck<'k> {
         Ok(SaltState::Present)
     }
 
-    /// Reads what is stored for a salt; `None` when it is missing.
+    /// Reads the stored bytes of a salt; `None` when they are missing.
     fn read_salt(&mut self, seq: u64) -> io::Result<Option<[u8; SALT_LEN]>> {
         let (Some(file), Some(at)) = (&self.file, seq.checked_mul(SALT_LEN as u64)) else {
             return Ok(None);

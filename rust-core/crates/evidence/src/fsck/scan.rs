@@ -32,7 +32,8 @@ use ulid::Ulid;
 /// Finding code: a salt needs a shred key that was neither provided nor signed as destroyed.
 const SHRED_KEY_MISSING: &str = "shred_key_missing";
 
-/// Checks one incarnation against itself, its checkpoint and the heads that others stated for it.
+/// Checks that one incarnation is consistent in itself, with its checkpoint, and with the tree
+/// heads that other logs stated for it.
 pub(super) fn scan(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -52,7 +53,7 @@ pub(super) fn scan(
     if let Some(keeping) = by.retention.filter(|_| !mirror) {
         scan.erasures = Some(ErasureCheck::open(storage, dir, keeping)?);
     }
-    // Read before the records: a log that is being written only grows.
+    // Read the checkpoint before the records, because a log that is being written only grows.
     let signed = scan.read_checkpoint(storage, dir, key)?;
     if let Some(signed) = &signed {
         heads.push(StatedTreeHead {
@@ -105,11 +106,11 @@ struct Scan<'k> {
     incarnation: Ulid,
     tracker: LogTracker,
     mmr: Mmr,
-    /// A mirror has neither a tree nor salts.
+    /// The check of the tree. A mirror has neither a tree nor salts.
     tree: TreeCheck,
     salts: Option<SaltCheck<'k>>,
     is_mirror: bool,
-    /// A mirror holds no payloads.
+    /// `None` for a mirror, which holds no payloads.
     payloads: Option<PayloadCheck<'k>>,
     /// `None` without a retention key.
     erasures: Option<ErasureCheck>,
@@ -188,8 +189,9 @@ impl<'k> Scan<'k> {
         }
     }
 
-    /// Checks that a log that served requests has a checkpoint. A worker signs what it writes at its start before it
-    /// serves, so a log that was started after the first look for a checkpoint has one by now.
+    /// Checks that a log that served requests has a checkpoint. A worker signs its opening records
+    /// before it serves. A log that was started after the checkpoint was first read therefore has a
+    /// checkpoint by now.
     fn check_first_checkpoint(
         &mut self,
         storage: &dyn ReadStorage,
@@ -197,7 +199,7 @@ impl<'k> Scan<'k> {
     ) -> Result<(), EvidenceError> {
         let dir = self.dir.clone();
         let found = self.read_checkpoint(storage, &dir, key)?;
-        // The checkpoint may cover more than was read.
+        // The checkpoint may cover more records than were read.
         self.report.checkpoint_size = self.report.checkpoint_size.min(self.mmr.size());
         if found.is_none() && self.report.checkpoint == CheckpointState::Missing {
             let message =
@@ -214,7 +216,7 @@ impl<'k> Scan<'k> {
         covered: u64,
     ) -> Result<(), EvidenceError> {
         for (flaw, durable) in &mut self.flaws {
-            // A record at the expected position shows that nothing was lost before it.
+            // A record at the expected position shows that no record before it was lost.
             if !(flaw.is_trailing_data && stored.seq == flaw.seq) {
                 *durable = (*durable).max(stored.durable);
             }
@@ -263,7 +265,8 @@ impl<'k> Scan<'k> {
             let path = self.dir.join(TREE_FILE);
             let offset = position * NODE_LEN as u64;
             let what = format!("node {position} does not match the records");
-            // Nodes are synced before a checkpoint that covers them is signed; later ones may be lost in a crash.
+            // Nodes are synced before a checkpoint that covers them is signed. A crash may lose
+            // later nodes.
             if stored.seq < covered {
                 self.add_finding(&path, offset, Verdict::Invalid, what);
             } else if !wrong_before {
@@ -276,7 +279,7 @@ impl<'k> Scan<'k> {
         Ok(())
     }
 
-    /// Compares the root with a head that was stated for this size.
+    /// Compares the root with a tree head that was stated for this size.
     fn compare_root(&mut self, head: &StatedTreeHead) {
         if head.size != self.mmr.size() || head.root == self.mmr.root() {
             return;
@@ -341,8 +344,8 @@ impl<'k> Scan<'k> {
         Ok(scanned)
     }
 
-    /// Classifies each flaw as a torn tail or damage; returns whether all records up to the end are present. `known` is
-    /// the largest size that was stated.
+    /// Classifies each flaw as a torn tail or damage. Returns whether all records up to the end are
+    /// present. `known` is the largest size that was stated.
     fn classify_flaws(&mut self, known: u64) -> bool {
         let size = self.mmr.size();
         let mut whole = true;
@@ -371,7 +374,8 @@ impl<'k> Scan<'k> {
             self.add_finding(&path, 0, Verdict::Incomplete, message);
         }
         if self.report.tree == TreeState::Long {
-            // Without a seal, a power failure may have taken records that were hashed but not yet synced.
+            // Without a seal, a power failure may have lost records that were hashed but not yet
+            // synced.
             let verdict = match self.report.sealed {
                 true => Verdict::Diverged,
                 false => Verdict::Incomplete,

@@ -1,4 +1,4 @@
-//! The result of checking one log, and what other checks need to know about it.
+//! The result of checking one log, and the facts about the log that other checks need.
 
 use crate::Refusal;
 use crate::layout::parse_incarnation;
@@ -15,27 +15,27 @@ use ulid::Ulid;
 pub(super) struct StatedTreeHead {
     pub(super) size: u64,
     pub(super) root: Hash,
-    /// The file that states it.
+    /// The file that states the tree head.
     pub(super) file: PathBuf,
-    /// What states it, for use in messages.
+    /// Description of the source, for messages.
     pub(super) source: String,
-    /// Whether it is the log's own checkpoint.
+    /// Whether the source is the log's own checkpoint.
     pub(super) is_own: bool,
 }
 
-/// The result of checking one incarnation, and what other checks need to know about it.
+/// The result of checking one incarnation, and the facts about it that other checks need.
 pub(super) struct ScannedLog {
     pub(super) report: IncarnationReport,
     pub(super) dir: PathBuf,
     pub(super) incarnation: Ulid,
     pub(super) tracker: LogTracker,
-    /// Whether every record up to its end is present.
+    /// Whether every record up to the end of the log is present.
     pub(super) complete: bool,
-    /// For each earlier log, the number of its records that notes kept by this log cover.
+    /// Number of records of each earlier log that notes in this log's directory cover.
     pub(super) note_coverage: BTreeMap<Ulid, u64>,
-    /// The ledger key that signed its checkpoint, if that was verified.
+    /// The ledger key that signed the checkpoint; `None` if the signature was not verified.
     pub(super) signer: Option<VerifyingKey>,
-    /// References in its analyses.
+    /// References in the log's analyses.
     pub(super) analyses: Vec<AnalysisRef>,
 }
 
@@ -63,14 +63,15 @@ impl ScannedLog {
         });
     }
 
-    /// Returns whether it holds only what a start writes, and nothing was signed: it never served, and nothing depends on
-    /// it.
+    /// Returns whether the log never served: it holds only the records that a start writes, and has
+    /// no checkpoint. No other log depends on it.
     pub(super) fn never_served(&self) -> bool {
         self.tracker.first_served().is_none() && self.report.checkpoint == CheckpointState::Missing
     }
 }
 
-/// Returns the finding for a refused file; its code shows whether the key is the reason.
+/// Returns the finding for a refused file. The code of the finding shows whether the key is the
+/// reason.
 pub(super) fn refusal_finding(file: &Path, refusal: Refusal) -> Finding {
     let code = refusal.code();
     Finding {
@@ -89,7 +90,7 @@ pub(super) fn finding(file: &Path, offset: u64, verdict: Verdict, message: Strin
     }
 }
 
-/// Returns the report of an incarnation before it is read.
+/// Returns an empty report for an incarnation that has not been read yet.
 pub(super) fn empty_report(dir: &Path, incarnation: Ulid) -> IncarnationReport {
     IncarnationReport {
         dir: dir.display().to_string(),
@@ -142,7 +143,8 @@ impl AnalysisRef {
     }
 }
 
-/// Reads a note. With a key, also verifies its signature and returns which key of the lineage signed it.
+/// Parses a note. If a key is given, also verifies the signature and returns the key of the lineage
+/// that signed the note.
 pub(super) fn verify_note(
     note: &str,
     key: Option<&VerifyingKey>,

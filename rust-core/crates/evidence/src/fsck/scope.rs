@@ -3,7 +3,7 @@
 use crate::ShredKeys;
 use proofgate_ledger::VerifyingKey;
 
-/// The keys for checking signatures and salts.
+/// The keys for checking signatures and salts, each optional.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FsckKeys<'k> {
     /// The ledger's key.
@@ -23,12 +23,12 @@ impl<'k> From<Option<&'k VerifyingKey>> for FsckKeys<'k> {
     }
 }
 
-/// What an `fsck` run checks.
+/// The scope of an `fsck` run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     Ledger,
-    /// A copy without what a mirror leaves out.
+    /// A mirror, which has no salts, trees and running logs.
     Mirror,
-    /// One log of a ledger, before it is mirrored.
+    /// A single log of a ledger, before it is mirrored.
     SingleLog,
 }

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Compares a tree file with the nodes of the records as they are read.
+/// A comparison of a tree file with the tree nodes that follow from the records.
 pub(super) struct TreeCheck {
     path: PathBuf,
     file: Option<Arc<dyn ReadFile>>,
@@ -52,7 +52,8 @@ impl TreeCheck {
         })
     }
 
-    /// Pushes a leaf and compares the nodes it completes; returns the position of the first wrong one.
+    /// Pushes a leaf and compares the nodes that it completes. Returns the position of the first
+    /// wrong node.
     pub(super) fn push(&mut self, mmr: &mut Mmr, leaf: Hash) -> Result<Option<u64>, EvidenceError> {
         let mut wrong = Ok(None);
         mmr.push(leaf, &mut |node| match self.matches_stored(&node) {

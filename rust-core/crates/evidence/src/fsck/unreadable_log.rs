@@ -1,4 +1,4 @@
-//! Reports what cannot be read, and checks everything else.
+//! Reports files that cannot be read, and checks all other files.
 
 use super::scan::scan;
 use super::scanned_log::{ScannedLog, StatedTreeHead, empty_report};
@@ -18,7 +18,7 @@ const UNREADABLE: &str = "unreadable";
 /// Returns the finding for a failed read.
 ///
 /// # Errors
-/// The given error, when it is no finding: the check itself failed.
+/// `error`, when it is not a finding because the check itself failed.
 pub(super) fn unreadable_finding(error: EvidenceError, besides: &str) -> Result<Finding, EvidenceError> {
     let (path, offset) = match &error {
         EvidenceError::Io { path, .. } => (path, 0),
@@ -37,14 +37,15 @@ pub(super) fn unreadable_finding(error: EvidenceError, besides: &str) -> Result<
     })
 }
 
-/// The result of checking a log, as far as it can be read.
+/// The result of checking the readable part of a log.
 pub(super) enum LogScan {
     Readable(Box<ScannedLog>),
     /// A segment of the log, or its directory, cannot be read.
     Unreadable(Box<IncarnationReport>),
 }
 
-/// Checks a log as [`scan`] does. Another file of the log that cannot be read is reported, and treated as missing.
+/// Checks a log like [`scan`]. An unreadable file of the log that holds no records is reported, and
+/// then treated as missing.
 pub(super) fn scan_readable(
     storage: &dyn ReadStorage,
     dir: &Path,

@@ -33,7 +33,7 @@ fn checkpoint(by: u8, incarnation: &str) -> String {
     checkpoint.sign(&key(by)).unwrap()
 }
 
-/// ULIDs of the first and of the third second.
+/// ULIDs of the first and the third second of the unix epoch.
 const EARLY: &str = "00000000000000000000000000";
 const LATE: &str = "00000002XR0000000000000000";
 

@@ -14,7 +14,7 @@ fn sha256_hex(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }
 
-/// RFC 6962 section 2.1, implemented literally.
+/// Computes the root literally as in RFC 6962 section 2.1.
 fn literal_root(leaves: &[Hash]) -> Hash {
     match leaves {
         [] => Sha256::digest([]).into(),
@@ -29,7 +29,7 @@ fn literal_root(leaves: &[Hash]) -> Hash {
     }
 }
 
-/// RFC 6962 section 2.1.1, implemented literally.
+/// Computes the inclusion path literally as in RFC 6962 section 2.1.1.
 fn literal_path(index: usize, leaves: &[Hash]) -> Vec<Hash> {
     if leaves.len() == 1 {
         return Vec::new();
@@ -49,7 +49,7 @@ fn literal_path(index: usize, leaves: &[Hash]) -> Vec<Hash> {
     path
 }
 
-/// RFC 6962 section 2.1.2, implemented literally.
+/// Computes the consistency proof literally as in RFC 6962 section 2.1.2.
 fn literal_subproof(old: usize, leaves: &[Hash], whole: bool) -> Vec<Hash> {
     if old == leaves.len() {
         return if whole {

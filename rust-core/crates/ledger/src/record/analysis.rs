@@ -1,4 +1,4 @@
-//! Results of the response analysis, as integers: a record contains no fractions that two writers could format
+//! Results of the response analysis. They are integers, because two writers could format fractions
 //! differently.
 
 use super::id::ConfigId;
@@ -6,20 +6,22 @@ use super::serde_defaults::is_false;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// Result of analysing responses: of one exchange whose response is flagged, or of a window of responses. It names the
-/// exchange with which it was found; for a window, its response was the last one. None of the numbers reveals text.
+/// A result of the response analysis, for one flagged response or for a window of responses. The
+/// record names the exchange of the flagged response, or of the last response in the window. None
+/// of the numbers reveals text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Analysis<'a> {
     /// Number of the record.
     pub seq: u64,
-    /// Unix microseconds.
+    /// Time of the record, in unix microseconds.
     pub ts: u64,
-    /// Request id of the exchange. The field is not called `id`, because the record is not one of the exchange's own.
+    /// Request id of the exchange. The field is not called `id`, because the record is not part of
+    /// the exchange.
     #[serde(borrow)]
     pub exchange: Cow<'a, str>,
     /// Number of the exchange's admission record, in the same log unless `incarnation` names another.
     pub admission: u64,
-    /// ULID of the incarnation that admitted it; absent if it is this one.
+    /// ULID of the incarnation that admitted the exchange; absent if it is this incarnation.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<Cow<'a, str>>,
     /// Tenant.
@@ -28,7 +30,8 @@ pub struct Analysis<'a> {
     /// Requested model.
     #[serde(borrow)]
     pub model: Cow<'a, str>,
-    /// Findings: `repetitive` or `loop` for a response, the features that differ for a window.
+    /// Findings: for a response `repetitive` or `loop`, for a window the names of the features that
+    /// differ.
     #[serde(borrow)]
     pub findings: Vec<Cow<'a, str>>,
     /// Measures of the flagged response; absent for a window.
@@ -41,29 +44,29 @@ pub struct Analysis<'a> {
     pub config: ConfigId,
 }
 
-/// Measures of a flagged response.
+/// The measures of a flagged response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnalysedResponse {
-    /// Lower bound of the mean entropy of its tokens, in thousandths of a bit; absent if not reported.
+    /// Lower bound of the mean entropy per token, in thousandths of a bit; absent if not reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entropy_millibits: Option<u64>,
     /// Share of repeated groups of words, in thousandths.
     pub repetition_permille: u64,
-    /// Share of its longest run of one repeated block, in thousandths.
+    /// Share of the longest run of one repeated block, in thousandths.
     pub stretch_permille: u64,
-    /// Whether the response was longer than what was analysed; absent if not.
+    /// Whether the response was longer than the analysed part; absent if not.
     #[serde(default, skip_serializing_if = "is_false")]
     pub partly: bool,
 }
 
-/// Measures of a window of responses.
+/// The measures of a window of responses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnalysedWindow<'a> {
     /// Number of the window for its tenant and model since the worker started, from 1.
     pub number: u64,
-    /// Number of responses in it.
+    /// Number of responses in the window.
     pub answers: u64,
-    /// Number of those whose entropy could be compared.
+    /// Number of responses whose entropy could be compared.
     pub with_entropy: u64,
     /// Mean entropy per token, in thousandths of a bit; absent if none was reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,15 +86,15 @@ pub struct AnalysedWindow<'a> {
     pub tests: Vec<AnalysedFeature<'a>>,
 }
 
-/// Comparison of one feature of a window with the reference.
+/// The comparison of one feature of a window with the reference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnalysedFeature<'a> {
     /// Name of the feature.
     #[serde(borrow)]
     pub feature: Cow<'a, str>,
-    /// Number of values on each side.
+    /// Number of compared values from the window, and as many from the reference.
     pub values: u64,
-    /// Distance between the two sides, in millionths.
+    /// Distance between window and reference, in millionths.
     pub distance_ppm: u64,
     /// Probability of that distance if nothing has changed, in thousandths of a millionth.
     pub p_ppb: u64,

@@ -10,15 +10,16 @@ const END_USER_DOMAIN: &[u8] = b"proofgate/v1/end-user\0";
 
 /// A pseudonym of an end user, in hex: it does not reveal who the user is.
 ///
-/// A record is kept as long as its log, so it must not contain a person's name. With a shred key, someone without the
-/// key cannot test a guess either; once the key is destroyed, no one can.
+/// A record exists as long as its log, so it must not contain a person's name. With a shred key,
+/// only someone with the key can test a guess of the name; after the key is destroyed, no one can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndUserId(#[serde(with = "hex")] pub [u8; 16]);
 
 impl EndUserId {
-    /// Derives the pseudonym of `name`, as a client of `tenant` gives it: the first 16 bytes of `HMAC-SHA256(shred key,
-    /// "proofgate/v1/end-user" ‖ 0x00 ‖ name)`; without a shred key, those of `SHA-256("proofgate/v1/end-user" ‖ 0x00 ‖
-    /// tenant ‖ 0x00 ‖ name)`. `docs/reference/ledger-format.md`, section 5.
+    /// Derives the pseudonym of the `name` that a client of `tenant` states: the first 16 bytes of
+    /// `HMAC-SHA256(shred key, "proofgate/v1/end-user" ‖ 0x00 ‖ name)`; without a shred key, the
+    /// first 16 bytes of `SHA-256("proofgate/v1/end-user" ‖ 0x00 ‖ tenant ‖ 0x00 ‖ name)`. See
+    /// `docs/reference/ledger-format.md`, section 5.
     #[must_use]
     pub fn derive(tenant: &str, shred_key: Option<&ShredKey>, name: &str) -> Self {
         let digest = match shred_key {
@@ -46,8 +47,8 @@ impl std::fmt::Display for EndUserId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceId(#[serde(with = "hex")] pub [u8; 16]);
 
-/// On whose behalf a client made the exchange, as stated by the client and not authenticated. Parts not stated are
-/// absent.
+/// The session, end user and agent for which a client made the exchange, as stated by the client
+/// and not authenticated. Parts that the client does not state are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attribution<'a> {
     /// The session or conversation: an opaque id that the client chose.
@@ -56,31 +57,31 @@ pub struct Attribution<'a> {
     /// The end user, as a pseudonym.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_user: Option<EndUserId>,
-    /// The end user's name as the client gives it, cut to [`Attribution::MAX_NAME_LEN`]; absent unless configured. It
-    /// can only be deleted together with its log.
+    /// The end user's name as the client states it, truncated to [`Attribution::MAX_NAME_LEN`];
+    /// absent unless configured. The name can be deleted only together with its log.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub end_user_name: Option<Cow<'a, str>>,
-    /// The agent of the session that makes the request, if it is not the main one.
+    /// The agent of the session that makes the request, if it is not the main agent.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Cow<'a, str>>,
-    /// The agent that started it.
+    /// The agent that started `agent`.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub parent_agent: Option<Cow<'a, str>>,
-    /// The client's trace.
+    /// Trace id of the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<TraceId>,
 }
 
 impl Attribution<'_> {
-    /// Longest id of a session or an agent, in bytes. A longer id is omitted, because a truncated id would name
-    /// something else.
+    /// Longest id of a session or an agent, in bytes. A longer id is omitted, because a truncated
+    /// id could name another session or agent.
     pub const MAX_ID_LEN: usize = 128;
 
     /// Longest name of an end user, in bytes of UTF-8. A longer name is truncated; the pseudonym is derived from the
     /// whole name.
     pub const MAX_NAME_LEN: usize = 128;
 
-    /// Whether nothing is stated.
+    /// Returns whether nothing is stated.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Attribution::default()

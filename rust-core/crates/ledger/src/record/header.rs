@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// Result of the first pass over a record: its kind and version, with no key repeated.
+/// Result of the first pass over a record without repeated keys: its kind and version.
 pub(super) struct RecordHeader<'a> {
     pub(super) version: u8,
     pub(super) kind: Cow<'a, str>,
@@ -51,7 +51,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for RecordHeader<'a> {
     }
 }
 
-/// Reads and discards any value, refusing objects with a repeated key.
+/// A visitor that reads and discards any value, but refuses objects with a repeated key.
 struct UniqueKeys;
 
 impl<'de> DeserializeSeed<'de> for UniqueKeys {

@@ -4,12 +4,12 @@ use super::text::{base64_hash, hex};
 use crate::{Hash, LedgerError};
 use serde::{Deserialize, Serialize};
 
-/// Id of the configuration in force: the first 8 bytes of its SHA-256, in hex. The `open` or `config` record with the
-/// whole digest comes before it in the same log.
+/// The id of the configuration in force: the first 8 bytes of its SHA-256, in hex. An earlier
+/// `open` or `config` record in the same log contains the whole digest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigId(#[serde(with = "hex")] pub [u8; 8]);
 
-/// SHA-256 of the contents of a configuration file, in hex.
+/// The SHA-256 of the contents of a configuration file, in hex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingsDigest(#[serde(with = "hex")] pub Hash);
 
@@ -18,7 +18,8 @@ pub struct SettingsDigest(#[serde(with = "hex")] pub Hash);
 pub struct ConfigDigests {
     /// The digest of the whole configuration.
     pub config: Hash,
-    /// The digest of its file, if the file does not contain the whole configuration.
+    /// The digest of the configuration's file, if the file does not contain the whole
+    /// configuration.
     pub settings: Option<SettingsDigest>,
 }
 
@@ -32,7 +33,7 @@ impl ConfigDigests {
         }
     }
 
-    /// Returns its short id in records.
+    /// Returns the configuration's short id in records.
     #[must_use]
     pub fn id(&self) -> ConfigId {
         ConfigId::from(&self.config)
@@ -51,12 +52,13 @@ impl From<&Hash> for ConfigId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commitment(#[serde(with = "base64_hash")] pub Hash);
 
-/// Id of the salt of an exchange's commitments: the first 8 bytes of a digest of it, in hex. It detects a changed salt
-/// and reveals nothing about the salt.
+/// The id of the salt of an exchange's commitments: the first 8 bytes of a digest of the salt, in
+/// hex. It makes a changed salt detectable and reveals nothing about the salt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SaltId(#[serde(with = "hex")] pub [u8; 8]);
 
-/// Id of the [`ShredKey`](crate::ShredKey) that a salt needs: the first 8 bytes of a digest of it, in hex.
+/// The id of the [`ShredKey`](crate::ShredKey) that a salt needs: the first 8 bytes of a digest of
+/// the key, in hex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ShredKeyId(#[serde(with = "hex")] pub [u8; 8]);
 

@@ -1,11 +1,11 @@
-//! The name of a service tier, small enough to be part of every usage.
+//! The name of a service tier, small enough to be part of every `Usage`.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A service tier, as its provider names it.
+/// The provider's name of a service tier.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TierName {
     bytes: [u8; Self::MAX_LEN],

@@ -1,9 +1,9 @@
-"""Makes ml-dsa-44-cosignatures.txt: cosignatures of ML-DSA-44 (c2sp.org/tlog-cosignature) by pyca/cryptography.
+"""Writes ml-dsa-44-cosignatures.txt: ML-DSA-44 cosignatures (c2sp.org/tlog-cosignature) by pyca/cryptography.
 
     python ml_dsa_44_cosignatures.py > ml-dsa-44-cosignatures.txt
 
-The first line is the witness's vkey. Two notes of one checkpoint follow, each after a line of its name: one with a
-time, one with the time 0. The log's own signature is left out.
+The first line is the witness's vkey. Two notes of one checkpoint follow, each after a line with the note's name. One
+note has a time, and the other has the time 0. Both omit the log's own signature.
 """
 
 import base64

@@ -4,14 +4,15 @@ use crate::demand::ActualUsage;
 use crate::moment::Moment;
 use std::sync::Arc;
 
-/// The index that stands for no subject, for what is not counted.
+/// The index for no subject, used for a part that is not counted.
 pub(super) const NO_SUBJECT: u32 = u32::MAX;
 
 /// A reservation for an admitted request: one request, one concurrency slot, and tokens.
 ///
 /// It must be returned to the limiter with [`settle`](crate::Limiter::settle),
-/// [`keep_reservation`](crate::Limiter::keep_reservation) or [`refund`](crate::Limiter::refund). A dropped grant holds its
-/// slot and its tokens for good, so keep it in something that returns it on drop.
+/// [`keep_reservation`](crate::Limiter::keep_reservation) or [`refund`](crate::Limiter::refund). A
+/// dropped grant holds its slot and its tokens permanently, so store it in an object that returns
+/// it on drop.
 #[derive(Debug)]
 #[must_use = "a grant that is not returned counts as a concurrent request permanently"]
 pub struct Grant {
@@ -20,19 +21,20 @@ pub struct Grant {
     pub(super) model: u32,
     pub(super) shared: u32,
     pub(super) shared_plan: Option<Arc<str>>,
-    /// Index of its entry in `Limiter::unrecorded`, until its admission is recorded.
+    /// Index of the grant's entry in `Limiter::unrecorded`, until the admission is recorded.
     pub(super) unrecorded: u32,
-    /// Unix microseconds.
+    /// Time of the admission, in unix microseconds.
     pub(super) admitted_at: u64,
     pub(super) moment: Moment,
     pub(super) reserved: ActualUsage,
-    /// Whether its cost counts.
+    /// Whether the cost of the request counts.
     pub(super) money_counted: bool,
 }
 
 impl Grant {
-    /// Returns when it was admitted, in unix microseconds: the time passed, or a later one passed before. Use it as the time
-    /// of the admission record, so that a replay counts the request in the same second.
+    /// Returns the time of the admission in unix microseconds: the passed time, or a later time
+    /// that was passed before. Use it as the time of the admission record, so that a replay counts
+    /// the request in the same second.
     #[must_use]
     pub fn admitted_at(&self) -> u64 {
         self.admitted_at
@@ -44,14 +46,15 @@ impl Grant {
         (self.tenant != NO_SUBJECT).then_some(self.reserved.tokens)
     }
 
-    /// Returns the nanodollars reserved, for the admission record. `None` if no budget counts its cost.
+    /// Returns the nanodollars reserved, for the admission record. `None` if no budget counts the
+    /// cost.
     #[must_use]
     pub fn reserved_cost(&self) -> Option<u64> {
         self.money_counted.then_some(self.reserved.cost)
     }
 
-    /// Returns the plan whose limits the tenants of its namespace share, for the admission record. `None` if it counts in
-    /// none.
+    /// Returns the plan whose limits the tenants of the namespace share, for the admission record.
+    /// `None` if the request counts in no plan.
     #[must_use]
     pub fn shared_plan(&self) -> Option<&Arc<str>> {
         self.shared_plan.as_ref()
@@ -62,7 +65,7 @@ impl Grant {
     }
 }
 
-/// An admission that is booked and not yet in the ledger.
+/// An admission that is booked but not yet in the ledger.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Booking {
     pub(super) tenant: u32,
@@ -105,7 +108,7 @@ impl LimitReservation {
         }
     }
 
-    /// Returns how often the request itself counts.
+    /// Returns the number of requests that count for this subject: 0 or 1.
     pub(super) fn request_count(self) -> u32 {
         u32::from(!self.cost_only)
     }

@@ -7,7 +7,7 @@ use crate::config::Ceilings;
 pub(super) struct Group {
     pub(super) subject: u32,
     pub(super) ceilings: Ceilings,
-    /// The number of tenants in the group. The usage of a tenant that left still counts.
+    /// Number of tenants in the group. The usage of a tenant that left the group still counts.
     tenants: u32,
 }
 

@@ -2,6 +2,6 @@
 
 use crate::config::CredentialId;
 
-/// Maps a tenant's credential to its subject. A client can choose the subject of its token, so the hash is keyed with a
-/// secret.
+/// A map from a tenant's credential to its subject. Its hash function is keyed with a secret,
+/// because a client can choose the subject of its token.
 pub(super) type KeyMap = std::collections::HashMap<(u32, CredentialId), u32>;

@@ -1,4 +1,5 @@
-//! The limiter's side of the hand-over: publishing changes, applying those of others, and forgetting idle subjects.
+//! The limiter's side of the hand-over: publishing changes, applying the changes of other workers,
+//! and removing idle subjects.
 
 use super::grant::{Booking, LimitReservation, NO_SUBJECT};
 use super::{Limiter, TenantId, take_window};
@@ -8,12 +9,13 @@ use crate::usage::{SubjectKind, SubjectName, Usage};
 use crate::window::Window;
 use std::sync::Arc;
 
-/// The maximum number of spare windows kept for subjects that become active.
+/// The maximum number of spare windows for subjects that become active.
 const MAX_FREE_WINDOWS: usize = 4096;
 
 impl Limiter {
-    /// Replaces the total consumption of other origins for each named subject; see [`crate::RemoteSnapshots`]. Subjects
-    /// without limits here are skipped, so request all sums again after [`Limiter::set_limits`].
+    /// Replaces the total consumption of other origins for each named subject; see
+    /// [`crate::RemoteSnapshots`]. Subjects without limits in this limiter are skipped, so request
+    /// all sums again after [`Limiter::set_limits`].
     pub fn apply_remote(&mut self, foreign: &[(SubjectName, Usage)], now: u64) {
         let moment = self.update_time(now);
         for (name, usage) in foreign {
@@ -36,7 +38,7 @@ impl Limiter {
         }
     }
 
-    /// Returns the subject of a name, if it has limits here.
+    /// Returns the subject with this name, if it has limits in this limiter.
     fn local_subject(&mut self, name: &SubjectName) -> Option<u32> {
         if let SubjectKind::Shared(_) = name.kind {
             return self.groups.get(name).map(|group| group.subject);
@@ -55,9 +57,10 @@ impl Limiter {
         }
     }
 
-    /// Writes to `changes` the own consumption of all subjects that changed since the last call. `through_seq` is the number
-    /// of records appended to the ledger so far. Requests admitted but not recorded yet are left out, so that the snapshot
-    /// and the records from `through_seq` on do not overlap.
+    /// Writes to `changes` the own consumption of all subjects that changed since the last call.
+    /// `through_seq` is the number of records appended to the ledger so far. Requests that are
+    /// admitted but not recorded yet are omitted, so that the snapshot and the records from
+    /// `through_seq` on do not overlap.
     pub fn take_changes(&mut self, through_seq: u64, now: u64, changes: &mut Changes) {
         let moment = self.update_time(now);
         (changes.through_seq, changes.taken_at) = (through_seq, self.now);
@@ -82,8 +85,8 @@ impl Limiter {
         self.for_each_unrecorded(Self::rebook);
     }
 
-    /// Checks the next `budget` subjects and forgets those of keys and of removed tenants whose windows are empty and whose
-    /// day is over or unused. Call it about once a second.
+    /// Checks the next `budget` subjects, and removes subjects of keys and of removed tenants whose
+    /// windows are empty and whose day is over or unused. Call this about once a second.
     pub fn sweep(&mut self, budget: usize, now: u64) {
         let moment = self.update_time(now);
         for _ in 0..budget.min(self.subjects.len()) {
@@ -110,7 +113,7 @@ impl Limiter {
         self.free_windows.truncate(MAX_FREE_WINDOWS);
     }
 
-    /// Forgets a subject for which nothing counts, unless it belongs to a configured tenant.
+    /// Removes a subject for which nothing counts, unless it belongs to a configured tenant.
     fn remove_if_idle(&mut self, index: u32) {
         let name = &self.subjects[index as usize].name;
         if let SubjectKind::Shared(_) = name.kind {

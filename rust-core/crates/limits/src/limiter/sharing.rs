@@ -13,7 +13,7 @@ use crate::usage::SubjectName;
 use std::sync::Arc;
 
 impl Limiter {
-    /// Moves a tenant into the group that its quotas name, and out of its previous one.
+    /// Moves a tenant from its previous group into the group that its quotas name.
     pub(super) fn set_group(&mut self, id: TenantId, quotas: Option<&Quotas>) {
         let at = id.0 as usize;
         let before = std::mem::replace(&mut self.tenants[at].shared, NO_SUBJECT);
@@ -44,7 +44,7 @@ impl Limiter {
         }
     }
 
-    /// Removes a group without tenants; returns whether it is gone.
+    /// Removes a group without tenants. Returns whether the group no longer exists.
     pub(super) fn remove_group_if_idle(&mut self, name: &SubjectName) -> bool {
         let is_empty = self.groups.get(name).is_none_or(Group::is_empty);
         if is_empty {
@@ -53,7 +53,7 @@ impl Limiter {
         is_empty
     }
 
-    /// Returns the plan whose limits the tenant shares.
+    /// Returns the plan whose limits the tenant shares; `None` if it shares no limits.
     #[inline]
     pub(super) fn plan_of(&self, tenant: usize) -> Option<Arc<str>> {
         if self.tenants[tenant].shared == NO_SUBJECT {
@@ -87,7 +87,8 @@ impl Limiter {
         subject.exceeded_limit(Scope::Namespace, ceilings, &totals, asked, time)
     }
 
-    /// Returns what the tenants of the tenant's namespace have used together; `None` if it shares nothing.
+    /// Returns the total usage of the tenants that share limits with this tenant; `None` if the
+    /// tenant shares no limits.
     pub(crate) fn shared_totals(&mut self, tenant: TenantId, now: Moment) -> Option<Totals> {
         let subject = self.tenants[tenant.0 as usize].shared;
         let subject = self.subjects.get_mut(subject as usize)?;

@@ -34,14 +34,14 @@ pub fn tenant(name: &str, of_tenant: [u64; 4], of_key: [u64; 4]) -> TenantLimits
     }
 }
 
-/// A limiter with one tenant.
+/// Creates a limiter with one tenant.
 pub fn limiter(of_tenant: [u64; 4], of_key: [u64; 4]) -> (Limiter, TenantId) {
     let mut limiter = Limiter::new();
     let ids = limiter.set_limits(&[tenant("acme", of_tenant, of_key)]);
     (limiter, ids[0])
 }
 
-/// Admits a request that uses what it reserves.
+/// Admits a request that uses exactly the tokens that it reserves.
 pub fn consume(limiter: &mut Limiter, tenant: TenantId, key: CredentialId, tokens: u64, now: u64) {
     let grant = limiter.admit(tenant, key, tokens, now).unwrap();
     limiter.keep_reservation(grant);

@@ -13,10 +13,11 @@ use super::findings::{Finding, thousandths};
 use super::tap::CompletedResponse;
 use crate::metrics::{AnalysisLoss, AnalysisMetrics};
 
-/// How long responses are collected before they are analysed, and so how often the thread is woken at most.
+/// Time for which responses are collected before analysis. The thread is woken at most once in this
+/// time.
 const BATCH_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Analyses the responses that it receives and keeps only numbers.
+/// The analysis thread, which stores only numbers of the responses that it receives.
 pub struct Analyser {
     responses: Receiver<CompletedResponse>,
     findings: Sender<Finding>,
@@ -44,14 +45,16 @@ impl Analyser {
         self.run_with(Self::analyse);
     }
 
-    /// Runs with `analyse` for each response. A response whose analysis panics is counted as lost; the others are analysed.
+    /// Runs with `analyse` for each response. A response whose analysis panics is counted as lost,
+    /// and the analysis of other responses continues.
     pub(super) fn run_with(mut self, mut analyse: impl FnMut(&mut Self, &CompletedResponse)) {
         set_lowest_priority();
         while let Some(first) = self.responses.blocking_recv() {
             thread::park_timeout(BATCH_INTERVAL);
             let mut next = Some(first);
             while let Some(answered) = next {
-                // The monitor holds sums: an interrupted one is an inaccurate number and nothing worse.
+                // The monitor holds sums. An interrupted sum is an inaccurate number, which does no
+                // further harm.
                 if catch_unwind(AssertUnwindSafe(|| analyse(&mut self, &answered))).is_err() {
                     self.metrics.record_dropped(AnalysisLoss::Panic);
                 }

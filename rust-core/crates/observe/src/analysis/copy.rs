@@ -5,7 +5,8 @@ use std::sync::Arc;
 use proofgate_analysis::ResponseDialect;
 use proofgate_base::bounded_copy::{BoundedCopy, CopyPool};
 
-/// A copy of a response as its client receives it, as far as memory permits.
+/// A copy of a response as its client receives it. The copy may be truncated, or dropped if there
+/// is no memory for it.
 pub struct ResponseCopy {
     copy: BoundedCopy,
     pub(super) dialect: ResponseDialect,
@@ -23,12 +24,12 @@ impl ResponseCopy {
         self.copy.bytes()
     }
 
-    /// Whether the response is longer than the maximum of a copy.
+    /// Returns whether the response is longer than the maximum of a copy.
     pub(super) fn is_truncated(&self) -> bool {
         self.copy.is_truncated
     }
 
-    /// Whether there was no memory for it.
+    /// Returns whether there was no memory for the copy.
     pub(super) fn is_dropped(&self) -> bool {
         self.copy.is_dropped
     }

@@ -25,10 +25,11 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Appends its record to `out`. `incarnation`: that of the admission record, if it is in another log.
+    /// Appends the finding's record to `out`. `incarnation` is the incarnation of the admission
+    /// record, if that record is in another log.
     ///
     /// # Errors
-    /// As [`Analysis::encode_into`].
+    /// Same as [`Analysis::encode_into`].
     pub fn encode(
         &self,
         seq: u64,

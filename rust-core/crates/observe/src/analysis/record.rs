@@ -6,8 +6,8 @@ use super::findings::FindingReceiver;
 use crate::metrics::{AnalysisLoss, AnalysisMetrics};
 use crate::recorder::Recorder;
 
-/// Records findings as they arrive; runs as a separate task. Findings that the ledger has no capacity for are counted and
-/// dropped.
+/// Records findings as they arrive, as a separate task. Findings for which the ledger has no
+/// capacity are counted and dropped.
 pub async fn record_findings(
     recorder: Rc<Recorder>,
     metrics: AnalysisMetrics,
@@ -18,6 +18,6 @@ pub async fn record_findings(
             metrics.record_dropped(AnalysisLoss::Record);
         }
     }
-    // Without its thread there are no more findings, and traffic continues.
+    // The analysis thread has ended, so there are no more findings. Traffic continues.
     std::future::pending().await
 }

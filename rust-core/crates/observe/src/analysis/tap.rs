@@ -14,12 +14,12 @@ use tokio::sync::mpsc::Sender;
 use super::copy::ResponseCopy;
 use crate::metrics::{AnalysisLoss, AnalysisMetrics};
 
-/// Selects the responses to analyse, and submits them.
+/// The selection and submission of responses for analysis.
 pub struct Tap {
     queue: Sender<CompletedResponse>,
-    /// Slots in the queue.
+    /// Free slots in the queue, which tenants share.
     queue_slots: TenantSharedPool,
-    /// Memory for copies, in bytes.
+    /// Free memory for copies in bytes, which tenants share.
     copy_memory: TenantSharedPool,
     metrics: AnalysisMetrics,
     sample_rate: f64,
@@ -32,9 +32,9 @@ pub struct Tap {
 pub(super) struct CompletedResponse {
     pub(super) copy: ResponseCopy,
     _slot: CopyPermit,
-    /// Whether it is a stream of events.
+    /// Whether the response is a stream of events.
     pub(super) is_event_stream: bool,
-    /// Its number of tokens, as the provider counted them.
+    /// Number of tokens as the provider counted them; `None` if not reported.
     pub(super) tokens: Option<u64>,
     pub(super) id: RequestId,
     /// Position of the admission record.
@@ -43,7 +43,7 @@ pub(super) struct CompletedResponse {
     pub(super) model: Arc<str>,
 }
 
-/// The exchange of a response.
+/// The exchange to which a response belongs.
 pub struct AnalysisContext {
     pub id: RequestId,
     /// Position of the admission record.
@@ -96,8 +96,8 @@ impl Tap {
         ResponseCopy::new(dialect, self.max_response_bytes, room)
     }
 
-    /// Submits a response that was sent to its client. Never waits: responses that do not fit are counted. A tenant may use
-    /// at most half of the slots in the queue.
+    /// Submits a response that was sent to its client, without waiting. Responses that do not fit
+    /// are counted and dropped. A tenant may use at most half of the slots in the queue.
     pub fn submit(&self, copy: ResponseCopy, events: bool, tokens: Option<u64>, of: AnalysisContext) {
         if copy.is_dropped() {
             self.metrics.record_dropped(AnalysisLoss::Memory);
@@ -123,7 +123,7 @@ impl Tap {
     }
 }
 
-/// Returns the dialects whose responses are text.
+/// Returns the dialect in which responses can be analysed; `None` if they are not text.
 fn readable_dialect(dialect: Dialect) -> Option<Readable> {
     match dialect {
         Dialect::Chat => Some(Readable::Chat),

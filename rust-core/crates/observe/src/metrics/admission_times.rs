@@ -8,18 +8,19 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 use proofgate_base::single_writer::{FINE_BUCKETS, Histogram};
 
-/// From the end of a request's body to its written admission. Only the data-plane thread adds to it.
+/// A histogram of the time from the end of a request's body to its written admission. Only the
+/// data-plane thread adds values.
 #[derive(Debug, Default)]
 pub struct AdmissionTimes(Histogram<FINE_BUCKETS>);
 
 impl AdmissionTimes {
-    /// Records how long the admission of a request took.
+    /// Records the duration of a request's admission.
     pub fn record(&self, microseconds: u64) {
         self.0.observe(microseconds);
     }
 }
 
-/// Exposes the histogram; the registry adds its prefix to the name.
+/// Exposes the histogram. The registry adds its prefix to the name.
 impl Collector for AdmissionTimes {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let admission = encoder.encode_descriptor(

@@ -10,10 +10,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use proofgate_analysis::{Feature, ResponseFlag, WindowReport};
 
-/// Why a response was not analysed, or a finding not recorded.
+/// The reason why a response was not analysed or a finding was not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnalysisLoss {
-    /// There was no memory for its copy.
+    /// There was no memory for the copy of the response.
     Memory,
     /// The analysis queue was full.
     Queue,
@@ -55,7 +55,7 @@ struct MeasureLabel {
     measure: &'static str,
 }
 
-/// The counters. Series of a tenant and a model exist while the pair is tracked.
+/// The metrics of the analysis. Series of a tenant and a model exist while the pair is tracked.
 #[derive(Clone)]
 pub struct AnalysisMetrics {
     responses: Counter,
@@ -141,6 +141,8 @@ impl AnalysisMetrics {
         metrics
     }
 
+    /// Counts an analysed response, and whether it was truncated. `pairs` is the number of tracked
+    /// pairs.
     pub fn record_analysed(&self, pairs: usize, partly: bool) {
         self.responses.inc();
         self.truncated.inc_by(partly.into());
@@ -151,6 +153,7 @@ impl AnalysisMetrics {
         self.unreadable.inc();
     }
 
+    /// Counts a lost response or finding.
     pub fn record_dropped(&self, lost: AnalysisLoss) {
         self.lost[lost as usize].inc();
     }
@@ -183,7 +186,8 @@ impl AnalysisMetrics {
         }
     }
 
-    /// Starts tracking a pair. Its findings are counted from 0, so that the first one is an increase.
+    /// Starts tracking a pair of tenant and model. Its counters of findings start at 0, so that the
+    /// first finding is an increase.
     pub fn track(&self, tenant: &Arc<str>, model: &Arc<str>) {
         for finding in finding_names() {
             drop(
@@ -205,7 +209,7 @@ impl AnalysisMetrics {
     }
 }
 
-/// Returns the names of all findings, of windows and of responses.
+/// Returns the names of all findings about windows and about responses.
 fn finding_names() -> impl Iterator<Item = &'static str> {
     let features = Feature::ALL.map(Feature::as_str).into_iter();
     features.chain([ResponseFlag::Repetition, ResponseFlag::Loop].map(ResponseFlag::as_str))

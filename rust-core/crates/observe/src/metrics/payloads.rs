@@ -74,10 +74,12 @@ impl PayloadMetrics {
         metrics
     }
 
+    /// Counts the bytes of a stored body.
     pub fn record_stored(&self, bytes: u64) {
         self.stored_bytes.inc_by(bytes);
     }
 
+    /// Counts an exchange that was not admitted because it could not be stored.
     pub fn record_refused(&self) {
         self.refusals.inc();
     }
@@ -90,6 +92,7 @@ impl PayloadMetrics {
         }
     }
 
+    /// Sets the number of bytes that wait to be stored, and whether storage has failed.
     pub fn update_gauges(&self, queued: usize, failed: bool) {
         self.queued_bytes.set(i64::try_from(queued).unwrap_or(i64::MAX));
         self.failed.set(failed.into());

@@ -12,7 +12,7 @@ struct ResultLabel {
     result: &'static str,
 }
 
-/// The counters of the cache.
+/// The metrics of the cache.
 #[derive(Clone)]
 pub struct ScanCacheMetrics {
     /// Hits and misses.

@@ -1,6 +1,6 @@
 //! Kinds of telemetry.
 
-/// A kind of telemetry, which is lost if a queue is full or its receiver fails.
+/// A kind of telemetry. Telemetry is lost if its queue is full or its receiver fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     AccessLog,

@@ -1,8 +1,9 @@
 //! The traffic of each tenant, and the latency of each model.
 //!
-//! The data-plane thread owns the table ([`Traffic`]) and adds to its series. A request looks its series up once, by name;
-//! it allocates nothing unless it is the first of its label set. Once a second new series are published to the readers of
-//! metrics ([`PublishedSeries`]); neither side ever waits for the other.
+//! The data-plane thread owns the table ([`Traffic`]) and adds to its series. A request looks up
+//! its series once, by name. Only the first request of a label set allocates memory. Once a second,
+//! new series are published to the readers of metrics ([`PublishedSeries`]). Neither side ever
+//! waits for the other.
 //!
 //! The number of tenant label sets is limited by the configuration. Requests beyond the limit count under the tenant
 //! [`OTHER`], with their model and provider, so that sums over a model are complete.
@@ -18,22 +19,23 @@ use proofgate_base::single_writer::{Counter, FINE_BUCKETS, Histogram};
 use proofgate_ledger::record::{Outcome, Usage};
 use proofgate_limits::MAX_TOKENS;
 
-/// Represents all tenants without their own series. Tenant names contain no parentheses.
+/// Label of all tenants without their own series. Tenant names contain no parentheses.
 const OTHER: &str = "(other)";
 
-/// How a request ended, for the label `outcome`.
+/// The outcome of a request, for the label `outcome`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RequestOutcome {
     /// The whole response was relayed.
     Complete,
-    /// It was not admitted: a limit, an invalid request, an unknown model, or no capacity.
+    /// The request was not admitted because of a limit, an invalid request, an unknown model, or
+    /// lack of capacity.
     #[default]
     Refused,
     /// The policy denied the request or its response.
     Denied,
     /// The client disconnected.
     ClientDisconnect,
-    /// It was admitted, and the provider or the gateway failed.
+    /// The request was admitted, but the provider or the gateway failed.
     Failed,
 }
 
@@ -81,13 +83,13 @@ pub struct Series {
     requests: [Counter; RequestOutcome::ALL.len()],
     prompt_tokens: Counter,
     completion_tokens: Counter,
-    /// In nanodollars.
+    /// Cost in nanodollars.
     cost: Counter,
-    /// `None` if no model is known.
+    /// Latency of the model; `None` if the model is not known.
     latency: Option<Arc<Latency>>,
 }
 
-/// Nanodollars, exposed as dollars.
+/// A counter of nanodollars that is exposed in dollars.
 struct Dollars<'c>(&'c Counter);
 
 /// The series of one model and provider.
@@ -105,7 +107,7 @@ struct Durations {
     first_byte: Histogram<FINE_BUCKETS>,
 }
 
-/// How long an exchange took, or its response took to start.
+/// The duration of an exchange, or the time until its response started.
 #[derive(Debug, Clone, Copy)]
 pub struct Timing {
     /// Whether a stream was requested.
@@ -139,7 +141,7 @@ impl Series {
         }
     }
 
-    /// Records how long a provider's response took to start.
+    /// Records the time until a provider's response started.
     pub fn record_first_byte(&self, took: Timing) {
         if let Some(latency) = &self.latency {
             latency.kind(took.is_stream).first_byte.observe(took.microseconds);
@@ -168,10 +170,10 @@ struct Table {
     latencies: ByModel<Latency>,
 }
 
-/// Few models have had more than one provider.
+/// A map from a model to its providers' values. Few models have had more than one provider.
 type ByModel<T> = HashMap<Box<str>, Vec<Arc<T>>>;
 
-/// The series, readable by any thread.
+/// The published series, which any thread can read.
 #[derive(Debug, Default)]
 pub struct PublishedSeries(Mutex<SeriesSnapshot>);
 
@@ -182,7 +184,8 @@ struct SeriesSnapshot {
 }
 
 impl Traffic {
-    /// Creates an empty table for `most` tenant label sets, which is published in `shown`.
+    /// Creates an empty table for at most `most` tenant label sets. The table is published in
+    /// `shown`.
     pub fn new(most: usize, shown: Arc<PublishedSeries>) -> Self {
         Traffic {
             max_tenant_series: Cell::new(most),
@@ -192,8 +195,8 @@ impl Traffic {
         }
     }
 
-    /// Returns the series of a tenant's request. `route`: its model and provider, once they are known. All names come from
-    /// the configuration, never from a client.
+    /// Returns the series of a tenant's request. `route` is the request's model and provider, once
+    /// they are known. All names come from the configuration, never from a client.
     pub fn series(&self, tenant: &str, route: Option<(&str, &str)>) -> Arc<Series> {
         let (model, provider) = route.unwrap_or_default();
         let found = self
@@ -207,7 +210,8 @@ impl Traffic {
         })
     }
 
-    /// Applies another configuration: keeps the counts of what is still configured, and removes the others.
+    /// Applies another configuration: keeps the series whose names are still configured, and
+    /// removes the others.
     pub fn reconfigure(
         &self,
         most: usize,
@@ -232,7 +236,7 @@ impl Traffic {
         self.changed.set(true);
     }
 
-    /// Publishes new series. If a reader holds the lock, a later call does.
+    /// Publishes new series. If a reader holds the lock, a later call publishes them.
     pub fn publish(&self) {
         if !self.changed.get() {
             return;

@@ -7,7 +7,7 @@ use proofgate_payloads::PayloadKey;
 use proofgate_wal::Ulid;
 use tokio::sync::oneshot;
 
-/// Identifies a body, and contains the key that seals it.
+/// The identity of a body, and the key that seals it.
 pub(super) struct BodyContext {
     pub(super) incarnation: Ulid,
     pub(super) seq: u64,
@@ -19,7 +19,7 @@ pub(super) struct BodyContext {
 pub(super) struct Body {
     pub(super) context: BodyContext,
     pub(super) copy: BoundedCopy,
-    /// Where the outcome is reported.
+    /// Sender to which the outcome is reported.
     pub(super) outcome_sender: oneshot::Sender<PayloadOutcome>,
 }
 

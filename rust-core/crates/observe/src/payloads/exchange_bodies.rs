@@ -14,17 +14,18 @@ use super::command::{Body, BodyContext};
 use super::queue::PayloadQueue;
 use crate::recorder::LedgerUnavailable;
 
-/// How long the end of a response waits until its bodies are stored; bodies that are not stored by then count as failed.
+/// Maximum time for which the end of a response waits for storage. Bodies that are not stored in
+/// this time count as failed.
 const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A request's body when it is admitted.
+/// A request's body at the time of admission.
 pub enum AdmittedBody<'a> {
     Complete(&'a [u8]),
-    /// The rest of it is still arriving.
+    /// The rest of the body is still arriving.
     Partial,
 }
 
-/// A body on its way to storage.
+/// A body that is to be stored.
 enum PendingBody {
     /// A copy that was not submitted yet.
     Copied(BoundedCopy),
@@ -35,12 +36,13 @@ enum PendingBody {
 }
 
 impl PendingBody {
-    /// Submits the body, if the copy is complete.
+    /// Submits the body if the copy is complete.
     fn submit(mut self, of: BodyContext, desk: &PayloadQueue) -> Self {
         if let PendingBody::Copied(copy) = &mut self
             && !copy.is_truncated
         {
-            // Also for an empty body: without a reservation it would have no slot in the queue.
+            // Reserve memory for an empty body too, because a body without a reservation has no
+            // slot in the queue.
             copy.reserve_minimum();
         }
         match self {
@@ -65,7 +67,7 @@ impl PendingBody {
         }
     }
 
-    /// Returns the outcome known now, without waiting; `otherwise` if there is none.
+    /// Returns the outcome without waiting, or `otherwise` if the outcome is not known yet.
     fn outcome_or(self, otherwise: PayloadOutcome) -> PayloadOutcome {
         match self {
             PendingBody::Finished(kept) => kept,
@@ -81,18 +83,20 @@ impl PendingBody {
 pub struct ExchangeBodies {
     request: PendingBody,
     response: PendingBody,
-    /// Set at admission.
+    /// The key that seals both bodies; `None` before admission.
     key: Option<PayloadKey>,
     /// Whether waiting for the writer timed out.
     timed_out: bool,
 }
 
 impl ExchangeBodies {
-    /// Copies the request of an exchange that is to be admitted, and starts a copy of its response, each of at most `most`
-    /// bytes. A tenant may use at most half of all memory, or two bodies of this length, so that memory is left for others.
+    /// Copies the request of an exchange that is to be admitted, and starts a copy of its response,
+    /// each of at most `most` bytes. A tenant may use at most half of all memory, or two bodies of
+    /// this length, so that there is memory for other tenants.
     ///
     /// # Errors
-    /// [`LedgerUnavailable`] if it could not be stored: it must not be admitted then.
+    /// [`LedgerUnavailable`] if the bodies cannot be stored. The exchange must then not be
+    /// admitted.
     pub fn start(
         desk: &PayloadQueue,
         tenant: &Arc<str>,
@@ -127,7 +131,7 @@ impl ExchangeBodies {
                 }
             }
         };
-        // The response needs memory, too; its size is only known up to the maximum.
+        // The response needs memory too. Only its maximum size is known.
         if !room.has_capacity(most.max(MIN_GROWTH)) {
             return Err(LedgerUnavailable::Payloads);
         }
@@ -146,7 +150,7 @@ impl ExchangeBodies {
         }
     }
 
-    /// Submits the request after its admission by the record `seq`; `key` seals both bodies.
+    /// Submits the request after its admission by the record `seq`. `key` seals both bodies.
     pub fn submit_request(&mut self, desk: &PayloadQueue, (incarnation, seq): (Ulid, u64), key: PayloadKey) {
         let of = BodyContext {
             incarnation,
@@ -209,8 +213,8 @@ impl ExchangeBodies {
 pub struct DeniedBody(PendingBody);
 
 impl DeniedBody {
-    /// Copies a body of at most `most` bytes, if there is memory: the request is denied in any case. The memory limit of a
-    /// tenant is the same as for exchanges.
+    /// Copies a body of at most `most` bytes if there is memory. Without memory, the request is
+    /// denied without storing its body. The memory limit of a tenant is the same as for exchanges.
     pub fn copy(desk: Option<&PayloadQueue>, tenant: &Arc<str>, most: usize, body: AdmittedBody<'_>) -> Self {
         let room = match desk.map(|desk| desk.memory_for(tenant, most.saturating_mul(2))) {
             Some(Ok(room)) => room,
@@ -234,7 +238,7 @@ impl DeniedBody {
         })
     }
 
-    /// Returns the outcome for its record.
+    /// Returns the outcome for the record of the request.
     #[must_use]
     pub fn outcome(&self) -> PayloadOutcome {
         match self.0 {
@@ -243,7 +247,7 @@ impl DeniedBody {
         }
     }
 
-    /// Submits the body of the record `seq`; `key` seals it.
+    /// Submits the body of the record `seq`. `key` seals the body.
     pub fn submit(&mut self, desk: &PayloadQueue, (incarnation, seq): (Ulid, u64), key: PayloadKey) {
         let of = BodyContext {
             incarnation,
@@ -255,7 +259,7 @@ impl DeniedBody {
         self.0 = body.submit(of, desk);
     }
 
-    /// Waits until it is stored or has failed; counts and returns the outcome.
+    /// Waits until the body is stored or has failed. Counts and returns the outcome.
     pub async fn wait_until_stored(&mut self, desk: &PayloadQueue) -> PayloadOutcome {
         let late = tokio::time::timeout(STORE_TIMEOUT, self.0.wait()).await.is_err();
         let kept = match (late, &self.0) {

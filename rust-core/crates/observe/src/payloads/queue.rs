@@ -34,10 +34,10 @@ impl PayloadQueue {
         }
     }
 
-    /// Returns a tenant's share of the memory: half of it, or `least` bytes.
+    /// Returns a tenant's part of the memory: half of all memory, or `least` bytes.
     ///
     /// # Errors
-    /// [`LedgerUnavailable`] if nothing can be stored.
+    /// [`LedgerUnavailable`] if no body can be stored.
     pub(super) fn memory_for(
         &self,
         tenant: &Arc<str>,
@@ -54,7 +54,8 @@ impl PayloadQueue {
 
     /// Submits a body. The queue has a slot for every body that reserves the minimum of memory.
     pub(super) fn submit(&self, body: Body) {
-        // If the thread has ended, the receiver of the outcome learns it when the sender is dropped.
+        // If the thread has ended, the sender of the outcome is dropped, which notifies its
+        // receiver.
         let _ = self.queue.try_send(PayloadCommand::Store(body));
     }
 
@@ -64,7 +65,7 @@ impl PayloadQueue {
 
     /// Requests a check of the volume's free space, and updates the gauges. Called once a second.
     pub fn request_space_check(&self) {
-        // One at a time: bodies need the other slots.
+        // Queue only one check at a time, because bodies need the other slots.
         if self.state.should_queue_check() {
             let _ = self.queue.try_send(PayloadCommand::CheckSpace);
         }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use crate::recorder::LedgerUnavailable;
 
-/// Whether bodies can be stored.
+/// The state of payload storage: whether bodies can be stored.
 #[derive(Default)]
 pub(super) struct State {
     current: AtomicU8,
@@ -17,7 +17,7 @@ const FULL: u8 = 1;
 const FAILED: u8 = 2;
 
 impl State {
-    /// Sets whether the volume has space; a failure stays.
+    /// Sets whether the volume is full. A failure state is not changed.
     pub(super) fn set_full(&self, full: bool) {
         let (from, to) = match full {
             true => (HEALTHY, FULL),
@@ -37,7 +37,8 @@ impl State {
         self.current.load(Ordering::Acquire) == FAILED
     }
 
-    /// Whether a space check should be queued, because none is; marks it as queued.
+    /// Returns whether a space check should be queued, because none is queued, and marks it as
+    /// queued.
     pub(super) fn should_queue_check(&self) -> bool {
         !self.check_queued.swap(true, Ordering::AcqRel)
     }

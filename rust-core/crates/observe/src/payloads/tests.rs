@@ -23,7 +23,7 @@ use crate::metrics::Metrics;
 use crate::recorder::LedgerUnavailable;
 
 const BUDGET: usize = 1 << 20;
-/// The size used in a cluster.
+/// The budget that is used in a cluster.
 const LARGE_BUDGET: usize = 16 << 20;
 const MOST: usize = 100_000;
 const PLACE: (Ulid, u64) = (Ulid::nil(), 7);
@@ -44,7 +44,7 @@ impl Bench {
         bench
     }
 
-    /// Creates one whose thread waits until it is started.
+    /// Creates a queue whose thread waits until it is started.
     fn idle(budget_bytes: usize) -> Self {
         let disk = SimulatedDisk::new();
         for dir in ["/0", "/0/00000000000000000000000000"] {
@@ -116,7 +116,7 @@ impl Bench {
         self.dropped(keeping)
     }
 
-    /// Returns the outcomes of one that is dropped.
+    /// Returns the outcomes of an exchange that is dropped.
     fn dropped(&self, keeping: ExchangeBodies) -> (PayloadOutcome, PayloadOutcome) {
         let stated = keeping.into_payloads(&self.desk);
         (stated.request, stated.response)

@@ -14,12 +14,12 @@ use super::command::{Body, PayloadCommand};
 use super::state::State;
 use crate::metrics::PayloadMetrics;
 
-/// Stores bodies until all senders are gone.
+/// The payload thread, which stores bodies until all senders are dropped.
 pub struct PayloadThread {
     pub(super) writer: PayloadWriter,
     pub(super) storage: Arc<dyn Storage>,
     pub(super) shard_dir: PathBuf,
-    /// Minimum free bytes of the volume: the maximum that may be on its way there.
+    /// Minimum free bytes of the volume: the maximum size of all bodies that may still be written.
     pub(super) min_free_bytes: u64,
     pub(super) commands: mpsc::Receiver<PayloadCommand>,
     pub(super) state: Arc<State>,
@@ -97,7 +97,7 @@ impl PayloadThread {
         }
     }
 
-    /// Stops all writes: after a failed write the contents of the disk are unknown.
+    /// Stops all writes, because after a failed write the contents of the disk are unknown.
     fn fail(&self, error: &PayloadError) {
         proofgate_log::error!("payload storage has stopped: {error}");
         self.state.fail();

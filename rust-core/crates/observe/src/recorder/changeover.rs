@@ -13,12 +13,12 @@ use crate::rotation::ReadyLog;
 /// Maximum number of records, and maximum time, between two resume points for a successor.
 const MARK_RECORD_INTERVAL: u64 = 1 << 16;
 const MARK_INTERVAL: Duration = Duration::from_secs(10);
-/// How often to check for the end of the former log, while waiting only for it.
+/// Interval of checks for the end of the former log while only this end is awaited.
 const SETTLE_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 impl Recorder {
-    /// Maintains the log, once a second: records how the previous one ended, switches to the next one if it is available,
-    /// and marks resume points for a successor.
+    /// Maintains the log once a second: records the end of the previous log, switches to the next
+    /// log if it is available, and marks resume points for a successor.
     pub fn maintain(&self) {
         if self.stopped.get() {
             return;
@@ -32,7 +32,8 @@ impl Recorder {
         self.mark_open_exchanges();
     }
 
-    /// Waits at most `patience` until the log records how the previous one ended, which the ledger thread determines.
+    /// Waits at most `patience` until the log records the end of the previous log, which the ledger
+    /// thread determines.
     pub async fn wait_for_previous_log_end(&self, patience: Duration) {
         let told = async {
             while !self.has_reported_previous() && !self.has_stopped() {
@@ -40,7 +41,7 @@ impl Recorder {
                 tokio::time::sleep(SETTLE_POLL_INTERVAL).await;
             }
         };
-        // If it is not recorded now, the successor determines it.
+        // If this end is not recorded now, the successor determines it.
         let _ = tokio::time::timeout(patience, told).await;
     }
 
@@ -57,8 +58,8 @@ impl Recorder {
         }
     }
 
-    /// Seals the log in service with a record that names the next log, and switches to that. Existing reservations apply to
-    /// the next log from now on.
+    /// Seals the log in service with a record that names the next log, and switches to the next
+    /// log. Existing reservations apply to the next log from now on.
     fn switch_to_next_log(&self, mut next: ReadyLog) {
         if self.seal_current_log(&mut next).is_err() {
             // The next log has too little capacity for the reservations, or the volume is full: retry in a second.
@@ -106,13 +107,13 @@ impl Recorder {
         let sealed = writer.seal(|seq, out| seal(seq).encode_into(out));
         sealed.map_err(|_| self.stop())?;
         writer.flush().map_err(|error| {
-            // After its seal a log accepts nothing, and no task would retry the write.
+            // After its seal a log accepts no records, and no task would retry the write.
             self.watermark.borrow().poison(error.to_string());
             self.stop()
         })
     }
 
-    /// Records how the previous log ended.
+    /// Records the end of the previous log.
     fn record_previous_end(&self, left: PreviousLog) {
         let Ok(mut room) = self.writer.borrow_mut().reserve(RECORD_BYTES) else {
             self.handoff.set_previous(left);
@@ -135,7 +136,8 @@ impl Recorder {
         }
     }
 
-    /// Records which exchanges are open after the records so far, so that a successor need not read these.
+    /// Records which exchanges are open after the records so far, so that a successor need not read
+    /// these records.
     fn mark_open_exchanges(&self) {
         let (marked, position) = (self.last_mark.get(), self.appended_count());
         let due = position >= marked.position + MARK_RECORD_INTERVAL

@@ -1,19 +1,20 @@
-//! Steps of the system's clock, recorded so that readers of record times know where they jump.
+//! Steps of the system's clock, which are recorded so that readers know where the times of records
+//! jump.
 
 use proofgate_base::clock::ClockStep;
 use proofgate_ledger::record::Gap;
 
 use super::{RECORD_BYTES, Recorder};
 
-/// The reason of a gap in record times, without a missing record.
+/// The reason in a gap record for a jump of record times. No record is missing in such a gap.
 pub(crate) const CLOCK_STEP: &str = "clock_step";
 
 impl Recorder {
-    /// Records that the system's clock was set: records after this one have times of the new clock. If there is no space for
-    /// the record, the step is only counted and logged.
+    /// Records that the system's clock was set. Later records have times of the new clock. If there
+    /// is no space for the record, the step is only counted and logged.
     ///
-    /// If the clock had been wrong, a log rotation is requested: exchanges are looked up in the log that had started by the
-    /// time in their ID.
+    /// If the clock had been wrong, a log rotation is requested, because the search for an exchange
+    /// uses the log that had started at the time in the exchange's ID.
     pub fn record_clock_step(&self, step: ClockStep) {
         if step.moves_limit_time_back {
             self.handoff.request_rotation();

@@ -10,7 +10,7 @@ pub(super) struct FormerLog {
     pub(super) base: u64,
     pub(super) incarnation: Ulid,
     pub(super) watermark: Arc<Watermark>,
-    /// Whether the next log records its end.
+    /// Whether the next log records the end of this log.
     pub(super) end_recorded: bool,
 }
 

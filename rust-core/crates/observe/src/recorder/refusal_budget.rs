@@ -1,4 +1,4 @@
-//! Limits how many refusals per second get their own record, and counts the others.
+//! Limits the number of refusals per second that have their own record, and counts the others.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -9,15 +9,18 @@ use crate::rejected_request::RejectedRequest;
 
 /// Maximum number of individually recorded refusals per second, for one sender without a tenant.
 const MAX_PER_SENDER: u32 = 100;
-/// The same for all such senders together.
+/// Maximum number of individually recorded refusals per second, for all senders without a tenant
+/// together.
 const MAX_ALL_SENDERS: u32 = 500;
-/// The same for one tenant, except for refusals by the rules.
+/// Maximum number of individually recorded refusals per second for one tenant, except for refusals
+/// by the rules.
 const MAX_PER_TENANT: u32 = 200;
-/// Maximum number of senders counted separately per second; with more, `MAX_ALL_SENDERS` is reached in any case.
+/// Maximum number of senders that are counted separately per second. With more senders,
+/// `MAX_ALL_SENDERS` is reached in any case.
 const MAX_SENDERS: usize = MAX_ALL_SENDERS as usize;
 /// Maximum number of pairs of tenant and code whose unrecorded refusals are counted separately.
 const MAX_UNRECORDED_GROUPS: usize = 256;
-/// Represents the codes beyond that maximum.
+/// Code of the refusals beyond `MAX_UNRECORDED_GROUPS`.
 const OTHER_CODES: &str = "others";
 
 /// The refusals of the current second.
@@ -55,7 +58,7 @@ impl RefusalBudget {
         }
     }
 
-    /// Whether a refusal may have its own record; if so, it counts as recorded.
+    /// Returns whether a refusal may have its own record. If so, it counts as recorded.
     pub(super) fn allows(&mut self, refused: &RejectedRequest<'_>) -> bool {
         match (refused.tenant, refused.sender) {
             (Some(_), _) if refused.policy.is_some() => true,
@@ -119,7 +122,7 @@ impl RefusalBudget {
     }
 }
 
-/// Counts one more, unless `most` is reached.
+/// Increases a count unless `most` is reached. Returns whether it was increased.
 fn try_count(recorded: &mut u32, most: u32) -> bool {
     let is_within = *recorded < most;
     *recorded += u32::from(is_within);

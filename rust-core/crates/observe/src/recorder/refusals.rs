@@ -1,8 +1,9 @@
-//! Refusals: recorded individually within a budget, and counted beyond it.
+//! Refusals, which are recorded individually within a budget and counted beyond it.
 //!
-//! A flood must not let its sender fill the volume, nor keep the refusals of others out of the log. So every sender without
-//! a tenant has its own budget, and so has every tenant. Refusals by the rules are only limited by their tenant's limits, as
-//! are the exchanges that the rules allow. A denied request is recorded like an admission, with a number among its tenant's
+//! A sender must not fill the volume with a flood of refusals, or keep the refusals of others out
+//! of the log. Every tenant, and every sender without a tenant, therefore has its own budget. Like
+//! the exchanges that the rules allow, refusals by the rules are limited only by their tenant's
+//! limits. A denied request is recorded like an admission, with a number among its tenant's
 //! requests.
 
 use std::time::Instant;
@@ -15,12 +16,12 @@ use super::refusal_budget::{RefusalGroup, UnrecordedRefusals};
 use super::{ADDRESS_BYTES, KEY_NAME_BYTES, RECORD_BYTES, Recorder};
 use crate::rejected_request::RejectedRequest;
 
-/// Why a refusal is counted instead of recorded.
+/// Reasons in the gap records of refusals that were counted instead of recorded.
 const FLOOD: &str = "refusal_flood";
 const FULL: &str = "ledger_full";
 
 impl Recorder {
-    /// Records a refusal, or counts it if there are too many or there is no space.
+    /// Records a refusal, or counts it if there are too many refusals or there is no space.
     pub fn reject(
         &self,
         now: u64,
@@ -69,8 +70,8 @@ impl Recorder {
         refusals.count_unrecorded(now, Some(tenant), rejection.code, FULL);
     }
 
-    /// Starts a new second of refusals, and records the counts of the unrecorded ones; returns how many. Writes the
-    /// addresses of refused keys to the worker's log.
+    /// Starts a new second of refusals. Records the counts of the unrecorded refusals, and returns
+    /// their number. Writes the addresses of refused keys to the worker's log.
     pub fn start_second(&self) -> u64 {
         if let Some(line) = self.refused_keys.borrow_mut().take_line() {
             proofgate_log::warning!("{line}");
@@ -86,7 +87,7 @@ impl Recorder {
         recorded
     }
 
-    /// Records a number of unrecorded refusals; returns whether there was space for it.
+    /// Records a number of unrecorded refusals. Returns whether there was space for the record.
     fn record_unrecorded(&self, what: &RefusalGroup, missed: UnrecordedRefusals) -> bool {
         let Ok(mut room) = self.writer.borrow_mut().reserve(RECORD_BYTES) else {
             return false;

@@ -1,11 +1,12 @@
-//! Addresses of requests whose key is refused: one line per second in the worker's log, so that a flood costs no more.
+//! Addresses of requests whose key is refused. They are logged in one line per second, so that a
+//! flood costs no more than this line.
 
 use std::collections::HashMap;
 
 use proofgate_base::routing::ClientNetwork;
 use proofgate_ledger::pluralize;
 
-/// Maximum number of addresses in a line; the others are counted.
+/// Maximum number of addresses in a line. The other addresses are counted.
 const MAX_LISTED_ADDRESSES: usize = 8;
 
 /// The requests of the current second whose key was refused.
@@ -24,7 +25,7 @@ impl RefusedKeys {
         }
     }
 
-    /// Returns the log line about them and clears them; `None` if there was none.
+    /// Returns the log line about the refused requests and clears them; `None` if there were none.
     pub(super) fn take_line(&mut self) -> Option<String> {
         if self.by_sender.is_empty() {
             return None;

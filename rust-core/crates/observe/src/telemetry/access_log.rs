@@ -8,12 +8,14 @@ use super::queue::AccessLogReceiver;
 use crate::metrics::{Metrics, Signal};
 use proofgate_base::priority::lower_priority;
 
-/// How long lines are collected before they are written, and so how often the thread is woken at most.
+/// Time for which lines are collected before they are written. The thread is woken at most once in
+/// this time.
 const BATCH_INTERVAL: Duration = Duration::from_millis(50);
 /// Maximum number of lines that are written together.
 const MAX_BATCH_LINES: usize = 256;
 
-/// The thread that writes the access log. A slow or absent reader of standard output only costs lines.
+/// The thread that writes the access log. If the reader of standard output is slow or absent, only
+/// lines are lost.
 pub struct AccessLog<W> {
     pub lines: AccessLogReceiver,
     pub metrics: Metrics,

@@ -1,15 +1,15 @@
-//! One exchange, as in the access log and traces.
+//! The entry for one exchange in the access log and in traces.
 
 use std::sync::Arc;
 
 use proofgate_ledger::record::{Attribution, Usage};
 use serde::{Serialize, Serializer};
 
-/// One exchange, or a refused request, as in the access log and in traces. Times are in microseconds. Names come from
-/// outside, so they are truncated; only JSON escapes them.
+/// An exchange or a refused request, as in the access log and in traces. Times are in microseconds.
+/// Names are truncated, because they come from outside. They are escaped only in JSON.
 #[derive(Debug, Default, Serialize)]
 pub struct Exchange {
-    /// When its head was complete, in microseconds since 1970.
+    /// Time at which the request head was complete, in microseconds since 1970.
     pub(super) ts: u64,
     pub(super) id: String,
     #[serde(serialize_with = "as_text")]
@@ -20,23 +20,24 @@ pub struct Exchange {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) model: Option<String>,
     pub(super) stream: bool,
-    /// The last provider that it was sent to.
+    /// The last provider to which the request was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) provider: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) upstream_model: Option<String>,
-    /// 499: the client disconnected before a response started.
+    /// Response status; 499 if the client disconnected before a response started.
     pub(super) status: u16,
     pub(super) outcome: &'static str,
-    /// A machine code.
+    /// Machine code of the error, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<&'static str>,
     pub(super) attempts: u32,
     pub(super) duration_us: u64,
-    /// From its head until it was first sent to a provider.
+    /// Time from the request head until the request was first sent to a provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) sent_us: Option<u64>,
-    /// From its head to the first byte of a provider's response that may go to the client.
+    /// Time from the request head to the first byte of a provider's response that may be sent to
+    /// the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) first_byte_us: Option<u64>,
     pub(super) request_bytes: u64,

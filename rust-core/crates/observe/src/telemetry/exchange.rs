@@ -28,16 +28,16 @@ pub struct ObservedExchange {
     access_log: AccessLogMode,
 }
 
-/// What is known when the head of a request was read.
+/// The facts that are known after the head of a request was read.
 pub struct ObservedRequest<'a> {
     pub headers: &'a Headers<'a>,
-    /// When it was complete.
+    /// Time at which the head was complete.
     pub received_at: Instant,
     pub tenant: &'a Arc<str>,
     pub endpoint: Option<&'static str>,
 }
 
-/// How an admitted exchange ended.
+/// The end of an admitted exchange.
 pub struct FinishedExchange {
     pub outcome: Outcome,
     pub status: u16,
@@ -81,7 +81,7 @@ impl ObservedExchange {
         }))
     }
 
-    /// Whether the exchange itself may be reported, and not only its trace propagated.
+    /// Returns whether the exchange itself may be reported. If not, only its trace is propagated.
     fn is_reportable(&self) -> bool {
         self.access_log != AccessLogMode::None || self.is_sampled()
     }
@@ -90,7 +90,7 @@ impl ObservedExchange {
         self.trace.as_ref().is_some_and(|trace| trace.sampled)
     }
 
-    /// Sets what the body requests.
+    /// Sets the model and the streaming mode that the body requests.
     pub fn set_request(&mut self, model: &str, stream: bool) {
         if self.is_reportable() {
             self.exchange.model = Some(truncate_name(model));
@@ -98,7 +98,7 @@ impl ObservedExchange {
         }
     }
 
-    /// Sets the provider to which it is about to be sent.
+    /// Sets the provider to which the request is about to be sent.
     pub fn set_provider(&mut self, provider: &str, upstream_model: &str) {
         if self.is_reportable() {
             self.exchange.provider = Some(truncate_name(provider));
@@ -108,24 +108,25 @@ impl ObservedExchange {
         }
     }
 
-    /// Sets its attribution, as it is recorded.
+    /// Sets the attribution as in the record.
     pub fn set_attribution(&mut self, recorded: &Attribution<'_>) {
         if self.is_reportable() {
             let owned = |id: &Option<Cow<'_, str>>| id.as_deref().map(|id| Cow::Owned(id.to_owned()));
             self.exchange.attribution = Some(Attribution {
                 session: owned(&recorded.session),
                 end_user: recorded.end_user,
-                // Names stay in the ledger, whose readers are known.
+                // Names are only in the ledger, whose readers are known.
                 end_user_name: None,
                 agent: owned(&recorded.agent),
                 parent_agent: owned(&recorded.parent_agent),
-                // The spans contain it.
+                // The spans contain the trace id.
                 trace_id: None,
             });
         }
     }
 
-    /// Sets the time when it is sent to a provider; `started` is when its head was complete.
+    /// Sets the time when the request is sent to a provider. `started` is the time when its head
+    /// was complete.
     pub fn mark_sent(&mut self, started: Instant) {
         if self.exchange.sent_us.is_none() && self.is_reportable() {
             self.exchange.sent_us = Some(micros(started.elapsed()));
@@ -137,7 +138,7 @@ impl ObservedExchange {
         self.exchange.first_byte_us = Some(microseconds);
     }
 
-    /// Writes the header lines that propagate its trace to the provider.
+    /// Writes the header lines that propagate the exchange's trace to the provider.
     pub fn write_trace(&self, lines: &mut Vec<u8>) {
         if let Some(trace) = self.trace.as_ref().filter(|_| self.propagates) {
             trace.write(lines);

@@ -11,14 +11,14 @@ use crate::metrics::{Metrics, Signal};
 /// Maximum number of exchanges in each queue: 4 MiB at up to 1 KiB each.
 const QUEUE_CAPACITY: usize = 4096;
 
-/// Which exporters want an exchange.
+/// The exporters that need an exchange.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TelemetryTargets {
     pub(super) access_log: bool,
     pub(super) traces: bool,
 }
 
-/// The data-plane thread's side.
+/// The data-plane thread's side of the queues.
 pub struct TelemetrySender {
     metrics: Metrics,
     access_log: Sender<Arc<Exchange>>,
@@ -63,9 +63,10 @@ impl TelemetrySender {
 }
 
 impl ExchangeQueue {
-    /// Takes up to `most` exchanges from the queue, each as a JSON object, without waiting. `None` if there will be no more.
+    /// Takes up to `most` exchanges from the queue, each as a JSON object, without waiting. `None`
+    /// if the queue has ended.
     pub fn take_batch(&self, most: usize) -> Option<Vec<String>> {
-        // Contended only by threads of the exporter: senders take no lock.
+        // Only threads of the exporter contend for this lock, because senders take no lock.
         let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut taken = Vec::new();
         while taken.len() < most {

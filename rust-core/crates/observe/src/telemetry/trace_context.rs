@@ -63,7 +63,7 @@ fn parse_hex(digits: &[u8]) -> Option<u128> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Trace {
     pub(super) trace_id: u128,
-    /// The client's span; 0 if the trace starts here.
+    /// The client's span; 0 if the trace starts in this worker.
     pub(super) parent_span: u64,
     /// The span of the exchange.
     pub(super) server_span: u64,
@@ -76,12 +76,13 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// Returns the trace of the request head, or a new one. An existing trace is sampled if its sender sampled it.
+    /// Returns the trace that the request head names, or a new trace. An existing trace is sampled
+    /// if its sender sampled it.
     pub(super) fn start(headers: &Headers<'_>, settings: TraceSettings, random: &mut impl RngCore) -> Self {
         let mut fields = headers.iter();
         let mut named = |name| fields.find(|(field, _)| field.eq_ignore_ascii_case(name));
         let first = named("traceparent");
-        // If there are two, it is unknown which is valid.
+        // If there are two values, it is unknown which of them is valid.
         let parent = match first {
             Some((_, value)) if named("traceparent").is_none() => TraceParent::parse(value),
             _ => None,

@@ -2,12 +2,13 @@
 
 use proofgate_wire::Headers;
 
-/// Maximum length in bytes; a longer one is not propagated.
+/// Maximum length in bytes. A longer value is not propagated.
 const MAX_BYTES: usize = 512;
 /// Maximum number of list members.
 const MAX_MEMBERS: usize = 32;
 
-/// Returns the `tracestate` of a head unchanged, with several fields joined; `None` if there is none, or it is invalid.
+/// Returns the `tracestate` of a request head unchanged, with several fields joined; `None` if it
+/// is absent or invalid.
 pub(super) fn from_headers(headers: &Headers<'_>) -> Option<Box<[u8]>> {
     let mut state = Vec::new();
     for (name, value) in headers.iter() {

@@ -1,4 +1,4 @@
-//! A minimal worker, on a simulated disk, whose tenant stores payloads.
+//! A minimal worker on a simulated disk. Its tenant stores payloads.
 #![allow(dead_code, reason = "each test binary uses only some of these helpers")]
 
 use base64::Engine as _;
@@ -33,7 +33,7 @@ pub fn shred_key() -> ShredKey {
     ShredKey::new([9; 32])
 }
 
-/// Shred keys of a reader whose directory holds these keys of the tenant.
+/// Returns the shred keys of a reader whose directory holds these keys of the tenant.
 pub fn keys_of(keys: &[[u8; 32]]) -> ShredKeys {
     let disk = SimulatedDisk::new();
     let lines = keys.iter().map(|key| STANDARD.encode(key) + "\n");
@@ -181,7 +181,7 @@ impl Worker {
         })
     }
 
-    /// Runs one exchange with both bodies stored; returns the number of its admission.
+    /// Runs one exchange with both bodies stored. Returns the number of its admission.
     pub fn exchange(&mut self, request: &[u8], response: &[u8]) -> u64 {
         let open = self.admit(request).unwrap();
         self.store(&open, PayloadField::Request, request).unwrap();
@@ -199,7 +199,7 @@ impl Worker {
     }
 }
 
-/// Creates a signed log with one exchange; also returns the number of its admission.
+/// Creates a signed log with one exchange. Also returns the number of the admission.
 pub fn one_exchange() -> (Worker, u64) {
     let mut worker = Worker::begin(&SimulatedDisk::new()).unwrap();
     let seq = worker.exchange(REQUEST, RESPONSE);
@@ -207,7 +207,7 @@ pub fn one_exchange() -> (Worker, u64) {
     (worker, seq)
 }
 
-/// Reads all exchanges of a disk; also returns the codes of the errors.
+/// Reads all exchanges of a disk. Also returns the codes of the errors.
 pub fn read(disk: &SimulatedDisk, keys: ShredKeys) -> (Vec<ExchangePayloads>, Vec<&'static str>) {
     let (mut exchanges, mut errors) = (Vec::new(), Vec::new());
     let all = StoredPayloads::new(disk, Path::new("/3"), &vkey(), keys).unwrap();
@@ -220,7 +220,7 @@ pub fn read(disk: &SimulatedDisk, keys: ShredKeys) -> (Vec<ExchangePayloads>, Ve
     (exchanges, errors)
 }
 
-/// The body, or the error code if it is not available.
+/// Returns the body, or the error code if the body is not available.
 pub fn told(body: &proofgate_payloads::BodyResult) -> Result<&[u8], &'static str> {
     body.as_deref().map_err(PayloadError::code)
 }

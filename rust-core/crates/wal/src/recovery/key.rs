@@ -1,5 +1,5 @@
-//! Selects the key of a log: the ledger's, or its predecessor. A log keeps one key for ever, also for what a successor
-//! signs about its end.
+//! Selects the key of a log: the ledger's key, or the key before it. A log has one key forever. A
+//! successor also uses this key to sign the end of the log.
 
 use super::shard::Shard;
 use crate::authenticity::FrameTags;
@@ -10,8 +10,9 @@ use proofgate_ledger::{Checkpoint, LedgerError, SigningKey};
 use std::path::Path;
 use ulid::Ulid;
 
-/// Returns the key of a log: the former key if it signed the log's checkpoint or, without a checkpoint, framed its
-/// first record; otherwise the ledger's key, which must then verify.
+/// Returns the key of a log. It is the former key if that key signed the log's checkpoint or,
+/// without a checkpoint, framed the log's first record. Otherwise it is the ledger's key, with
+/// which the log must then verify.
 ///
 /// # Errors
 /// [`EvidenceError::Io`](crate::EvidenceError::Io); [`EvidenceError::Ledger`](crate::EvidenceError::Ledger) when the
@@ -26,8 +27,8 @@ pub(crate) fn log_key<'s>(
         return Ok(shard.key);
     };
     let is_formers = match checkpoint_file::read(storage, dir)? {
-        // Verified through the succession that the key knows, so that a log that the former key started after its end
-        // is refused.
+        // Verify with the key's lineage, so that a log that the former key started after its
+        // validity ended is refused.
         Some(note) => match Checkpoint::verify_signer(&note, &shard.key.verifying_key()) {
             Ok((_, signer)) => signer.is_same_key(&former.verifying_key()),
             Err(ended @ LedgerError::KeySuperseded(_)) => return Err(ended.into()),

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use ulid::Ulid;
 
-/// Reads that see what the disk holds.
+/// A storage whose reads return the data on the disk.
 struct DurableStorage<'a>(&'a dyn Storage);
 
 impl ReadStorage for DurableStorage<'_> {
@@ -34,28 +34,28 @@ impl ReadStorage for DurableStorage<'_> {
 /// The state of a log after it was read.
 pub(super) struct Log {
     pub(super) previous: PreviousLog,
-    /// Exchanges open at its end, by the incarnation and number of their admission.
+    /// Exchanges open at the end of the log, by the incarnation and number of their admission.
     pub(super) open: BTreeMap<(Ulid, u64), UnfinishedExchange>,
     /// Whether `open` includes the open exchanges of earlier logs.
     pub(super) open_is_complete: bool,
-    /// Exchanges of earlier logs that ended in this one.
+    /// Exchanges of earlier logs that ended in this log.
     pub(super) ended_earlier_exchanges: Vec<(Ulid, u64)>,
-    /// The log that this one continues.
+    /// The log that this log continues.
     continues: Option<Ulid>,
-    /// Whether it records how its predecessor ended.
+    /// Whether the log records the end of its predecessor.
     pub(super) predecessor_ended: bool,
     pub(super) records_read: u64,
 }
 
 impl Log {
-    /// Returns the predecessor if its records are needed too.
+    /// Returns the predecessor if recovery needs its records too.
     pub(super) fn needed_predecessor(&self) -> Option<Ulid> {
         self.continues
             .filter(|_| !self.predecessor_ended || !self.open_is_complete)
     }
 }
 
-/// Reads one incarnation's log; `None` when it never served.
+/// Reads one incarnation's log; `None` when the log never served.
 pub(super) fn read(
     storage: &dyn Storage,
     shard: &Shard<'_>,
@@ -226,7 +226,7 @@ fn tree_nodes(storage: &dyn Storage, dir: &Path) -> Result<u64, WalError> {
     }
 }
 
-/// Returns the number of leaves that a tree of `nodes` nodes holds completely.
+/// Returns the number of complete leaves in a tree of `nodes` nodes.
 fn complete_leaves(nodes: u64) -> u64 {
     let mut leaves = nodes / 2;
     while node_count(leaves + 1) <= nodes {
@@ -247,7 +247,7 @@ pub(super) fn corruption(path: &Path, offset: u64, reason: String) -> WalError {
     })
 }
 
-/// Verifies a checkpoint: signed by exactly this key, and about this log.
+/// Verifies that a checkpoint is signed by exactly this key and names this log.
 pub(super) fn verify_checkpoint(
     note: &str,
     path: &Path,
@@ -303,7 +303,7 @@ impl Scan {
         })
     }
 
-    /// Whether the log holds more than a start writes.
+    /// Returns whether the log holds more records than a start writes.
     fn has_served(&self) -> bool {
         self.resumed || self.tracker.first_served().is_some()
     }

@@ -8,11 +8,11 @@ use ulid::Ulid;
 /// An exchange that was admitted and has not ended in any log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnfinishedExchange {
-    /// The incarnation that admitted it.
+    /// The incarnation that admitted the exchange.
     pub incarnation: Ulid,
-    /// Number of its admission record in that incarnation.
+    /// Number of the admission record in that incarnation.
     pub admission: u64,
-    /// When it was admitted, in unix microseconds.
+    /// Time of the admission, in unix microseconds.
     pub ts: u64,
     /// Request id.
     pub id: String,
@@ -20,12 +20,13 @@ pub struct UnfinishedExchange {
     pub tenant: String,
     /// API key or subject, as in the admission record.
     pub key: String,
-    /// Tokens reserved for it in its tenant's limits; `None` when the tenant has none.
+    /// Tokens reserved in the tenant's limits; `None` when the tenant has no such limits.
     pub reserved: Option<u64>,
-    /// Nanodollars reserved for it in its tenant's budgets; `None` when it counts in none.
+    /// Nanodollars reserved in the tenant's budgets; `None` when the exchange counts in no budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved_nanodollars: Option<u64>,
-    /// The plan whose limits the tenants of its namespace share; `None` when it counts in no plan.
+    /// The plan whose limits the tenants of the namespace share; `None` when the exchange counts in
+    /// no plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_plan: Option<String>,
     /// Requested model; empty if an earlier version wrote the entry.
@@ -33,39 +34,39 @@ pub struct UnfinishedExchange {
     pub model: String,
 }
 
-/// The end of a log that was cut short.
+/// The end of a log whose last records are incomplete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TornTail {
-    /// The segment.
+    /// Path of the segment.
     pub path: PathBuf,
     /// First byte that is not part of the log.
     pub offset: u64,
-    /// Why the log ends here.
+    /// Reason why the log ends at this offset.
     pub reason: String,
 }
 
-/// A log as its last writer left it.
+/// The state in which the last writer of a log left it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreviousLog {
     /// The incarnation.
     pub incarnation: Ulid,
-    /// Its directory.
+    /// Directory of the log.
     pub dir: PathBuf,
-    /// Its number of records.
+    /// Number of records in the log.
     pub size: u64,
-    /// Its root at that size.
+    /// Root of the log at that size.
     pub root: Hash,
-    /// Whether its last record is a seal.
+    /// Whether the last record is a seal.
     pub sealed: bool,
-    /// Records that its checkpoint covers.
+    /// Number of records that the checkpoint covers.
     pub checkpointed: u64,
-    /// Where the log was cut, if its tail was torn.
+    /// End of the valid log, if its tail was torn.
     pub torn: Option<TornTail>,
-    /// Records that were written and are lost, as far as the tree shows.
+    /// Number of lost records, as far as the tree shows.
     pub lost_records: u64,
 }
 
-/// A log that another log names but that is not there: moved away, or removed.
+/// A log that another log names but that was moved or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingLog {
     /// The missing incarnation.
@@ -74,23 +75,24 @@ pub struct MissingLog {
     pub named_by: Ulid,
 }
 
-/// Result of inspecting a shard.
+/// The result of inspecting a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecoveryResult {
     /// The newest log that served.
     pub newest: PreviousLog,
-    /// Logs that `newest` continues and whose end it did not record, newest first.
+    /// Logs that `newest` continues and whose end `newest` did not record, newest first.
     pub logs_with_unrecorded_end: Vec<PreviousLog>,
     /// Exchanges to close with `aborted` records, oldest first.
     pub unfinished_exchanges: Vec<UnfinishedExchange>,
-    /// Records that had to be read.
+    /// Number of records that were read.
     pub records_read: u64,
     /// The predecessor of the oldest log that was read, if it is missing.
     pub missing: Option<MissingLog>,
 }
 
 impl RecoveryResult {
-    /// Returns the number of records lost with a power failure: the tree has them, the logs do not.
+    /// Returns the number of records that a power failure lost: the tree contains them, but the
+    /// logs do not.
     #[must_use]
     pub fn lost_records(&self) -> u64 {
         let lost = self.logs_with_unrecorded_end.iter().map(|left| left.lost_records);

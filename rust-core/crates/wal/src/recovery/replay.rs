@@ -12,9 +12,9 @@ use proofgate_ledger::record::{self, Record};
 use std::path::Path;
 use ulid::Ulid;
 
-/// Passes the records of one incarnation's log to `take`, from record `from` on, in order, up to its end or its first
-/// flaw, so that a successor can rebuild the state of that incarnation. Nothing is verified beyond what
-/// [`inspect`](super::inspect) has verified.
+/// Passes the records of one incarnation's log to `take`, in order, from record `from` to the end
+/// of the log or its first defect, so that a successor can rebuild the state of that incarnation.
+/// [`inspect`](super::inspect) must have verified the log, because this function verifies nothing.
 ///
 /// # Errors
 /// [`EvidenceError::Io`](crate::EvidenceError::Io); [`EvidenceError::Ledger`](crate::EvidenceError::Ledger) when a record
@@ -37,8 +37,9 @@ pub fn replay(
     Ok(())
 }
 
-/// Returns the logs of one worker run: the incarnation `first` and those that continued it while it ran, all before
-/// `until`. Oldest first, each with the position of its first record across all of them.
+/// Returns the logs of one worker run, oldest first: the incarnation `first` and the logs that
+/// continued it while the worker ran, all before `until`. Each log is returned with the position of
+/// its first record across all these logs.
 ///
 /// # Errors
 /// [`EvidenceError::Io`](crate::EvidenceError::Io); [`EvidenceError::Ledger`](crate::EvidenceError::Ledger) when a
@@ -57,7 +58,7 @@ pub fn run_logs(
         }
         logs.push((incarnation, base));
         let dir = shard.dir.join(incarnation.to_string());
-        // Only the last log was not signed to its end, and no log follows it.
+        // Only the last log may have records after its checkpoint, and no log follows it.
         if let Some(note) = checkpoint_file::read(storage, &dir)? {
             base += verify_checkpoint(
                 &note,
@@ -71,7 +72,8 @@ pub fn run_logs(
     Ok(logs)
 }
 
-/// Returns the resume point of a log and the exchanges open there; `None` when the log must be read from its start.
+/// Returns the resume point of a log and the exchanges open at that point; `None` when the log must
+/// be read from its start.
 ///
 /// # Errors
 /// [`EvidenceError::Io`](crate::EvidenceError::Io).

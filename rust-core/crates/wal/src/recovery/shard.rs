@@ -10,16 +10,16 @@ use ulid::Ulid;
 /// The shard on which a successor starts, and its signing key.
 #[derive(Clone, Copy, Debug)]
 pub struct Shard<'a> {
-    /// Its directory.
+    /// Directory of the shard.
     pub dir: &'a Path,
     /// Name of the ledger, the first part of every origin.
     pub ledger: &'a str,
-    /// Its number, the second part of every origin.
+    /// Number of the shard, the second part of every origin.
     pub number: u32,
     /// The ledger's key.
     pub key: &'a SigningKey,
-    /// The key before it, as long as the newest log of the shard may have been written with that one. The ledger's key
-    /// then knows its succession.
+    /// The key before `key`, if the newest log of the shard may have been written with it. In this
+    /// case, the lineage of `key` contains the succession.
     pub previous_key: Option<&'a SigningKey>,
 }
 

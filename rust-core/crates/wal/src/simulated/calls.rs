@@ -1,5 +1,5 @@
-//! Calls that a program makes to the simulated disk. Each call is counted, may meet its fault, and keeps what a reader
-//! sees separate from what a crash leaves.
+//! Calls that a program makes to the simulated disk. Each call is counted and may have an injected
+//! fault. The contents that readers see are separate from the contents that survive a crash.
 
 use super::{DirectoryChange, FileChange, FileContents, InjectedFault, SimulatedDisk, State, write_bytes};
 use crate::storage::{Directory, Storage, StoredFile};
@@ -290,7 +290,7 @@ impl StoredFile for SimulatedFile {
             file.unsynced.clear();
             return Err(kind.into());
         }
-        // Data that an earlier failed sync lost stays lost, although the cache shows it.
+        // Data that an earlier failed sync lost remains lost, although the cache shows it.
         for change in std::mem::take(&mut file.unsynced) {
             change.apply(&mut file.disk);
         }

@@ -1,10 +1,10 @@
-//! Drives the codec like a connection, and reads the cases that all suites share.
+//! Runs the codec like a connection, and reads the cases that all suites share.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(dead_code, reason = "each test binary uses only some of these helpers")]
 
 use proofgate_wire::{BodyDecoder, HeadScanner, Limits, ProtocolError, parse_request};
 
-/// The outcome of one request on a connection that received `bytes` in the given pieces and was then closed.
+/// The outcome of one request on a connection that received `bytes` in pieces and was then closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     Accepted {

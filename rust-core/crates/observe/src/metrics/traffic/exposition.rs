@@ -10,7 +10,7 @@ use proofgate_prices::NANODOLLARS_PER_DOLLAR;
 
 use super::{Dollars, Durations, Latency, PublishedSeries, RequestOutcome, Series, SeriesSnapshot};
 
-/// Exposes the series; the registry adds its prefix to their names.
+/// Exposes the series. The registry adds its prefix to their names.
 impl Collector for PublishedSeries {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let SeriesSnapshot { series, latencies } = self.snapshot();
@@ -81,7 +81,7 @@ impl Collector for PublishedSeries {
 }
 
 impl PublishedSeries {
-    /// Returns a copy: encoding takes long, and must not block publishing meanwhile.
+    /// Returns a copy, because encoding takes long and must not block publishing.
     pub(super) fn snapshot(&self) -> SeriesSnapshot {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -112,7 +112,8 @@ impl Latency {
 
 impl EncodeMetric for Dollars<'_> {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
-        // Counted as integers; only the exposed value is a floating-point number, as in Prometheus.
+        // Costs are counted as integers. Only the exposed value is a floating-point number, as in
+        // Prometheus.
         let dollars = self.0.get() as f64 / NANODOLLARS_PER_DOLLAR as f64;
         encoder.encode_counter::<NoLabelSet, _, u64>(&dollars, None)
     }

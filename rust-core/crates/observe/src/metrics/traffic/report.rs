@@ -6,7 +6,7 @@ use proofgate_base::single_writer::{FINE_BUCKETS, Histogram};
 
 use super::{Latency, PublishedSeries, RequestOutcome, Series, SeriesSnapshot};
 
-/// All series.
+/// A report of all series.
 #[derive(Serialize)]
 pub struct TrafficReport {
     tenants: Vec<TenantTraffic>,
@@ -16,10 +16,10 @@ pub struct TrafficReport {
 #[derive(Serialize)]
 struct TenantTraffic {
     tenant: String,
-    /// Empty if it was not known, as is the provider.
+    /// Name of the model. Model and provider are empty if they were not known.
     model: String,
     provider: String,
-    /// By outcome.
+    /// Number of requests by outcome.
     requests: Vec<(&'static str, u64)>,
     prompt_tokens: u64,
     completion_tokens: u64,
@@ -36,7 +36,7 @@ struct ModelTraffic {
 
 #[derive(Serialize)]
 struct Durations {
-    /// Upper bounds in seconds; there is one more count than bounds.
+    /// Upper bounds of the buckets in seconds. There is one more count than bounds.
     bounds: Vec<f64>,
     counts: Vec<u64>,
     sum_seconds: f64,
@@ -76,8 +76,8 @@ fn model_traffic(latency: &Latency) -> ModelTraffic {
     }
 }
 
-/// Combines streams and others, in the buckets that OpenTelemetry's conventions for generative AI recommend; those below the
-/// first bound are merged.
+/// Combines streams and other responses, in the buckets that OpenTelemetry's conventions for
+/// generative AI recommend. Buckets below the first bound are merged.
 fn durations(kinds: [&Histogram<FINE_BUCKETS>; 2]) -> Durations {
     const FIRST_BOUND: f64 = 0.01;
     let found = kinds.map(Histogram::snapshot);
