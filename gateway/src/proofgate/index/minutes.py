@@ -1,7 +1,7 @@
-"""What each minute of a day holds, and each hour of a tenant, so that a question passes over the times that
-have nothing for it.
+"""A summary of each minute of a day, and of each hour of a tenant, so that a query skips times without
+matches.
 
-They may be said to hold what they no longer do, never the other way round: their rows are looked at anyway.
+A summary may list values that its rows no longer have, but never omits one. The rows are always checked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from proofgate.index.filter import Filter
 
-#: Columns, with the core's numbers.
+#: Columns, by the core's numbers.
 KEY, MODEL, PROVIDERS, OUTCOME, RULES, KEY_NAME = range(6)
 _MINUTE_MICROSECONDS = 60_000_000
 _MINUTES_PER_HOUR = 60
@@ -28,12 +28,12 @@ _TENANT = "tenant = (SELECT id FROM text WHERE text = ?)"
 
 
 def minute_of(ts: int) -> int:
-    """The minute of a time in unix microseconds, from 1970-01-01 on."""
+    """Converts a time in Unix microseconds to minutes since 1970-01-01."""
     return ts // _MINUTE_MICROSECONDS
 
 
 def hour_of(ts: int) -> int:
-    """The hour of a time in unix microseconds, from 1970-01-01 on."""
+    """Converts a time in Unix microseconds to hours since 1970-01-01."""
     return minute_of(ts) // _MINUTES_PER_HOUR
 
 
