@@ -47,8 +47,8 @@ class CheckedExport:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the export contains everything that the manifest claims, the end of each exchange, and all
-        readable logs."""
+        """Whether the export contains everything that the manifest claims, with the end of each exchange, and
+        no log was unreadable."""
         return not self.missing and not self.partial and not self.unreadable
 
     @property

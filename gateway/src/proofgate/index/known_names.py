@@ -54,7 +54,7 @@ def known_names(questions: IndexSnapshot, tenant: str | None = None) -> dict[str
             sums.one_tenant_values(DAY, first, behind, tenant),
         ),
     ):
-        # This table has only data of the tenant.
+        # The statement contains no external text.
         select = f"SELECT text FROM name WHERE id IN ({numbers}) ORDER BY text LIMIT ?"  # noqa: S608
         rows = questions.query_catalogue(select, [*values, MAX_NAMES])
         found[kind].update(dict.fromkeys(text for (text,) in rows))

@@ -44,8 +44,8 @@ def record_minutes(
     of_tenants: Iterable[tuple[int, int, int, int]],
     of_tenants_costs: Iterable[tuple[int, int, int]],
 ) -> None:
-    """Adds what minutes hold: column, number and minute; and minute and cost in nanodollars. Then the same of
-    hours, behind the number of a tenant."""
+    """Adds to the summaries of minutes: `held` has column, number and minute, `costs` has minute and cost in
+    nanodollars. The last two arguments are the same for hours, each with the number of a tenant in front."""
     connection.executemany("INSERT OR IGNORE INTO held VALUES (?, ?, ?)", held)
     connection.executemany(
         "INSERT INTO costs VALUES (?, ?) ON CONFLICT(minute) DO UPDATE SET most = max(most, excluded.most)",
@@ -60,7 +60,8 @@ def record_minutes(
 
 
 def spans(connection: sqlite3.Connection, asked: Filter, begin: int, end: int) -> list[tuple[int, int]]:
-    """The times between `begin` and `end` in which there may be what is asked for, in order, from and before.
+    """Returns the spans between `begin` and `end` that may have matches, in order: start, and end
+    (exclusive).
 
     Raises sqlite3.Error.
     """
@@ -68,7 +69,7 @@ def spans(connection: sqlite3.Connection, asked: Filter, begin: int, end: int) -
     if not wanted:
         return [(begin, end)] if begin < end else []
     if asked.tenant is not None:
-        # A key has one tenant.
+        # A key belongs to one tenant, so the tenant's table is not needed.
         hours, more = _select_times(
             replace(asked, key=None), "hour", "tenant_held", "tenant_costs", asked.tenant
         )
@@ -92,8 +93,8 @@ def spans(connection: sqlite3.Connection, asked: Filter, begin: int, end: int) -
 def _select_times(
     asked: Filter, time: str, held: str, costs: str, tenant: str | None = None
 ) -> tuple[str, list[int | str]]:
-    """What selects the times that may have what is asked for out of two tables, of a tenant in those of
-    tenants, and its values; nothing when these tables cannot tell."""
+    """SQL that selects the times that may have matches from two tables (with `tenant`, from the tables by
+    tenant), and its values. Empty if the tables cannot restrict the times."""
     of, who = ("", []) if tenant is None else (f"{_TENANT} AND ", [tenant])
     questions: list[str] = []
     values: list[int | str] = []

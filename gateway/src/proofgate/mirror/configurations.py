@@ -1,5 +1,6 @@
-"""The configurations that the records of a mirrored log name: which rules decided is evidence like the
-verdicts. Only what a record names goes to a mirror, so that nobody fills one by placing files."""
+"""The configurations that the records of a mirrored log name. They show which rules decided, so they are
+evidence like the verdicts. A mirror gets only configurations that records name, so that nobody can fill it by
+placing files."""
 
 from __future__ import annotations
 
