@@ -1,4 +1,4 @@
-"""Where the bodies of exchanges are."""
+"""Sources of the bodies of exchanges."""
 
 from __future__ import annotations
 
