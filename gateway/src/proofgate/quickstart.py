@@ -129,7 +129,7 @@ def configure(folder: Path, setup: QuickstartSetup) -> None:
 
     Raises QuickstartError if a worker could not use the configuration.
     """
-    from proofgate.config import InvalidConfigError, load  # imported here because other functions do not need it
+    from proofgate.config import InvalidConfigError, load  # other functions do not need it
 
     try:
         for name, provider_key in (

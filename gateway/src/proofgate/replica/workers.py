@@ -12,9 +12,10 @@ RETRY_SECONDS = 5.0
 
 
 class Workers:
-    """The workers of shards. `listed` returns the URL of each by its shard, and `open_worker` reads from one.
+    """The workers of shards. `listed` returns the URL of each by its shard, and `open_worker` opens one for
+    reading.
 
-    Places are those of logs: `<shard>/<incarnation>`. For one thread.
+    A place is the path of a log: `<shard>/<incarnation>`. For use by one thread.
     """
 
     def __init__(
