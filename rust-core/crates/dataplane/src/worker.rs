@@ -184,7 +184,7 @@ impl Worker {
     ///
     /// # Errors
     /// [`Error::Config`] if the text is not a key set or the issuer is not configured; [`Error::Busy`] if the
-    /// data-plane thread is busy, and nothing has changed; [`Error::NotRunning`].
+    /// data-plane thread is busy; nothing has changed then; [`Error::NotRunning`].
     pub fn set_key_set(&self, issuer: &str, jwks: &str) -> Result<usize, Error> {
         let (keys, _) = KeySet::parse(jwks).map_err(|error| Error::Config(error.to_string()))?;
         let usable = keys.len();
@@ -207,7 +207,7 @@ impl Worker {
     ///
     /// # Errors
     /// [`Error::Config`] if the text is not a token or the provider uses none; the message never contains the token.
-    /// [`Error::Busy`] if the data-plane thread is busy, and nothing has changed; [`Error::NotRunning`].
+    /// [`Error::Busy`] if the data-plane thread is busy; nothing has changed then; [`Error::NotRunning`].
     pub fn set_access_token(&self, provider: &str, token: &str, lifetime: Duration) -> Result<(), Error> {
         let token = ExpiringToken::new(token, lifetime).ok_or_else(|| {
             Error::Config("the access token is empty or contains an invalid character".into())
@@ -227,7 +227,7 @@ impl Worker {
     ///
     /// # Errors
     /// [`Error::Config`] if a part is invalid or the provider accepts none; the message never contains a part.
-    /// [`Error::Busy`] if the data-plane thread is busy, and nothing has changed; [`Error::NotRunning`].
+    /// [`Error::Busy`] if the data-plane thread is busy; nothing has changed then; [`Error::NotRunning`].
     pub fn set_aws_credentials(
         &self,
         provider: &str,

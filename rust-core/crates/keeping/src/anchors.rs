@@ -45,7 +45,7 @@ impl Anchors {
     }
 }
 
-/// Returns the numbers of the holds whose release has a statement below a path that is among
+/// Returns the numbers of the holds whose release statement in the ledger at a path is among
 /// `anchors`.
 pub(crate) fn anchored_releases(
     storage: &dyn ReadStorage,
@@ -60,8 +60,8 @@ pub(crate) fn anchored_releases(
     Ok(releases.map(|read| read.hold).collect())
 }
 
-/// Returns the reason why the action in this note is not carried out yet. `None` as note means that
-/// the note is not signed yet.
+/// Returns the reason why a statement is not carried out yet. `note` is its signed note; `None` if
+/// there is no note.
 pub(crate) fn not_anchored_reason(note: Option<&str>) -> RetentionReason {
     let text =
         "the statement is signed, but the auditor's log does not contain it yet: run this command again";

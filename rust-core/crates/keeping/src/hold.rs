@@ -44,7 +44,7 @@ impl HoldScope {
 pub struct HoldRelease {
     /// The time in unix microseconds.
     pub at: u64,
-    /// Who released it; absent where an older version did not record it.
+    /// Who released it; absent if an older version did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
     /// The reason.

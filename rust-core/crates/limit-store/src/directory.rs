@@ -7,8 +7,8 @@ use proofgate_wal::{ReadFile, Storage, Ulid};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Maximum time in milliseconds for which an incarnation counts after the start of its successor: a
-/// month, which is the longest period of a limit, plus a margin for clock differences.
+/// Maximum time in milliseconds for which an incarnation counts after the start of its successor:
+/// the month of its consumption, plus a margin for clock differences.
 const MAX_AGE_MILLIS: u64 = (31 * 24 + 1) * 3600 * 1000;
 
 const SUFFIX: &str = ".limits";
