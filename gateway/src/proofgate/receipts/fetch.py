@@ -37,8 +37,7 @@ class ReceiptSource(Protocol):
 
 @dataclass(frozen=True)
 class UrlSource:
-    """A gateway at a URL, such as `http://127.0.0.1:8080`. Certificates are checked with Python's defaults.
-    """
+    """A gateway at a URL, such as `http://127.0.0.1:8080`. Certificates are checked with Python's defaults."""
 
     url: str
     api_key: str
