@@ -1,10 +1,11 @@
-"""Socket addresses as people write them."""
+"""Parsing of socket addresses."""
 
 from __future__ import annotations
 
 
 def split_address(text: str) -> tuple[str, int]:
-    """`host:port` or `[v6]:port` to its parts. Raises ValueError with what to write instead."""
+    """Splits `host:port` or `[v6]:port` into host and port. Raises ValueError, which says what to write
+    instead."""
     host, colon, port = text.rpartition(":")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
@@ -16,6 +17,7 @@ def split_address(text: str) -> tuple[str, int]:
 
 
 def reachable_address(address: str) -> str:
-    """How this machine reaches an address that a server listens on, which may be all of its own."""
+    """Returns the address at which this machine reaches a server that listens on `address`: loopback if the
+    server listens on all addresses."""
     host, port = split_address(address)
     return f"127.0.0.1:{port}" if host in ("0.0.0.0", "::") else address  # noqa: S104 - nothing is bound

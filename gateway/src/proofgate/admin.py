@@ -1,7 +1,7 @@
 """The admin port: health, readiness, metrics, status, checkpoint, proofs, limits, retirement, drain and more.
 
-It is for operators and probes, never reachable through the traffic port. Answers repeat nothing that a client
-sent.
+It is for operators and probes, and cannot be reached through the traffic port. Responses repeat nothing that
+a client sent.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ from proofgate.reload import ReloadOutcome
 REQUEST_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 METRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _OPENMETRICS_EOF = "# EOF\n"
-# Whatever else keeps a worker from being ready stays until the process is replaced: a failed fsync, say, is
-# never retried within an incarnation. Only then does the liveness probe ask for a restart.
+# Reasons for not being ready that do not require a restart. Any other reason, such as a failed fsync, lasts
+# until the process is replaced, so the liveness probe fails.
 TRANSIENT_REASONS = frozenset({None, "retiring", "draining"})
 PROOF_WAIT_SECONDS = 5.0
 MAX_PROOF_WAIT_SECONDS = 30.0
-# Each reads the volume on the worker's own core and may wait; the pool's other threads stay for others.
+# A proof reads the volume on the worker's own CPU core and may wait. The pool's other threads remain free for
+# other requests.
 MAX_CONCURRENT_PROOFS = 8
 DEFAULT_TENANT_COUNT = 100
 MAX_TENANT_COUNT = 1000
-# Of those who ask how much of its limits each tenant has used, one is answered after the other.
+# Maximum wait for the preceding requests for limits, which are answered one at a time.
 LIMITS_WAIT_SECONDS = 5.0
 #: Maximum bytes of the body of `PUT /profiling`, the only request with a body.
 MAX_BODY_BYTES = 1 << 14
@@ -46,40 +47,42 @@ BODY_TIMEOUT_SECONDS = 10.0
 
 
 class ProcessControls(Protocol):
-    """What the admin port may ask of the process around the worker."""
+    """Interface from the admin port to the process that runs the worker."""
 
     @property
     def token(self) -> str | None:
-        """What opens the requests that change something; without one they are always refused."""
+        """The token that requests with side effects must carry. None: these requests are always refused."""
 
     def set_retiring(self, retire: bool) -> bool:
-        """Retires the worker, or cancels that. Returns whether it is retiring afterwards."""
+        """Retires the worker or cancels the retirement. Returns whether the worker is retiring afterwards."""
 
     def drain(self) -> None:
-        """Begins to drain and returns at once. Called once for each accepted request."""
+        """Starts to drain and returns immediately. Called once for each accepted request."""
 
     async def reload(self) -> ReloadOutcome:
-        """Reads the configuration anew and applies it if it differs."""
+        """Reads the configuration again and applies it if it differs."""
 
     def status(self) -> dict[str, Any]:
-        """What is to be seen beside the worker's own status; no values of the configuration."""
+        """Status of the process, in addition to the worker's own status. It contains no values of the
+        configuration."""
 
     def metrics(self) -> str:
-        """What is counted beside the worker's own metrics, as Prometheus text; nothing when nothing is."""
+        """Metrics in addition to the worker's own, as Prometheus text; empty if there are none."""
 
 
 def create_app(
     worker: _core.Worker, controls: ProcessControls, reading: LedgerReadRoutes | None = None
 ) -> FastAPI:
-    """The admin application of one worker, which lets an auditor read its ledger's folder with `reading`."""
-    # No documentation pages: the admin port lists its endpoints in README.md, not to whoever scans ports.
+    """Creates the admin application of one worker. With `reading`, an auditor can read the worker's ledger
+    folder."""
+    # No documentation pages: README.md lists the endpoints, so a port scan does not find them.
     app = FastAPI(title="Proofgate worker", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_exception_handler(ApiError, handle_api_error)
     app.add_exception_handler(StarletteHTTPException, handle_http_exception)
     app.add_exception_handler(RequestValidationError, handle_validation_error)
     app.add_exception_handler(_core.ProofgateError, _handle_core_error)
 
-    # `async def` runs on the event loop: the probes answer even when every pool thread waits for a proof.
+    # `async def` runs on the event loop, so probes are answered even if every pool thread waits for a proof.
     @app.get("/healthz")
     async def healthz() -> PlainTextResponse:
         reason = worker.ready()
@@ -119,7 +122,7 @@ def create_app(
         request_id: Annotated[str, Path(pattern=REQUEST_ID)],
         timeout: Annotated[float, Query(gt=0, le=MAX_PROOF_WAIT_SECONDS)] = PROOF_WAIT_SECONDS,
     ) -> Response:
-        # It reads the volume, and a proof carries what opens a commitment.
+        # A proof needs the token because it reads the volume and contains the salt that opens a commitment.
         _authorize(request, controls.token, "proof")
         if not proofs.acquire(timeout=timeout):
             message = (
@@ -140,7 +143,7 @@ def create_app(
     def limits(
         request: Request, most: Annotated[int, Query(ge=1, le=MAX_TENANT_COUNT)] = DEFAULT_TENANT_COUNT
     ) -> Response:
-        # It waits while the limits thread reads or writes its files.
+        # The request waits while the limits thread reads or writes its files.
         _authorize(request, controls.token, "limits")
         if not limits_asked.acquire(timeout=LIMITS_WAIT_SECONDS):
             message = "this worker is still answering another request for its ledger; try again in a moment"
@@ -217,7 +220,7 @@ def _checkpoint(worker: _core.Worker) -> str | None:
 
 
 def _stages(body: bytes) -> bool:
-    """The switch in `{"stages": true}`."""
+    """The value of `stages` in a body such as `{"stages": true}`."""
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
@@ -239,7 +242,7 @@ def _authorize(request: Request, token: str | None, what: str, name: str = "the 
         message = f"send {name} in exactly one Authorization: Bearer header"
         challenge = {"WWW-Authenticate": "Bearer"}
         raise ApiError(HTTPStatus.UNAUTHORIZED, "missing_token", message, challenge)
-    # Bytes, because compare_digest refuses text outside ASCII with an exception.
+    # compare_digest raises an exception for text outside ASCII, so bytes are compared.
     if not hmac.compare_digest(given.encode(), token.encode()):
         raise ApiError(HTTPStatus.FORBIDDEN, "wrong_token", f"the token in the request is not {name}")
 

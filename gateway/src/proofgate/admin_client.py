@@ -1,4 +1,4 @@
-"""One question to the admin port of a worker."""
+"""Client for one request to the admin port of a worker."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ _MAX_ERROR_BYTES = 1 << 16
 
 
 class AdminError(Exception):
-    """There is no answer: a wrong URL, a token that cannot be read, nobody there."""
+    """The admin port gave no response: the URL is wrong, the token is unreadable, or the worker is
+    unreachable."""
 
 
 class AdminRefusedError(AdminError):
-    """The worker answered, and refused. Its text is the worker's sentence and code."""
+    """The worker refused the request. The text is the worker's message and code."""
 
 
 def admin_get(admin: str, path: str, timeout_seconds: float, token_file: Path | None = None) -> str:
-    """The answer to `GET <admin><path>`, as text. Raises AdminError and AdminRefusedError."""
+    """Returns the response to `GET <admin><path>` as text. Raises AdminError and AdminRefusedError."""
     try:
         parts = urllib.parse.urlsplit(admin)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname)
@@ -51,7 +52,7 @@ def _token(path: Path) -> str:
         raise AdminError(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise AdminError(f"{path} is not a text file") from None
-    # Of what else it is, the HTTP library would tell in its error, with all of it.
+    # For any other content, the HTTP library would raise an error that contains the whole token.
     if not token.isprintable() or " " in token:
         raise AdminError(f"{path} does not contain exactly one token on one line")
     return token

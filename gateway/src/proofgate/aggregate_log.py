@@ -1,7 +1,7 @@
-"""The auditor's log: entries in bundles of tiles, compared with what was signed.
+"""The auditor's log: entries in bundles, checked against the signed checkpoint.
 
-They are read where the auditor keeps them, or from its port; neither is believed before the entries lead to
-the root that the auditor signed.
+The entries are read from the auditor's state or from its port. Neither source is trusted before the entries
+match the root that the auditor signed.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from proofgate.mirror.aggregate import TILE_WIDTH, split_bundle, tile_path
 
 
 class AggregateLogError(Exception):
-    """The entries are not those that the auditor signed."""
+    """The entries do not match what the auditor signed."""
 
 
 class LogSource(Protocol):
-    """Where the auditor's log is read."""
+    """A source of the auditor's log."""
 
     def checkpoint(self) -> bytes:
-        """The newest checkpoint that is published."""
+        """The newest published checkpoint."""
 
     def bundle(self, number: int, count: int) -> bytes:
-        """A bundle of at least so many entries."""
+        """The bundle of this number, with at least `count` entries."""
 
 
 @dataclass(frozen=True)
 class StateFiles:
-    """The files in an auditor's state, or in a copy of it. Reading raises OSError."""
+    """The log files in an auditor's state directory, or in a copy of it. Reading raises OSError."""
 
     state: Path
 
@@ -48,7 +48,8 @@ class StateFiles:
         return (self.state / "checkpoint").read_bytes()
 
     def bundle(self, number: int, count: int) -> bytes:
-        """A bundle of at least so many entries: the auditor may have put a wider one in its place."""
+        """The bundle of this number, with at least `count` entries. The auditor may have replaced it by a
+        wider one."""
         path = self.state / tile_path("entries", number)
         folder = path.with_name(f"{path.name}.p")
         names = [part.name for part in folder.iterdir()] if folder.is_dir() else []
@@ -60,8 +61,8 @@ class StateFiles:
 
 @dataclass
 class LoggedStatements:
-    """What the retention job signed and the auditor's log has, as far as the log was read: the SHA-256 of
-    each, in hexadecimal, and the tree over the entries up to there."""
+    """The retention job's signed statements in the part of the auditor's log that was read: the SHA-256 of
+    each in hexadecimal, and the tree over the entries of this part."""
 
     origin: str
     tree: _core.Tree = field(default_factory=_core.Tree)
@@ -69,7 +70,8 @@ class LoggedStatements:
 
 
 def entries(source: LogSource, size: int, first: int = 0) -> Iterator[bytes]:
-    """The entries from `first` on of the first `size`. Raises AggregateLogError, and as the source does."""
+    """Yields the entries from `first` to `size`, without `size`. Raises AggregateLogError and the source's
+    errors."""
     numbers = range(first // TILE_WIDTH, -(-size // TILE_WIDTH)) if first < size else ()
     for number in numbers:
         count = min(TILE_WIDTH, size - number * TILE_WIDTH)
@@ -82,10 +84,10 @@ def entries(source: LogSource, size: int, first: int = 0) -> Iterator[bytes]:
 def read_log_statements(
     source: LogSource, key: str, before: LoggedStatements | None = None
 ) -> LoggedStatements:
-    """Everything that the retention job signed and that is in the auditor's log, by its verifying key.
+    """Reads all statements of the retention job in the auditor's log. `key` is the auditor's verifying key.
 
-    The log is read behind what was read before, and whole where that is of another log; it leads to what the
-    auditor signed. Raises AggregateLogError, and as the source does.
+    Reading continues after the entries of `before`, or starts at the first entry if `before` is of another
+    log. The entries are checked against the checkpoint. Raises AggregateLogError and the source's errors.
     """
     try:
         signed = json.loads(_core.verify_checkpoint(source.checkpoint().decode(), key))
@@ -115,7 +117,7 @@ def read_log_statements(
 
 
 def _statement_digest(entry: bytes) -> str | None:
-    """The SHA-256 of the statement that an entry tells; None where it tells none."""
+    """The SHA-256 of the statement that an entry contains; None if it contains none."""
     try:
         told: dict[str, Any] = json.loads(entry)
         if told["kind"] == "statement":
@@ -128,5 +130,6 @@ def _statement_digest(entry: bytes) -> str | None:
 
 
 def read_statements(state: Path, key: str) -> set[str]:
-    """What `read_log_statements` finds in an auditor's state. Raises OSError and AggregateLogError."""
+    """Returns the digests that `read_log_statements` finds in an auditor's state directory. Raises OSError
+    and AggregateLogError."""
     return read_log_statements(StateFiles(state), key).digests

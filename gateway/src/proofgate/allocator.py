@@ -1,27 +1,28 @@
-"""How the C library's allocator treats memory that is given back.
+"""Settings of the C library's allocator for freed memory.
 
-glibc maps a large block by itself and unmaps it when it is freed, but raises the size from which it does so
-to that of the largest block that was freed (mallopt(3), M_MMAP_THRESHOLD). After the first large request, the
-bodies of all later ones would come out of heaps, which go back to the system from their end only.
+glibc maps a large block separately and unmaps it when it is freed. The threshold for this rises to the size
+of the largest freed block (mallopt(3), M_MMAP_THRESHOLD). After the first large request, the bodies of all
+later requests would come from heaps, which return memory to the system only from their end.
 """
 
 from __future__ import annotations
 
 import ctypes
 
-# mallopt(3); the names are macros, so nothing but their values can be asked for.
+# Parameters of mallopt(3). Their names are C macros, so only the values are available here.
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 
 _MMAP_THRESHOLD_BYTES = 256 * 1024
-# What a heap keeps at its end, so that requests do not move that to and fro.
+# Free bytes that a heap keeps at its end, so that requests do not grow and shrink it repeatedly.
 _TRIM_THRESHOLD_BYTES = 4 * 1024 * 1024
 
 
 def return_large_blocks() -> bool:
-    """Has blocks of 256 KiB and more go back to the system whenever they are freed, for all threads.
+    """Makes all threads return blocks of 256 KiB and more to the system as soon as they are freed.
 
-    False where the C library has no such options, as musl, whose allocator does so anyway.
+    Returns False if the C library has no such option. One example is musl, whose allocator always returns
+    these blocks.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:

@@ -1,5 +1,5 @@
-"""Telling a wrong verifying key from evidence that was changed: who gives the key of another ledger must not
-read that a log was tampered with."""
+"""Distinguishes a wrong verifying key from changed evidence. A user who passes the key of another ledger must
+not be told that a log was tampered with."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ _MAX_CHECKPOINT_BYTES = 1 << 16
 
 
 def has_key_mismatch_code(message: str) -> bool:
-    """Whether a refusal has the code of another key behind it, in brackets."""
+    """Whether a message ends with the code of another key in brackets."""
     return f"[{CODE}]" in message
 
 
 def with_explanation(message: str) -> str:
-    """A refusal with its code behind it, in brackets, and what it means where no signature is by the key that
-    was given."""
+    """Returns a message that has its code in brackets. If no signature is by the given key, adds an
+    explanation."""
     if not has_key_mismatch_code(message):
         return message
     return f"{message}\n{EXPLANATION}"
 
 
 def key_mismatch_verdict(report: dict[str, Any], key: str | None) -> str | None:
-    """The verdict on a ledger that another key signs and that is otherwise valid.
+    """Returns the verdict on a ledger that is signed with another key and is otherwise valid.
 
-    None where that is not so."""
+    None for any other ledger."""
     logs = report.get("incarnations", [])
     foreign = {
         _key_name_and_id(log["key"])
@@ -46,7 +46,7 @@ def key_mismatch_verdict(report: dict[str, Any], key: str | None) -> str | None:
     refused = [found for log in logs for found in log["findings"] if found["verdict"] == _INVALID]
     others = [found for found in report.get("findings", []) if found["verdict"] == _INVALID]
     about_keys = all(found.get("code") == CODE for found in refused)
-    # The key of one log is the key of the ledger: then a log by another key was added.
+    # If one log verifies, the key is the ledger's, and a log with another key was added.
     own = any(log.get("checkpoint") == "verified" for log in logs)
     if not foreign or own or not refused or others or not about_keys:
         return None
@@ -58,16 +58,16 @@ def key_mismatch_verdict(report: dict[str, Any], key: str | None) -> str | None:
 
 
 def check_ledger_key(ledger: Path, key: str) -> str | None:
-    """Why a key cannot be that of a ledger's directory: it made none of the checkpoints there.
+    """Returns why `key` cannot be the key of a ledger directory: it signed no checkpoint in the directory.
 
-    None where it has no checkpoint, or one that is by this key or that cannot be read.
+    None if the directory has no checkpoint, or one that is signed with this key or cannot be read.
     """
     from proofgate import _core
     from proofgate.regular_file import read_regular
 
     found = False
     for path in ledger.glob("*/*/checkpoint"):
-        # Whoever writes the volume may have put a pipe in its place, which would be waited for.
+        # A writer of the volume may have replaced the file by a pipe, which would block the read.
         checkpoint = read_regular(path, _MAX_CHECKPOINT_BYTES)
         if checkpoint is None:
             return None

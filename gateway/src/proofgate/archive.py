@@ -1,7 +1,7 @@
-"""Configurations by their digest, beside the ledger: which rules were in force when something was decided.
+"""An archive of configurations beside the ledger, by digest. It shows which rules applied to a past decision.
 
-Every record names the digest of its configuration. Of the configuration itself the ledger has, in one file
-for each, what is no secret; the name of the file is the SHA-256 of what it holds, so it proves itself.
+Every record names the digest of its configuration. The ledger has one file for each configuration, without
+secrets. The file's name is the SHA-256 of its content, so the content can be verified.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PREFIX = re.compile(r"[0-9a-f]{16}(?:[0-9a-f]{48})?")
 
 
 class ArchiveError(Exception):
-    """What was asked for is not there (`configuration_unknown`), or is not what its name says
+    """A configuration is not in the archive (`configuration_unknown`), or does not match its digest
     (`configuration_changed`)."""
 
     def __init__(self, message: str, code: str) -> None:
@@ -44,17 +44,17 @@ class Archive:
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything that was to be kept is."""
+        """Whether all configurations that were passed to `store` are written."""
         return not self._waiting
 
     def store(self, content: bytes) -> None:
-        """Keeps one configuration, durably. What cannot be written now waits for `retry`, and is logged."""
+        """Stores one configuration durably. A failed write is logged, and repeated by `retry`."""
         if content not in self._waiting:
             self._waiting.append(content)
         self._write(logging.ERROR)
 
     def retry(self) -> None:
-        """Keeps what could not be kept before."""
+        """Writes the configurations that could not be written before."""
         if self._waiting:
             self._write(logging.DEBUG)
 
@@ -87,9 +87,9 @@ class Archive:
 
 
 def find_configuration(ledger: Path, digest: str) -> bytes:
-    """The configuration of a digest, or of its first 16 digits, as records name it.
+    """Returns the configuration with a digest, or with the first 16 digits of one, as records contain it.
 
-    Raises ValueError for what is no digest, ArchiveError and OSError.
+    Raises ValueError for an invalid digest, ArchiveError and OSError.
     """
     if not _PREFIX.fullmatch(digest):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Types of arguments that several commands take: each reads a text, and says what it expected instead."""
+"""Argument types that several commands use. Each parses a text, and its error says what it expected."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 
 
 def parse_number_in_range(text: str, minimum: float, maximum: float, *, whole: bool) -> float:
-    """A number in a range. Raises ArgumentTypeError."""
+    """Parses a number in a range. Raises ArgumentTypeError."""
     try:
         number = int(text) if whole else float(text)
     except ValueError:
@@ -18,7 +18,7 @@ def parse_number_in_range(text: str, minimum: float, maximum: float, *, whole: b
 
 
 def parse_address(text: str) -> str:
-    """An address and a port. Raises ArgumentTypeError."""
+    """Checks that a text is an address and a port. Raises ArgumentTypeError."""
     from proofgate.address import split_address
 
     try:

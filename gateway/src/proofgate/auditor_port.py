@@ -1,8 +1,8 @@
-"""The auditor's log, read from its port.
+"""Client for the auditor's log at its port.
 
-Who answers may be anybody: an answer is whole, in time and bounded, or it is none, and what it says is
-believed by nobody before it leads to what the auditor signed. So it needs no TLS: whoever stands between can
-keep an answer back, or give an older one, and make nothing up.
+The server may be anybody. An incomplete, late or too large response counts as none, and no content is trusted
+before it matches what the auditor signed. So TLS is not needed: an attacker on the network can withhold a
+response or send an older one, but cannot forge one.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ _MAX_ERROR_BYTES = 1 << 16
 
 
 class AuditorUnavailableError(Exception):
-    """The auditor gave no answer that can be used."""
+    """The auditor gave no usable response."""
 
 
 class AuditorPort:
-    """The log of the auditor at an http(s) URL. For one thread. Raises ValueError for a URL that is none."""
+    """The log of the auditor at an http(s) URL. For use by one thread. Raises ValueError for an invalid
+    URL."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -44,11 +45,11 @@ class AuditorPort:
         return self._url
 
     def checkpoint(self) -> bytes:
-        """The newest checkpoint. Raises AuditorUnavailableError, also while none is published."""
+        """Returns the newest checkpoint. Raises AuditorUnavailableError, also if none is published yet."""
         return self._get("/checkpoint", _MAX_CHECKPOINT_BYTES)
 
     def bundle(self, number: int, count: int) -> bytes:
-        """A bundle of so many entries. Raises AuditorUnavailableError."""
+        """Returns the bundle `number` of `count` entries. Raises AuditorUnavailableError."""
         return self._get(f"/{tile_path('entries', number, count)}", _MAX_BUNDLE_BYTES)
 
     def _get(self, target: str, most: int) -> bytes:

@@ -1,8 +1,8 @@
-"""The CPUs that this process may use, how often the kernel held it back, and what else its group may have.
+"""The CPUs that this process may use, how often the kernel throttled it, and the other limits of its group.
 
-Read from the files of the control group, version 1 and 2 (cgroups(7); the kernel's sched-bwc and cgroup-v2
-documents). A container sees its own group as the root of what is mounted, with or without a namespace of its
-own.
+They are read from the files of the control group, version 1 or 2 (cgroups(7); the kernel's documents
+sched-bwc and cgroup-v2). A container sees its own group as the root of the mount, with or without a separate
+namespace.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 _PROCESS = Path("/proc/self")
-# Mount points with a space or the like are written with octal escapes; no container runtime has any.
+# Mount points with spaces are written with octal escapes. No container runtime uses such mount points.
 _MOUNT = re.compile(
     r"^\d+ \d+ \S+ (?P<root>\S+) (?P<point>\S+) .* - (?P<type>cgroup2?) \S+ (?P<options>\S+)$", re.MULTILINE
 )
@@ -34,7 +34,7 @@ class CpuQuota:
     throttled: int | None
 
     def as_json(self) -> dict[str, Any]:
-        """The form in which the admin port shows it."""
+        """Returns the JSON form for the admin port."""
         return {
             "effective_cpus": list(self.effective),
             "cpu_limit": self.limit,
@@ -44,7 +44,8 @@ class CpuQuota:
 
 
 def read_cpu_quota(process: Path = _PROCESS, root: Path = Path("/")) -> CpuQuota:
-    """What the process gets now. `process` is its folder in proc(5), `root` where mount points begin."""
+    """Reads the current quota. `process` is the process's folder in proc(5); `root` is the folder of mount
+    points."""
     effective = _cpu_list(_field(_text(process / "status"), "Cpus_allowed_list:"))
     if not effective:
         effective = tuple(sorted(os.sched_getaffinity(0)))
@@ -74,14 +75,14 @@ _BOUND_FILES = {
 def read_limit_or_usage(
     controller: str, process: Path = _PROCESS, root: Path = Path("/"), *, now: bool = False
 ) -> int | None:
-    """What the process's group may have of `memory` (bytes) or `pids`, with `now` what it has. None without a
-    bound, or where the kernel does not tell."""
+    """Returns the limit of the process's group for `memory` (bytes) or `pids`, or its usage with `now`. None
+    if there is no limit, or if the kernel does not report one."""
     folder, version = _group(process, root, controller)
     return _count(_text(folder / _BOUND_FILES[controller][version][now])) if folder is not None else None
 
 
 def _group(process: Path, root: Path, controller: str = "cpu") -> tuple[Path | None, int]:
-    """The folder of the process's group that has a controller, and the version of its files."""
+    """The folder of the process's group with a controller, and the cgroups version of its files."""
     paths: dict[str, str] = {}
     for line in _text(process / "cgroup").splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
@@ -112,7 +113,7 @@ def _text(path: Path) -> str:
 
 
 def _field(text: str, name: str) -> str:
-    """The word behind `name` at the beginning of a line."""
+    """The word after `name` at the start of a line."""
     for line in text.splitlines():
         words = line.split()
         if len(words) > 1 and words[0] == name:
@@ -125,7 +126,7 @@ def _count(word: str) -> int | None:
 
 
 def _limit(quota: str, period: str) -> float | None:
-    """Cores; a quota of `max` or -1 is none."""
+    """The limit in CPU cores; None for a quota of `max` or -1."""
     time, of = _count(quota), _count(period)
     return time / of if time is not None and of else None
 

@@ -1,6 +1,6 @@
-"""What each command does, from parsed arguments to an exit code.
+"""Functions that run the commands: each takes parsed arguments and returns an exit code.
 
-Each imports what it needs: verifying a proof does not load a web server.
+Each function imports what it needs, so verifying a proof does not load a web server.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def serve(options: argparse.Namespace) -> int:
     from proofgate.volume import VolumeError
 
     logs.configure("worker")
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # its start and stop are announced by serve
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # serve logs the start and the stop itself
     try:
         return run(load_startable_config(options.config, options.accepted, options.shard), options.shard)
     except InvalidConfigError as error:
@@ -102,7 +102,7 @@ def haproxy_sidecar(options: argparse.Namespace) -> int:
 
 
 def prices(options: argparse.Namespace) -> int:
-    """Lists what models cost."""
+    """Lists the prices of models."""
     from proofgate import prices_command
 
     return prices_command.show(options)

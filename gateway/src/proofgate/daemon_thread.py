@@ -1,6 +1,7 @@
-"""Calls in threads that nobody waits for when the process ends.
+"""Calls in daemon threads, which do not delay the end of the process.
 
-A pool's threads are joined at the end, and a name server that does not answer would hold up the exit.
+The threads of a pool are joined when the process ends, so a name server that does not answer would delay the
+exit.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ T = TypeVar("T")
 
 
 async def run_in_daemon_thread(call: Callable[[], T], name: str) -> T:
-    """The result of a call in a thread of this name."""
+    """Runs a call in a daemon thread with this name and returns its result."""
     outcome: concurrent.futures.Future[T] = concurrent.futures.Future()
     outcome.set_running_or_notify_cancel()
 

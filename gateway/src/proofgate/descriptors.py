@@ -1,7 +1,7 @@
-"""How many files this process may open.
+"""The limit of open files of this process.
 
-Limits come in pairs: who is bound by the soft one may raise it to the hard one (getrlimit(2)). systemd gives
-1024 and far more.
+A process may raise its soft limit to the hard limit (getrlimit(2)). systemd sets a soft limit of 1024 and a
+much higher hard limit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ MAX_DESCRIPTORS = 1 << 20
 
 
 def raise_descriptor_limit() -> None:
-    """Raises the soft limit of open files to the hard one, 1,048,576 at most. What fails stays as it is."""
+    """Raises the soft limit of open files to the hard limit, at most 1,048,576. On failure the limit stays
+    unchanged."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
     if soft == resource.RLIM_INFINITY or soft >= most:

@@ -1,6 +1,7 @@
-"""Reads evidence: prove, verify and fsck. None of them needs a running worker.
+"""Functions that read evidence, for `prove`, `verify` and `fsck`. None of these commands needs a running
+worker.
 
-Evidence is written and checked as the stored bytes: nothing here parses a record and prints it again.
+Evidence is written and checked byte for byte as stored: no record is parsed and serialized again.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ _HASH_BYTES = 32
 
 
 class EvidenceError(Exception):
-    """Evidence cannot be had or read: wrong input, an unreadable file, an unknown exchange; or it does not
-    hold (`receipts.ContradictedError`)."""
+    """Evidence is unavailable (wrong input, an unreadable file, an unknown exchange) or invalid
+    (`receipts.ContradictedError`)."""
 
 
 @dataclass(frozen=True)
 class ProvenRecord:
-    """One record of an exchange with its proof, as text that is written verbatim."""
+    """One record of an exchange with its proof, as text that is written unchanged."""
 
     kind: str
     record: str
@@ -54,14 +55,14 @@ class ProvenRecord:
 
 @dataclass(frozen=True)
 class ProvenExchange:
-    """What can be proved of an exchange, and why other records of it cannot."""
+    """The proven records of an exchange, and why its other records cannot be proven."""
 
     records: list[ProvenRecord]
     unproven: list[str]
 
     @property
     def findings(self) -> list[str]:
-        """What cannot be read, or believed, of what was asked for."""
+        """Messages about requested records that cannot be read or proven."""
         salts = {record.salt_unreadable for record in self.records if record.salt_unreadable}
         return [*self.unproven, *(unreadable_salt_message(why) for why in sorted(salts))]
 
@@ -74,8 +75,8 @@ def prove_from_ledger(
     scan: bool = False,
     shred_keys: Path | None = None,
 ) -> ProvenExchange:
-    """Proofs from the files of a ledger, near the time in the id or, with `scan`, wherever they are. Salts
-    that need a shred key are made with those of a folder.
+    """Creates proofs from the files of a ledger. Records are searched near the time in the id, or with `scan`
+    in the whole ledger. `shred_keys` is the folder of the shred keys that encrypted salts need.
 
     Raises EvidenceError.
     """
@@ -98,14 +99,15 @@ def prove_from_ledger(
 def prove_from_worker(
     admin: str, request_id: str, timeout_seconds: float, token_file: Path | None = None
 ) -> ProvenExchange:
-    """Proofs from a worker's admin port; waits up to the timeout for a covering checkpoint.
+    """Gets proofs from a worker's admin port. Waits up to the timeout for a checkpoint that covers the
+    records.
 
     Raises EvidenceError.
     """
     _require_request_id(request_id)
     path = f"/proof/{urllib.parse.quote(request_id, safe='')}?timeout={timeout_seconds}"
     try:
-        # The worker may take the whole timeout before it answers.
+        # The worker may use the whole timeout before it answers.
         answer = admin_get(admin, path, timeout_seconds + 5, token_file)
     except AdminRefusedError as error:
         raise EvidenceError(f"the worker refused to prove {request_id}: {error}") from None
@@ -117,7 +119,7 @@ def prove_from_worker(
 def write_proofs(records: list[ProvenRecord], request_id: str, directory: Path) -> list[tuple[Path, Path]]:
     """Writes `<id>.<kind>.json` and `<id>.<kind>.tlog-proof` for each record. Returns (proof, record) paths.
 
-    A second record of a kind is `<id>.<kind>-2`, and so on.
+    The name of a second record of a kind is `<id>.<kind>-2`, and so on.
 
     Raises EvidenceError.
     """
@@ -141,7 +143,7 @@ def write_proofs(records: list[ProvenRecord], request_id: str, directory: Path) 
 def verify(proof: Path, record: Path, key: str) -> dict[str, Any]:
     """Checks a record against its proof. Returns origin, size, index and root.
 
-    Raises EvidenceError when a file cannot be read, the core's ProofError when the proof does not hold.
+    Raises EvidenceError if a file cannot be read, the core's ProofError if the proof is invalid.
     """
     result: dict[str, Any] = json.loads(
         _core.verify_proof(_read(record), read_text(proof), read_verifying_key(key))
@@ -150,9 +152,10 @@ def verify(proof: Path, record: Path, key: str) -> dict[str, Any]:
 
 
 def reveal(proof: Path, record: Path, body: Path, key: str) -> str:
-    """Checks a record against its proof, and that its commitment opens to a body. Returns which body it is.
+    """Checks a record against its proof, and a body against the record's commitment. Returns which body of
+    the exchange it is.
 
-    Raises EvidenceError when a file cannot be read, the core's ProofError when it does not hold.
+    Raises EvidenceError if a file cannot be read, the core's ProofError if a check fails.
     """
     return _core.reveal(_read(record), read_text(proof), read_verifying_key(key), _read(body))
 
@@ -160,7 +163,7 @@ def reveal(proof: Path, record: Path, body: Path, key: str) -> str:
 def reveal_from_ledger(
     directory: Path, request_id: str, body: Path, key: str, shred_keys: Path | None = None
 ) -> list[str]:
-    """Which bodies of an exchange in a ledger's files a body is. Raises EvidenceError."""
+    """Returns which bodies of an exchange in a ledger's files are equal to `body`. Raises EvidenceError."""
     held, content = read_verifying_key(key), _read(body)
     revealed, refusals = [], []
     exchange = prove_from_ledger(directory, request_id, key, shred_keys=shred_keys)
@@ -193,9 +196,9 @@ def unreadable_salt_message(why: str) -> str:
 def check_consistency(
     old: Path, new: Path, key: str, ledger: Path | None, proof: Path | None
 ) -> dict[str, Any]:
-    """Checks that two checkpoints are one history. Returns origin, sizes and the proof.
+    """Checks that two checkpoints are consistent. Returns origin, sizes and the proof.
 
-    Raises EvidenceError when a file cannot be read, the core's LedgerError when they are not.
+    Raises EvidenceError if a file cannot be read, the core's LedgerError if they are not consistent.
     """
     result: dict[str, Any] = json.loads(
         _core.consistency(
@@ -228,9 +231,9 @@ def fsck(
     mirror: bool = False,
     shred_keys: Path | None = None,
 ) -> tuple[int, dict[str, Any]]:
-    """Checks every incarnation under a directory, also against notes kept outside. Who may have removed logs
-    is whoever has the keeping key. A copy from a `mirror` lacks salts, trees and the logs that go on. Salts
-    that need a shred key are checked with those of a folder.
+    """Checks every incarnation under a directory, also against checkpoint notes that are stored elsewhere.
+    Only the holder of the key `keeping_key` may have removed logs. A copy from a `mirror` has no salts, no
+    trees and no open logs. `shred_keys` is the folder of the shred keys that encrypted salts need.
 
     Returns the exit code and the report.
 
@@ -253,7 +256,7 @@ def fsck(
             raise EvidenceError(f"{error} [{error.code}]") from None
         raise
     document: dict[str, Any] = json.loads(report)
-    # Notes from outside were verified under the key: it is the right one.
+    # Notes that are stored elsewhere verified with the key, so it is the right one.
     if (
         exit_class == ExitCode.INVALID
         and not held
@@ -264,8 +267,8 @@ def fsck(
 
 
 def render_report(exit_class: int, report: dict[str, Any], key: str | None = None) -> str:
-    """The report for a person: one indented line per fact, the verdict last. With the `key` that was given, a
-    wrong one is told from logs that were changed. Raises EvidenceError for a key that is none."""
+    """Formats the report as text: one indented line per fact, the verdict last. With `key`, a wrong key is
+    distinguished from changed logs. Raises EvidenceError for an invalid key."""
     lines = list(_outline(report, 0))
     told = VERDICTS.get(exit_class, f"unknown exit class {exit_class}")
     if exit_class == ExitCode.INVALID and _is_only_unreadable(report):
@@ -277,16 +280,17 @@ def render_report(exit_class: int, report: dict[str, Any], key: str | None = Non
 
 
 def _is_only_unreadable(report: dict[str, Any]) -> bool:
-    """Whether what cannot be read is all that is invalid: nobody need have changed anything."""
+    """Whether the ledger is invalid only because parts are unreadable, which does not mean that anything was
+    changed."""
     of_logs = (found for log in report.get("incarnations", []) for found in log.get("findings", []))
     invalid = [found for found in (*report.get("findings", []), *of_logs) if found["verdict"] == "invalid"]
     return bool(invalid) and all(found.get("code") == "unreadable" for found in invalid)
 
 
 def read_verifying_key(text: str) -> str:
-    """A verifying key, given as text (`name+hash+base64`) or as a file that contains it.
+    """Returns a verifying key from a text (`name+hash+base64`) or from a file with this text.
 
-    Behind the key may stand statements by which keys follow each other; they are part of the answer.
+    Statements of key succession may follow the key. They are part of the result.
 
     Raises EvidenceError.
     """
@@ -299,7 +303,7 @@ def read_verifying_key(text: str) -> str:
     except UnicodeDecodeError:
         key = ""
     if not _VERIFYING_KEY.fullmatch(key.split("\n", 1)[0].strip()):
-        # A signing key in the wrong place must not appear in a terminal: the text is not repeated.
+        # The text is not repeated, because it may be a signing key, which must not appear in a terminal.
         raise EvidenceError(
             f"{text} contains no verifying key: expected one line such as name+1a2b3c4d+AbCd..."
         )
@@ -343,7 +347,7 @@ def _parse_proven_exchange(answer: str) -> ProvenExchange:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file. Raises EvidenceError."""
+    """Reads the text of a file. Raises EvidenceError."""
     try:
         return _read(path).decode()
     except UnicodeDecodeError:
@@ -367,6 +371,6 @@ def _outline(value: Any, depth: int) -> list[str]:
             lines.append(label if entry else f"{label} none")
             lines += _outline(entry, depth + 1)
         else:
-            # A name of a file can have any character.
+            # The name of a file can contain any character.
             lines.append(f"{label} {json.dumps(entry) if not isinstance(entry, str) else one_line(entry)}")
     return lines

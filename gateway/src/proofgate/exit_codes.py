@@ -10,12 +10,12 @@ from proofgate.terminal import Colour, show
 
 
 class ExitCode(IntEnum):
-    """What every command ends with. Help and the reference print the meanings."""
+    """The exit codes of all commands. Help and the reference print the meanings."""
 
     meaning: str
 
     def __new__(cls, code: int, meaning: str) -> ExitCode:
-        """A code with its meaning."""
+        """Creates a code with its meaning."""
         made = int.__new__(cls, code)
         made._value_ = code
         made.meaning = meaning
@@ -46,9 +46,10 @@ EXIT_INVALID_EVIDENCE = ExitCode.INVALID
 
 
 def fail(message: str, code: int) -> int:
-    """Prints on standard error why a command failed, and returns its exit code.
+    """Prints to standard error why a command failed, and returns its exit code.
 
-    Where the given key made no signature, evidence is neither valid nor invalid: the code is ANOTHER_KEY.
+    The code is ANOTHER_KEY if no signature is by the given key: the evidence is then neither valid nor
+    invalid.
     """
     first, newline, rest = with_explanation(message).partition("\n")
     show(f"proofgate: {first}", Colour.BAD, stream=sys.stderr)

@@ -1,4 +1,4 @@
-"""Makes the names in a folder durable."""
+"""Makes changes of the names in a folder durable."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def sync_folder(folder: Path) -> None:
-    """Waits until what was created, renamed or removed in a folder is on the disk. Raises OSError."""
+    """Waits until all creations, renames and removals in a folder are on the disk. Raises OSError."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

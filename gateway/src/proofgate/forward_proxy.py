@@ -1,4 +1,4 @@
-"""The forward proxy of a house that lets nothing else out, and what is reached without it (`noProxy`)."""
+"""The forward proxy for outgoing connections, and the destinations that bypass it (`noProxy`)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from pydantic import SecretStr
 _LABEL = r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?"
 _NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 _PORTS = {"http": 80, "https": 443}
-#: Metadata services of clouds beside link-local addresses: they answer this machine alone.
+#: Metadata services of clouds at other than link-local addresses. They answer only this machine.
 _METADATA_HOSTS = ("metadata.google.internal", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254")
 _EXAMPLES = "write a name such as example.com, an address, a range such as 10.0.0.0/8, or '*'"
 
 
 @dataclass(frozen=True)
 class NoProxyRule:
-    """One entry of `noProxy`, as curl and Go read them. A range is compared with addresses in URLs alone, not
-    with what a name resolves to."""
+    """One entry of `noProxy`, with the semantics of curl and Go. A range is compared only with addresses in
+    URLs, not with the addresses to which a name resolves."""
 
     name: str | None = None
     """A host name; the rule also matches its subdomains."""
@@ -32,7 +32,7 @@ class NoProxyRule:
 
     @classmethod
     def parse(cls, text: str) -> NoProxyRule:
-        """Reads one entry. Raises ValueError with what to write instead."""
+        """Parses one entry. Raises ValueError, which says what to write instead."""
         if text == "*":
             return cls()
         host, port = _split_port(text)
@@ -47,12 +47,12 @@ class NoProxyRule:
         return cls(name.removeprefix("."), name.startswith("."), port=port)
 
     def matches(self, host: str, port: int) -> bool:
-        """Whether it is about a host, in lower case and without a final dot, and a port."""
+        """Whether the rule matches a port and a host, which is in lower case and has no final dot."""
         if self.port not in (None, port):
             return False
         if self.network is not None:
             address = _address(host)
-            # A network of the other version has no address of this one.
+            # A network of one IP version contains no address of the other.
             return address is not None and address in self.network
         if self.name is None:
             return True
@@ -72,7 +72,7 @@ class ForwardProxy:
     """False if the proxy needs credentials that could not be read."""
 
     def applies_to(self, url: str) -> bool:
-        """Whether an http(s) URL is reached through it."""
+        """Whether connections to an http(s) URL use the proxy."""
         parts = urlsplit(url)
         host = (parts.hostname or "").rstrip(".")
         port = parts.port or _PORTS.get(parts.scheme, 0)
@@ -101,7 +101,8 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def _is_local(host: str) -> bool:
-    """Whether a host is this machine, or answers it alone: no proxy elsewhere reaches that."""
+    """Whether a host is this machine, or a service that answers only this machine. No remote proxy can reach
+    it."""
     address = _address(host)
     if address is None:
         return host == "localhost" or host.endswith(".localhost") or host in _METADATA_HOSTS

@@ -1,4 +1,4 @@
-"""A request's body, as the services of this package read one: bounded in size and time."""
+"""Reading of request bodies with limits on size and time, for the services of this package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from proofgate.http_errors import ApiError
 
 
 async def read_body(request: Request, most: int, seconds: float) -> bytes:
-    """The body. Raises Refusal (`too_large`, `timeout`, `cut_off`)."""
+    """Reads the body of a request. Raises ApiError (`too_large`, `timeout`, `cut_off`)."""
     body = bytearray()
     try:
         async with asyncio.timeout(seconds):

@@ -1,5 +1,5 @@
-"""uvicorn as this package uses it: bound beforehand, one line once it serves, signals left to the caller, and
-limits on what clients may hold."""
+"""uvicorn as this package uses it: the socket is bound before, one line announces that it serves, the caller
+handles signals, and the resources of clients are limited."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from uvicorn.server import ServerState
 
 from proofgate.address import split_address
 
-#: Of a request's head: its URL and its header fields, each of which counts as so much more than its text as
-#: it takes in memory.
+#: Maximum bytes of a request's head: its URL and its header fields. Each field also counts with its overhead
+#: in memory.
 MAX_HEAD_BYTES = 1 << 16
 FIELD_OVERHEAD_BYTES = 128
 #: Bytes that the parser receives at a time before its state is checked.
 _PARSE_CHUNK_BYTES = 1 << 14
-#: Requests that wait on one connection for the answer to the one before.
+#: Maximum number of requests on one connection that wait for the response to the preceding request.
 MAX_PIPELINED_REQUESTS = 16
-#: Paths of probes, which are answered even at the limit of requests.
+#: Paths of probes, which are answered even if the limit of requests is reached.
 PROBE_PATHS = (b"/healthz", b"/readyz")
-# An answer of which a client takes nothing ends after this, and with it the memory that it holds.
+# Time after which a response is aborted if the client reads none of it, so that its memory is freed.
 _SEND_TIMEOUT_MILLISECONDS = 30_000
 
 
@@ -39,7 +39,7 @@ class ListenError(Exception):
 
 
 def bind(listen: str) -> socket.socket:
-    """A socket bound to `host:port`, not listening yet. Raises ListenError."""
+    """Returns a socket bound to `host:port`, not listening yet. Raises ListenError."""
     host, port = split_address(listen)
     listener: socket.socket | None = None
     try:
@@ -62,7 +62,7 @@ def address_of(listener: socket.socket) -> str:
 
 @dataclass(frozen=True)
 class ServerLimits:
-    """What all clients of a port together may hold of it, and for how long one may keep it waiting."""
+    """Limits for a port: resources of all clients together, and how long a client may delay a request."""
 
     head_seconds: float = 10.0
     """Seconds within which a request's head must be complete, from its first byte or from the connection's start."""
@@ -76,7 +76,8 @@ _DEFAULT_LIMITS = ServerLimits()
 
 
 class _Config(uvicorn.Config):
-    """As uvicorn's, with the limits of a port, and those of its connections that wait for their clients."""
+    """uvicorn's configuration with the limits of a port, and a list of connections that wait for their
+    clients."""
 
     def __init__(self, app: Callable[..., object], limits: ServerLimits, **options: Any) -> None:
         super().__init__(app, http=_Connection, backlog=limits.connections, **options)
@@ -86,11 +87,11 @@ class _Config(uvicorn.Config):
 
 
 class _LimitExceededError(Exception):
-    """A client sends more than it may."""
+    """A client exceeds a limit."""
 
 
 class _Connection(HttpToolsProtocol):
-    """A connection of which a client can hold no more than its port's limits."""
+    """A connection that enforces the limits of its port."""
 
     def __init__(
         self,
@@ -151,7 +152,7 @@ class _Connection(HttpToolsProtocol):
         self._count_head_bytes(len(url))
         super().on_url(url)
 
-    # Also of those behind a body.
+    # This includes trailer fields, which follow a body.
     def on_header(self, name: bytes, value: bytes) -> None:
         self._count_head_bytes(len(name) + len(value) + FIELD_OVERHEAD_BYTES)
         super().on_header(name, value)
@@ -160,7 +161,7 @@ class _Connection(HttpToolsProtocol):
         if len(self.pipeline) >= MAX_PIPELINED_REQUESTS:
             raise _LimitExceededError
         full = len(self.tasks) >= self._limits.requests and self.url.partition(b"?")[0] not in PROBE_PATHS
-        # uvicorn would count connections, of which those that only wait keep nobody out here.
+        # uvicorn would count all connections, but here idle ones must not block other clients.
         self.limit_concurrency = 0 if full else None
         super().on_headers_complete()
         self._update_waiting()
@@ -173,7 +174,7 @@ class _Connection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self._is_idle():
-            # Of what the application did not read, nothing is kept until the next request.
+            # Data that the application did not read is dropped before the next request.
             self.cycle.body = bytearray()
         self._update_waiting()
 
@@ -189,7 +190,7 @@ class _Connection(HttpToolsProtocol):
         return self.cycle is None or self.cycle.response_complete
 
     def _update_waiting(self) -> None:
-        # An application can end after its connection.
+        # The application may end after its connection.
         if self in self.connections and (self._is_idle() or self.flow.write_paused):
             self._waiting[self] = None
         else:
@@ -210,16 +211,16 @@ class _Connection(HttpToolsProtocol):
             raise _LimitExceededError
 
     def _refuse(self, status: HTTPStatus, text: str) -> None:
-        """Answers, and reads no further."""
+        """Sends a response and stops reading."""
         self._refused = True
         if not self._is_idle():
-            # This would stand in the middle of another answer.
+            # The response would be in the middle of another response.
             self.transport.close()
             return
         head = b"content-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(text)
         self.transport.write(STATUS_LINE[status] + head + text.encode("ascii"))
-        # What still comes is thrown away until the head is due: to close now would reset the connection, and
-        # take the answer from whoever still sends (RFC 9112 section 9.6).
+        # Further input is discarded until the deadline of the head. Closing now would reset the connection,
+        # and a client that is still sending would lose the response (RFC 9112 section 9.6).
         self.transport.write_eof()
 
 
@@ -234,7 +235,7 @@ class Server(uvicorn.Server):
         keep_alive_seconds: int = 5,
         limits: ServerLimits | None = _DEFAULT_LIMITS,
     ) -> None:
-        """`limits` is None for a double of a provider, whose only client is the gateway under test."""
+        """`limits` is None for a mock provider, whose only client is the gateway under test."""
         options: dict[str, Any] = {
             "loop": "uvloop",
             "ws": "none",
@@ -244,7 +245,7 @@ class Server(uvicorn.Server):
             "server_header": False,
             "proxy_headers": False,
             "timeout_keep_alive": keep_alive_seconds,
-            # Without it, one client that keeps its connection busy would keep the process alive.
+            # Without this timeout, a client that keeps its connection busy would keep the process alive.
             "timeout_graceful_shutdown": 2,
         }
         super().__init__(
@@ -263,7 +264,7 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # uvicorn would stop at the first signal; what a signal means is for the caller to say.
+        # uvicorn would stop at the first signal; here the caller decides what a signal does.
         yield
 
 
@@ -272,7 +273,7 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 @contextlib.contextmanager
 def on_signals(handler: Callable[[], None], *numbers: signal.Signals) -> Iterator[None]:
-    """The signals, SIGTERM and SIGINT by default, call `handler` on the running event loop in the block."""
+    """Within the block, signals (by default SIGTERM and SIGINT) call `handler` on the running event loop."""
     loop = asyncio.get_running_loop()
     for number in numbers or STOP_SIGNALS:
         loop.add_signal_handler(number, handler)

@@ -18,7 +18,7 @@ _DAY_US = 86_400_000_000
 
 
 def add_rotate(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command `rotate`; `command` makes one."""
+    """Adds the command `rotate`. `command` creates its parser."""
     rotate = command(
         _rotate,
         "Creates the new key, and a statement of succession that both keys sign. Writes "
@@ -39,7 +39,7 @@ def add_rotate(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def add_show(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command `show`; `command` makes one."""
+    """Adds the command `show`. `command` creates its parser."""
     show = command(_show)
     show.add_argument(
         "file", type=Path, metavar="FILE", help="the file with a signing key or a verifying key"
@@ -56,10 +56,10 @@ def _days(text: str) -> int:
 def rotate(
     old: Path, new: Path | None, grace_days: int, out: Path, now_us: int
 ) -> list[tuple[str, int | None]]:
-    """Makes the statement, and a new key unless there is one, and writes all four files.
+    """Creates the statement, and a new key unless one is given, and writes all four files.
 
-    Returns the keys of the line, oldest first, each with the unix microsecond until which it may begin
-    something. Raises KeyFileError; no message holds a part of a key.
+    Returns the keys of the chain, oldest first, each with the time in Unix microseconds until which it may
+    start logs (None: no limit). Raises KeyFileError; no message contains a part of a key.
     """
     ending = _read(old)
     following = _read(new) if new is not None else _core.generate_key(_name(old, ending))[0]
@@ -154,7 +154,7 @@ def _name(path: Path, text: str) -> str:
     try:
         return _core.verifying_key(text).split("+")[0]
     except ValueError:
-        # The core's message may describe the key.
+        # The core's message is not used, because it may describe the key.
         raise KeyFileError(
             f"{path} contains no signing key: create one with `proofgate keys generate`"
         ) from None

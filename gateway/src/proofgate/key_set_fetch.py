@@ -1,4 +1,4 @@
-"""Fetching a JSON Web Key Set: one GET, bounded in time and size, believed only as far as TLS goes."""
+"""Fetches a JSON Web Key Set: one GET with limits on time and size, authenticated only by TLS."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ MAX_BYTES = 262_144
 
 
 class KeySetFetchError(HttpRequestError):
-    """A key set could not be fetched. Says why, without a word of the answer."""
+    """A key set could not be fetched. The message says why, without any text of the response."""
 
 
 def fetch_key_set(url: str, timeout: float = TIMEOUT_SECONDS) -> str:
-    """The text at an http(s) URL; https with the system's roots. Blocks; raises KeySetFetchError.
+    """Returns the text at an http(s) URL; https uses the system's root certificates. Blocks; raises
+    KeySetFetchError.
 
-    Connecting may take `timeout` seconds for each address, the exchange as a whole `timeout` seconds more.
+    The connection may take `timeout` seconds for each address, and the whole exchange another `timeout`
+    seconds.
     """
     try:
         answer = send_http_request(

@@ -1,7 +1,8 @@
-"""The keys of JWT issuers: fetched at the start, again and again, and when a token names an unknown one.
+"""The keys of JWT issuers. They are fetched at the start, periodically, and when a token names an unknown
+key.
 
-A key set that was fetched stays until a newer one replaces it: an issuer that cannot be reached costs its new
-keys, not its users.
+A key set stays in use until a newer one replaces it. If an issuer is unreachable, only its new keys are
+missing, and its users can still sign in.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from proofgate.timed_request import use_proxy
 log = logging.getLogger("proofgate")
 
 TICK_SECONDS = 1.0
-# Whoever sends tokens with made-up key ids makes the worker ask for new keys: not more often than this.
+# Minimum seconds between two fetches, because a client with invented key ids could make the worker fetch
+# keys.
 MIN_INTERVAL_SECONDS = 10.0
 MAX_BACKOFF_SECONDS = 300.0
 
@@ -36,7 +38,8 @@ KeySetFetcher = Callable[[str], str]
 
 @dataclass
 class KeySetSource:
-    """One issuer that publishes its keys, and how fetching them went. Times are of a monotonic clock."""
+    """One issuer that publishes its keys, and the state of fetching them. Times are in seconds of a monotonic
+    clock."""
 
     issuer: str
     url: str
@@ -51,7 +54,8 @@ class KeySetSource:
     error: str | None = None
 
     def is_due(self, now: float) -> bool:
-        """Whether it is to be fetched now. One that fails is not asked sooner, however much it is wanted."""
+        """Whether the keys are to be fetched now. After a failure, requests do not make the next attempt
+        earlier."""
         if self.running:
             return False
         if self.started_at is not None and now < self.started_at + MIN_INTERVAL_SECONDS:
@@ -59,17 +63,18 @@ class KeySetSource:
         return now >= self.due_at or (self.requested and self.failures == 0)
 
     def mark_started(self, now: float) -> None:
-        """Notes that it is being fetched."""
+        """Records that a fetch has started."""
         self.running, self.requested, self.started_at = True, False, now
 
     def record_success(self, now: float, keys: int, spread: float) -> None:
-        """Notes what was fetched; `spread`, from -1 to 1, keeps workers from asking all at once."""
+        """Records a fetched key set. `spread`, from -1 to 1, varies the next fetch so that workers do not
+        send requests simultaneously."""
         self.running, self.failures, self.error = False, 0, None
         self.keys, self.updated_at = keys, datetime.now(UTC).isoformat(timespec="seconds")
         self.due_at = now + self.refresh_seconds * (1 + JITTER * spread)
 
     def record_failure(self, now: float, code: str, spread: float) -> float:
-        """Notes a failure and returns how many seconds later the next attempt is due."""
+        """Records a failure and returns the seconds until the next attempt."""
         self.running, self.error = False, code
         self.failures += 1
         most = min(self.refresh_seconds, MAX_BACKOFF_SECONDS)
@@ -78,7 +83,7 @@ class KeySetSource:
         return delay
 
     def status(self) -> dict[str, Any]:
-        """What the admin port shows."""
+        """The status for the admin port."""
         return {
             "issuer": self.issuer,
             "source": "url",
@@ -89,7 +94,7 @@ class KeySetSource:
 
 
 class KeySets(Refresher):
-    """Keeps the key sets of a worker's issuers fresh. Runs on the event loop and waits in threads."""
+    """Refreshes the key sets of a worker's issuers. Runs on the event loop and waits in threads."""
 
     description = "the key sets of issuers"
     tick_seconds = TICK_SECONDS
@@ -113,7 +118,7 @@ class KeySets(Refresher):
         self._proxy: ForwardProxy | None = None
 
     def load_files(self, config: Config) -> None:
-        """Gives the worker the key sets of `jwksFile`. Raises the core's ConfigError."""
+        """Passes the key sets of `jwksFile` to the worker. Raises the core's ConfigError."""
         self._in_files = {
             issuer: self._worker.set_key_set(issuer, text) for issuer, text in config.key_sets.items()
         }
@@ -122,7 +127,8 @@ class KeySets(Refresher):
                 log.warning("issuer %s: no usable key in its jwksFile: its tokens are refused", issuer)
 
     def apply_config(self, config: Config) -> None:
-        """Fetches for the issuers of a configuration from now on; what is known of one that stays is kept."""
+        """Fetches keys for the issuers of this configuration from now on. Unchanged issuers keep their
+        keys."""
         known, now = self._sources, self._clock()
         self._sources = {}
         self._proxy = config.proxy
@@ -137,7 +143,7 @@ class KeySets(Refresher):
             self._sources[issuer.issuer] = source
 
     def tick(self) -> None:
-        """Begins to fetch whatever is due now."""
+        """Starts to fetch all key sets that are due."""
         if not self._sources:
             return
         for issuer in self._worker.key_sets_wanted():
@@ -150,7 +156,7 @@ class KeySets(Refresher):
                 self._start(self._refresh(source))
 
     def status(self) -> list[dict[str, Any]]:
-        """The issuers whose keys are known or looked for."""
+        """The status of all issuers whose keys are known or being fetched."""
         in_files = [
             {"issuer": issuer, "source": "file", "keys": keys, "updated_at": None, "error": None}
             for issuer, keys in self._in_files.items()
@@ -161,7 +167,7 @@ class KeySets(Refresher):
         try:
             text = await run_in_daemon_thread(lambda: self._fetch_key_set(source.url), "key-set")
             if self._sources.get(source.issuer) is not source:
-                return  # another configuration came meanwhile
+                return  # the configuration was replaced meanwhile
             keys = await profiling.run_in_thread(self._worker.set_key_set, source.issuer, text)
         except (KeySetFetchError, _core.ProofgateError) as error:
             self._record_failure(source, error.code, str(error))

@@ -1,4 +1,4 @@
-"""The statements of key succession of a ledger: which keys follow each other, and who else has to know it."""
+"""The statements of succession of a ledger's keys."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MAX_BYTES = 8192
 
 
 def chain_statements(ledger: Path, ledger_key: str) -> list[tuple[str, str]]:
-    """The files in a ledger's `key-successions`, and their notes, that lead from a key to others.
+    """Returns the files, with their notes, in a ledger's `key-successions` that lead from a key to others.
 
-    Both keys have signed each; what else stands there is left out. Raises OSError.
+    Each note is signed by both its keys; other files are left out. Raises OSError.
     """
     contents: dict[str, bytes] = {}
     try:
@@ -36,7 +36,7 @@ def chain_statements(ledger: Path, ledger_key: str) -> list[tuple[str, str]]:
 
 
 def chain_statements_from_files(contents: Mapping[str, bytes], ledger_key: str) -> list[tuple[str, str]]:
-    """As `chain_statements`, of files by their names."""
+    """Returns the same as `chain_statements`, for file contents by name."""
     notes = {}
     for name, content in contents.items():
         stem = name.removesuffix(".note")
@@ -49,12 +49,12 @@ def chain_statements_from_files(contents: Mapping[str, bytes], ledger_key: str) 
 
 
 def key_chain(ledger: Path, ledger_key: str) -> list[str]:
-    """The vkeys that a key of a ledger leads to, itself among them. Raises OSError."""
+    """Returns the vkeys in the chain of a ledger's key, including the key itself. Raises OSError."""
     return _chain_keys("\n".join([ledger_key, *(note for _, note in chain_statements(ledger, ledger_key))]))
 
 
 def _note_keys(note: str) -> list[str]:
-    """The two vkeys that it names."""
+    """The two vkeys in a note."""
     return [line.split(" ", 1)[1] for line in note.split("\n")[1:3] if " " in line]
 
 
@@ -67,5 +67,5 @@ def _chain_keys(text: str) -> list[str]:
     try:
         return [vkey for vkey, _ in _core.key_line(text)]
     except ValueError:
-        # It forks: then no statement leads anywhere.
+        # The chain forks, so no statement is valid.
         return []

@@ -1,4 +1,4 @@
-"""Key material: key pairs that sign, and the hash under which a worker knows an API key."""
+"""Key material: signing key pairs, and hashes of API keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class KeyFileError(Exception):
 
 
 def write_key_pair(name: str, directory: Path, *, witness: bool = False) -> str:
-    """Makes a key pair, writes both files (the signing key for its owner only) and returns the verifying key.
+    """Creates a key pair, writes both files (the signing key readable only by its owner) and returns the
+    verifying key.
 
     An existing signing key is never overwritten: the logs that it signed would lose their signer. Raises
     KeyFileError.
@@ -43,7 +44,8 @@ def write_key_pair(name: str, directory: Path, *, witness: bool = False) -> str:
 
 
 def exposure_warning(path: Path) -> str | None:
-    """A warning about a signing key that every user of the machine can read; None if it is private."""
+    """Returns a warning about a signing key that every user of the machine can read; None if it is
+    private."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -54,16 +56,17 @@ def exposure_warning(path: Path) -> str | None:
 
 
 def warn_if_exposed(path: Path) -> None:
-    """Prints the warning of `exposed`, if there is one, on standard error."""
+    """Prints the warning of `exposure_warning`, if there is one, to standard error."""
     warning = exposure_warning(path)
     if warning is not None:
         print(f"proofgate: warning: {warning}", file=sys.stderr)
 
 
 def read_api_key() -> str:
-    """One API key from standard input, without echo on a terminal. Raises KeyFileError.
+    """Reads one API key from standard input, without echo on a terminal. Raises KeyFileError.
 
-    Never from the arguments: every process on the machine can see those, and the shell keeps them.
+    API keys are never arguments, because all processes on the machine can see arguments, and shells store
+    them.
     """
     return parse_api_key(
         getpass.getpass("API key: ") if sys.stdin.isatty() else sys.stdin.read(), "on standard input"
@@ -71,7 +74,8 @@ def read_api_key() -> str:
 
 
 def parse_api_key(text: str, where: str) -> str:
-    """The API key that a text is, without its line end. Raises KeyFileError, saying `where` to give it."""
+    """Returns the API key in a text, without its line end. Raises KeyFileError, whose message says `where` to
+    write it."""
     key = text.rstrip("\r\n")
     if not key or not key.isascii() or not key.isprintable() or " " in key:
         raise KeyFileError(f"give one API key {where}: printable ASCII, no space, one line")
@@ -79,7 +83,7 @@ def parse_api_key(text: str, where: str) -> str:
 
 
 def write_new_file(path: Path, text: str, mode: int) -> None:
-    """Writes a file that is not there yet, with a line end and durably. Raises OSError."""
+    """Writes a new file durably, with a line end. Raises OSError."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text if text.endswith("\n") else f"{text}\n")

@@ -1,4 +1,4 @@
-"""The kinds of limits, as the core's table has them: whoever names or shows limits reads them here."""
+"""The kinds of limits, from the core's table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from proofgate import _core
 
 
 class LimitKind(NamedTuple):
-    """What a limit counts, and in which time."""
+    """A kind of limit: what it counts, and in which period."""
 
     #: Field of the schema; amounts of money are dollars as text.
     name: str
@@ -29,7 +29,7 @@ class LimitKind(NamedTuple):
 
     @property
     def is_money(self) -> bool:
-        """Whether it counts nanodollars."""
+        """Whether the limit counts nanodollars."""
         return self.quantity == "money"
 
 

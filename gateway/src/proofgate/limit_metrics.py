@@ -1,12 +1,12 @@
-"""How much of its limits each tenant has used, as Prometheus text.
+"""Metrics of each tenant's used limits, as Prometheus text.
 
-The core knows it as a document (`Worker.limit_use`). Every kind of limit (`LIMIT_KINDS`) in it becomes two
-series, so a new kind needs nothing here. Only tenants that have used something of a limit have series: those
-of the document, which has as many as are asked for, and the most used first.
+The core returns the use as a document (`Worker.limit_use`). Each kind of limit (`LIMIT_KINDS`) in it becomes
+two series, so a new kind needs no change here. Only tenants that have used a limit have series. The document
+lists a requested number of them, highest use first.
 
-What a scrape shows was asked for by that scrape: Prometheus gives every sample the time of its scrape, so an
-older answer would be a wrong one. Without an answer in time there are no series, and `proofgate_limits_read`
-is 0.
+Each scrape requests a new document, because Prometheus assigns the time of the scrape to each sample, and an
+older document would be wrong. Without a response in time, there are no series, and `proofgate_limits_read` is
+0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from typing import Any
 from proofgate.daemon_thread import run_in_daemon_thread
 from proofgate.limit_kinds import LIMIT_KINDS
 
-#: The core waits while its files of limits are read or written; alerts about that very volume must not wait.
+#: Maximum seconds to wait for the core, which may be reading or writing its files of limits. Alerts about
+#: this volume must not wait.
 TIMEOUT_SECONDS = 0.5
 _NANODOLLARS = 1_000_000_000
 
@@ -28,7 +29,8 @@ _Subject = tuple[dict[str, str], dict[str, Any]]
 
 
 class LimitMetrics:
-    """Asks for what is used at every scrape, once at a time, and leaves it out without an answer in time."""
+    """Requests the used limits at every scrape, one request at a time, and omits them without a response in
+    time."""
 
     def __init__(self, limit_use: Callable[[int], str | bytes], most: int) -> None:
         self._limit_use = limit_use
@@ -36,7 +38,8 @@ class LimitMetrics:
         self._asked: asyncio.Task[str | bytes] | None = None
 
     async def render(self) -> str:
-        """The series, and whether the core has answered; only the latter if it fails or is late."""
+        """Renders the series, and whether the core has answered; only the latter if the core fails or is
+        late."""
         document = await self._document()
         lines = [
             *_availability_lines(document is not None),
@@ -47,7 +50,8 @@ class LimitMetrics:
     async def _document(self) -> dict[str, Any] | None:
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):
-                # An earlier scrape's answer is waited for, as the core is asked once at a time, and not used.
+                # Wait for the response to an earlier scrape, which is not used, because only one request runs
+                # at a time.
                 while self._asked is not None and not self._asked.done():
                     await asyncio.wait({self._asked})
                 asked = asyncio.create_task(
@@ -95,7 +99,7 @@ def _families(prefix: str, whose: str, subjects: list[_Subject]) -> Iterator[str
 
 
 def _limits(document: dict[str, Any]) -> Iterator[tuple[str, float, float]]:
-    """Every limit by its name in the manifest, with what is used and allowed; money in dollars."""
+    """Yields each limit: its name in the manifest, the used and the allowed amount; money in dollars."""
     for kind in LIMIT_KINDS:
         found = document.get(kind.field)
         if found is not None:

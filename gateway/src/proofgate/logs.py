@@ -1,8 +1,8 @@
-"""The log of a process on standard error: one line for one event, as text or as JSON.
+"""The log of a process on standard error: one line per event, as text or as JSON.
 
-A line of JSON has `time` (RFC 3339, UTC), `level`, `logger`, `message`, `context` (what the process is, and
-what the event adds as `extra={"context": …}`), and `exception` where there is one. The core writes its own
-lines in the same two forms (rust-core/crates/log).
+A JSON line has `time` (RFC 3339, UTC), `level`, `logger`, `message`, `context` (the kind of process, and the
+event's `extra={"context": …}`), and `exception` if there is one. The core writes its own lines in the same
+two formats (rust-core/crates/log).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ LogFormat = Literal["json", "text"]
 
 
 class UnknownLogFormatError(ValueError):
-    """The environment names a format that there is not."""
+    """The environment names an unknown format."""
 
 
 def configure(component: str) -> None:
-    """Writes the log of this process from now on, in the form that the environment names.
+    """Configures the log of this process in the format that the environment names.
 
     Raises UnknownLogFormatError.
     """
@@ -40,7 +40,7 @@ def configure(component: str) -> None:
 
 
 class TextFormatter(logging.Formatter):
-    """Time, level, logger and message; the time in UTC as RFC 3339 has it."""
+    """Formats time, level, logger and message; the time in UTC as in RFC 3339."""
 
     converter = staticmethod(time.gmtime)
     default_time_format = "%Y-%m-%dT%H:%M:%S"
@@ -50,23 +50,24 @@ class TextFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging calls it
-        """One line. What others wrote can be in a message: names of files, answers of providers."""
+        """Formats a single line, because a message may contain foreign text, such as file names or responses
+        of providers."""
         return one_line(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging calls it
-        """A traceback, in lines."""
+        """Formats a traceback in several lines."""
         return escape_unprintable(super().formatException(ei))
 
 
 class JsonFormatter(TextFormatter):
-    """The same as an object, with `context`; all of an exception is in one line."""
+    """Formats the same as a JSON object with `context`. An exception is in the same line."""
 
     def __init__(self, context: dict[str, Any]) -> None:
         super().__init__()
         self._context = context
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line of JSON."""
+        """Formats one line of JSON."""
         line: dict[str, Any] = {
             "time": self.formatTime(record),
             "level": record.levelname.lower(),
@@ -77,7 +78,7 @@ class JsonFormatter(TextFormatter):
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         text = json.dumps(line, ensure_ascii=False, default=str)
-        # JSON itself has escapes for the first 32 control characters alone.
+        # The JSON encoder escapes only the first 32 control characters.
         return text if text.isprintable() else "".join(map(_escape_json, text))
 
 

@@ -1,4 +1,5 @@
-"""What the stand-in upstream answers: directives, texts, calls, chunks, usage. Pure: no sockets, no clock."""
+"""The responses of the mock upstream: directives, texts, calls, chunks, usage. Pure functions without sockets
+and clock."""
 
 from __future__ import annotations
 
@@ -34,14 +35,14 @@ simulated model. The answer to a request with a JSON schema is a sample that con
 a request with pictures describes them.
 """
 
-CREATED = 1_700_000_000  # constant, so that answers are the same bytes in every run
+CREATED = 1_700_000_000  # constant, so that responses are the same bytes in every run
 _TO_URL_SAFE = str.maketrans("+/", "-_")
 _MAX_TOKENS = 1_000_000
 
 
 @dataclass(frozen=True)
 class MockBehaviour:
-    """How to answer one request. Times in seconds; `cut` and `stall` in chunks."""
+    """How to respond to one request. Times are in seconds, `cut` and `stall` in chunks."""
 
     latency: float = 0.0
     tokens: int = 8
@@ -56,7 +57,7 @@ class MockBehaviour:
 
 
 class ClientError(Exception):
-    """A request that a real provider refuses as well."""
+    """A request that a real provider would refuse too."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -82,7 +83,7 @@ class ToolCall:
 
 
 class MockExchange:
-    """One parsed request for a chat completion and the parts of its answer."""
+    """One parsed request for a chat completion, and the parts of its response."""
 
     id_prefix = "chatcmpl-mock"
     #: Content type of a streamed response.
@@ -118,32 +119,32 @@ class MockExchange:
         self.pictures = [picture for part in _objects(request) if (picture := self.image(part))]
 
     def model_and_stream(self, request: dict[str, Any], target: str) -> tuple[str, bool]:
-        """The model, and whether a stream is asked for; `target` is the path with its query."""
+        """Returns the model, and whether a stream is requested. `target` is the path with its query."""
         del target
         if not isinstance(request.get("model"), str):
             raise ClientError(400, "missing_model", "you must provide a model parameter")
         return request["model"], request.get("stream") is True
 
     def texts(self, request: dict[str, Any]) -> list[tuple[object, str]]:
-        """The role and the text of each message."""
+        """Returns the role and the text of each message."""
         return message_texts(request.get("messages"), "messages")
 
     def max_tokens(self, request: dict[str, Any]) -> object:
-        """How many tokens the answer may have."""
+        """Returns the requested maximum number of tokens in the response."""
         return request.get("max_completion_tokens", request.get("max_tokens"))
 
     def tool_names(self, request: dict[str, Any]) -> list[str]:
-        """The names of the tools that the client runs."""
+        """Returns the names of the tools that the client runs."""
         return [tool["function"]["name"] for tool in request.get("tools") or [] if "function" in tool]
 
     def schema(self, request: dict[str, Any]) -> dict[str, Any] | None:
-        """The JSON schema that the answer has to have."""
+        """Returns the JSON schema that the response must match; None without one."""
         wanted = request.get("response_format") or {}
         found: dict[str, Any] | None = (wanted.get("json_schema") or {}).get("schema")
         return found
 
     def image(self, part: dict[str, Any]) -> str | None:
-        """What picture an object of the request is."""
+        """Returns a description of the image in an object of the request; None if it is no image."""
         url = part.get("image_url")
         return data_url_content(url.get("url")) if isinstance(url, dict) else None
 
@@ -154,7 +155,8 @@ class MockExchange:
         return [ToolCall(number, names[number % len(names)]) for number in range(wanted)]
 
     def chunks(self) -> list[str]:
-        """The answer, one piece per token: the first one names the model and the pictures."""
+        """Returns the response's text, one piece per token. The first piece names the model and the
+        images."""
         if self.calls:
             return []
         if self.sample is not None:
@@ -186,16 +188,19 @@ class MockExchange:
         return {"content": token_logprobs(self.chunks(), self.prompt, count, self.behaviour.logprob_profile)}
 
     def events(self) -> list[bytes]:
-        """The server-sent events of a stream: role, content, finish, usage if asked for, and the end mark."""
+        """Returns the server-sent events of a stream: role, content, finish, usage if requested, and the end
+        mark."""
         frame = self._frame("chat.completion.chunk")
-        # Once usage is asked for, every chunk has the field, null in all but the last (OpenAI API reference).
+        # If usage is requested, every chunk has the field, null in all except the last (OpenAI API
+        # reference).
         usage: dict[str, Any] = {"usage": None} if self.include_usage else {}
 
         def chunk(delta: dict[str, Any], finish_reason: str | None) -> bytes:
             choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
             return b"data: %b\n\n" % encode({**frame, "choices": [choice], **usage})
 
-        # One chunk is encoded and its content exchanged: encoding each would cost the machine under test.
+        # Only one chunk is encoded, and its content replaced, because encoding each would slow the machine
+        # under test.
         before, after = chunk({"content": "\0"}, None).rsplit(rb'"\u0000"', 1)
         events = [chunk({"role": "assistant", "content": ""}, None)]
         pieces = [b"%b%b%b" % (before, json.dumps(piece).encode(), after) for piece in self.chunks()]
@@ -216,13 +221,13 @@ class MockExchange:
 
     @staticmethod
     def error_fields(status: int) -> list[tuple[bytes, bytes]]:
-        """Header fields of an error."""
+        """Returns the header fields of an error."""
         del status
         return []
 
     @staticmethod
     def error(status: int, code: str, message: str) -> bytes:
-        """An error as the API says it."""
+        """Returns the body of an error in the API's format."""
         del status
         return encode({"error": {"message": message, "type": "mock_error", "param": None, "code": code}})
 
@@ -237,7 +242,7 @@ class MockExchange:
 
 
 def parse_directives(text: str, default: MockBehaviour, model: str) -> MockBehaviour:
-    """The behaviour that a model name and the directives in a user message ask for."""
+    """Returns the behaviour that a model name and the directives in a user message request."""
     behaviour = default
     if model == "mock-fast":
         behaviour = replace(default, latency=0.0, interval=0.0)
@@ -281,7 +286,7 @@ def _number(name: str, text: str, minimum: int, maximum: int) -> int:
 
 
 def schema_sample(schema: dict[str, Any]) -> Any:
-    """A value that a JSON schema, or Google's kind of it, allows."""
+    """Returns a value that a JSON schema, or Google's variant of one, allows."""
     if "enum" in schema:
         return schema["enum"][0]
     match str(schema.get("type", "object")).lower():
@@ -298,16 +303,16 @@ def schema_sample(schema: dict[str, Any]) -> Any:
 
 
 def data_url_content(url: object) -> str | None:
-    """The content of a data URL."""
+    """Returns a description of the content of a data URL; None for another URL."""
     if not isinstance(url, str) or not url.startswith("data:"):
         return None
     kind, _, data = url.removeprefix("data:").partition(";base64,")
-    # Google's clients write the alphabet of URLs.
+    # Google's clients use the URL-safe alphabet.
     return f"{kind} of {len(base64.urlsafe_b64decode(data.translate(_TO_URL_SAFE)))} bytes"
 
 
 def _objects(value: object) -> Iterator[dict[str, Any]]:
-    """Every object in a document, outer ones first."""
+    """Yields every object in a document, outer objects first."""
     if isinstance(value, dict):
         yield value
     if isinstance(value, dict | list):
@@ -321,19 +326,20 @@ def _tool_call(call: ToolCall, arguments: str) -> dict[str, Any]:
 
 
 def encode(value: object) -> bytes:
-    """Compact JSON."""
+    """Encodes a value as compact JSON."""
     return json.dumps(value, separators=(",", ":")).encode()
 
 
 def message_texts(messages: object, name: str) -> list[tuple[object, str]]:
-    """The role and the text of each message of a list. Raises ClientError when it is none."""
+    """Returns the role and the text of each message in a list. Raises ClientError if it is not a list of
+    messages."""
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
         raise ClientError(400, f"invalid_{name}", f"{name} must be a list of objects")
     return [(message.get("role"), message_text(message.get("content"))) for message in messages]
 
 
 def message_text(content: object) -> str:
-    """The text of a message: a string, or the text parts of a list."""
+    """Returns the text of a message: a string, or the text parts of a list."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):

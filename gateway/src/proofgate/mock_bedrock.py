@@ -1,4 +1,4 @@
-"""The stand-in upstream's Amazon Bedrock: Converse and Claude models that are invoked, whole and in frames.
+"""The mock upstream's Amazon Bedrock: Converse and InvokeModel for Claude models, complete and as frames.
 
 Source of the shapes: botocore 1.44.5, service model bedrock-runtime 2023-09-30.
 """
@@ -25,7 +25,7 @@ from proofgate.mock_answers import (
 )
 from proofgate.mock_dialects import MessagesExchange
 
-#: What Bedrock calls the failures that a status may be asked of it for.
+#: Bedrock's exception names for the statuses that a request can ask for.
 _EXCEPTIONS = {
     400: "ValidationException",
     403: "AccessDeniedException",
@@ -40,7 +40,7 @@ _PATH = re.compile(r"/model/([^/]+)/(converse|converse-stream|invoke|invoke-with
 
 
 class Bedrock(MockExchange):
-    """What the operations have in common: errors, and streams of frames."""
+    """The common parts of the operations: errors, and streams of frames."""
 
     stream_type = b"application/vnd.amazon.eventstream"
 
@@ -82,7 +82,7 @@ class Converse(Bedrock):
         wanted = (request.get("outputConfig") or {}).get("textFormat")
         if wanted is None:
             return None
-        # The schema is a document within a string.
+        # The schema is a JSON document in a string.
         found: dict[str, Any] = json.loads(wanted["structure"]["jsonSchema"]["schema"])
         return found
 
@@ -111,7 +111,7 @@ class Converse(Bedrock):
         ]
 
     def _text_frames(self) -> Iterator[bytes]:
-        """Only a block that is no text has a frame for its start."""
+        """Yields the frames of a text block, which has no start frame, unlike other blocks."""
         for piece in self.chunks():
             yield frame("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": piece}})
         yield frame("contentBlockStop", {"contentBlockIndex": 0})
@@ -151,7 +151,7 @@ class Invoke(Bedrock, MessagesExchange):
 
 
 def endpoint(path: str) -> type[Bedrock] | None:
-    """What is served at a percent-encoded path."""
+    """Returns the class that serves a percent-encoded path; None for an unknown path."""
     found = _PATH.fullmatch(path)
     if found is None:
         return None
@@ -159,7 +159,7 @@ def endpoint(path: str) -> type[Bedrock] | None:
 
 
 def frame(event_type: str, payload: object, message_type: str = "event") -> bytes:
-    """A frame of an event, or of an exception, in Amazon's event stream encoding."""
+    """Encodes an event or an exception as a frame of Amazon's event stream encoding."""
     headers = b"".join(
         struct.pack(f">B{len(name)}sBH{len(value)}s", len(name), name, 7, len(value), value)
         for name, value in (
@@ -175,7 +175,7 @@ def frame(event_type: str, payload: object, message_type: str = "event") -> byte
 
 
 def wrap_event(event: object) -> bytes:
-    """A frame that carries an event of a model's own API, padded as Bedrock pads."""
+    """Encodes an event of a model's own API as a frame, padded like Bedrock's frames."""
     return frame("chunk", {"bytes": base64.b64encode(encode(event)).decode(), "p": "abcdefgh"})
 
 

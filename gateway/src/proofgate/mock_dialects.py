@@ -1,4 +1,4 @@
-"""The stand-in upstream's other endpoints of OpenAI and Anthropic: each answers as its API does."""
+"""The mock upstream's other endpoints of OpenAI and Anthropic. Each responds in the format of its API."""
 
 from __future__ import annotations
 
@@ -333,11 +333,11 @@ ENDPOINTS: dict[str, type[MockExchange]] = {
 
 
 def endpoint_at(path: str) -> type[MockExchange] | None:
-    """What is served at a path."""
+    """Returns the class that serves a path; None for an unknown path."""
     if path in ENDPOINTS:
         return ENDPOINTS[path]
     if path.startswith("/v1/deployments/"):
-        # Azure's: behind the name of the deployment.
+        # Azure's paths: the endpoint follows the name of the deployment.
         name, _, rest = path.removeprefix("/v1/deployments/").partition("/")
         return ENDPOINTS.get(f"/v1/{rest}") if name else None
     if not path.startswith(("/v1/models/", "/v1beta/models/")):
@@ -366,7 +366,7 @@ _ERRORS = {
 
 
 def _inputs(given: object, name: str) -> list[tuple[object, str]]:
-    """Each text of a field that holds one or several; of tokens, their numbers."""
+    """Returns each text of a field with one or several texts; for tokens, their numbers."""
     if isinstance(given, str):
         return [("user", given)]
     if not isinstance(given, list) or not given:

@@ -1,4 +1,4 @@
-"""The stand-in upstream's endpoints of Google's API, in which the path names the model."""
+"""The mock upstream's endpoints of Google's API, in which the path names the model."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class GeneratedContent(MockExchange):
         given = part.get("inlineData")
         if not given:
             return None
-        # Google takes either spelling of a name, and its Python client writes this one so.
+        # Google accepts both spellings, and its Python client uses the second one here.
         kind = given.get("mimeType", given.get("mime_type"))
         return data_url_content(f"data:{kind};base64,{given['data']}")
 
@@ -73,7 +73,7 @@ class GeneratedContent(MockExchange):
             {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": code.upper(), "domain": "mock"}
         ]
         if status in (429, 503):
-            # Google says here how long to wait, and not in Retry-After.
+            # Google returns the time to wait here, not in Retry-After.
             details.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1s"})
         name = _STATUSES.get(status, "INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
         return encode({"error": {"code": status, "message": message, "status": name, "details": details}})
@@ -84,7 +84,8 @@ class GeneratedContent(MockExchange):
         return encode(self._response_chunk(parts, self.tokens, True))
 
     def events(self) -> list[bytes]:
-        """One call for each event, and in the last one why the answer ended. Usage counts so far."""
+        """Returns the events: one call in each, and the finish reason in the last one. Usage is
+        cumulative."""
         parts = [_function_call(call.name, call.arguments) for call in self.calls]
         parts = parts or [{"text": piece} for piece in self.chunks()]
         answers = [self._response_chunk([part], number, False) for number, part in enumerate(parts, 1)]
@@ -94,7 +95,7 @@ class GeneratedContent(MockExchange):
     def _response_chunk(self, parts: list[dict[str, Any]], tokens: int, last: bool) -> dict[str, Any]:
         candidate: dict[str, Any] = {"content": {"parts": parts, "role": "model"}, "index": 0}
         if last:
-            # Calls of tools are no reason of their own.
+            # Google has no separate finish reason for tool calls.
             candidate["finishReason"] = "MAX_TOKENS" if self.finish_reason == "length" else "STOP"
         usage = {
             "promptTokenCount": self.prompt_tokens,

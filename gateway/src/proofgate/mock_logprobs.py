@@ -1,4 +1,4 @@
-"""Distributions of tokens as the stand-in upstream tells them, drawn from a prompt and a character."""
+"""Token distributions of the mock upstream, derived from a prompt and a profile."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MIN_PROBABILITY = {"a": 0.7, "b": 0.4}
 def token_logprobs(
     pieces: list[str], prompt: str, count: int, character: LogprobProfile
 ) -> list[dict[str, Any]]:
-    """What is told of each token: itself and, of the likeliest ones, `count`."""
+    """Returns the log probabilities of each token: the token itself, and the `count` most likely tokens."""
     return [
         _token(piece, f"{character}:{number}:{prompt}", count, character)
         for number, piece in enumerate(pieces)
@@ -27,7 +27,7 @@ def token_logprobs(
 def _token(piece: str, seed: str, count: int, character: LogprobProfile) -> dict[str, Any]:
     digest = hashlib.sha256(seed.encode()).digest()
     chosen = _MIN_PROBABILITY[character] + 0.25 * digest[0] / 255
-    # Half of what is left for the next one, and so on.
+    # Each further token gets half of the remaining probability.
     others = [(1 - chosen) * 0.5**rank for rank in range(1, count)]
     tokens = [(piece, chosen), *((f" {character}{digest[1] % 4 + rank}", p) for rank, p in enumerate(others))]
     told = [_logprob_entry(token, probability) for token, probability in tokens]

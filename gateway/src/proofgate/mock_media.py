@@ -1,4 +1,4 @@
-"""The stand-in upstream's endpoints of OpenAI whose answers are pictures and recordings."""
+"""The mock upstream's endpoints of OpenAI that return images and audio."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MP3 = b"\xff\xfb\x90\x64"
 
 
 class Image(MockExchange):
-    """`POST /v1/images/generations`: as many bytes as the answer has tokens."""
+    """`POST /v1/images/generations`. The size of the image is proportional to the tokens of the response."""
 
     def texts(self, request: dict[str, Any]) -> list[tuple[object, str]]:
         self.count = request.get("n") or 1

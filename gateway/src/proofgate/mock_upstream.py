@@ -1,7 +1,8 @@
-"""An honest upstream, of OpenAI, Anthropic, Google and Amazon, for demonstrations, tests and benchmarks.
+"""A mock upstream with the APIs of OpenAI, Anthropic, Google and Amazon, for demonstrations, tests and
+benchmarks.
 
-Plain ASGI without a framework, because in a benchmark it shares the machine with the gateway under test.
-Answers are deterministic: the same request gets the same text and the same usage.
+It is plain ASGI without a framework, because in a benchmark it shares the machine with the gateway under
+test. Responses are deterministic: the same request gets the same text and the same usage.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _API_KEY_HEADERS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key
 
 @dataclass(frozen=True)
 class UpstreamOptions:
-    """The options of the stand-in."""
+    """The options of the mock upstream."""
 
     behaviour: MockBehaviour = field(default_factory=MockBehaviour)
     models: tuple[str, ...] = ()  # empty: every model exists
@@ -42,7 +43,7 @@ class UpstreamOptions:
 
 @dataclass
 class UpstreamStats:
-    """What the upstream saw since its start."""
+    """Counts of the mock upstream since its start."""
 
     started: int = 0
     completed: int = 0
@@ -154,11 +155,11 @@ def _endpoint_at(scope: Scope) -> type[MockExchange] | None:
 
 
 async def _respond(exchange: MockExchange, status: int | None, receive: Receive, send: Send) -> bool:
-    """Answers as directed. False when the client went away first."""
+    """Sends the response that the behaviour directs. Returns False if the client disconnected first."""
     behaviour = exchange.behaviour
     paced = exchange.stream and behaviour.interval > 0
     if not (behaviour.hang or behaviour.latency or paced or behaviour.stall is not None):
-        # Nothing to wait for: nothing to watch the client during.
+        # Without a delay, there is no need to watch for a disconnect.
         await _send_response(exchange, status, None, send)
         return True
     gone = asyncio.ensure_future(_wait_for_disconnect(receive))
@@ -190,7 +191,7 @@ async def _send_response(
     if exchange.behaviour.cut is None:
         await _write_response(send, 200, body, kind=exchange.answer_type)
     else:
-        # An application that returns before the body is complete makes uvicorn close the connection.
+        # If the application returns before the body is complete, uvicorn closes the connection.
         fields = [(b"content-type", exchange.answer_type), (b"content-length", b"%d" % len(body))]
         await send(_response_head(200, fields))
         await send({"type": "http.response.body", "body": body[: len(body) // 2], "more_body": True})
@@ -211,7 +212,8 @@ async def _send_stream(exchange: MockExchange, gone: asyncio.Future[None] | None
         if gone is not None and number == behaviour.stall:
             await gone
             return False
-        # The role chunk comes at once; a content chunk is due at its own time, so that delays do not add up.
+        # The role chunk is sent immediately. Each content chunk has its own due time, so that delays do not
+        # accumulate.
         if gone is not None and behaviour.interval and 0 < number <= exchange.tokens:
             await asyncio.sleep(begun + number * behaviour.interval - loop.time())
             if gone.done():
@@ -227,7 +229,7 @@ async def _wait_for_disconnect(receive: Receive) -> None:
 
 
 async def _read_body(receive: Receive) -> bytes | None:
-    """The request body, or None when the client went away before its end."""
+    """Reads the request body; None if the client disconnected before its end."""
     parts = []
     while True:
         message = await receive()
@@ -271,14 +273,15 @@ async def _send_error(
 
 def run(upstream: UpstreamOptions, listener: socket.socket) -> None:
     """Serves on a bound socket until SIGTERM or SIGINT."""
-    # uvicorn reports every deliberately cut answer as an error of the application.
+    # uvicorn reports every deliberately truncated response as an error of the application.
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(upstream, listener))
 
 
 async def _serve(upstream: UpstreamOptions, listener: socket.socket) -> None:
-    # Longer than any gateway keeps an idle upstream connection: a mock must not race with connection reuse.
+    # The keep-alive is longer than any gateway keeps an idle connection, so that the mock does not close
+    # connections that are being reused.
     announcement = f"mock-upstream ready: http://{address_of(listener)}/v1"
     server = Server(MockUpstream(upstream), announcement, keep_alive_seconds=600, limits=None)
 

@@ -1,4 +1,4 @@
-"""The stand-in upstream's Vertex AI: models of Google's and Anthropic's below a project and a location."""
+"""The mock upstream's Vertex AI: models of Google and Anthropic below a project and a location."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from proofgate.mock_answers import ClientError, MockExchange
 from proofgate.mock_dialects import MessagesExchange, TokenCount
 from proofgate.mock_google import GeneratedContent, GeneratedTokens
 
-#: What Google's reference says, and what Anthropic's client for Vertex AI sends since its version 2.
+#: Accepted versions: the one in Google's reference, and the one that Anthropic's client for Vertex AI sends
+#: since its version 2.
 _VERSIONS = ("vertex-2023-10-16", "2026-10-21")
 _PATH = re.compile(
     r"/v1/projects/[^/]+/locations/[^/]+/publishers/(?:(google)|anthropic)/models/([^/:]+):(\w+)"
@@ -18,7 +19,7 @@ _PATH = re.compile(
 
 
 class RawPrediction(MessagesExchange):
-    """A message whose model stands in the path, as `rawPredict` and `streamRawPredict` take it."""
+    """`rawPredict` and `streamRawPredict`: Anthropic's Messages API with the model in the path."""
 
     def model_and_stream(self, request: dict[str, Any], target: str) -> tuple[str, bool]:
         if "model" in request or request.get("anthropic_version") not in _VERSIONS:
@@ -36,7 +37,7 @@ class RawPrediction(MessagesExchange):
 
 
 def endpoint(path: str) -> type[MockExchange] | None:
-    """What is served at a percent-encoded path."""
+    """Returns the class that serves a percent-encoded path; None for an unknown path."""
     found = _PATH.fullmatch(path)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""How commands print data: `--output table` for people, `json` and `yaml` for programs."""
+"""Output of commands' data: `--output table` for people, `json` and `yaml` for programs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def add_argument(
     more: Sequence[str] = (),
     meaning: str = "the output format",
 ) -> None:
-    """Adds `--output`, with `more` forms than the three.
+    """Adds `--output`, with the formats in `more` besides the three.
 
-    `former` are names that it had: a flag of the name of a form (`--json`), or an option that takes one
-    (`--format`). They work, and no help shows them.
+    `former` are old options: a flag with the name of a format (`--json`), or an option that takes a format
+    (`--format`). They still work, and help does not show them.
     """
     parser.add_argument(
         "--output",
@@ -39,28 +39,28 @@ def add_argument(
 
 
 def _parse_format(text: str) -> str:
-    # The name of the table before there were three forms.
+    # `text` is the former name of the format `table`.
     return "table" if text == "text" else text
 
 
 def is_data(options: argparse.Namespace) -> bool:
-    """Whether a program reads the output."""
+    """Whether the output is a format for programs."""
     return options.output in ("json", "yaml")
 
 
 def show(options: argparse.Namespace, document: Any, *, indent: int | None = 2) -> None:
-    """Prints data in the form that `--output` names: JSON or YAML, in the order of the document."""
+    """Prints data in the format that `--output` names: JSON or YAML, in the order of the document."""
     if options.output == "yaml":
         import yaml
 
-        plain = json.loads(json.dumps(document))  # no classes of our own, and no references
+        plain = json.loads(json.dumps(document))  # only built-in types, and no shared references
         print(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=1 << 16), end="")
     else:
         print(json.dumps(document, indent=indent))
 
 
 def table(rows: Iterable[Sequence[str]]) -> str:
-    """Columns as wide as their widest entry, each line without blanks at its end."""
+    """Formats rows in columns as wide as their widest entry, without trailing blanks."""
     listed = list(rows)
     widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
     return "\n".join(

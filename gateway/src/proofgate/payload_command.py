@@ -15,7 +15,7 @@ from proofgate.terminal import show_bytes
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command; `command` makes one."""
+    """Adds the command. `command` creates its parser."""
     parser = command(
         show,
         "Verifies the records first. A body that cannot be decrypted, or does not match the "
@@ -60,7 +60,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def show(options: argparse.Namespace) -> int:
-    """Writes one body, or lists which bodies are stored."""
+    """Writes one body, or lists the stored bodies."""
     if options.out is not None and options.body is None:
         raise EvidenceError("--out is for one body: give --request or --response as well")
     key = read_verifying_key(options.key)
@@ -96,7 +96,7 @@ def _write(out: Path | None, body: bytes, *, raw: bool) -> None:
         show_bytes(body, raw=raw)
         return
     try:
-        # What was said is for nobody else.
+        # Only the owner may read the body.
         file = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(file, "wb") as opened:
             opened.write(body)

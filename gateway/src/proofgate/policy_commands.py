@@ -34,7 +34,7 @@ _MAX_EXCERPT_LENGTH = 48
 
 
 def test(options: argparse.Namespace) -> int:
-    """Runs the examples of the configuration's own rules, and samples; 1 when one fails."""
+    """Tests the examples of the configuration's own rules, and samples. Returns 1 if one fails."""
     try:
         settings = load_settings(options.config)
         samples = read_samples(options.samples, settings) if options.samples else {}
@@ -97,7 +97,7 @@ def rules(options: argparse.Namespace) -> int:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Evaluates one text with the policy, and prints the verdict."""
+    """Evaluates one text with the policy and prints the verdict."""
     try:
         settings = load_settings(options.config)
     except InvalidConfigError as error:
@@ -179,7 +179,7 @@ def _check_request(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _guarded_calls(settings: Settings, name: str | None, place: str) -> str:
-    """The decision on calls in the response, by the tenant's plan or own terms; empty if none."""
+    """The decision on calls in the response, from the tenant's plan or own settings; empty if none."""
     tenant = next((tenant for tenant in settings.tenants if tenant.name == name), None)
     plan = next((plan for plan in settings.plans if tenant and plan.name == tenant.plan), None)
     terms = plan or tenant
@@ -196,7 +196,7 @@ def _guarded_calls(settings: Settings, name: str | None, place: str) -> str:
 
 
 def _unenforced_reasons(settings: Settings, name: str | None) -> list[str]:
-    """Why a policy changes no traffic whatever it decides here: it has no rules, or it is a dry run."""
+    """Reasons why the policy changes no traffic, such as no rules or a dry run."""
     policy = settings.policy
     tenant = next((tenant for tenant in settings.tenants if tenant.name == name), None)
     plan = next((plan for plan in settings.plans if tenant and plan.name == tenant.plan), None)
@@ -270,7 +270,7 @@ def _rule_rows(rules: Iterable[dict[str, Any]], own: set[str]) -> Iterable[Seque
 
 
 def _format_scoped_actions(actions: Mapping[str, str]) -> str:
-    """What a rule does in most scopes, and in brackets where it does something else."""
+    """Formats the action of a rule in most scopes, with exceptions in brackets."""
     scopes = {scope: actions[to_snake(scope)] for scope in get_args(Scope) if to_snake(scope) in actions}
     usual, _ = Counter(scopes.values()).most_common(1)[0]
     others: dict[str, list[str]] = {}
@@ -282,6 +282,6 @@ def _format_scoped_actions(actions: Mapping[str, str]) -> str:
 
 
 def _quote(text: str) -> str:
-    """A short quotation that no text can leave: control characters are escaped."""
+    """Quotes the start of a text, with control characters escaped."""
     short = text if len(text) <= _MAX_EXCERPT_LENGTH else f"{text[:_MAX_EXCERPT_LENGTH]}…"
     return json.dumps(short, ensure_ascii=not short.isprintable())

@@ -1,7 +1,7 @@
-"""Trying a policy: on the examples that rules carry, on samples from a file, on one text.
+"""Evaluation of a policy on the examples of rules, on samples from a file, or on one text.
 
-Tests judge as if the policy were enforced, whatever its mode: a policy is written in `DryRun` and enforced
-later, and its tests should not change with the switch.
+Tests always evaluate the policy as if it were enforced. A policy may be written in `DryRun` and enforced
+later, and its tests should not change then.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _not_blank(text: str) -> str:
 
 
 class Sample(Section):
-    """A text and what the policy should make of it."""
+    """A text and the expected verdict of the policy."""
 
     text: Annotated[str, AfterValidator(_not_blank)]
     """The text that the policy evaluates."""
@@ -52,7 +52,7 @@ class Sample(Section):
 
 @dataclass(frozen=True)
 class RuleMatch:
-    """Where a rule matched, in bytes of UTF-8, and what it does there."""
+    """A match of a rule: its position in bytes of UTF-8, and the rule's action."""
 
     rule: str
     action: str
@@ -60,13 +60,14 @@ class RuleMatch:
     end: int
 
     def excerpt(self, text: str) -> str:
-        """What the rule matched."""
+        """Returns the text that the rule matched."""
         return text.encode()[self.start : self.end].decode(errors="replace")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a policy decided about one text; `rule` blocks, or is the strongest of those whose score does."""
+    """A policy's decision about one text. `rule` is the rule that blocks, or the strongest of the rules whose
+    total score blocks; None if nothing blocks."""
 
     decision: str
     would_block: bool
@@ -79,7 +80,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class SampleFailure:
-    """A text that a policy did not judge as expected."""
+    """A text with another verdict than expected."""
 
     location: str
     text: str
@@ -90,9 +91,10 @@ class SampleFailure:
 def evaluate_text(
     policy: dict[str, Any], tenant: dict[str, Any] | None, direction: str, text: str, scope: str | None = None
 ) -> Verdict:
-    """Judges one text; `policy` and `tenant` are sections as they are written. Raises the core's ConfigError.
+    """Evaluates one text. `policy` and `tenant` are sections as in the configuration file. Raises the core's
+    ConfigError.
 
-    Without a scope it is what a user says, or an answer.
+    Without a scope, the text is a user's message or a response, according to `direction`.
     """
     tenant_json = None if tenant is None else json.dumps(tenant)
     where = scope or ("Answer" if direction == "response" else "User")
@@ -107,13 +109,13 @@ def evaluate_text(
 def evaluate_configured_policy(
     settings: Settings, tenant: str | None, direction: str, text: str, scope: str | None = None
 ) -> Verdict:
-    """What the policy decides as it is configured. Raises the core's ConfigError."""
+    """Evaluates one text with the configured policy and mode. Raises the core's ConfigError."""
     tenant_document = _tenant_document(settings, tenant)
     return evaluate_text(settings.policy.to_document(), tenant_document, direction, text, scope)
 
 
 def evaluate_request(settings: Settings, tenant: str | None, endpoint: str, body: bytes) -> dict[str, Any]:
-    """What the policy decides about a request, as `_core.policy_check`. Raises the core's ConfigError."""
+    """Evaluates a request, with the result of `_core.policy_check`. Raises the core's ConfigError."""
     tenant_document = _tenant_document(settings, tenant)
     tenant_json = None if tenant_document is None else json.dumps(tenant_document)
     policy = json.dumps(settings.policy.to_document())
@@ -122,7 +124,7 @@ def evaluate_request(settings: Settings, tenant: str | None, endpoint: str, body
 
 
 def example_failures(policy: Policy) -> Iterator[SampleFailure]:
-    """The examples that rules carry and do not keep, each rule by itself."""
+    """Yields the failing examples of rules, each rule evaluated separately."""
     for rule in policy.rules:
         for texts, wanted in ((rule.examples.match, True), (rule.examples.no_match, False)):
             for text in texts:
@@ -132,7 +134,7 @@ def example_failures(policy: Policy) -> Iterator[SampleFailure]:
 
 
 def sample_failures(settings: Settings, samples: dict[str, Sample]) -> Iterator[SampleFailure]:
-    """The samples, by their place, that the policy does not judge as expected."""
+    """Yields the samples whose verdict is not as expected, with their location."""
     enforced = settings.policy.to_document() | {"mode": "Enforce"}
     for where, sample in samples.items():
         tenant = _tenant_document(settings, sample.tenant)
@@ -146,7 +148,7 @@ def sample_failures(settings: Settings, samples: dict[str, Sample]) -> Iterator[
 
 
 def read_samples(path: Path, settings: Settings) -> dict[str, Sample]:
-    """The samples of a YAML file by their place, `file:line`. Raises InvalidConfigError."""
+    """Reads the samples in a YAML file, by location `file:line`. Raises InvalidConfigError."""
     try:
         document = parse_list(read_bounded(path, MAX_CONFIG_BYTES).decode())
     except OSError as error:

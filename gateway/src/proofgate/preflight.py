@@ -1,4 +1,4 @@
-"""A configuration tried on a worker that is never started: what only the Rust side can refuse."""
+"""Checks of a configuration that only the Rust core can make, on a worker that is never started."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from proofgate.config.budget_checks import BUDGET_WITHOUT_PRICE
 
 
 def require_usable(config: Config, shard: int = 0) -> None:
-    """Builds the worker, which compiles the rules, and gives it the key sets that stand in files.
+    """Builds the worker, which compiles the rules, and passes it the key sets from files.
 
-    Nothing is opened and nothing is left behind. Raises InvalidConfigError.
+    Opens no ledger or port, and leaves nothing behind. Raises InvalidConfigError.
     """
     problems = list(_problems(config, shard))
     if problems:
@@ -22,7 +22,7 @@ def require_usable(config: Config, shard: int = 0) -> None:
 def require_priced(config: Config) -> None:
     """Raises InvalidConfigError for a budget in money whose models have no price.
 
-    A worker takes such a configuration, and refuses the requests for these models alone.
+    A worker accepts such a configuration, and refuses only the requests for these models.
     """
     unpriced = [warning for warning in config.warnings if warning.code == BUDGET_WITHOUT_PRICE]
     if unpriced:

@@ -1,4 +1,4 @@
-"""`proofgate gateway prices`: what each model of a configuration costs."""
+"""`proofgate gateway prices`: lists the price of each model in a configuration."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def show(options: argparse.Namespace) -> int:
 
 
 def prices_of(settings: Settings, at: int) -> list[dict[str, Any]]:
-    """The price of each model at a time (unix microseconds), amounts as decimal numbers: US dollars for a
-    million tokens, for a request and for a call of a tool. What has no price has `price: null`. Raises the
-    core's ConfigError."""
+    """Returns the price of each model at a time (Unix microseconds), in decimal US dollars: for a million
+    tokens, for a request and for a tool call. A model without a price has `price: null`. Raises the core's
+    ConfigError."""
     asked = {
         "prices": price_entries(settings),
         "providers": [{"name": entry.name, "baseURL": entry.base_url} for entry in settings.providers],
@@ -107,7 +107,7 @@ def _text(listed: list[dict[str, Any]]) -> str:
 
 
 def _levels(price: dict[str, Any] | None) -> list[tuple[str, dict[str, Any]]]:
-    """The prices of long prompts and of tiers, each with what it is for."""
+    """The prices for long prompts and for tiers, each with a label."""
     if price is None:
         return []
     tiers = [("standard", price), *price["tiers"].items()]
@@ -120,7 +120,7 @@ def _levels(price: dict[str, Any] | None) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _tools(price: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """The prices of one call, by the kinds of the tools."""
+    """The prices of one tool call, by kind of tool."""
     return [] if price is None else sorted(price["tools"].items())
 
 

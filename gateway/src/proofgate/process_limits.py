@@ -1,7 +1,7 @@
-"""What the system lets this process have, against what its configuration promises.
+"""Compares the resources that the system allows this process with the needs of its configuration.
 
-A worker promises `limits.connections` connections. Each needs descriptors, a port to its provider and
-memory, and all of them need threads. What is too little is found at the start, before a client suffers.
+A worker promises `limits.connections` connections. Each needs descriptors, a port to its provider and memory,
+and all of them need threads. Shortages are reported at the start, before they affect a client.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _REMEDY = {
 
 @dataclass(frozen=True)
 class Capacity:
-    """What a process needs of one thing for all that is promised, and how much it may have."""
+    """The needed and the available amount of one resource."""
 
     resource: str
     """`descriptors`, `threads`, `ports` or `memory` (bytes)."""
@@ -48,11 +48,11 @@ class Capacity:
 
     @property
     def is_short(self) -> bool:
-        """Whether not all that is promised fits."""
+        """Whether the available amount is too small."""
         return self.available is not None and self.available < self.needed
 
     def describe(self) -> str:
-        """What is too little, by how much, and what to do."""
+        """Describes the shortage and what to do."""
         what = "too little memory" if self.resource == "memory" else f"too few {self.resource}"
         unit = " bytes" if self.resource == "memory" else ""
         return (
@@ -64,7 +64,8 @@ class Capacity:
 def read_capacities(
     config: Config, process: Path = Path("/proc/self"), root: Path = Path("/")
 ) -> tuple[Capacity, ...]:
-    """What `config` needs and the process may have now. `process` and `root` as for `cgroups.read_cpu_quota`."""
+    """Returns what `config` needs and what the process may use now. `process` and `root` are as in
+    `cgroups.read_cpu_quota`."""
     limits = config.settings.limits
     analysis, payloads = config.settings.analysis, config.settings.ledger.payloads
     memory = (
@@ -92,14 +93,14 @@ def read_capacities(
 
 
 def warn_about_shortages(capacities: tuple[Capacity, ...]) -> None:
-    """Logs what is too little."""
+    """Logs each shortage."""
     for capacity in capacities:
         if capacity.is_short:
             log.warning("%s", capacity.describe())
 
 
 def as_json(capacities: tuple[Capacity, ...]) -> dict[str, Any]:
-    """The form in which the admin port shows them."""
+    """Returns the JSON form for the admin port."""
     return {
         capacity.resource: {
             "needed": capacity.needed,
@@ -111,7 +112,7 @@ def as_json(capacities: tuple[Capacity, ...]) -> dict[str, Any]:
 
 
 def metrics_of(capacities: tuple[Capacity, ...]) -> str:
-    """The same, as Prometheus text. Without a bound there is no `available`."""
+    """Renders the capacities as Prometheus text. Without a limit, there is no `available`."""
     needed, available = "proofgate_capacity_needed", "proofgate_capacity_available"
     lines = [
         f"# HELP {needed} Resources that the configured limits need, memory in bytes.",
@@ -134,7 +135,8 @@ def _soft_limit(which: int) -> int | None:
 
 
 def _free_pids(process: Path, root: Path) -> int | None:
-    """How many more tasks the control group takes, with those that the process has."""
+    """The number of tasks that the process may have: its current ones plus the free ones of its control
+    group."""
     most, now = (
         read_limit_or_usage("pids", process, root),
         read_limit_or_usage("pids", process, root, now=True),
@@ -156,7 +158,7 @@ def _machine_memory(root: Path) -> int | None:
 
 
 def _read_integers(path: Path, field: str = "") -> list[int]:
-    """The numbers in a file, or behind a field at the beginning of a line."""
+    """Reads the numbers in a file, or after a field at the start of a line."""
     try:
         lines = path.read_text(errors="replace").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Which build runs, and what its process uses: the metrics that every program of Prometheus' world has.
+"""The standard Prometheus metrics of a process: its build and its use of resources.
 
 Names and meanings are those of Prometheus' client libraries
 (prometheus.io/docs/instrumenting/writing_clientlibs, "Process metrics").
@@ -15,14 +15,14 @@ from pathlib import Path
 from proofgate import __version__
 
 _PROCESS = Path("/proc/self")
-#: Fields of /proc/self/stat behind the name of the program, which may have spaces (proc_pid_stat(5)).
+#: Positions in /proc/self/stat after the name of the program, which may contain spaces (proc_pid_stat(5)).
 _UTIME, _STIME, _START, _VSIZE, _RSS = 11, 12, 19, 20, 21
 
 
 def render(component: str, *, openmetrics: bool = False) -> str:
-    """The metrics of this process as text. `component` says which program it is.
+    """Renders the metrics of this process as text. `component` is the name of the program.
 
-    OpenMetrics names a counter without `_total` where it says its type; the older text format with it.
+    In the TYPE line, OpenMetrics omits the `_total` of a counter, and the older text format includes it.
     """
     lines = [*_build(component), *_process("" if openmetrics else "_total")]
     return "".join(f"{line}\n" for line in lines)
@@ -36,7 +36,7 @@ def _build(component: str) -> Iterator[str]:
 
 
 def _process(total: str) -> Iterator[str]:
-    """Nothing where /proc cannot be read."""
+    """Yields the metric lines; none if /proc cannot be read."""
     try:
         fields = (_PROCESS / "stat").read_text().rpartition(")")[2].split()
         machine = Path("/proc/stat").read_text().splitlines()

@@ -1,7 +1,7 @@
-"""Stage profiling: a histogram for every stage of the hot path, on while it is asked for.
+"""Stage profiling: a histogram for every stage of the hot path, recorded only while it is enabled.
 
-The worker of this process counts who asks: profiling is on while the switch is on or a `profile_stages` block
-is open, so blocks nest and overlap without switching each other off.
+Profiling is on while the switch is on or a `profile_stages` block is open. The worker counts open blocks, so
+blocks may nest and overlap.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TRUE_VALUES = frozenset({"1", "true", "yes", "on"})
 
 
 class NoWorkerError(RuntimeError):
-    """No worker runs in this process: there is nothing to profile."""
+    """No worker runs in this process, so there is nothing to profile."""
 
     def __init__(self) -> None:
         super().__init__("no worker runs in this process: there is nothing to profile")
@@ -45,7 +45,7 @@ def is_enabled() -> bool:
 
 
 def set_enabled(enabled: bool) -> bool:
-    """Turns the switch; returns what it was. Raises NoWorkerError."""
+    """Sets the switch and returns its previous state. Raises NoWorkerError."""
     attached = _require_worker()
     attached.is_enabled = enabled
     return attached.worker.set_profiling(enabled)
@@ -53,7 +53,7 @@ def set_enabled(enabled: bool) -> bool:
 
 @contextlib.contextmanager
 def profile_stages() -> Iterator[None]:
-    """Measures stages while the block runs, whatever the switch says. Raises NoWorkerError."""
+    """Measures stages during the block, regardless of the switch. Raises NoWorkerError."""
     worker = _require_worker().worker
     worker.enter_profiling()
     try:
@@ -63,7 +63,8 @@ def profile_stages() -> Iterator[None]:
 
 
 async def run_in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """As `asyncio.to_thread`; records how long the caller waits for the loop once the thread is done."""
+    """Runs a function like `asyncio.to_thread`, and records how long the caller waits for the loop after the
+    thread is done."""
     done = 0.0
 
     def run() -> T:
@@ -93,20 +94,21 @@ def is_switched_on() -> bool:
 
 
 def attach(worker: _core.Worker, enabled: bool) -> None:
-    """Makes a worker the one of this process, with the switch as it was started with."""
+    """Registers the worker of this process, with the initial state of the switch."""
     global _attached
     _attached = _AttachedWorker(worker, enabled)
     worker.set_profiling(enabled)
 
 
 def detach() -> None:
-    """Forgets the worker of this process."""
+    """Unregisters the worker of this process."""
     global _attached
     _attached = None
 
 
 def is_requested(environment: Mapping[str, str]) -> bool:
-    """Whether PROOFGATE_PROFILE_STAGES says so: 1, true, yes or on, in any case, spaces around it ignored."""
+    """Whether PROOFGATE_PROFILE_STAGES enables profiling: 1, true, yes or on, case-insensitive, without
+    surrounding spaces."""
     return environment.get(PROFILE_VARIABLE, "").strip().lower() in _TRUE_VALUES
 
 

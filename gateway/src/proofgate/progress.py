@@ -1,4 +1,4 @@
-"""One line on a terminal that shows that a long command works; files and pipes get nothing of it."""
+"""A progress line on a terminal for long commands. It is not written to files and pipes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from contextlib import contextmanager
 
 from proofgate.terminal import rewrite_line
 
-#: Seconds between two lines. A command that is done before the first one shows none.
+#: Seconds between two updates. A command that ends before the first update shows none.
 _PAUSE = 0.5
 
 
 @contextmanager
 def show_progress(action: str, so_far: Callable[[], str] = str) -> Iterator[None]:
-    """Shows the action, how far it is (for example `1200 records`) and its seconds while the body runs."""
+    """Shows the action, its progress (for example `1200 records`) and its seconds during the block."""
     if not sys.stderr.isatty():
         yield
         return

@@ -1,7 +1,7 @@
-"""A gateway of one's own in one folder: keys, a ledger and a commented configuration, ready to serve.
+"""Creates a gateway in one folder: keys, a ledger and a commented configuration, ready to serve.
 
-The folder appears whole or not at all, and one that is there is never overwritten: a ledger whose signing key
-is gone cannot go on. Keys stand in files that only their owner can read, and in nothing that is printed.
+The folder is created atomically. An existing folder is never overwritten, because a ledger cannot continue
+without its signing key. Keys are only in files that only their owner can read, and are never printed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class QuickstartError(Exception):
 
 @dataclass(frozen=True)
 class SecondProvider:
-    """The provider that takes what the first one turns away. It speaks as Anthropic does."""
+    """The fallback provider for requests that the first provider rejects. It has Anthropic's API."""
 
     model: str
     """The provider's name for the model, regardless of the name in the client's request."""
@@ -74,12 +74,12 @@ class QuickstartSetup:
 
     @property
     def tenants(self) -> tuple[str, ...]:
-        """The tenants, each with an API key of its own."""
+        """The tenants, each with its own API key."""
         return (DEFAULT_TENANT, *DEMO_TENANTS) if self.demo else (DEFAULT_TENANT,)
 
 
 def demo_setup(base_url: str, listen: str, admin_listen: str, name: str) -> QuickstartSetup:
-    """Everything that a demonstration shows, in front of a simulated provider."""
+    """Returns the setup of a demonstration with a simulated provider."""
     return QuickstartSetup(
         base_url=base_url,
         models=(*DEMO_MODELS, OVERLOADED_MODEL),
@@ -92,18 +92,18 @@ def demo_setup(base_url: str, listen: str, admin_listen: str, name: str) -> Quic
 
 
 def tenant_key_file(tenant: str) -> str:
-    """The name of the file with a tenant's API key."""
+    """Returns the name of the file with a tenant's API key."""
     return TENANT_KEY_FILE if tenant == DEFAULT_TENANT else f"{TENANT_KEY_FILE}-{tenant}"
 
 
 def is_quickstart(folder: Path) -> bool:
-    """Whether a folder has what `create` makes."""
+    """Whether a folder has the files that `create` makes."""
     names = (CONFIGURATION_FILE, SIGNING_KEY_FILE, VERIFYING_KEY_FILE, TENANT_KEY_FILE, ADMIN_TOKEN_FILE)
     return (folder / LEDGER_FOLDER).is_dir() and all((folder / name).is_file() for name in names)
 
 
 def create(folder: Path, setup: QuickstartSetup) -> None:
-    """Makes the folder with everything that a worker needs. Raises QuickstartError."""
+    """Creates the folder with everything that a worker needs. Raises QuickstartError."""
     folder = folder.absolute()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ def create(folder: Path, setup: QuickstartSetup) -> None:
                 write_new_file(made / name, secrets.token_hex(_KEY_BYTES), _PRIVATE_FILE_MODE)
             (made / LEDGER_FOLDER).mkdir(mode=_PRIVATE_FOLDER_MODE)
             configure(made, setup)
-            made.rename(folder)  # refused where there is anything in its place
+            made.rename(folder)  # fails if anything exists at this path
     except KeyFileError as error:
         raise QuickstartError(str(error)) from None
     except OSError as error:
@@ -127,9 +127,9 @@ def create(folder: Path, setup: QuickstartSetup) -> None:
 def configure(folder: Path, setup: QuickstartSetup) -> None:
     """Rewrites the providers' keys and the configuration; keeps the folder's other keys and its ledger.
 
-    Raises QuickstartError when a worker could not use it.
+    Raises QuickstartError if a worker could not use the configuration.
     """
-    from proofgate.config import InvalidConfigError, load  # what only tells of a folder does without
+    from proofgate.config import InvalidConfigError, load  # other functions do not need it
 
     try:
         for name, provider_key in (
@@ -153,17 +153,17 @@ def configure(folder: Path, setup: QuickstartSetup) -> None:
 
 
 def set_provider_url(folder: Path, base_url: str, former: str) -> None:
-    """Replaces a provider's URL in the configuration, and nothing else of it. Raises OSError."""
+    """Replaces only a provider's URL in the configuration. Raises OSError."""
     path = folder / CONFIGURATION_FILE
     text = path.read_text(encoding="utf-8")
-    # A longer number begins with a shorter one.
+    # The lookahead prevents a match in a URL with a longer port number.
     changed = re.sub(rf"{re.escape(former)}(?![\w/])", base_url, text)
     if changed != text:
         _replace(path, changed)
 
 
 def request_command(folder: Path, address: str, model: str) -> str:
-    """The command that sends a first request to a gateway, without any key."""
+    """Returns the command that sends a first request to a gateway, without any key in it."""
     key = shlex.quote(str(folder / TENANT_KEY_FILE))
     question = {"model": model, "messages": [{"role": "user", "content": "hi"}]}
     return f"""\
@@ -173,7 +173,7 @@ def request_command(folder: Path, address: str, model: str) -> str:
 
 
 def instructions(folder: Path, setup: QuickstartSetup, command: str = "proofgate") -> str:
-    """The next commands for a gateway that runs on a folder, without any key."""
+    """Returns the next commands for the gateway of a folder, without any key in them."""
     inside = {
         name: shlex.quote(str(folder / name))
         for name in (
@@ -207,9 +207,9 @@ Show the status:
 
 
 def render(setup: QuickstartSetup, digests: Mapping[str, str]) -> str:
-    """The configuration, with a comment at everything that a reader might want to change.
+    """Renders the configuration, with comments on the settings that a user might change.
 
-    `digests` has the SHA-256 of the API key of each tenant.
+    `digests` has the SHA-256 of each tenant's API key.
     """
     provider_key = (
         "" if setup.provider_key is None else f"\n    auth: {_api_key_reference(PROVIDER_KEY_FILE)}"
@@ -267,7 +267,7 @@ timeouts: {{lameDuckSeconds: 0}}
 def _model_entry(setup: QuickstartSetup, model: str, fallback: str) -> str:
     more = ""
     if setup.demo:
-        # A second provider without embeddings is no fallback for them.
+        # The second provider has no embeddings, so it is no fallback for them.
         fallback = "" if model.startswith("text-embedding") else fallback
         more = ", maxOutputTokens: 4096"
     return f"  - {{name: {json.dumps(model)}, provider: upstream{more}{fallback}}}"
@@ -288,7 +288,7 @@ _DEMO_LIMITS = {
 
 
 def _demo_sections(setup: QuickstartSetup, digests: Mapping[str, str]) -> tuple[str, str]:
-    """More models with all prices, and more tenants."""
+    """The additional models with all prices, and the additional tenants."""
     if not setup.demo:
         return "", ""
     prices = "\n".join(
@@ -312,7 +312,7 @@ def _digest(path: Path) -> str:
 
 
 def _second_provider_sections(second: SecondProvider | None) -> tuple[str, str]:
-    """The second provider's entry, and what makes a model fall back on it."""
+    """The second provider's entry, and the fallback entry of a model."""
     if second is None:
         head = f"#- {{name: second, type: Anthropic, baseURL: {ANTHROPIC_URL}"
         return f"{head}, auth: {_api_key_reference(SECOND_PROVIDER_KEY_FILE)}}}", ""

@@ -1,4 +1,4 @@
-"""The command `quickstart`: its arguments, and what it prints."""
+"""The command `quickstart`: its arguments and its output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXPLORER_LISTEN = "127.0.0.1:9091"
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command; `command` makes one."""
+    """Adds the command. `command` creates its parser."""
     parser = command(
         run,
         "The folder contains a commented configuration, a ledger, its signing key, a tenant's "
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
             _require_no_setup_options(folder, options)
             return _start(folder, options)
         if options.start:
-            # Before there is a folder, another address can still be chosen.
+            # Checked before the folder is created, while the user can still choose another address.
             from proofgate.local.folder import require_free_addresses
 
             require_free_addresses(
@@ -133,7 +133,7 @@ def _start_command(folder: Path) -> str:
 
 
 def _argument_error(options: argparse.Namespace) -> str | None:
-    """Why the arguments do not go together; None when they do."""
+    """Why the arguments contradict each other; None if they do not."""
     if options.demo and not options.start:
         return "--demo needs --start"
     if options.traffic and not options.demo:
@@ -149,7 +149,7 @@ def _argument_error(options: argparse.Namespace) -> str | None:
 
 
 def _require_no_setup_options(folder: Path, options: argparse.Namespace) -> None:
-    """Raises QuickstartError for options that a folder that is there does not follow."""
+    """Raises QuickstartError for options that have no effect on an existing folder."""
     from proofgate.local.folder import QuickstartFolder
 
     given = {
@@ -173,7 +173,8 @@ def _require_no_setup_options(folder: Path, options: argparse.Namespace) -> None
 
 
 def _setup(options: argparse.Namespace) -> QuickstartSetup:
-    """The setup in front of a provider. Raises KeyFileError, and QuickstartError without its key."""
+    """Returns the setup for a provider. Raises KeyFileError, and QuickstartError without the provider's
+    key."""
     base_url = options.base_url or OPENAI_URL
     variable = options.key_env or (PROVIDER_KEY_VARIABLE if base_url == OPENAI_URL else None)
     key = os.environ.get(variable) if variable else None
@@ -207,7 +208,7 @@ def _start(folder: Path, options: argparse.Namespace) -> int:
     from proofgate.local.run import StartOptions
     from proofgate.local.run import run as run_all
 
-    # In an environment that is not active, the command is found by its path alone.
+    # In an environment that is not active, the command needs its full path.
     installed = shlex.quote(str(Path(sys.executable).with_name("proofgate")))
     command = "proofgate" if shutil.which("proofgate") else installed
     without = tuple(filter(None, (PROVIDER_KEY_VARIABLE, options.key_env)))

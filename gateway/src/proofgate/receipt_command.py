@@ -1,4 +1,4 @@
-"""The command `receipt`, and how `verify` checks the file that it writes."""
+"""The command `receipt`, and the check of its file by `verify`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from proofgate.terminal import show_verdict
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command; `command` makes one."""
+    """Adds the command. `command` creates its parser."""
     parser = command(
         run,
         "A receipt has the records of the exchange and their signed proofs. Uses the traffic "
@@ -46,7 +46,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Fetches a receipt and writes it as it came, or reads one; writes COSE receipts of it on request."""
+    """Fetches a receipt and writes it unchanged, or reads one from a file. Writes COSE receipts on
+    request."""
     wrong = _argument_error(options)
     if wrong is not None:
         return fail(wrong, EXIT_USAGE)
@@ -77,7 +78,7 @@ def _argument_error(options: argparse.Namespace) -> str | None:
 
 
 def _fetch_receipt(options: argparse.Namespace) -> tuple[Receipt, Path]:
-    """The receipt from a gateway, and the file that it was written to."""
+    """Fetches a receipt from a gateway and writes it. Returns the receipt and its file."""
     try:
         key = options.api_key_file.read_text(encoding="ascii").strip()
     except OSError as error:
@@ -108,7 +109,7 @@ def _read_receipt(path: Path) -> Receipt:
 
 
 def run_verify(options: argparse.Namespace) -> int:
-    """Checks a receipt, and prints what is shown and what is not."""
+    """Checks a receipt, and prints what it proves and what it does not."""
     key = read_verifying_key(options.key)
     bodies = {"request": options.request, "response": options.response}
     digests = {name: _digest(path) for name, path in bodies.items() if path is not None}
@@ -126,7 +127,7 @@ def run_verify(options: argparse.Namespace) -> int:
 
 
 def _document(verified: VerifiedReceipt, lines: list[str]) -> dict[str, Any]:
-    """What was verified, for programs: the records with their logs, and the sentences for people."""
+    """The result for programs: the records with their logs, and the messages for people."""
     return {
         "verified": True,
         "exchange": verified.receipt.id,
@@ -156,7 +157,7 @@ def _report_lines(verified: VerifiedReceipt, bodies: dict[str, Path | None]) -> 
         facts = admission.facts
         further = [record.facts.get("provider") for record in verified.records if record.kind == "attempt"]
         asked = ", then ".join(map(str, [facts.get("provider"), *further]))
-        # Files and batches have none.
+        # Files and batches have no model.
         model = f" for {facts['model']}" if facts.get("model") else ""
         lines.append(
             f"shown: the request of tenant {facts.get('tenant')} to {facts.get('endpoint')}{model} "

@@ -1,4 +1,5 @@
-"""What a worker fetches again and again, each in a task of its own on the event loop; failures put it off."""
+"""Periodic fetching of a worker's data, each in a separate task on the event loop. Failures delay the next
+attempt."""
 
 from __future__ import annotations
 
@@ -15,14 +16,14 @@ JITTER = 0.1
 
 
 def backoff(failures: int, first: float, most: float, spread: float) -> float:
-    """Seconds until the next attempt after so many failures; `spread` is from -1 to 1."""
-    # The exponent is bounded, because a float is.
+    """Returns the seconds until the next attempt after a number of failures. `spread` is from -1 to 1."""
+    # The exponent is limited, because a float is.
     delay = min(first * 2.0 ** min(failures - 1, 16), most)
     return delay * (1 + JITTER * abs(spread))
 
 
 class Refresher(ABC):
-    """Begins whatever is due, for ever, and knows what is under way."""
+    """Periodically starts due fetches, and tracks running ones."""
 
     #: Name of the refreshed data in log messages about failures.
     description: ClassVar[str]
@@ -35,10 +36,10 @@ class Refresher(ABC):
 
     @abstractmethod
     def tick(self) -> None:
-        """Begins to fetch whatever is due now."""
+        """Starts all due fetches."""
 
     async def run(self) -> None:
-        """Fetches what is due, for ever."""
+        """Starts due fetches in an endless loop."""
         while True:
             try:
                 self.tick()
@@ -47,12 +48,12 @@ class Refresher(ABC):
             await asyncio.sleep(self.tick_seconds)
 
     async def run_first_round(self) -> None:
-        """Gives each one chance before the worker calls itself ready, and none of them more time."""
+        """Fetches each source once, with a time limit, before the worker reports that it is ready."""
         self.tick()
         await self.wait_until_idle(self.first_round_seconds)
 
     async def wait_until_idle(self, seconds: float) -> None:
-        """Waits until what is being fetched has come or failed, at most so long."""
+        """Waits until all running fetches have succeeded or failed, at most `seconds`."""
         if self._fetching:
             await asyncio.wait(self._fetching, timeout=seconds)
 

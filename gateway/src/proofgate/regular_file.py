@@ -1,4 +1,4 @@
-"""Reading a file of a directory that others write, who may have put something else in its place."""
+"""Safe reading of files in a directory that others can write."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import BinaryIO
 
 
 def read_regular(path: Path, most: int) -> bytes | None:
-    """What a file holds; None for one that is not there, is a link or no regular file, cannot be read, or is
-    larger than `most` bytes. Waits for no writer of a pipe."""
+    """Returns the content of a file; None if it does not exist, is a link or not a regular file, cannot be
+    read, or is larger than `most` bytes. Does not wait for the writer of a pipe."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -29,9 +29,9 @@ def read_regular(path: Path, most: int) -> bytes | None:
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """A file, opened for reading, also through a link. Waits for no writer of a pipe.
+    """Opens a file for reading, also through a link. Does not wait for the writer of a pipe.
 
-    Raises OSError, also for what is no regular file.
+    Raises OSError, also if it is not a regular file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     file = os.fdopen(descriptor, "rb")

@@ -1,10 +1,10 @@
-"""Hot reload: a worker applies a changed configuration atomically, or keeps its own and reports why.
+"""Hot reload: a worker applies a changed configuration atomically, or keeps the current one and reports why.
 
-What it keeps is the configuration file. The files that this one names are taken on as they are now: a key
-that was taken away must not wait for somebody to mend a rule.
+In that case it keeps only the content of the configuration file. The current contents of the files that it
+names are still applied, because the removal of a key must not wait for the fix of a rule.
 
-Files are compared by content, because Kubernetes replaces what a mount shows by swapping a symbolic link, and
-because their dates then say nothing.
+Files are compared by content, because Kubernetes updates a mount by changing a symbolic link, which makes
+dates useless.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ from proofgate.tenant_shards import TenantShards
 log = logging.getLogger("proofgate")
 
 POLL_SECONDS = 2.0
-# An editor or a copy writes a file in pieces: it is read once two looks in a row saw the same.
+# Seconds between two checks. An editor or a copy writes a file in pieces, so it is read only after two
+# successive checks saw the same content.
 DEBOUNCE_SECONDS = 0.2
 NEEDS_RESTART = "config_needs_restart"
-# The core's code for a data plane that did not begin with a change in time; nothing has changed then.
+# The core's code for a data plane that did not start a change in time. Nothing has changed then.
 BUSY_CODE = "busy"
 
 AppliedCallback = Callable[[Config], None]
@@ -42,14 +43,14 @@ AppliedCallback = Callable[[Config], None]
 
 @dataclass(frozen=True)
 class ReloadOutcome:
-    """What became of one reload. `digest` is that of the configuration in force afterwards."""
+    """The outcome of a reload. `digest` is the digest of the configuration in force afterwards."""
 
     result: Literal["applied", "unchanged", "refused"]
     digest: str
     error: InvalidConfigError | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The answer of the admin port."""
+        """Returns the response of the admin port."""
         answer: dict[str, Any] = {"result": self.result, "config_digest": self.digest}
         if self.error is not None:
             problems = [problem.as_json(self.error.source) for problem in self.error.problems]
@@ -97,14 +98,14 @@ class Reloader:
         return self._config
 
     def request_reload(self) -> None:
-        """Asks for a reload without waiting for it, as a signal does."""
+        """Requests a reload without waiting for it, for example after a signal."""
         self._asked.set()
 
     async def reload(self) -> ReloadOutcome:
-        """Reads the configuration anew and applies it if it differs.
+        """Reads the configuration again and applies it if it differs.
 
-        A bad configuration is an outcome. Raises only what is no fault of the configuration. What was refused
-        is told; shards of tenants are followed all the same.
+        An invalid configuration is an outcome, and exceptions have other causes. A refusal is logged. Shards
+        of tenants are still updated.
         """
         async with self._one_at_a_time:
             outcome = await self._reload_file()
@@ -115,7 +116,7 @@ class Reloader:
             return outcome
 
     async def apply_tenant_changes(self) -> None:
-        """Takes on the shards of tenants that have changed."""
+        """Applies changed shards of tenants."""
         async with self._one_at_a_time:
             if await profiling.run_in_thread(self._tenant_shards.apply_changes):
                 self._apply_tenant_changes()
@@ -137,7 +138,8 @@ class Reloader:
             code = error.code if isinstance(error, _core.ProofgateError) else "internal"
             self._last_error = {"code": code, "at": _now(), "problems": []}
             if code == BUSY_CODE:
-                # The worker has withdrawn it, and the files may never change again.
+                # The worker has withdrawn the change, and no later change of the files may trigger another
+                # reload.
                 self.request_reload()
             raise
         self._files, self._last_error = new.files, None
@@ -152,8 +154,8 @@ class Reloader:
         return ReloadOutcome("applied", self._digest)
 
     async def watch(self) -> None:
-        """Reloads when asked, and when a file of the configuration changes, for ever."""
-        # The worker may have been started with another file than is there.
+        """Reloads on request and when a file of the configuration changes, in an endless loop."""
+        # The file may have changed since the worker was started with it.
         asked = False
         while True:
             try:
@@ -163,12 +165,13 @@ class Reloader:
                     await self.apply_tenant_changes()
                 await asyncio.to_thread(self._archive.retry)
             except Exception:
-                # Whatever it is, the worker serves on with what it has, and looks at the next change.
+                # After any error, the worker continues with its current configuration and checks the next
+                # change.
                 log.exception("the configuration cannot be reloaded")
             asked = await self._was_requested_within(POLL_SECONDS)
 
     def status(self) -> dict[str, Any]:
-        """What the admin port shows of the configuration: places, never values."""
+        """The status of the configuration for the admin port: locations, never values."""
         return {
             "config_digest": self._digest,
             "config_file_digest": digest_of(self._config.content),
@@ -197,7 +200,7 @@ class Reloader:
             if again == seen:
                 break
             seen = again
-        # Remembered before the attempt: one that fails is not repeated until something changes again.
+        # Stored before the attempt, so that a failed attempt is not repeated until something changes.
         changed, self._files = seen != self._files, seen
         return changed
 
@@ -212,7 +215,7 @@ class Reloader:
         return False
 
     def _load(self) -> tuple[Config, bool]:
-        """The configuration as it is now, and whether it differs from the one in force."""
+        """Loads the current configuration. Returns it, and whether it differs from the one in force."""
         new = load(self._config.source)
         problems = needs_restart(self._config, new)
         if problems:
@@ -220,15 +223,16 @@ class Reloader:
         return new, new != self._config
 
     def _apply(self, new: Config) -> None:
-        """Runs in a thread. Everything that can refuse the configuration comes before the worker changes."""
+        """Applies a configuration, in a thread. All steps that can refuse it come before the worker is
+        changed."""
         require_usable(new, self._shard)
-        # A switch that was turned by hand stays, unless the file's own switch was turned now.
+        # A switch that was set by hand stays, unless the setting in the file has changed.
         stages = new.settings.profiling.stages
         if stages == self._config.settings.profiling.stages:
             stages = profiling.is_switched_on()
-        # Loaded ahead: no request waits for a policy that is being loaded.
+        # Policies are loaded first, so that no request waits for them.
         self._policies.prepare(new)
-        # Before it is in force, so that what it decides can be told.
+        # Archived before it is in force, so that its decisions can be explained.
         self._archive.store(new.public_json())
         try:
             self._worker.reload(new.to_core_json(self._shard, profile_stages=stages))
@@ -243,9 +247,10 @@ class Reloader:
         profiling.set_enabled(stages)
 
     def _reapply(self) -> Config | None:
-        """Apply the file that is in force with the files that it names as they are now, in a thread.
+        """Applies the configuration file in force with the current contents of the files that it names, in a
+        thread.
 
-        Returns what is in force then; None when the files do not let it be.
+        Returns the configuration then in force; None if the files do not permit it.
         """
         try:
             renewed = load(self._config.source, self._config.content)
@@ -273,21 +278,21 @@ class Reloader:
 
 
 def needs_restart(old: Config, new: Config) -> list[Problem]:
-    """One problem for each field that differs and is fixed for the life of a worker."""
+    """Returns one problem for each changed field that is fixed for the life of a worker."""
     before, after = old.settings, new.settings
     fixed: dict[FieldPath, bool] = {
         ("ledger", type(after.ledger).model_fields[name].alias or name): (
             getattr(before.ledger, name) != getattr(after.ledger, name)
         )
         for name in type(after.ledger).model_fields
-        # What records say of persons may change.
+        # Settings about personal data in records may change.
         if not name.endswith(("_file", "directory")) and not name.startswith("record_")
     }
     fixed |= {
-        # Whose bodies are stored, and how long ones, may change.
+        # The tenants and the maximum size of stored bodies may change.
         ("ledger", "payloads"): _payload_budget(before.ledger) != _payload_budget(after.ledger),
         ("ledger", "directory"): old.ledger_directory != new.ledger_directory,
-        # The key before it may come and go: only a start needs it.
+        # The previous key may be added or removed, because only a start needs it.
         ("ledger", "signingKeyFile"): old.verifying_key != new.verifying_key,
         ("listen",): before.listen != after.listen,
         ("proxyProtocol",): (before.proxy_protocol is None) != (after.proxy_protocol is None),
@@ -306,13 +311,13 @@ def _payload_budget(ledger: Ledger) -> int | None:
 
 
 def log_warnings(config: Config) -> None:
-    """Logs what is wrong with a configuration that is in force all the same."""
+    """Logs the warnings of a configuration in force."""
     for warning in config.warnings:
         log.warning("%s", warning.describe(config.source))
 
 
 def error_code(error: InvalidConfigError) -> str:
-    """The code of a refusal: `config_needs_restart` when that is all that is wrong."""
+    """Returns the code of a refusal: `config_needs_restart` if there is no other problem."""
     codes = {problem.code for problem in error.problems}
     return NEEDS_RESTART if codes == {NEEDS_RESTART} else error.code
 

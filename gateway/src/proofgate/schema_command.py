@@ -29,15 +29,16 @@ def show(_: argparse.Namespace) -> int:
 
 
 def gateway_file_schema() -> dict[str, Any]:
-    """The JSON schema (draft 2020-12) of a worker's configuration file."""
+    """Returns the JSON schema (draft 2020-12) of a worker's configuration file."""
     found: dict[str, Any] = _strip_annotations(Settings.model_json_schema(by_alias=True))
-    # Of type VertexAI it follows from the location.
+    # For the type VertexAI, the URL follows from the location.
     found["$defs"]["Provider"]["required"].remove("baseURL")
     return {"$schema": DRAFT, "title": "Proofgate: gateway.yaml", **found}
 
 
 def _strip_annotations(node: Any) -> Any:
-    """A node without what only a CRD or a generator reads, each description on one line."""
+    """Removes the parts of a node that only a CRD or a generator reads, and puts each description on one
+    line."""
     if isinstance(node, list):
         return [_strip_annotations(one) for one in node]
     if not isinstance(node, dict):

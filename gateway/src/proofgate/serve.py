@@ -2,7 +2,7 @@
 
 The main thread runs uvicorn for the admin port at the lowest priority; the Rust threads carry the traffic. A
 signal drains, and the admin port stays up until the log is sealed: probes, metrics and proofs keep answering.
-SIGHUP reads the configuration anew.
+SIGHUP reads the configuration again.
 """
 
 from __future__ import annotations
@@ -39,31 +39,33 @@ from proofgate.tenant_shards import TenantShards
 log = logging.getLogger("proofgate")
 
 LOWEST_PRIORITY = 19
-# After the drain deadline the core cuts what is still in flight, then seals and signs: so long may that take.
+# Maximum seconds after the drain deadline for the core to abort requests in flight, to seal and to sign.
 SEAL_TIMEOUT_SECONDS = 10.0
-# A second signal asks to be quick, but an unsealed log costs the successor a recovery: one more chance.
+# Seconds to seal after a second signal, which requests a quick end. Without a seal, the next worker needs a
+# recovery.
 SECOND_SIGNAL_SECONDS = 1.0
 _JOIN_SLICE_SECONDS = 0.2
 _JOIN_PAUSE_SECONDS = 0.05
 _WATCH_SECONDS = 1.0
-# An auditor that reads this worker's folder from it has nobody else to ask for the seal.
+# Maximum seconds to wait for an auditor that reads this worker's folder. Only this worker can serve it the
+# seal.
 _AUDITOR_READ_SECONDS = 5.0
 
 
 def serve(config: Config, shard: int) -> int:
     """Runs one worker until a signal ends it. Returns the exit code of the process.
 
-    Raises ListenError, VolumeError, or the core's ConfigError, LedgerError or BindError, before anything
+    Raises ListenError, VolumeError, or the core's ConfigError, LedgerError or BindError, before the worker
     serves.
     """
-    # Whoever asks for a reload now gets what is being loaded, and not the end of the process.
+    # A reload signal during the start must not end the process; the current file is being loaded anyway.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     allocator.return_large_blocks()
     log_warnings(config)
     process_limits.warn_about_shortages(process_limits.read_capacities(config))
     asked, configured = profiling.is_requested(os.environ), config.settings.profiling.stages
     stages = asked or configured
-    # The admin port first: a worker that cannot be probed must not open an incarnation.
+    # The admin port is bound first, because a worker that cannot be probed must not open an incarnation.
     with bind(config.settings.admin.listen) as listener:
         volume.claim(config.ledger_directory, config.settings.ledger.name)
         archive = Archive(config.ledger_directory)
@@ -94,10 +96,10 @@ def serve(config: Config, shard: int) -> int:
 
 
 def _yield_cpu() -> None:
-    """Gives the core to the data plane whenever both want it.
+    """Lowers the priority of this thread, so that the data plane's threads take precedence on the CPU core.
 
-    Linux keeps a nice value per thread, and new threads inherit it: so only after the Rust threads exist,
-    because an unprivileged thread can never raise its priority again.
+    Linux has a nice value per thread, which new threads inherit and an unprivileged thread cannot lower
+    again. So this is called only after the Rust threads exist.
     """
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
 
@@ -135,7 +137,7 @@ class WorkerProcess:
         self._credentials.follow(config)
 
     async def run(self, listener: socket.socket) -> int:
-        """Serves until a signal, or until the worker's threads die. Returns the exit code."""
+        """Serves until a signal, or until the worker's threads end. Returns the exit code."""
         with on_signals(self._on_signal), on_signals(self._reloader.request_reload, signal.SIGHUP):
             await asyncio.gather(self._key_sets.run_first_round(), self._credentials.run_first_round())
             async with self._run_background_tasks():
@@ -171,12 +173,12 @@ class WorkerProcess:
         return token.get_secret_value() if token else None
 
     async def reload(self) -> ReloadOutcome:
-        """Reads the configuration anew and applies it if it differs."""
+        """Reads the configuration again and applies it if it differs."""
         return await self._reloader.reload()
 
     def status(self) -> dict[str, Any]:
-        """The configuration in force, the last one that was refused, key sets, credentials, policies,
-        telemetry, the CPUs, and what the process needs and may have."""
+        """The status of the configuration in force, of the last refused one, key sets, credentials, policies,
+        telemetry and CPUs, and the needed and available resources of the process."""
         return {
             **self._reloader.status(),
             "key_sets": self._key_sets.status(),
@@ -188,7 +190,8 @@ class WorkerProcess:
         }
 
     def metrics(self) -> str:
-        """How the renewal of credentials goes, what the process is, uses and may have, as Prometheus text."""
+        """Metrics of the renewal of credentials, and of the process, its use of resources and its limits, as
+        Prometheus text."""
         capacities = process_limits.metrics_of(self._capacities())
         return self._credentials.metrics() + capacities + process_metrics.render("worker", openmetrics=True)
 
@@ -202,7 +205,7 @@ class WorkerProcess:
         self._exporter.apply_config(config)
 
     def set_retiring(self, retire: bool) -> bool:
-        """Retires the worker, or cancels that. Returns whether it is retiring afterwards."""
+        """Retires the worker or cancels the retirement. Returns whether the worker is retiring afterwards."""
         retiring = self._worker.retire(retire)
         if retiring != self._retiring:
             self._retiring = retiring
@@ -214,7 +217,7 @@ class WorkerProcess:
         return retiring
 
     def drain(self) -> None:
-        """Begins to drain. The process stays until a signal: a sealed worker still proves what it did."""
+        """Starts to drain. The process runs until a signal, because a sealed worker still serves proofs."""
         if not self._draining:
             self._draining = True
             log.info("draining: new connections are refused, and exchanges in flight have time to finish")
@@ -241,7 +244,8 @@ class WorkerProcess:
         return Server(create_app(self._worker, self, self._reading), announcement, limits=self._bounds())
 
     def _bounds(self) -> ServerLimits:
-        """Those of the admin port: half of the descriptors that the core keeps back for it and the ledger."""
+        """The limits of the admin port: half of the descriptors that the core reserves for the port and the
+        ledger."""
         usual = ServerLimits()
         reserved = json.loads(self._worker.status()).get("descriptors", {}).get("reserved")
         if reserved is None:
@@ -250,7 +254,8 @@ class WorkerProcess:
         return ServerLimits(connections=connections, requests=min(usual.requests, connections // 2))
 
     async def _wait_for_signal(self, serving: asyncio.Task[None]) -> bool:
-        """True after a signal; False when the worker or the admin server ended by themselves."""
+        """Waits for a signal. Returns True after a signal, False if the worker or the admin server ended by
+        itself."""
         while not self._signalled.is_set():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_WATCH_SECONDS):
@@ -264,7 +269,8 @@ class WorkerProcess:
         return True
 
     async def _wait_for_seal(self) -> bool:
-        """Waits for the seal until the deadline, in slices, because a second signal moves the deadline."""
+        """Waits for the seal until the deadline, in short steps, because a second signal moves the
+        deadline."""
         while True:
             assert self._deadline is not None  # noqa: S101 - set before the signal is announced
             left = self._deadline - time.monotonic()
@@ -279,11 +285,11 @@ class WorkerProcess:
             if left <= 0:
                 log.error("the drain deadline passed: the next incarnation closes the log")
                 return False
-            # A join whose threads have ended does not wait.
+            # The join returns immediately if its threads have ended.
             await asyncio.sleep(_JOIN_PAUSE_SECONDS)
 
     async def _wait_for_auditor(self) -> None:
-        """Waits until an auditor that follows this worker has read the seal, for a moment."""
+        """Waits for a short time until an auditor that follows this worker has read the seal."""
         assert self._deadline is not None  # noqa: S101 - set before the signal is announced
         looks, until = self._reading.pass_count, time.monotonic() + _AUDITOR_READ_SECONDS
         while not self._reading.is_fully_read_since(looks):

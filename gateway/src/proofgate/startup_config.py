@@ -1,4 +1,4 @@
-"""Which configuration a worker starts with: the file, or the one before that is known to be good."""
+"""The configuration for a worker's start: the file, or the last accepted configuration."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ log = logging.getLogger("proofgate")
 
 
 def load_startable_config(path: Path, accepted: Path | None, shard: int) -> Config:
-    """The configuration in the file at `path`. When that is refused, the one at `accepted` in its place.
+    """Loads the configuration in the file at `path`, or, if it is refused, the one at `accepted`.
 
-    The worker then reads `path` anew as soon as it runs, and says why it refuses it. Raises
-    InvalidConfigError, that of `path`, when neither can be used.
+    In this case, the worker reads `path` again as soon as it runs, and reports why it refuses it. Raises the
+    InvalidConfigError of `path` if neither can be used.
     """
     if accepted is None:
         return load(path)
@@ -31,7 +31,7 @@ def load_startable_config(path: Path, accepted: Path | None, shard: int) -> Conf
 
 def _load_accepted(path: Path, accepted: Path, shard: int, refusal: InvalidConfigError) -> Config:
     try:
-        # Only the text is from before: whatever it names is as it is now.
+        # Only the text is old: the files that it names are read with their current contents.
         config = load(path, read_bounded(accepted, MAX_CONFIG_BYTES))
         require_usable(config, shard)
     except (OSError, InvalidConfigError):

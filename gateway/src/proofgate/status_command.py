@@ -1,4 +1,4 @@
-"""The command `status`: its arguments, and which of text and JSON it prints."""
+"""The command `status`: its arguments and its output as text or JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CONFIG_PATHS = (Path("proofgate/gateway.yaml"), Path("gateway.yaml"))
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command; `command` makes one."""
+    """Adds the command. `command` creates its parser."""
     parser = command(
         run,
         "With --admin, queries one worker. Otherwise queries the worker of "
@@ -81,7 +81,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _local_worker(options: argparse.Namespace, path: Path) -> int:
-    """The worker whose configuration lies in this folder, by its admin port and token."""
+    """Prints the status of the worker whose configuration is in this folder, from its admin port and with its
+    token."""
     from proofgate.address import reachable_address
     from proofgate.admin_client import AdminError
     from proofgate.config import InvalidConfigError, load_settings

@@ -1,8 +1,7 @@
-"""Tenants that do not stand in the configuration: their files are followed, and the worker takes on those
-that changed.
+"""Tenants outside the configuration: their files are watched, and changes are applied to the worker.
 
-They come in 32 shards, each in a folder of its own, so that one key costs the reading of one shard. A look
-asks for the state of files and reads none.
+The tenants are in 32 shards, each in a separate folder, so that the change of one key requires reading only
+one shard. A check only calls stat on the files.
 """
 
 from __future__ import annotations
@@ -24,12 +23,13 @@ SHARD_COUNT = 32
 _FILE_NAMES = ("keys", "tenants")
 _EMPTY_REPORT = {"tenants": 0, "keys": 0, "well_known": 0, "first_well_known": []}
 
-# Device, inode, size and time of each file of a shard; None for one that is not there.
+# Device, inode, size and time of each file of a shard; None for a missing file.
 _Fingerprint = tuple[tuple[int, int, int, int] | None, ...]
 
 
 class TenantShards:
-    """The shards below `directory`, and what the worker holds of them; None is a worker without any."""
+    """The shards below `directory`, and their state in the worker. `directory` is None for a worker without
+    shards."""
 
     def __init__(self, worker: _core.Worker, directory: Path | None) -> None:
         self._worker = worker
@@ -42,19 +42,19 @@ class TenantShards:
         self.set_directory(directory)
 
     def set_directory(self, directory: Path | None) -> None:
-        """Another configuration is in force: its shards are read with the next `apply_changes`."""
+        """Sets the directory of a new configuration. The next `apply_changes` reads its shards."""
         if directory != self._directory:
             self._directory = directory
             self.seen, self._held, self._refused = [], {}, {}
             self._in_service = dict(_EMPTY_REPORT)
 
     def fingerprints(self) -> list[_Fingerprint]:
-        """How the files look now."""
+        """The current fingerprints of the files."""
         if self._directory is None:
             return []
         return [
             tuple(
-                # A path object for each would cost more than the check.
+                # Creating a path object for each file would be slower than the check.
                 _file_fingerprint(os.path.join(self._directory, f"{number:02}", name))  # noqa: PTH118
                 for name in _FILE_NAMES
             )
@@ -62,10 +62,10 @@ class TenantShards:
         ]
 
     def apply_changes(self) -> bool:
-        """Reads the shards whose files look otherwise than before, and hands over what is new in them.
+        """Reads the shards whose fingerprints have changed, and passes changes to the worker.
 
-        Returns whether another configuration is in force. Raises the core's errors; the same is tried again
-        then at the next call.
+        Returns whether the configuration in force has changed. Raises the core's errors; the next call then
+        tries again.
         """
         looks = self.fingerprints()
         if looks == self.seen:
@@ -86,7 +86,7 @@ class TenantShards:
     def _read(
         self, numbers: list[int]
     ) -> tuple[list[tuple[int, bytes, bytes]], dict[int, bytes], dict[int, dict[str, Any]]]:
-        """What is new in some shards, its digests, and which of them cannot be read."""
+        """Returns the changes in some shards, their digests, and the shards that cannot be read."""
         files, digests, refused = [], {}, {}
         for number in numbers:
             try:
@@ -96,7 +96,7 @@ class TenantShards:
                 refused[number] = {"shard": number, "file": "", "line": 0, "problem": problem}
                 continue
             digest = hashlib.sha256(len(keys).to_bytes(8) + keys + tenants).digest()
-            # A mount is renewed as a whole: most files that look otherwise hold what they held.
+            # A mount is renewed as a whole, so most files with a new fingerprint have the same content.
             if self._held.get(number) != digest:
                 files.append((number, keys, tenants))
                 digests[number] = digest
@@ -128,14 +128,14 @@ class TenantShards:
 
     def _warn_about_well_known_keys(self, report: dict[str, Any]) -> None:
         count = report.get("well_known", 0)
-        # Other tenants that come or go are no reason to say it again.
+        # Changes of other tenants do not repeat the message.
         names = ("well_known", "first_well_known")
         if count and any(report.get(name) != self._in_service.get(name) for name in names):
             first = ", ".join(f"{left['key']} of {left['tenant']}" for left in report["first_well_known"])
             log.error("%d tenant keys are ignored, such as %s: each is %s", count, first, WELL_KNOWN_MESSAGE)
 
     def status(self) -> dict[str, Any] | None:
-        """What the admin port shows: places, never values. None without shards."""
+        """The status for the admin port: locations, never values. None without shards."""
         if self._directory is None:
             return None
         return {**self._in_service, "refused": [self._refused[number] for number in sorted(self._refused)]}

@@ -1,7 +1,7 @@
-"""What a terminal is shown. Much of it was chosen by clients, providers or whoever wrote a file: a control
-character in it could rewrite the screen, set the title or answer in the user's name.
+"""Safe output to a terminal. Much of the text comes from clients, providers or files: a control character in
+it could rewrite the screen, set the title or send input in the user's name.
 
-`guard` makes it for every command at once; bytes that go to standard output as they are have `show_bytes`.
+`install_escaping` escapes the output of every command; `show_bytes` writes raw bytes to standard output.
 Verdicts and errors are in colour on a terminal, unless NO_COLOR is set (no-color.org) or TERM is dumb.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 
 class Colour(Enum):
-    """Colours by what they mean; the values are those of ECMA-48, select graphic rendition."""
+    """Colours by meaning. The values are from ECMA-48, select graphic rendition."""
 
     GOOD = "1;32"
     WARNING = "1;33"
@@ -26,14 +26,14 @@ _ALLOWED_CONTROLS = {"\n", "\t"}
 
 
 def escape_unprintable(text: str) -> str:
-    """The text with every character that is not printed written as an escape; lines and tabs stay."""
+    """Escapes every unprintable character except line ends and tabs."""
     if text.isprintable():
         return text
     return "".join(c if c in _ALLOWED_CONTROLS or c.isprintable() else _escaped(c) for c in text)
 
 
 def one_line(text: str) -> str:
-    """The text as one line: every character that is not printed is written as an escape."""
+    """Returns the text as one line, with every unprintable character escaped."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else _escaped(c) for c in text)
@@ -44,7 +44,7 @@ def _escaped(character: str) -> str:
 
 
 class _EscapingStream(io.TextIOBase):
-    """A text stream that writes to a terminal only what is visible."""
+    """A text stream that escapes unprintable characters for a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -54,7 +54,7 @@ class _EscapingStream(io.TextIOBase):
         return len(text)
 
     def write_in_colour(self, colour: Colour, text: str) -> None:
-        """Writes a text in a colour. Nothing in the text ends it."""
+        """Writes a text in a colour. The text cannot end the colour, because it is escaped."""
         self._stream.write(f"\x1b[{colour.value}m{escape_unprintable(text)}\x1b[0m")
 
     def writable(self) -> bool:
@@ -74,7 +74,8 @@ class _EscapingStream(io.TextIOBase):
 
 
 def install_escaping() -> None:
-    """From here on, what is printed on a terminal is visible. Files and pipes get what they always got."""
+    """Escapes unprintable characters in all further output to a terminal. Output to files and pipes is
+    unchanged."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is not None and not isinstance(stream, _EscapingStream) and stream.isatty():
@@ -82,7 +83,7 @@ def install_escaping() -> None:
 
 
 def rewrite_line(text: str, width: int) -> int:
-    """Writes a line over the last one on standard error, of `width` characters. Returns the new width."""
+    """Overwrites the last line on standard error, which has `width` characters. Returns the new width."""
     stream = sys.stderr._stream if isinstance(sys.stderr, _EscapingStream) else sys.stderr
     line = escape_unprintable(text)
     stream.write(f"\r{line.ljust(width)}")
@@ -91,7 +92,7 @@ def rewrite_line(text: str, width: int) -> int:
 
 
 def show(text: str, colour: Colour, *, before: str = "", stream: TextIO | None = None) -> None:
-    """Prints a line: `before` as it is, and the text in a colour where a terminal has colours."""
+    """Prints a line: `before` without colour, and the text in a colour if the terminal supports colours."""
     out = sys.stdout if stream is None else stream
     if (
         isinstance(out, _EscapingStream)
@@ -106,15 +107,14 @@ def show(text: str, colour: Colour, *, before: str = "", stream: TextIO | None =
 
 
 def show_verdict(text: str, code: int) -> None:
-    """Prints the lines of a report, and its last one, the verdict, in the colour of its exit code."""
+    """Prints the lines of a report. The last line, the verdict, has the colour of its exit code."""
     lines, newline, verdict = text.rpartition("\n")
     colour = {0: Colour.GOOD, 10: Colour.WARNING}.get(code, Colour.BAD)
     show(verdict, colour, before=f"{lines}{newline}")
 
 
 def show_bytes(content: bytes, *, raw: bool = False) -> None:
-    """Writes bytes to standard output: as they are into a file or a pipe, and to a terminal visibly, unless
-    they are asked for `raw`."""
+    """Writes bytes to standard output: unchanged to a file or a pipe or with `raw`, escaped to a terminal."""
     if raw or not sys.stdout.isatty():
         sys.stdout.buffer.write(content)
     else:

@@ -1,4 +1,4 @@
-"""Answers of HTTP that have to be read whole by a deadline, however slowly their bytes drip."""
+"""HTTP responses with a deadline for the complete response, regardless of how slowly the bytes arrive."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class TimedResponse(http.client.HTTPResponse):
 
 class _TimedReader(io.RawIOBase):
     def __init__(self, sock: socket.socket, deadline: float) -> None:
-        # A file keeps the socket open: the connection lets go of it once the head of its last answer is read.
+        # This file keeps the socket open, because the connection releases it after the head of its last
+        # response is read.
         self._file = sock.makefile("rb", buffering=0)
         self._sock = sock
         self._deadline = deadline
@@ -44,14 +45,14 @@ class _TimedReader(io.RawIOBase):
 
 
 class TimedConnection:
-    """A connection to the http(s) URL that was taken apart, kept between requests; for one thread.
+    """A persistent connection to an http(s) URL, which is given as its parts. For use by one thread.
 
-    Raises ValueError for a port that is none.
+    Raises ValueError for an invalid port.
     """
 
     def __init__(self, parts: SplitResult) -> None:
         made = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        # Reading the port refuses one that is none.
+        # Access to the port raises an error if it is invalid.
         self._connection = made(parts.hostname or "", parts.port)
         self._path = parts.path.rstrip("/")
         self._fresh = True
@@ -59,9 +60,9 @@ class TimedConnection:
     def get(
         self, target: str, headers: Mapping[str, str], connect_seconds: float, answer_seconds: float
     ) -> http.client.HTTPResponse:
-        """The answer to a GET, whose reading raises TimeoutError once `answer_seconds` have passed.
+        """Sends a GET and returns the response. Reading it raises TimeoutError after `answer_seconds`.
 
-        Raises OSError, UnicodeError and HTTPException; `close` it then.
+        Raises OSError, UnicodeError and HTTPException; call `close` then.
         """
         fresh = self._fresh
         try:
@@ -69,7 +70,7 @@ class TimedConnection:
         except (ConnectionError, http.client.BadStatusLine):
             if fresh:
                 raise
-            # The server has closed a connection on which nothing was asked for some seconds.
+            # The server has closed the connection, which was idle for some seconds.
             self.close()
             return self._request(target, headers, connect_seconds, answer_seconds)
 
@@ -87,6 +88,6 @@ class TimedConnection:
         return self._connection.getresponse()
 
     def close(self) -> None:
-        """Lets the connection go; the next request makes one."""
+        """Closes the connection. The next request opens a new one."""
         self._connection.close()
         self._fresh = True

@@ -1,6 +1,7 @@
-"""One exchange of HTTP: a request, and its answer whole, bounded in time and size.
+"""One HTTP exchange: a request and its complete response, with limits on time and size.
 
-Not urllib: it follows redirects and proxies of the environment, and its timeout starts anew with every byte.
+It does not use urllib, which follows redirects and proxies of the environment, and whose timeout restarts
+with every byte.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _proxy: ContextVar[ForwardProxy | None] = ContextVar("egress_proxy", default=Non
 
 
 class HttpRequestError(Exception):
-    """There is no whole answer. Says why, without a word of it."""
+    """There is no complete response. The message says why, without any text of the response."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -33,7 +34,7 @@ class HttpRequestError(Exception):
 
 @dataclass(frozen=True)
 class HttpResponse:
-    """An answer of any status. Redirects are not followed."""
+    """A response with any status. Redirects are not followed."""
 
     status: int
     media_type: str
@@ -45,8 +46,8 @@ class HttpResponse:
 
 @dataclass(frozen=True)
 class HttpRequestLimits:
-    """What an exchange may take: connecting `seconds` for each address, the rest `seconds` more, and the body
-    of the answer so many bytes."""
+    """Limits of an exchange: `seconds` to connect to each address, another `seconds` for the rest, and the
+    maximum bytes of the response's body."""
 
     seconds: float
     max_response_bytes: int
@@ -54,7 +55,8 @@ class HttpRequestLimits:
 
 @contextlib.contextmanager
 def use_proxy(proxy: ForwardProxy | None) -> Iterator[None]:
-    """Makes exchanges of this thread go through a forward proxy, as far as it serves their URLs."""
+    """Within the block, sends the exchanges of this thread through a forward proxy if it applies to their
+    URLs."""
     token = _proxy.set(proxy)
     try:
         yield
@@ -70,13 +72,13 @@ def send_http_request(
     body: bytes | None = None,
     authorities: Path | None = None,
 ) -> HttpResponse:
-    """The answer at an http(s) URL; https with the system's roots, or with the `authorities` of a file of PEM
-    in their place, which is read each time. Blocks; raises HttpRequestError."""
+    """Sends a request to an http(s) URL and returns the response. https uses the system's root certificates,
+    or instead the PEM file `authorities`, which is read each time. Blocks; raises HttpRequestError."""
     connection = _connect(url, bounds.seconds, authorities)
     try:
         parts = urlsplit(url)
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        # Also for the answer of a proxy, which comes while connecting.
+        # This also applies to the response of a proxy, which arrives while connecting.
         connection.response_class = _timed_response_class(2 * bounds.seconds)
         connection.connect()
         connection.response_class = _timed_response_class(bounds.seconds)

@@ -1,7 +1,7 @@
-"""Times in unix microseconds: those that people give, and one to measure by.
+"""Times in Unix microseconds: parsing of user input, and a clock for measurements.
 
-A text is a day or a time of ISO 8601, UTC unless it says otherwise. As the end of a span a day is meant
-whole: what is "until 2026-06-30" is of 30 June, too.
+A text is an ISO 8601 day or time, UTC unless it has an offset. A day as the end of a period is included:
+"until 2026-06-30" includes 30 June.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _DAY = 86_400_000_000
-#: By how much a steady clock may be ahead, and from what on a change is a step, in nanoseconds.
+#: Maximum lead of a steady clock, and minimum size of a clock step, in nanoseconds.
 _MAX_LEAD = 3600 * 10**9
 _MIN_STEP = 10**9
 
@@ -23,7 +23,8 @@ EXAMPLES = "2026-01-31 or 2026-01-31T12:00:00Z"
 
 
 def parse_start(text: str) -> int:
-    """The time, or the first of the day. Raises ValueError for any other text, and for times before 1970."""
+    """Parses a time, or a day to its first microsecond. Raises ValueError for any other text, and for times
+    before 1970."""
     try:
         read = datetime.fromisoformat(text)
     except ValueError:
@@ -39,7 +40,7 @@ def parse_start(text: str) -> int:
 
 
 def parse_exclusive_end(text: str) -> int:
-    """The first microsecond that is not in a span until this: the time itself, or the end of the day.
+    """Parses an exclusive end: a time to itself, a day to the first microsecond of the next day.
 
     Raises as `begin`.
     """
@@ -47,7 +48,7 @@ def parse_exclusive_end(text: str) -> int:
 
 
 def parse_inclusive_end(text: str) -> int:
-    """The last microsecond of what is of this time or earlier: the time itself, or the last of the day.
+    """Parses an inclusive end: a time to itself, a day to its last microsecond.
 
     Raises as `begin`.
     """
@@ -64,18 +65,18 @@ def _is_day(text: str) -> bool:
 
 @dataclass(frozen=True)
 class ClockStep:
-    """A step of the system's clock: where it would have stood, and where it stood, in unix microseconds."""
+    """A step of the system's clock: the expected and the actual time, in Unix microseconds."""
 
     expected: int
     actual: int
 
     @property
     def seconds(self) -> float:
-        """How far; less than 0 when it was set back."""
+        """The size of the step in seconds; negative if the clock was set back."""
         return (self.actual - self.expected) / 1e6
 
     def describe(self) -> str:
-        """As it is told."""
+        """Describes the step in a message."""
         direction = "back" if self.seconds < 0 else "ahead"
         return f"the system's clock was set {direction} by {abs(self.seconds):.1f} seconds"
 
@@ -83,9 +84,9 @@ class ClockStep:
 class SteadyClock:
     """A clock for measuring durations: it always advances.
 
-    When the system's clock is set back by an hour at most, this one goes on ahead of it by the monotonic
-    clock, at three fourths of its pace until both agree. Further back, and forward, it follows at once. A
-    worker does the same for its limits. Not safe for several threads.
+    If the system's clock is set back by at most an hour, this clock continues from its last time, at three
+    quarters of the monotonic clock's speed, until both agree. A larger step back, or a step forward, is
+    followed immediately. A worker does the same for its limits. Not thread-safe.
     """
 
     def __init__(
@@ -99,7 +100,8 @@ class SteadyClock:
         self.back = self.ahead = 0
 
     def read(self) -> tuple[int, ClockStep | None]:
-        """Now, in unix microseconds, and the step that the system's clock made since this was asked last."""
+        """Returns the current time in Unix microseconds, and the step of the system's clock since the last
+        call; None without one."""
         at, wall = self._monotonic(), self._wall()
         passed = max(0, at - self._at)
         expected, counted = self._seen + passed, self._time + passed - min(passed // 4, self._lead)
@@ -107,7 +109,7 @@ class SteadyClock:
         self._at, self._seen = at, wall
         self._time = wall if turns_back else max(counted, wall)
         self._lead = self._time - wall
-        # What keeps a clock right moves it by a two-thousandth at most (adjtimex(2)).
+        # Normal clock corrections change the speed by at most 1/2000 (adjtimex(2)).
         step = None
         if abs(wall - expected) >= max(_MIN_STEP, passed // 1000):
             step = ClockStep(expected // 1000, wall // 1000)
@@ -115,5 +117,5 @@ class SteadyClock:
         return self._time // 1000, step
 
     def micros(self) -> int:
-        """Now, in unix microseconds."""
+        """Returns the current time in Unix microseconds."""
         return self.read()[0]

@@ -1,4 +1,4 @@
-"""When a ULID was made (github.com/ulid/spec): logs are named by ULIDs."""
+"""The time in a ULID (github.com/ulid/spec), which is the name of a log."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ _TIME_DIGITS = 10
 
 
 def milliseconds_of(ulid: str) -> int:
-    """Unix milliseconds. Raises ValueError for what is no ULID."""
+    """Returns the time in a ULID in Unix milliseconds. Raises ValueError for an invalid ULID."""
     number = 0
     for digit in ulid[:_TIME_DIGITS]:
         number = number * len(_DIGITS) + _DIGITS.index(digit)

@@ -1,8 +1,8 @@
-"""Whose volume it is: the ledger directory says so itself, in a file of one line.
+"""Ownership of a volume: a file with one line in the ledger directory names its ledger.
 
-A signing key tells a worker only about logs of its own shard. A volume that was mounted by mistake, without a
-log of that shard, would take its records without a word, and nobody could tell afterwards which gateway's
-evidence is complete.
+With its signing key, a worker recognises only logs of its own shard. Without this file, a worker would write
+to a volume that was mounted by mistake if it has no log of that shard, and it would be unclear later which
+gateway's evidence is complete.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MAX_DISPLAYED_LENGTH = 256
 
 
 class VolumeError(Exception):
-    """The ledger directory is another ledger's (`ledger_foreign`), or cannot be written or marked
+    """The ledger directory belongs to another ledger (`ledger_foreign`), or cannot be written or marked
     (`ledger_not_writable`)."""
 
     def __init__(self, message: str, code: str) -> None:
@@ -32,10 +32,10 @@ class VolumeError(Exception):
 
 
 def claim(directory: Path, name: str) -> None:
-    """Makes sure that a ledger directory belongs to the ledger `name`; marks one that belongs to nobody.
+    """Ensures that a ledger directory belongs to the ledger `name`. Marks a directory without an owner.
 
-    Workers of one gateway may claim at the same time. A directory from before there were marks belongs to the
-    ledger whose logs it holds. Raises VolumeError.
+    Workers of one gateway may call this concurrently. An old directory without a mark belongs to the ledger
+    whose logs it contains. Raises VolumeError.
     """
     try:
         owner = _owner(directory) or _mark(directory, name)
@@ -59,12 +59,13 @@ def claim(directory: Path, name: str) -> None:
 
 
 def _owner(directory: Path) -> str | None:
-    """The ledger that a directory belongs to, by its mark or else by any of its logs; None: nobody's."""
+    """The ledger to which a directory belongs, by its mark or else by any of its logs; None without an
+    owner."""
     with contextlib.suppress(FileNotFoundError):
         return _text(directory / MARKER_FILE).strip()
     for checkpoint in directory.glob("*/*/checkpoint"):
         # C2SP tlog-checkpoint: the first line is the origin, here <ledger name>/<shard>/<incarnation>.
-        # One that cannot be read is for fsck to report; another one tells the same.
+        # fsck reports an unreadable checkpoint. Any other one has the same ledger name.
         with contextlib.suppress(OSError):
             origin = _text(checkpoint).partition("\n")[0]
             return origin.rsplit("/", 2)[0]
@@ -72,7 +73,7 @@ def _owner(directory: Path) -> str | None:
 
 
 def _printable(name: str) -> str:
-    """A name that anybody may have written there: one short line, in which nothing steers a terminal."""
+    """Returns an untrusted name as one short line, without characters that could control a terminal."""
     return one_line(name if len(name) <= _MAX_DISPLAYED_LENGTH else f"{name[:_MAX_DISPLAYED_LENGTH]}…")
 
 
@@ -82,7 +83,8 @@ def _text(path: Path) -> str:
 
 
 def _mark(directory: Path, name: str) -> str:
-    """Marks a directory and returns the name on the mark: of two at once, the first one's."""
+    """Marks a directory and returns the name in the mark. If two processes do this concurrently, the first
+    one's name stays."""
     marker = directory / MARKER_FILE
     descriptor, path = tempfile.mkstemp(prefix=f".{MARKER_FILE}-", dir=directory)
     draft = Path(path)
@@ -93,12 +95,12 @@ def _mark(directory: Path, name: str) -> str:
             os.fsync(file.fileno())
         draft.chmod(0o644)
         try:
-            # Fails where the mark is already there, unlike a rename.
+            # Unlike a rename, this fails if the mark already exists.
             marker.hardlink_to(draft)
         except FileExistsError:
             pass
         except OSError:
-            # A file system without hard links.
+            # The file system does not support hard links.
             draft.replace(marker)
     finally:
         draft.unlink(missing_ok=True)

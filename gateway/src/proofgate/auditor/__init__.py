@@ -1,1 +1,1 @@
-"""The auditor's process: what gives the core's auditor the time, and serves what it publishes."""
+"""The auditor's process. It passes the time to the core's auditor and serves what this publishes."""

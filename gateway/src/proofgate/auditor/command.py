@@ -1,4 +1,4 @@
-"""The command `auditor`: its arguments, a check that runs once, and the service."""
+"""The command `auditor`: its arguments, the one-time check, and the service."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _EXIT_CODES = {
     "invalid": ExitCode.INVALID,
 }
 _SCRUB_MIB = 8
-#: No limit on the bytes of a poll.
+#: A byte limit for polls that is never reached.
 _UNLIMITED = (1 << 64) - 1
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command; `command` makes one."""
+    """Adds the command. `command` creates its parser."""
     parser = command(
         run,
         "Verifies each checkpoint when a worker signs it, verifies older records repeatedly, and "
@@ -163,14 +163,14 @@ def _positive(text: str) -> float:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Checks once, or audits until a signal."""
+    """Checks the ledger once, or audits it until a signal."""
     from proofgate.auditor.watch import LedgerWatcher
     from proofgate.auditor.witnesses import Witnesses, WitnessUrlError, check_urls
     from proofgate.key_statements import chain_statements, chain_statements_from_files
 
     logs.configure("auditor")
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
-    # What reads the ledger as files reads copies of what workers serve.
+    # Readers that need a ledger of files use the copies of what the workers serve.
     options.files = options.ledger
     if options.ledger is None and options.replica is not None:
         options.files = ledger_folder(options.replica)
@@ -200,7 +200,7 @@ def run(options: argparse.Namespace) -> int:
     except WitnessUrlError as error:
         return fail(f"--witness-policy: {error} [auditor_policy]", EXIT_USAGE)
     except ValueError as error:
-        # The text of a key is not in it.
+        # The error does not contain the text of a key.
         return fail(f"invalid key in --signing-key or in a file of verifying keys: {error}", EXIT_USAGE)
     if options.new_aggregate:
         logging.getLogger("proofgate.auditor").warning(
@@ -219,7 +219,7 @@ def run(options: argparse.Namespace) -> int:
             )
             return [note for _, note in found]
         except OSError:
-            # That the ledger cannot be read is told elsewhere.
+            # An unreadable ledger is reported elsewhere.
             return []
 
     watch.statements = statements
@@ -235,7 +235,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _is_first_run(options: argparse.Namespace) -> bool:
-    """Whether this auditor knows nothing of the ledger yet: then a wrong key is a slip, and no attack."""
+    """Whether this auditor has no state about the ledger yet. A wrong key is then a mistake, not an
+    attack."""
     return bool(options.new_aggregate or (options.held is not None and not options.held.exists()))
 
 
@@ -273,7 +274,7 @@ def _open_auditor(options: argparse.Namespace, served: ServedLedger | None) -> _
 
 
 def _read_held_checkpoint(path: Path) -> str | None:
-    """What is held of the aggregate log; None while nothing is. An empty file is refused."""
+    """The held checkpoint of the aggregate log; None if the file does not exist. An empty file is refused."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -311,13 +312,13 @@ def _serve(watch: LedgerWatcher, witnesses: Witnesses, options: argparse.Namespa
     except (ReadersError, OidcSettingsError, CursorError) as error:
         return fail(f"{error} [{error.code}]", EXIT_FAILED)
     except ValueError:
-        # The text of a key is not repeated.
+        # The message does not repeat the text of the key.
         return fail("--export-key: the file contains no signing key", EXIT_USAGE)
     return 0
 
 
 def _check_once(watch: LedgerWatcher, witnesses: Witnesses, options: argparse.Namespace) -> int:
-    # The first look of all has just read everything: nothing is there to be verified again.
+    # The first poll of a new aggregate has just read everything, so there is nothing to verify again.
     scrub = 0 if options.new_aggregate else _UNLIMITED
     done = watch.poll(_UNLIMITED, 0)
     if scrub:
@@ -328,7 +329,7 @@ def _check_once(watch: LedgerWatcher, witnesses: Witnesses, options: argparse.Na
     while done["suspicious"]:
         time.sleep(options.second_look)
         done = watch.poll(_UNLIMITED, scrub)
-        # Of a worker that does not answer, what was suspected stays so.
+        # A suspicion about a worker that does not answer cannot be resolved.
         if (
             not done["changed"]
             and watch.served_ledger is not None

@@ -1,4 +1,4 @@
-"""What the auditor has done and found, as Prometheus text."""
+"""The auditor's metrics as Prometheus text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from proofgate.siem.stream import EventStream
 
 _Destination = TypeVar("_Destination", "Mirror", "EventStream")
-#: Name and kind of the metric, a function that returns its value for a destination, and the help text.
+#: A metric: name, kind, a function that returns its value for a destination, and the help text.
 _Family = tuple[str, str, Callable[[_Destination], object], str]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -25,7 +25,7 @@ _MICROSECONDS = 1_000_000
 
 
 def render(watch: LedgerWatcher, index: AuditedIndex | None = None, desk: ReaderPort | None = None) -> str:
-    """The metrics of an auditor, of the index that it keeps, and of those who ask it."""
+    """Renders the metrics of an auditor, of its index, and of the port for readers."""
     lines = [*_auditor_lines(watch)]
     lines += _index_lines(index) if index is not None else ()
     lines += _reader_port_lines(desk) if desk is not None else ()
@@ -208,7 +208,7 @@ def _stream_lines(streams: list[EventStream]) -> Iterator[str]:
 def _destination_lines(
     named: tuple[str, str], places: list[_Destination], families: list[_Family[_Destination]], broken_off: str
 ) -> Iterator[str]:
-    """What is told of each place that something is brought to; `named` is the prefix and the label."""
+    """Yields the metric lines of each destination. `named` is the prefix and the label."""
     prefix, label = named
     if not places:
         return

@@ -1,7 +1,7 @@
-"""A ledger of which each worker serves its own folder, as the one tree that it is on a shared volume.
+"""A ledger whose folders are served by separate workers, combined into one tree as on a shared volume.
 
-Each look begins by asking all workers at once what they hold. One that gives no answer is asked for nothing
-more in that look, and is left alone for a while before the next: the others are looked at meanwhile.
+Each pass starts with parallel requests to all workers for their listings. A worker that does not answer gets
+no more requests in that pass, and a delay before the next request. The other workers are read meanwhile.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ _MAX_LOGS = 32_768
 _MAX_STATEMENTS = 256
 #: Bytes that are read of a statement: one more than its maximum size, to detect a longer statement.
 _STATEMENT_BYTES = 8193
-#: A segment's header does not change once it is written; a small file is fetched whole when it is opened.
+#: Bytes that are read when a segment is opened: its header, which never changes. A small file is read
+#: completely when it is opened.
 _SEGMENT_HEADER_BYTES = 128
 _SMALL_FILE_BYTES = 1 << 16
 _SEGMENT_SUFFIXES = (".seg", ".next")
@@ -46,14 +47,14 @@ _Result = TypeVar("_Result")
 
 @dataclass
 class _Contents:
-    """What a worker says that it holds."""
+    """The contents that a worker reports."""
 
     shards: dict[str, frozenset[str]] = field(default_factory=dict)
     statements: dict[str, bytes] = field(default_factory=dict)
 
 
 class _Worker:
-    """One worker, and how reading from it went."""
+    """One worker, and the state of reading from it."""
 
     def __init__(self, shard: str, files: WorkerFiles, url: str) -> None:
         self.shard, self.files, self.url = shard, files, url
@@ -63,7 +64,8 @@ class _Worker:
         self.listed = True
         self._failures = 0
         self._not_before = 0.0
-        #: A roll call that has not come back: nobody else uses the connection.
+        #: A pending request for the listing, during which the connection has no other user. None if none is
+        #: pending.
         self.asked: Future[_Contents] | None = None
 
     def is_due(self) -> bool:
@@ -82,7 +84,7 @@ class _Worker:
         self.failing_since, self._failures = None, 0
 
     def list_contents(self) -> _Contents:
-        """What it holds, in the thread of the roll call. Raises OSError."""
+        """Requests the worker's contents, in a thread of the pool. Raises OSError."""
         self.files.start_round()
         held = _Contents()
         names = self.files.list_folder("")
@@ -90,7 +92,7 @@ class _Worker:
         if len(shards) > _MAX_SHARDS:
             raise WorkerError(f"it reports too many shards: {len(shards)}")
         for shard in shards:
-            # Gone since the listing: the next one tells.
+            # A shard that was removed since the listing is missing from the next one.
             with suppress(FileNotFoundError):
                 held.shards[shard] = frozenset(self.files.list_folder(shard))
             if (logs := sum(map(len, held.shards.values()))) > _MAX_LOGS:
@@ -107,12 +109,12 @@ class _Worker:
 
 
 class ServedLedger:
-    """The tree, for the core to read: `list`, `open` and `read` as `_core.Auditor` wants them.
+    """The combined ledger, with the functions `list`, `open` and `read` that `_core.Auditor` calls.
 
-    `workers` tells the URL of each shard's worker; it is asked at the beginning of each look, and a list that
-    cannot be had is the one before. A worker that leaves the list is read for as long as it answers, so that
-    the seal of one that is scaled away is seen. `patience` is how many seconds a worker may be away, and
-    `look_seconds` what one may take of a look.
+    `workers` returns the URL of each shard's worker. It is called at the start of each pass; if it fails, the
+    previous list stays in use. A worker that leaves the list is read as long as it answers, so that the seal
+    of a worker that is scaled down is read. `patience` is how many seconds a worker may be unreachable, and
+    `look_seconds` how many seconds of a pass one worker may use.
     """
 
     def __init__(
@@ -131,7 +133,7 @@ class ServedLedger:
         self.reload_worker_list()
 
     def reload_worker_list(self) -> None:
-        """Takes on the list of workers. Raises ValueError and OSError, and keeps what it has."""
+        """Reloads the list of workers. Raises ValueError and OSError; the previous list then stays in use."""
         wanted = dict(self._list())
         made = {
             shard: _Worker(shard, WorkerFiles(url, self._token_file, self._look_seconds), url)
@@ -143,7 +145,7 @@ class ServedLedger:
             worker.listed = shard in wanted
 
     def start_pass(self) -> str:
-        """Begins a look: how each worker stands, for the core's `take_reach`."""
+        """Starts a pass. Returns the state of each worker as JSON for the core's `take_reach`."""
         try:
             self.reload_worker_list()
         except (ValueError, OSError) as error:
@@ -153,7 +155,7 @@ class ServedLedger:
                 worker.record_success()
             worker.held = None
         self._list_workers()
-        # One that has left the list and is gone: its shard has no worker.
+        # A worker that has left the list and does not answer is removed: its shard has no worker.
         for shard in [of for of, worker in self._workers.items() if not worker.listed and not worker.held]:
             self._workers.pop(shard).files.close()
         reach = {
@@ -161,7 +163,8 @@ class ServedLedger:
             for shard, worker in self._workers.items()
         }
         for worker in self._responding_workers():
-            # A shard that nobody serves lies where it does not belong: it is looked at, and found.
+            # A shard without a worker of its own is in the wrong folder. It is read too, so that it is
+            # reported.
             for shard in worker.held.shards if worker.held else ():
                 reach.setdefault(shard, {"answers": True, "failing": None})
         return json.dumps(reach)
@@ -188,24 +191,24 @@ class ServedLedger:
             try:
                 held = done.result()
             except Exception as error:
-                # Whatever it is, the others are to be looked at.
+                # No error of one worker may prevent the other workers from being read.
                 worker.record_failure(str(error) if isinstance(error, OSError) else type(error).__name__)
             else:
-                # An answer to an earlier look is late, and none to this one.
+                # A response to a request of an earlier pass is late and does not count for this pass.
                 worker.held = held if worker in due else None
         self._statements = self._merge_statements()
 
     def reachable_by_shard(self) -> dict[str, bool]:
-        """By the shard, whether its worker can be read."""
+        """Whether the worker of each shard can be read."""
         return {shard: worker.failing_since is None for shard, worker in list(self._workers.items())}
 
     def urls(self) -> dict[str, str]:
-        """By the shard, where its worker is."""
+        """The URL of each shard's worker."""
         return {shard: worker.url for shard, worker in list(self._workers.items())}
 
     def statements(self) -> dict[str, bytes]:
-        """The statements of key succession that workers hold, by the names of their files. Where they hold
-        others under one name, there is one more, of another name, for each."""
+        """The statements of key succession that workers hold, by file name. If workers hold different
+        statements under one name, each further statement gets a name of its own."""
         return self._statements
 
     def _merge_statements(self) -> dict[str, bytes]:
@@ -221,7 +224,7 @@ class ServedLedger:
         return [worker for worker in order if worker.held is not None]
 
     def _locate(self, path: str) -> tuple[_Worker, str]:
-        """Who serves what lies in a log, and its path there."""
+        """Returns the worker that serves a path in a log, and the path at that worker."""
         _, shard, incarnation, *_ = path.split("/")
         own = self._workers.get(shard)
         for worker in ([own] if own else []) + self._responding_workers():
@@ -232,7 +235,7 @@ class ServedLedger:
         raise FileNotFoundError("it does not exist")
 
     def list(self, path: str) -> list[str]:
-        """The names in a folder. Raises OSError."""
+        """Returns the names in a folder. Raises OSError."""
         _, *below = path.split("/")
         held = [worker.held for worker in self._responding_workers() if worker.held]
         if not below:
@@ -249,7 +252,7 @@ class ServedLedger:
         return self._request(worker, lambda: worker.files.list_folder(there))
 
     def open(self, path: str) -> tuple[int, bytes]:
-        """The length of a file, and what was read of its beginning with it. Raises OSError."""
+        """Returns the length of a file, and its first bytes if they were read with it. Raises OSError."""
         _, *below = path.split("/")
         if below[0] == STATEMENTS:
             content = self.statements().get(below[-1])
@@ -260,11 +263,11 @@ class ServedLedger:
         most = _SEGMENT_HEADER_BYTES if path.endswith(_SEGMENT_SUFFIXES) else _SMALL_FILE_BYTES
         length, beginning = self._request(worker, lambda: worker.files.read(there, 0, most))
         self.bytes_read += len(beginning)
-        # What is still zero may be written a moment later.
+        # Zero bytes may be overwritten a moment later, so they are not returned.
         return length, beginning if any(beginning) else b""
 
     def read(self, path: str, offset: int, most: int) -> bytes:
-        """At most `most` bytes of a file from `offset` on; none at its end. Raises OSError."""
+        """Returns at most `most` bytes of a file from `offset`; empty at its end. Raises OSError."""
         worker, there = self._locate(path)
         most = min(most, BLOCK_BYTES)
         content = self._request(worker, lambda: worker.files.read(there, offset, most))[1]
@@ -279,14 +282,14 @@ class ServedLedger:
             raise
 
     def close(self) -> None:
-        """Lets all connections go."""
+        """Closes all connections."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         for worker in self._workers.values():
             worker.files.close()
 
 
 def read_worker_list(path: Path) -> dict[str, str]:
-    """The list of workers in a file of JSON: the URL of each by its shard. Raises ValueError and OSError."""
+    """Reads the URLs of workers, by shard, from a JSON file. Raises ValueError and OSError."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
@@ -297,7 +300,7 @@ def read_worker_list(path: Path) -> dict[str, str]:
 
 
 def check_worker_urls(workers: Mapping[str, object]) -> dict[str, str]:
-    """The URLs of workers by their shards. Raises ValueError for what is none."""
+    """Checks and returns the URLs of workers by shard. Raises ValueError for an invalid shard or URL."""
     found: dict[str, str] = {}
     for shard, url in workers.items():
         if not (shard.isascii() and shard.isdigit() and len(shard) <= 9 and shard == str(int(shard))):

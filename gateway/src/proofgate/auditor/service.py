@@ -1,7 +1,7 @@
 """The auditor's port: the aggregate log as tiles (c2sp.org/tlog-tiles), proofs, findings, metrics and probes.
 
-It is only read, and nothing in it is secret: whoever is to hold the ledger to account may be let in. What an
-index knows of exchanges is told to readers with a key alone (`proofgate.index.routes`).
+The port is read-only and serves no secrets, so everyone who should check the ledger may have access. Only
+readers with a key get data about exchanges from an index (`proofgate.index.routes`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _Number = Annotated[int, Query(ge=0, lt=1 << 63)]
 
 
 def create_app(watch: LedgerWatcher, kept: IndexServices | None = None) -> FastAPI:
-    """The application of one auditor, and of the index that it keeps."""
+    """Creates the application of one auditor and of its index."""
     app = FastAPI(title="Proofgate auditor", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_exception_handler(ApiError, handle_api_error)
     app.add_exception_handler(StarletteHTTPException, handle_http_exception)
@@ -50,7 +50,7 @@ def create_app(watch: LedgerWatcher, kept: IndexServices | None = None) -> FastA
         desk.add_routes(app)
         watch.reader_port_findings = desk.findings
     else:
-        # The page asks for it before it shows a form.
+        # The page requests this before it shows a form.
         @app.get("/v1/sign-in")
         async def sign_in() -> dict[str, Any]:
             return {"readers": False, "oidc": False, "reader": None}
@@ -68,16 +68,16 @@ def create_app(watch: LedgerWatcher, kept: IndexServices | None = None) -> FastA
         if not watch.last_poll:
             return PlainTextResponse("the first poll has not finished\n", HTTPStatus.SERVICE_UNAVAILABLE)
         if watch.unreadable_reason is not None:
-            # Not for /healthz to say: another start would see no more.
+            # /healthz does not report this, because a restart would not help.
             text = f"the ledger cannot be read: {watch.unreadable_reason}\n"
             return PlainTextResponse(text, HTTPStatus.SERVICE_UNAVAILABLE)
         standing = None if index is None else index.status()
         if standing is not None and standing.code:
-            # It audits all the same, which is what it is there for.
+            # The auditor still audits, which is its purpose.
             return PlainTextResponse(f"ok, but the index lags [{standing.code}]\n")
         return PlainTextResponse("ok\n")
 
-    # The core may be writing what a witness has answered: a thread of the pool waits for it.
+    # The core may be writing a witness's response, so a thread of the pool waits for it.
     @app.get("/metrics")
     def show_metrics() -> Response:
         return Response(metrics.render(watch, index, desk), media_type=metrics.CONTENT_TYPE)
@@ -90,7 +90,7 @@ def create_app(watch: LedgerWatcher, kept: IndexServices | None = None) -> FastA
     async def heads() -> JSONResponse:
         return JSONResponse({"shards": watch.heads()})
 
-    # What witnesses say, too, is waited for as above.
+    # This may also wait for the core to write a witness's response.
     @app.get("/status")
     def status() -> JSONResponse:
         return JSONResponse(summary(watch, index))
@@ -106,7 +106,7 @@ def create_app(watch: LedgerWatcher, kept: IndexServices | None = None) -> FastA
     def witnesses() -> JSONResponse:
         return JSONResponse({"witnesses": watch.witnesses()})
 
-    # These read files: a thread of the pool waits for them.
+    # These routes read files, so they run in a thread of the pool.
     @app.get("/tile/{rest:path}")
     def tile(rest: str) -> Response:
         found = auditor.read(f"tile/{rest}")
@@ -114,7 +114,7 @@ def create_app(watch: LedgerWatcher, kept: IndexServices | None = None) -> FastA
             raise ApiError(
                 HTTPStatus.NOT_FOUND, "no_such_tile", "the newest checkpoint does not cover this tile"
             )
-        # What a path holds once it holds for ever.
+        # The content of such a path never changes.
         forever = {"Cache-Control": "public, max-age=31536000, immutable"}
         return Response(found, media_type="application/octet-stream", headers=forever)
 
@@ -170,6 +170,7 @@ async def _serve(
 
 
 def run(watch: LedgerWatcher, witnesses: Witnesses, listener: socket.socket, kept: IndexServices) -> None:
-    """Follows and answers until SIGTERM or SIGINT. The poll that runs then is brought to its end."""
+    """Polls the ledger and serves requests until SIGTERM or SIGINT. A poll that is running then is
+    completed."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(watch, witnesses, listener, kept))

@@ -1,4 +1,4 @@
-"""What an auditor tells whoever looks after it, in one bounded answer: how far it is, and what it found."""
+"""The auditor's status for its operator, in one response of limited size: its progress and its findings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WITNESS_FIELDS = ("name", "last", "size", "time")
 
 
 def summary(watch: LedgerWatcher, index: AuditedIndex | None = None) -> dict[str, Any]:
-    """The answer of `GET /status`."""
+    """Returns the response to `GET /status`."""
     told = watch.findings_report()
     findings = told["findings"]
     newest = sorted(findings, key=lambda finding: finding["since"])[-MAX_FINDINGS:]
@@ -34,13 +34,13 @@ def summary(watch: LedgerWatcher, index: AuditedIndex | None = None) -> dict[str
         "lag_seconds": max((head["lag"] for head in heads), default=0) / _MICROSECONDS,
         "cosigning_lag_seconds": watch.cosigning_lag(),
         "witnesses": [{field: of[field] for field in _WITNESS_FIELDS} for of in watch.witnesses()],
-        # Null where it keeps none.
+        # Null if the auditor has no index.
         "index": None if index is None else _index(index),
         "findings": {
             "by_code": dict(sorted(Counter(finding["code"] for finding in findings).items())),
             "left_out": told["left_out"],
             "newest": [
-                # It becomes an Event and a condition, which people read on a terminal.
+                # The message becomes an Event and a condition, which people read on a terminal.
                 {**finding, "message": one_line(finding["message"])[:_MAX_MESSAGE_LENGTH]}
                 for finding in newest
             ],
@@ -49,6 +49,6 @@ def summary(watch: LedgerWatcher, index: AuditedIndex | None = None) -> dict[str
 
 
 def _index(index: AuditedIndex) -> dict[str, Any]:
-    """How the index stands. No path is told: this is for anybody."""
+    """The state of the index. It contains no paths, because anybody may read it."""
     standing = index.status()
     return {"records": standing.records, "behind": standing.records_behind, "code": standing.code}

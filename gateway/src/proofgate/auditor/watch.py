@@ -1,4 +1,4 @@
-"""Polls a ledger's auditor for as long as the process lives, and counts what it did."""
+"""Polls a ledger's auditor while the process runs, and counts the results."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _MICROSECONDS = 1_000_000
 
 
 class Destination(Protocol):
-    """What brings on what was accepted, in a thread of its own."""
+    """A destination to which a separate thread copies or sends accepted data."""
 
     def start(self) -> None:
-        """Begins, until `stop`."""
+        """Starts the thread, which runs until `stop`."""
 
     def stop(self) -> None:
-        """Ends, without being waited for."""
+        """Tells the thread to end, without waiting for it."""
 
     def findings(self) -> list[dict[str, Any]]:
         """The findings, in the core's form."""
@@ -51,7 +51,7 @@ class Destination(Protocol):
 
 @dataclass
 class PollTotals:
-    """What all polls did, for metrics."""
+    """Totals of all polls, for metrics."""
 
     records: int = 0
     bytes: int = 0
@@ -66,17 +66,18 @@ class PollTotals:
 
 @dataclass
 class LedgerWatcher:
-    """One auditor and its pace. `scrub_rate` is in bytes for each second."""
+    """One auditor and the loop that polls it. `scrub_rate` is in bytes per second."""
 
     auditor: _core.Auditor
     scrub_rate: int
     totals: PollTotals = field(default_factory=PollTotals)
-    #: The statements by which the ledger's keys follow each other.
+    #: Returns the statements of succession of the ledger's keys.
     statements: Callable[[], list[str]] = list
-    #: Told after each poll which logs were accepted further: directories and signed notes. All of them at
-    #: first.
+    #: Functions that are called after each poll with the logs in which more was accepted: directories and
+    #: signed notes. The first call lists all logs.
     on_accepted: list[Callable[[list[tuple[str, str]]], None]] = field(default_factory=list)
-    #: How the access log stands; each poll reports it.
+    #: Returns the head of the access log, which each poll passes to the auditor. None without a port for
+    #: readers.
     access_log_head: Callable[[], tuple[int, int, bytes]] | None = None
     #: Returns the findings about the access log.
     reader_port_findings: Callable[[], list[dict[str, Any]]] = list
@@ -88,26 +89,28 @@ class LedgerWatcher:
     served_ledger: ServedLedger | None = None
     #: Copies of the accepted data of workers, for readers that need a ledger of files.
     replica: Replica | None = None
-    #: When a poll last ended well, in unix seconds; 0 before the first.
+    #: Time of the last successful poll, in Unix seconds; 0 before the first.
     last_poll: float = 0.0
     #: Clock for measuring durations, because the system's clock can be set back.
     clock: SteadyClock = field(default_factory=SteadyClock)
     #: The last clock jump that was detected, and its time in monotonic seconds.
     _last_clock_step: tuple[ClockStep, float] | None = None
     _polled_at: float | None = None
-    #: Why the ledger as a whole cannot be read, as a finding says it; None while it can.
+    #: Why the whole ledger cannot be read, as the text of a finding; None if it can be read.
     unreadable_reason: str | None = None
-    #: Heads that were signed at a time, in monotonic seconds: what a quorum of witnesses is waited for.
+    #: Number of tree heads that wait for a quorum of witnesses, and the time in monotonic seconds at which
+    #: they were signed.
     _unpublished_since: tuple[int, float] = (0, 0.0)
     _logged_findings: set[tuple[str, str]] = field(default_factory=set)
-    #: The error that the last poll ended with, and when it was logged, in monotonic seconds.
+    #: The error of the last poll, and the time at which it was logged, in monotonic seconds. None if it
+    #: succeeded.
     _logged_failure: tuple[str, float] | None = None
     _access_head_submitted: bool = False
     _scrubbed_until: float = field(default_factory=time.monotonic)
     _progress_reported_at: float = field(default_factory=time.monotonic)
 
     def poll(self, budget: int = MAX_POLL_BYTES, scrub: int | None = None) -> dict[str, Any]:
-        """One poll. Raises the core's AuditorError; what was read is not lost."""
+        """Polls once. Raises the core's AuditorError; data that was read before the error is not lost."""
         now = time.monotonic()
         if scrub is None:
             scrub = int(self.scrub_rate * min(now - self._scrubbed_until, POLL_SECONDS * 2))
@@ -140,11 +143,11 @@ class LedgerWatcher:
         return done
 
     def poll_age(self) -> float | None:
-        """Seconds since a poll last ended well; None before the first."""
+        """Seconds since the last successful poll; None before the first."""
         return None if self._polled_at is None else time.monotonic() - self._polled_at
 
     async def follow(self) -> None:
-        """Polls until it is cancelled. A failed poll is logged and repeated."""
+        """Polls until cancelled. A failed poll is logged and repeated."""
         while True:
             busy = False
             try:
@@ -157,7 +160,8 @@ class LedgerWatcher:
             await asyncio.sleep(0 if busy else POLL_SECONDS)
 
     def _log_failure(self, error: _core.ProofgateError) -> None:
-        """Logs an error at once, and once a minute while it lasts: there is a poll each second."""
+        """Logs an error immediately, then once a minute while it lasts, because there is a poll each
+        second."""
         now, message = time.monotonic(), str(error)
         if self._logged_failure is not None:
             logged, logged_at = self._logged_failure
@@ -167,12 +171,12 @@ class LedgerWatcher:
         log.error("the poll failed and will be retried: %s [%s]", error, error.code)
 
     def findings(self) -> list[dict[str, Any]]:
-        """Everything that was found, the oldest first."""
+        """All findings, oldest first."""
         found: list[dict[str, Any]] = self.findings_report()["findings"]
         return found
 
     def findings_report(self) -> dict[str, Any]:
-        """`findings`, and how many found no room (`left_out`)."""
+        """`findings`, and the number of findings that were omitted for lack of space (`left_out`)."""
         told: dict[str, Any] = json.loads(self.auditor.findings())
         told["findings"] += self._clock_findings() + self.reader_port_findings()
         told["findings"] += [found for outlet in self.destinations() for found in outlet.findings()]
@@ -194,7 +198,7 @@ class LedgerWatcher:
             return []
         step = self._last_clock_step[0]
         message = f"{step.describe()}: the times of findings and entries jump at this point"
-        # It is of no log: of the machine that audits them.
+        # The finding is about the auditor's machine, not about a log.
         of = {"code": "clock_step", "origin": "auditor", "shard": "", "verdict": "incomplete"}
         return [{**of, "since": step.actual, "message": message}]
 
@@ -203,17 +207,17 @@ class LedgerWatcher:
         return [*([self.replica] if self.replica else []), *self.mirrors, *self.streams]
 
     def heads(self) -> list[dict[str, Any]]:
-        """How each shard stood at the last poll."""
+        """The state of each shard at the last poll."""
         heads: list[dict[str, Any]] = json.loads(self.auditor.heads())
         return heads
 
     def published_head_count(self) -> int:
-        """Heads under the published checkpoint; 0 before there is one."""
+        """Number of tree heads under the published checkpoint; 0 before there is one."""
         return (self.auditor.checkpoint() or (0, ""))[0]
 
     def cosigning_lag(self) -> float:
-        """Seconds for which heads have waited to be published, which is for a quorum of witnesses; 0 when
-        none do."""
+        """Seconds for which tree heads have waited for a quorum of witnesses to be published; 0 if none
+        waits."""
         size, since = self._unpublished_since
         return max(0.0, time.monotonic() - since) if size > self.published_head_count() else 0.0
 
@@ -224,7 +228,8 @@ class LedgerWatcher:
 
     def _report_findings(self) -> None:
         found = {(finding["code"], finding["origin"]): finding for finding in self.findings()}
-        # Of a single log or shard that cannot be read, the shard is told.
+        # A finding about a single unreadable log or shard names the shard; one about the whole ledger does
+        # not.
         unreadable = (of for of in found.values() if of["code"] == "unreadable" and not of["shard"])
         self.unreadable_reason = next((str(of["message"]) for of in unreadable), None)
         if self.served_ledger is not None and not any(self.served_ledger.reachable_by_shard().values()):
@@ -244,5 +249,5 @@ class LedgerWatcher:
 
 
 def to_microseconds(value: float) -> int:
-    """Seconds as the core takes them, in microseconds."""
+    """Converts seconds to the whole microseconds that the core expects."""
     return int(value * _MICROSECONDS)

@@ -1,7 +1,7 @@
 """Asks the witnesses of a policy to cosign the aggregate log (c2sp.org/tlog-witness), each in its own thread.
 
-What to ask, whom, when, and what an answer is worth is the core's to say; here are the connections. A witness
-that hangs, lies or floods holds up nobody but itself.
+The core decides on requests, witnesses and times, and evaluates responses; this module has the connections. A
+witness that hangs, lies or floods delays no other witness.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class WitnessUrlError(ValueError):
 
 
 def check_urls(witnesses: Sequence[tuple[str, str | None]], allow_http: bool) -> list[str | None]:
-    """The URLs to ask, in the order of the policy. Raises WitnessUrlError."""
+    """Returns the URLs of the witnesses, in the order of the policy. Raises WitnessUrlError."""
     return [None if url is None else _check_url(name, url, allow_http) for name, url in witnesses]
 
 
@@ -70,8 +70,8 @@ def _check_url(name: str, text: str, allow_http: bool) -> str:
 
 @dataclass
 class Witnesses:
-    """The witnesses of one auditor, and the threads that ask them. `urls` is in the order of the policy;
-    `authorities` is a file of the certificates to trust in place of the system's."""
+    """The witnesses of one auditor, and the threads that send them requests. `urls` is in the order of the
+    policy. `authorities` is a file with certificates to trust instead of the system's."""
 
     auditor: _core.Auditor
     urls: Sequence[str | None]
@@ -81,27 +81,27 @@ class Witnesses:
     _last_reported: dict[int, str] = field(default_factory=dict)
 
     def start(self) -> None:
-        """Asks, until `stop`, whatever there is to ask."""
+        """Starts the threads, which send due requests until `stop`."""
         for number, url in enumerate(self.urls):
             if url is not None:
                 self._thread(number, self._follow).start()
 
     def stop(self) -> None:
-        """Asks nobody any more. Who is being asked is not waited for."""
+        """Stops sending requests, without waiting for running ones."""
         self._stop.set()
 
     def request_due(self) -> None:
-        """Asks each witness whose turn it is, all at once, and waits for as long as they may take."""
+        """Sends due requests to all witnesses in parallel, and waits at most until their deadline."""
         threads = [self._thread(number, self._request_and_log) for number, url in enumerate(self.urls) if url]
         for thread in threads:
             thread.start()
-        # Connecting to an address, the exchange, and once more after a conflict; names are looked up besides.
+        # Time to connect and to exchange messages, both repeated after a conflict, and to resolve names.
         deadline = time.monotonic() + 5 * self.limits.seconds
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def _thread(self, number: int, work: Callable[[int], None]) -> threading.Thread:
-        # Nobody waits for it when the process ends: a name server that does not answer would hold that up.
+        # A daemon thread, because a name server that does not answer would delay the end of the process.
         return threading.Thread(target=work, args=(number,), name=f"witness-{number}", daemon=True)
 
     def _follow(self, number: int) -> None:
@@ -116,7 +116,7 @@ class Witnesses:
             pass
 
     def request_cosignature(self, number: int) -> str | None:
-        """Asks one witness once, and returns how it ended; None when there was nothing to ask."""
+        """Sends one witness one request and returns the result; None if no request was due."""
         url = self.urls[number]
         try:
             question = self.auditor.witness_question(number, _monotonic_microseconds())
@@ -144,7 +144,7 @@ class Witnesses:
         except HttpRequestError as error:
             failure = error.code
         finally:
-            # The core waits for what it has handed out.
+            # The core expects a result for each request that it handed out.
             if failure:
                 failed = self.auditor.witness_failed(number, failure, _monotonic_microseconds())
         if failure:

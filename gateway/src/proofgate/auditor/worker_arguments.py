@@ -1,4 +1,4 @@
-"""An auditor of workers that each have a volume of their own: the arguments that name them."""
+"""The arguments for an auditor of workers with separate volumes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from proofgate.replica.replica import Replica
 
 
 def add_arguments(parser: argparse.ArgumentParser, source: argparse._MutuallyExclusiveGroup) -> None:
-    """Adds the arguments; those in `source` replace a mounted ledger."""
+    """Adds the arguments. Those in the group `source` replace a mounted ledger."""
     source.add_argument(
         "--worker",
         action="append",
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser, source: argparse._MutuallyExc
 
 
 def argument_error(options: argparse.Namespace) -> str | None:
-    """Why the arguments do not go together; None when they do."""
+    """Why the arguments contradict each other; None if they do not."""
     for name in ("index", "mirror", "siem"):
         if getattr(options, name) and options.replica is None:
             return f"--{name} needs --ledger, or --replica with copies of the data that workers serve"
@@ -66,10 +66,10 @@ def argument_error(options: argparse.Namespace) -> str | None:
 
 
 def served_ledger(options: argparse.Namespace) -> ServedLedger | None:
-    """The ledger that the workers of the arguments serve; None where it is mounted."""
+    """The ledger that the workers in the arguments serve; None if the ledger is mounted."""
     if options.ledger is not None:
         return None
-    # A single look has no time to wait, and all of it to read.
+    # A single check reports an unreachable worker immediately, and has no time limit for reading.
     patience, look = (0.0, float("inf")) if options.once else (FAILURE_GRACE_SECONDS, PASS_BUDGET_SECONDS)
     return ServedLedger(lambda: _read_workers(options), options.worker_token, patience, look)
 
@@ -77,13 +77,14 @@ def served_ledger(options: argparse.Namespace) -> ServedLedger | None:
 def replica(
     options: argparse.Namespace, served: ServedLedger | None, keys: tuple[str, str | None]
 ) -> Replica | None:
-    """The copies of what the workers of the arguments serve; None where nobody reads any.
+    """The copies of what the workers in the arguments serve; None if nothing reads copies.
 
-    `keys` are those of the ledger and of the retention job. Raises OSError.
+    `keys` are the keys of the ledger and of the retention job. Raises OSError.
     """
     if served is None or options.replica is None:
         return None
-    # Without an index a copy is there for mirrors and sinks alone: the next log may end what began in it.
+    # Without an index, copies serve only mirrors and sinks. An exchange may end in the log after the one in
+    # which it started, so one day is kept.
     keep_days = options.index_days if options.index is not None else 1
     return Replica(
         options.replica,

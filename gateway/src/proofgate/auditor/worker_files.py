@@ -1,7 +1,7 @@
 """One worker's ledger folder, read from its admin port.
 
-Who answers may be broken or lie: an answer is whole, in time, and of the size that was asked for, or it is
-none. What it says is believed by nobody before it is verified.
+The server may be broken or lie. A response that is incomplete, late, or of another size than requested counts
+as no response. No content is trusted before it is verified.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _UNREADABLE_CODES = ("ledger_io", "too_many_names")
 
 
 class WorkerError(OSError):
-    """The worker gave no answer that can be used. What it serves may be there all the same."""
+    """The worker gave no usable response. The requested file may still exist."""
 
 
 class UnreadableError(PermissionError):
-    """The worker answers that its system cannot read this."""
+    """The worker reports that its system cannot read the file or folder."""
 
 
 class WorkerFiles:
-    """Reads from one worker, over one connection. For one thread at a time."""
+    """Reads from one worker over one connection. For use by one thread at a time."""
 
     def __init__(self, url: str, token_file: Path | None, look_seconds: float = PASS_BUDGET_SECONDS) -> None:
         parts = urlsplit(url)
@@ -54,7 +54,7 @@ class WorkerFiles:
         self._spent = 0.0
 
     def start_round(self) -> None:
-        """Begins a look: reads the token, and counts anew. Raises WorkerError."""
+        """Starts a pass: reads the token and resets the used time. Raises WorkerError."""
         self._spent = 0.0
         if self._token_file is None:
             return
@@ -67,7 +67,8 @@ class WorkerFiles:
         self._headers = {"Authorization": f"Bearer {token}"}
 
     def list_folder(self, folder: str) -> list[str]:
-        """The names in a folder. Raises FileNotFoundError if there is none, UnreadableError, WorkerError."""
+        """Returns the names in a folder. Raises FileNotFoundError if it does not exist, UnreadableError,
+        WorkerError."""
         body, _ = self._get(f"/ledger/names?path={quote(folder)}", _MAX_LISTING_BYTES)
         try:
             document = json.loads(body)
@@ -81,9 +82,10 @@ class WorkerFiles:
         return sorted(set(names))
 
     def read(self, path: str, offset: int, most: int) -> tuple[int, bytes]:
-        """The length of a file, and its bytes from `offset` on: `most` or BLOCK_BYTES, fewer only at its end.
+        """Returns the length of a file and its bytes from `offset`: the smaller of `most` and BLOCK_BYTES,
+        fewer only at its end.
 
-        Raises FileNotFoundError when it does not exist, UnreadableError, WorkerError.
+        Raises FileNotFoundError if the file does not exist, UnreadableError, WorkerError.
         """
         most = min(most, BLOCK_BYTES)
         body, told = self._get(f"/ledger/file?path={quote(path)}&offset={offset}&most={most}", most)
@@ -96,7 +98,7 @@ class WorkerFiles:
         return length, body
 
     def close(self) -> None:
-        """Lets the connection go, for good."""
+        """Closes the connection permanently."""
         self._closed = True
         self._connection.close()
 
@@ -131,7 +133,8 @@ def _refused_error(status: int, body: bytes) -> OSError:
         code = str(json.loads(body)["error"]["code"])
     except (ValueError, RecursionError, KeyError, TypeError):
         code = ""
-    # Another server, or a worker that knows no such route, says 404 too: that is no word about the file.
+    # Another server, or a worker without this route, also answers 404. Only this code means that the file
+    # does not exist.
     if status == http.client.NOT_FOUND and code == _NO_SUCH_FILE_CODE:
         return FileNotFoundError("it does not exist")
     if status == http.client.SERVICE_UNAVAILABLE and code in _UNREADABLE_CODES:

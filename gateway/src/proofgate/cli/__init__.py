@@ -1,4 +1,4 @@
-"""The command line: finds the command that is called, and imports only that one.
+"""The command line. It imports only the module of the command that is called.
 
 `catalogue` lists the commands. Each command's module describes its arguments and runs it.
 """
@@ -49,14 +49,15 @@ def _run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        # The reader of a pipe is gone; the interpreter must not report it a second time when it flushes.
+        # The reader of the pipe has exited. The interpreter must not report this a second time when it
+        # flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.FAILED
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """The command that is called, as `command`, and its arguments. Raises SystemExit after help, and for what
-    is no command."""
+    """Parses the command, as `command`, and its arguments. Raises SystemExit after help, and for an unknown
+    command."""
     words = list(arguments)
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
@@ -86,7 +87,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def command_parser(command: Command) -> argparse.ArgumentParser:
-    """The parser of a command, whose module is imported for it."""
+    """Returns the parser of a command. This imports the command's module."""
     import argparse
     import textwrap
     from importlib import import_module
@@ -117,7 +118,7 @@ def command_parser(command: Command) -> argparse.ArgumentParser:
 
 
 def all_parsers() -> dict[str, argparse.ArgumentParser]:
-    """The parser of every command by its path, for what describes them all."""
+    """Returns the parsers of all commands by path, for documentation and completion."""
     return {command.path: command_parser(command) for command in COMMANDS}
 
 
@@ -130,7 +131,7 @@ def _show_help(group: str | None, code: int) -> NoReturn:
 
 
 def _warn_renamed(former: str, command: Command) -> None:
-    # What reads standard error from a file or a pipe finds there what it always found.
+    # The output to a file or a pipe stays unchanged for programs that read it.
     if sys.stderr.isatty():
         print(
             f"proofgate: {former} is now {command.path}; the old name works until the next version",
@@ -151,7 +152,7 @@ def _reject_unknown(words: Sequence[str]) -> NoReturn:
             **{command.name: command.path for command in COMMANDS},
             **{group: f"{group} COMMAND" for group in GROUPS},
         }
-        # In the group that is named first, then in all.
+        # Search in the named group first, then in all groups.
         name = given.rpartition(" ")[2]
         own = {command.name: command.path for command in COMMANDS if command.group == words[0]}
         exact = names.get(name)

@@ -1,6 +1,7 @@
-"""Which commands there are, by group. Nothing is imported here: a command's module is, when it is called.
+"""The list of commands by group. A command's module is imported only when the command is called.
 
-A new command is one line of `COMMANDS`, and a function `add(command)` in its module that describes arguments.
+A new command needs a line in `COMMANDS`, and in its module a function `add(command)` that describes
+arguments.
 """
 
 from __future__ import annotations
@@ -9,19 +10,19 @@ from typing import NamedTuple
 
 
 class Command(NamedTuple):
-    """One command: its name with its group, and who describes its arguments."""
+    """One command: its group and name, and the function that describes its arguments."""
 
     path: str
     """The group and the name, for example `ledger fsck`; a command without a group has only a name."""
     add_function: str
-    """`module:function` that makes its parser."""
+    """The function that creates the command's parser, as `module:function`."""
     summary: str
     former_path: str = ""
     """The name of the command in earlier versions. It works for one more version, and help does not list it."""
 
     @property
     def group(self) -> str:
-        """The group; empty at the top."""
+        """The group; empty for a command without a group."""
         return self.path.rpartition(" ")[0]
 
     @property

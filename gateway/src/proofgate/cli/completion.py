@@ -1,6 +1,7 @@
-"""The command `completion`: prints what a shell completes commands and options with.
+"""The command `completion`: prints the completion script of a shell.
 
-The scripts are generated from the commands (`docs/generate_shell_files.py`), so a shell loads no parser.
+The scripts are generated from the commands (`docs/generate_shell_files.py`), so a shell need not load a
+parser.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ to install the script:
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command; `command` makes one."""
+    """Adds the command. `command` creates its parser."""
     parser = command(run, epilog=_USAGE)
     parser.add_argument("shell", choices=_SHELLS, help="the shell: %(choices)s", metavar="SHELL")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the script of a shell."""
+    """Prints the completion script of a shell."""
     script = resources.files("proofgate.cli") / "shells" / f"proofgate.{options.shell}"
     print(script.read_text(encoding="utf-8"), end="")
     return 0

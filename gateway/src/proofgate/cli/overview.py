@@ -1,4 +1,4 @@
-"""What `proofgate --help` and `proofgate GROUP --help` print. No command is imported for it."""
+"""The output of `proofgate --help` and `proofgate GROUP --help`. No command is imported for this output."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import textwrap
 from proofgate.cli.catalogue import GROUPS, Command, commands_in_group
 from proofgate.exit_codes import ExitCode
 
-#: Columns of a description.
+#: Width of a description, in columns.
 WIDTH = 98
 
 
 def render_overview() -> str:
-    """The commands at the top, and the names in each group."""
+    """Lists the commands without a group, and the names of the commands in each group."""
     groups = []
     for group, purpose in GROUPS.items():
         names = ", ".join(command.name for command in commands_in_group(group))
@@ -32,7 +32,7 @@ def render_overview() -> str:
 
 
 def render_group(group: str) -> str:
-    """The commands of a group."""
+    """Lists the commands of a group."""
     purpose = GROUPS[group]
     return (
         f"usage: proofgate {group} COMMAND [ARGUMENT]…\n\n{purpose[0].upper()}{purpose[1:]}.\n\n"

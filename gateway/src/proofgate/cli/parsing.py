@@ -1,4 +1,4 @@
-"""A parser of one command, whose refusals are one sentence and suggest what was meant."""
+"""A parser for one command. Its errors are one sentence and suggest the intended name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from proofgate.exit_codes import EXIT_USAGE
 
-#: As many choices as one line lists.
+#: Maximum number of choices that an error lists.
 _MAX_LISTED_CHOICES = 8
 
 
@@ -17,21 +17,21 @@ class Parser(argparse.ArgumentParser):
     """Parses the arguments of one command."""
 
     def error(self, message: str) -> NoReturn:
-        """Prints what is wrong and where help is, and exits."""
+        """Prints the error and how to get help, and exits."""
         print(f"{self.prog}: {message}\nFor help: {self.prog} --help", file=sys.stderr)
         sys.exit(EXIT_USAGE)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parses all arguments; one too many is refused."""
+        """Parses all arguments. An unexpected argument is refused."""
         options, extra = self.parse_known_args(args, namespace)
         if extra:
             self.error(f"unexpected argument {extra[0]}")
         return options
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parses what this parser knows. An unknown option is reported before one that is missing."""
+        """Parses the arguments that this parser knows. An unknown option is reported before a missing one."""
         words = list(sys.argv[1:] if args is None else args)
-        # The parser of an action reads what follows the action.
+        # The arguments after an action belong to the parser of the action.
         if not any(isinstance(action, argparse._SubParsersAction) for action in self._actions):
             self._require_options(words)
         return super().parse_known_args(words, namespace)
@@ -57,19 +57,20 @@ class Parser(argparse.ArgumentParser):
 
 
 def suggestion(given: str, known: Iterable[str]) -> str:
-    """`: did you mean …?` with the name that is most like the given one; empty if none is."""
+    """Returns `: did you mean …?` with the known name most similar to `given`; empty if no name is
+    similar."""
     found = nearest_name(given, known)
     return f": did you mean {found}?" if found is not None else ""
 
 
 def nearest_name(given: str, known: Iterable[str]) -> str | None:
-    """The name that is most like the given one; None if none is."""
-    from difflib import get_close_matches  # only who errs waits for it
+    """Returns the known name most similar to `given`; None if no name is similar."""
+    from difflib import get_close_matches  # imported only after an error, because it is slow
 
     names = {name.lower(): name for name in known}
     found = get_close_matches(given.lower(), names, n=1, cutoff=0.6)
     if found:
         return names[found[0]]
-    # A part of a long name is not like the whole.
+    # A prefix of a long name is not similar to the whole name.
     whole = [name for short, name in names.items() if given.strip("-") and short.startswith(given.lower())]
     return whole[0] if len(whole) == 1 else None

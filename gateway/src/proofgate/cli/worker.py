@@ -34,7 +34,7 @@ def serve(command: _Describe) -> None:
     parser.add_argument(
         "--shard",
         type=_shard,
-        # argparse checks a default that is text like an argument.
+        # argparse checks a default value of type str like an argument.
         default=os.environ.get("PROOFGATE_SHARD") or "0",
         metavar="N",
         help="this worker's stable number (default: $PROOFGATE_SHARD, or 0)",

@@ -1,8 +1,8 @@
-"""A worker's configuration: what the YAML may say, and the one loader that reads and checks it whole.
+"""A worker's configuration: the schema of the YAML file, and the loader that reads and checks it completely.
 
-`document` knows the lines, `settings` the fields, `reading` the files and references, `core_json` what the
-Rust side gets. Every problem is reported at once, each with its place; secrets stand in files of their own
-and are never part of a message.
+`document` parses the YAML with line numbers, `settings` defines the fields, `reading` reads the named files
+and resolves references, and `core_json` creates the JSON for the Rust core. All problems are reported
+together, each with its location. Secrets are in separate files and never part of a message.
 """
 
 from proofgate.config.config import Config

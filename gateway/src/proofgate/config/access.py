@@ -1,4 +1,4 @@
-"""Who may use the gateway, how they show who they are, and how much they may use."""
+"""Settings for tenants: authentication, permissions and limits."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Tenant(Terms):
 
     @property
     def has_own_terms(self) -> bool:
-        """Whether it says itself what a plan says."""
+        """Whether the tenant sets a field itself that a plan would set."""
         return bool(self.model_fields_set & Terms.model_fields.keys())
 
 

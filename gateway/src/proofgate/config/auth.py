@@ -1,6 +1,6 @@
-"""How the gateway authenticates to a provider: one section, whose `type` says which of its fields there are.
+"""How the gateway authenticates to a provider: one section, whose `type` determines the allowed fields.
 
-Keys stand in files. The types with `TlsIdentity` in their name, and `GCPMetadataServer`, have no key: the worker
+Keys are in files. The types with `Identity` in their name, and `GCPMetadataServer`, have no key: the worker
 exchanges the token of its Kubernetes ServiceAccount for credentials of the cloud that last an hour or so, and
 renews them (`proofgate.identity`).
 """
@@ -31,14 +31,14 @@ AuthType = Literal[
     "GCPMetadataServer",
 ]
 
-#: Agents on a node that give out credentials of AWS, as AWS's own SDKs allow them ("Container credential
-#: provider" of the AWS SDKs and Tools Reference Guide): EKS Pod Identity's, and that of ECS.
+#: Addresses of the agents on a node that issue AWS credentials, as AWS's SDKs allow them ("Container
+#: credential provider" in the AWS SDKs and Tools Reference Guide): the agents of EKS Pod Identity and of ECS.
 AGENT_ADDRESSES = frozenset({"169.254.170.23", "fd00:ec2::23", "169.254.170.2"})
 
 
 def is_confidential(url: str, also: frozenset[str] = frozenset()) -> bool:
-    """Whether what is sent to a URL stays between the two: https, or this machine, or one of the addresses in
-    `also`, which never leave the node."""
+    """Whether data sent to a URL is protected from others: https, loopback, or an address in `also`, to which
+    data never leaves the node."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if parts.scheme == "https" and host:
@@ -125,7 +125,7 @@ class Auth(Section):
 
 @dataclass(frozen=True)
 class _Kind:
-    """Which fields a type has, and which providers it is for."""
+    """The fields of a type of credentials, and the providers that accept it."""
 
     providers: frozenset[str]
     required_fields: tuple[str, ...] = ()
@@ -141,7 +141,7 @@ _KINDS: dict[AuthType, _Kind] = {
     ),
     "AWSWebIdentity": _Kind(_BEDROCK, (), ("role_arn", "token_file", "sts_url")),
     "AWSPodIdentity": _Kind(_BEDROCK, (), ("credentials_url", "token_file")),
-    # Microsoft Foundry takes the same tokens for the models of Anthropic.
+    # Microsoft Foundry accepts the same tokens for Anthropic's models.
     "AzureWorkloadIdentity": _Kind(
         frozenset({"AzureOpenAI", "Anthropic"}),
         (),
@@ -159,12 +159,13 @@ _AWS_SIGNED_TYPES = frozenset({"AWSStaticKeys", "AWSWebIdentity", "AWSPodIdentit
 
 
 def uses_aws_signature(auth: Auth | None) -> bool:
-    """Whether requests carry a signature of AWS."""
+    """Whether requests are signed with AWS Signature Version 4."""
     return auth is not None and auth.type in _AWS_SIGNED_TYPES
 
 
 def check_auth(auth: Auth | None, provider_type: str, path: FieldPath, findings: Findings) -> None:
-    """Reports what a provider of some type has too much or too little in `auth`, which stands at `path`."""
+    """Reports fields of `auth`, the section at `path`, that are missing or not allowed for the provider's
+    type."""
 
     def report(field: str | None, message: str) -> None:
         where = path if field is None else (*path, Auth.model_fields[field].alias or field)

@@ -1,4 +1,5 @@
-"""Budgets in money whose models have no price: their requests would be refused one by one."""
+"""Warnings about budgets in money whose models have no price: each request to such a model would be
+refused."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ BUDGET_WITHOUT_PRICE = "config_budget_without_price"
 
 
 def check_budgets(settings: Settings, findings: Findings) -> None:
-    """Warns of each model that a budget in money counts and that has no price at one of its providers."""
+    """Warns about each model that a budget in money counts but that has no price at one of its providers."""
     unpriced = {
         model.name: missing for model in settings.models if (missing := _unpriced_target(settings, model))
     }
@@ -48,7 +49,7 @@ def _plans(settings: Settings) -> Iterator[tuple[FieldPath, Plan | Tenant]]:
 
 
 def _budgeted_models(settings: Settings, plan: Plan | Tenant) -> set[str]:
-    """The models whose cost a budget of the plan counts."""
+    """The models whose cost counts against a budget of the plan."""
     quotas = [plan.limits, plan.key_limits]
     if isinstance(plan, Plan):
         quotas.append(plan.namespace_limits)
@@ -58,7 +59,8 @@ def _budgeted_models(settings: Settings, plan: Plan | Tenant) -> set[str]:
 
 
 def _unpriced_target(settings: Settings, model: Model) -> tuple[str, str] | None:
-    """The provider where it has no price, and its name there."""
+    """The first provider at which the model has no price, and the model's name at it; None if all have
+    prices."""
     hosts = {provider.name: urlsplit(provider.base_url).hostname or "" for provider in settings.providers}
     for provider, name in targets_of(model):
         if any(price.provider in (None, provider) and _may_match(price, name) for price in settings.prices):
@@ -70,7 +72,7 @@ def _unpriced_target(settings: Settings, model: Model) -> tuple[str, str] | None
 
 
 def _may_match(price: Price, name: str) -> bool:
-    """Whether a price may hold for a model; `*` stands for the rest of a name in both."""
+    """Whether a price may apply to a model. In both names, `*` matches the rest of a name."""
     begin, wildcard, _ = name.partition("*")
     if price.model.endswith("*"):
         prefix = price.model[:-1]

@@ -1,4 +1,4 @@
-"""Certificates: what providers are trusted by, and what the worker shows to clients."""
+"""Certificates to verify providers and clients, and certificates that the worker presents to them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from proofgate.config.settings import Settings
 
 @dataclass(frozen=True)
 class TlsIdentity:
-    """A certificate chain that the other side sees, and its key."""
+    """A certificate chain that the worker presents, and its private key."""
 
     certificate_pem: str
     private_key_pem: SecretStr
 
 
 def provider_cas(settings: Settings, files: ReferencedFiles, findings: Findings) -> dict[str, str | None]:
-    """The certificates that replace the system's roots, by provider; None where there are none to be used.
+    """The certificates that replace the system's roots, by provider; None if they cannot be used.
 
-    As with keys, that costs the provider alone. Nothing is sent there: the system's roots are no substitute.
+    As with keys, only this provider is then unavailable. Nothing is sent to it, because the system's roots
+    are no substitute.
     """
     bundles: dict[str, str | None] = {}
     for position, provider in enumerate(settings.providers):
@@ -48,7 +49,7 @@ def provider_cas(settings: Settings, files: ReferencedFiles, findings: Findings)
 def client_identities(
     settings: Settings, files: ReferencedFiles, findings: Findings
 ) -> dict[str, TlsIdentity | None]:
-    """What the worker shows to providers that ask for a certificate; None where it cannot be used."""
+    """The client certificates and keys for providers that have some; None if they cannot be used."""
     found: dict[str, TlsIdentity | None] = {}
     for position, provider in enumerate(settings.providers):
         path: FieldPath = ("providers", position)
@@ -71,7 +72,7 @@ def client_identities(
 
 
 def identity(settings: Settings, files: ReferencedFiles, findings: Findings) -> TlsIdentity | None:
-    """The worker's certificate and key, checked to belong together."""
+    """The worker's certificate and its private key, checked to match."""
     if settings.tls is None:
         return None
     return _identity(
@@ -83,7 +84,7 @@ def identity(settings: Settings, files: ReferencedFiles, findings: Findings) -> 
 
 
 def client_authorities(settings: Settings, files: ReferencedFiles, findings: Findings) -> str | None:
-    """The authorities of clients' certificates; None where nobody is asked for one."""
+    """The CA certificates for client certificates; None if no client certificates are requested."""
     tls = settings.tls
     if tls is None:
         return None
@@ -109,7 +110,8 @@ def _identity(
     files: ReferencedFiles,
     findings: Findings,
 ) -> TlsIdentity:
-    """A certificate and its key, each given by the field that names its file, and the name."""
+    """Reads a certificate and its key. Each is specified by the field that names its file, and the file's
+    name."""
     known = len(findings.problems)
     (certificate_path, certificate_name), (key_path, key_name) = certificate_at, key_at
     certificate = files.read_text(certificate_path, certificate_name)
@@ -147,11 +149,12 @@ def _key_problem(text: str) -> str | None:
 
 
 def _pair_problem(certificate: str, key: str) -> str | None:
-    """The code of what is wrong with the two together. OpenSSL's own words may describe the key."""
+    """The code of a problem with the pair; None if there is none. OpenSSL's messages are not used, because
+    they may describe the key."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         with _memory_file(certificate) as certificate_file, _memory_file(key) as key_file:
-            # A passphrase is given, because OpenSSL would ask the terminal for one.
+            # Without a passphrase, OpenSSL would ask for one on the terminal.
             context.load_cert_chain(certificate_file, key_file, password="")
     except ssl.SSLError as error:
         return (
@@ -164,7 +167,7 @@ def _pair_problem(certificate: str, key: str) -> str | None:
 
 @contextlib.contextmanager
 def _memory_file(text: str) -> Iterator[str]:
-    """A file that holds exactly the text that was read: the one on disk may be rotated at any time."""
+    """A file with exactly the text that was read, because the file on disk may be rotated at any time."""
     descriptor = os.memfd_create("proofgate-pem")
     try:
         with os.fdopen(os.dup(descriptor), "wb") as stream:

@@ -1,4 +1,4 @@
-"""A checked configuration: the settings, and everything that stands in the files they name."""
+"""A checked configuration: the settings and the contents of the files that they name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from proofgate.forward_proxy import ForwardProxy
 
 @dataclass(frozen=True)
 class AwsCredentials:
-    """What requests to a provider are signed with. Its representation shows no secret."""
+    """Credentials that sign requests to a provider. Their representation shows no secret."""
 
     access_key_id: SecretStr
     secret_access_key: SecretStr
@@ -28,14 +28,15 @@ class AwsCredentials:
 
 @dataclass(frozen=True)
 class CheckedConfig:
-    """Everything that a worker is started with, as data. Its representation shows no secret.
+    """All data with which a worker is started. Its representation shows no secret.
 
-    Two are equal when they mean the same, whatever their files look like. `key_sets` are those of `jwksFile`,
-    by issuer; `provider_keys`, `aws_credentials`, `service_accounts`, `provider_cas`, `client_identities`
-    and `provider_headers` those of providers that want some, None where they are missing; `proxy` the
-    egress proxy; `shred_keys` the ids of each tenant's,
-    None where salts are stored whole; `files` the files that were read, with the digests of what they held;
-    `warnings` what is wrong and costs one provider or tenant alone, `content` the file as it was read.
+    Two configurations are equal if they mean the same, whatever the format of their files. `key_sets` has the
+    key sets of `jwksFile`, by issuer. `provider_keys`, `aws_credentials`, `service_accounts`, `provider_cas`,
+    `client_identities` and `provider_headers` have the values of providers that need them, None for a missing
+    value. `proxy` is the egress proxy. `shred_keys` has the ids of each tenant's shred keys, None if salts
+    are stored unencrypted. `files` has the files that were read, with the digests of their contents.
+    `warnings` has the problems that affect only one provider or tenant. `content` is the configuration file
+    as it was read.
     """
 
     source: Path
@@ -65,21 +66,21 @@ class CheckedConfig:
 
     @property
     def issuers(self) -> tuple[Issuer, ...]:
-        """Who signs tokens that are believed."""
+        """The issuers of accepted tokens."""
         return self.settings.jwt.issuers if self.settings.jwt else ()
 
     @property
     def shred_keys_directory(self) -> Path | None:
-        """The folder of the shred keys."""
+        """The folder of the shred keys; None without one."""
         directory = self.settings.ledger.shred_keys_directory
         return None if directory is None else self.source.parent / directory
 
     @property
     def tenant_shards(self) -> Path | None:
-        """The directory of tenants that do not stand in the configuration."""
+        """The directory of tenants that are not in the configuration; None without one."""
         shards = self.settings.tenant_shards
         return None if shards is None else self.source.parent / shards.directory
 
     def problem(self, code: str, path: FieldPath, message: str) -> Problem:
-        """A problem that shows only after loading, with its line."""
+        """Creates a problem that was found after loading, with its line."""
         return with_line(self.document, Problem(code, path, message))

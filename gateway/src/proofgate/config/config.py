@@ -1,4 +1,4 @@
-"""A checked configuration, in the forms that the core, the archive and the records take it."""
+"""A checked configuration, in the forms for the core, the archive and the records."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from proofgate.config.checked_config import CheckedConfig
 
 @dataclass(frozen=True)
 class Config(CheckedConfig):
-    """Everything that a worker is started with; see `CheckedConfig` for its fields."""
+    """All data with which a worker is started; see `CheckedConfig` for its fields."""
 
     def to_core_json(self, shard: int, *, profile_stages: bool | None = None) -> str:
-        """The configuration as `_core.Worker` takes it: everything inline, secrets included. Never log it.
+        """The configuration as JSON for `_core.Worker`: everything inline, secrets included. Never log it.
 
-        `profile_stages` is `profiling.stages` unless it is given.
+        The default of `profile_stages` is `profiling.stages`.
         """
         stages = self.settings.profiling.stages if profile_stages is None else profile_stages
         return core_json.worker_json(self, shard, stages)
@@ -23,10 +23,10 @@ class Config(CheckedConfig):
     def digest(self) -> str:
         """SHA-256 of the configuration without its secrets: the same on every shard with the same files.
 
-        Shards of tenants are no part of it; see `_core.Worker.config_digest`.
+        Shards of tenants are not included; see `_core.Worker.config_digest`.
         """
         return core_json.public_digest(self)
 
     def public_json(self) -> bytes:
-        """What `digest` is of: what is archived beside the ledger."""
+        """The content that `digest` covers and that is archived beside the ledger."""
         return core_json.public_json(self)

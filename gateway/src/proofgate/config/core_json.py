@@ -1,8 +1,8 @@
-"""A checked configuration as `_core.Worker` takes it, and as it is archived.
+"""A checked configuration as JSON for `_core.Worker` and for the archive.
 
-It is the configuration file's own document: sections, names, words and units are those of the schema, with
-every default. Instead of names of files it has what is in them. It leaves out what only Python acts on,
-and adds what Python has resolved from several places.
+The JSON has the sections, names, values and units of the configuration file, with every default. File names
+are replaced by the files' contents. Fields that only Python uses are omitted, and values that Python resolves
+from several fields are added.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _all_but(fields: Iterable[str], *kept: str) -> set[str]:
     return set(fields) - set(kept)
 
 
-#: What the core does not act on, names of files, and the sections that are written in another way below.
+#: Fields that the core does not use, names of files, and sections that are written differently below.
 _LEFT_OUT: Json = {
     "admin": True,
     "ledger": {"signing_key_file"},
@@ -91,13 +91,14 @@ def public_digest(config: CheckedConfig) -> str:
 
 
 def public_json(config: CheckedConfig) -> bytes:
-    """Everything that is no secret, as JSON of one form; of the keys of each tenant, one digest of theirs."""
+    """Everything that is not secret, as canonical JSON. The keys of each tenant are replaced by one
+    digest."""
     settings = config.settings
     document = _public(config)
     document["format"] = FORMAT
     for tenant in document["tenants"]:
         tenant["keys"] = hashlib.sha256(_canonical(tenant["keys"])).hexdigest()
-    # What the core is not told, because Python acts on it.
+    # Fields that only Python uses.
     document["keySets"] = [
         [issuer.issuer, issuer.jwks_url, config.key_sets.get(issuer.issuer), issuer.refresh_seconds]
         for issuer in config.issuers
@@ -168,7 +169,7 @@ def _terms(terms: Terms) -> Json:
 
 
 def _add_secrets(provider: Json, config: CheckedConfig) -> None:
-    """Adds to a provider's section what is in files, and whether any of that is missing."""
+    """Adds the contents of files to a provider's section, and whether any content is missing."""
     name = provider["name"]
     aws, shown = config.aws_credentials.get(name), config.client_identities.get(name)
     wanted = (
@@ -194,7 +195,7 @@ def _add_secrets(provider: Json, config: CheckedConfig) -> None:
 
 
 def prices_of(settings: Settings) -> list[Json]:
-    """The prices of a configuration, and those that come with the gateway that its models may have."""
+    """The prices of a configuration, and the gateway's built-in prices that may apply to its models."""
     defaults: list[DefaultPrice] = []
     if settings.default_prices:
         hosts = {provider.name: urlsplit(provider.base_url).hostname or "" for provider in settings.providers}
@@ -204,7 +205,7 @@ def prices_of(settings: Settings) -> list[Json]:
 
 
 def targets_of(model: Model) -> list[tuple[str, str]]:
-    """The providers of a model, each with the model's name there, in the order in which the core has them."""
+    """The providers of a model, each with the model's name at this provider, in the core's order."""
     targets = [(route.provider, route.upstream_model) for route in model.routes]
     if model.provider is not None:
         targets.append((model.provider, model.upstream_model))

@@ -1,4 +1,4 @@
-"""Credentials of providers that stand in files. One that cannot be used costs its provider alone."""
+"""Credentials of providers in files. An unusable credential disables only its provider."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ T = TypeVar("T")
 def provider_keys(
     settings: Settings, files: ReferencedFiles, findings: Findings
 ) -> dict[str, SecretStr | None]:
-    """The keys of providers that want one; None where there is none that could be used.
+    """The keys of providers that need one; None if the key cannot be used.
 
-    That is no reason to refuse a configuration: what it brings besides, such as the end of a leaked key, must
-    not wait for a provider.
+    An unusable key is no reason to refuse a configuration: its other changes, such as the removal of a leaked
+    key, must not wait for a provider.
     """
 
     def read(auth: Auth, path: FieldPath) -> SecretStr:
@@ -42,7 +42,7 @@ def provider_keys(
 def aws_credentials(
     settings: Settings, files: ReferencedFiles, findings: Findings
 ) -> dict[str, AwsCredentials | None]:
-    """Access keys of AWS; None where a part of one is missing, as with keys."""
+    """Access keys of AWS; None if a part of one cannot be used."""
 
     def read(auth: Auth, path: FieldPath) -> AwsCredentials:
         token = auth.session_token_file
@@ -58,7 +58,7 @@ def aws_credentials(
 def service_accounts(
     settings: Settings, files: ReferencedFiles, findings: Findings
 ) -> dict[str, SecretStr | None]:
-    """The keys of Google's service accounts; None where there is none that could be used, as with keys."""
+    """The keys of Google's service accounts; None if a key cannot be used."""
 
     def read(auth: Auth, path: FieldPath) -> SecretStr:
         field, name = (*path, "serviceAccountKeyFile"), auth.service_account_key_file or ""
@@ -74,7 +74,7 @@ def service_accounts(
 def provider_headers(
     settings: Settings, files: ReferencedFiles, findings: Findings
 ) -> dict[str, tuple[SecretStr, ...] | None]:
-    """The values of header fields of providers that have some; None where a secret one cannot be used."""
+    """The values of header fields of providers that have some; None if a secret value cannot be used."""
     found: dict[str, tuple[SecretStr, ...] | None] = {}
     for position, provider in enumerate(settings.providers):
         known, values = len(findings.problems), []
@@ -96,7 +96,8 @@ def provider_headers(
 
 
 def forward_proxy(settings: Settings, files: ReferencedFiles, findings: Findings) -> ForwardProxy | None:
-    """The egress proxy, if there is one. Credentials that cannot be used cost what goes through it, alone."""
+    """The egress proxy; None without one. Unusable credentials disable only the connections through the
+    proxy."""
     proxy = settings.egress.proxy if settings.egress else None
     if proxy is None:
         return None
@@ -110,7 +111,7 @@ def forward_proxy(settings: Settings, files: ReferencedFiles, findings: Findings
     user = files.read_secret((*path, "usernameFile"), proxy.username_file)
     password = files.read_secret((*path, "passwordFile"), proxy.password_file)
     if ":" in user:
-        # RFC 7617, section 2: the first colon ends the user's name.
+        # RFC 7617, section 2: the first colon ends the user name.
         message = (
             f"{proxy.username_file} contains a user name with a colon, which Basic authentication does "
             "not allow"
@@ -125,7 +126,7 @@ def forward_proxy(settings: Settings, files: ReferencedFiles, findings: Findings
 def _read_by_auth_type(
     kind: AuthType, settings: Settings, findings: Findings, read: Callable[[Auth, FieldPath], T]
 ) -> dict[str, T | None]:
-    """What is read for each provider that authenticates so; None where something of it cannot be used."""
+    """The credentials of each provider with this type of `auth`; None if a part of them cannot be used."""
     found: dict[str, T | None] = {}
     for position, provider in enumerate(settings.providers):
         if provider.auth is None or provider.auth.type != kind:
@@ -138,7 +139,7 @@ def _read_by_auth_type(
 
 
 def _service_account_key_error(text: str) -> str | None:
-    """What is wrong with a key file, without a word of it."""
+    """What is wrong with a key file, without any of its content; None if nothing is."""
     try:
         key = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""YAML text to plain data, with the line of every field and no silent surprises.
+"""Parsing of YAML text to plain data, with the line of every field.
 
-PyYAML keeps the last of two equal keys without a word; here the second one is refused, because a
-configuration that says two things is a mistake, and for an allow-list a dangerous one.
+PyYAML silently keeps the last of two equal keys. Here the second key is refused, because a configuration with
+two values is a mistake, and a dangerous one in an allow-list.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
 
 class DocumentError(Exception):
-    """The text is not the YAML that is expected. `line` counts from 1; None when the whole text is meant."""
+    """The text is not the expected YAML. `line` counts from 1; None if the error is about the whole text."""
 
     def __init__(self, message: str, line: int | None) -> None:
         super().__init__(message)
@@ -28,13 +28,13 @@ class DocumentError(Exception):
 
 @dataclass(frozen=True)
 class Document:
-    """The data of a YAML text, a mapping or a list, and where each field stands."""
+    """The data of a YAML text, a mapping or a list, and the line of each field."""
 
     data: Any
     lines: dict[FieldPath, int]
 
     def line_of(self, path: FieldPath) -> int | None:
-        """The line (from 1) of a field, or of the closest field around it."""
+        """The line (from 1) of a field, or of the closest enclosing field; None if neither is known."""
         for length in range(len(path), -1, -1):
             line = self.lines.get(path[:length])
             if line is not None:
@@ -43,9 +43,11 @@ class Document:
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader without aliases: a few of them, nested, describe more fields than memory can hold.
+    """The safe loader without aliases, because a few nested aliases expand to more fields than memory can
+    hold.
 
-    Dates stay text, so that one reader of RFC 3339 judges them, quoted or not. Merge keys need aliases.
+    Dates stay text, so that the same RFC 3339 parser checks them, quoted or not. Merge keys need aliases, so
+    they are not supported either.
     """
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own class attribute
@@ -95,7 +97,7 @@ def _compose(text: str, expected: type[yaml.Node], described: str) -> Document:
         try:
             return Document(loader.construct_document(root), lines)
         except ValueError:
-            # PyYAML takes 0x_ for a number and then fails to read it.
+            # PyYAML treats 0x_ as a number and then cannot parse it.
             raise DocumentError("not valid YAML: a value is neither a number nor quoted", None) from None
     finally:
         loader.dispose()
@@ -126,5 +128,5 @@ def _require_text(node: yaml.Node) -> None:
     try:
         node.value.encode()
     except UnicodeEncodeError:
-        # An escape such as "\ud800" is half a character: no UTF-8 file and no JSON can hold it.
+        # An escape such as "\ud800" is an unpaired surrogate, which UTF-8 and JSON cannot represent.
         raise DocumentError("unpaired surrogate in an escape", node.start_mark.line + 1) from None

@@ -1,4 +1,4 @@
-"""The kinds of field that the configuration has: how each is written, and what a mistake is told."""
+"""The types of fields in the configuration: the format of each, and the message about an invalid value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DATE_FORMAT_HINT = "write a date with time and zone (RFC 3339), for example 202
 
 
 def unix_seconds(text: str) -> int:
-    """A date of RFC 3339 (section 5.6) as seconds since 1970, fractions cut. Raises ValueError."""
+    """Parses a date of RFC 3339 (section 5.6) to seconds since 1970, without fractions. Raises ValueError."""
     if not _DATE.fullmatch(text):
         raise ValueError(_DATE_FORMAT_HINT)
     try:

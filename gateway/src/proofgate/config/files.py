@@ -1,4 +1,4 @@
-"""Reading the files that a configuration names, and noticing when one of them changes."""
+"""Reads the files that a configuration names, and detects changes of them."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ MAX_FILE_BYTES = 1 << 20
 
 
 def read_bounded(path: Path, maximum: int) -> bytes:
-    """At most `maximum` + 1 bytes of a file, so that one byte too many can be seen. Raises OSError."""
+    """Reads at most `maximum` + 1 bytes of a file, so that a longer file is detected. Raises OSError."""
     with path.open("rb") as stream:
         return stream.read(maximum + 1)
 
 
 def digest_of(content: bytes) -> str:
-    """What a file held, without its content: file contents may be secret."""
+    """A digest of a file's content, which may itself be secret."""
     return hashlib.sha256(content).hexdigest()
 
 
 def current_digests(paths: Iterable[Path]) -> dict[Path, str | None]:
-    """The digest of each file's content now; None for a file that cannot be read."""
+    """Returns the digest of each file's current content; None for an unreadable file."""
     return {path: _digest_now(path) for path in paths}
 
 
@@ -38,16 +38,17 @@ def _digest_now(path: Path) -> str | None:
         if stat.S_ISDIR(mode):
             return _folder_digest(path)
         if not stat.S_ISREG(mode):
-            return None  # a pipe has no content to look at twice
+            return None  # the content of a pipe cannot be read twice
         return digest_of(read_bounded(path, MAX_CONFIG_BYTES))
     except OSError:
         return None
 
 
 def _folder_digest(path: Path) -> str:
-    """A digest of how a folder looks, without what its files hold: there may be many. Raises OSError."""
+    """A digest of a folder's listing, without the contents of its files, which may be many. Raises
+    OSError."""
     names = sorted(os.listdir(path))  # noqa: PTH208 - thousands of names, every two seconds
-    # A mount of Kubernetes is renewed as a whole, by another target of this link.
+    # Kubernetes renews a mount as a whole by changing the target of this link.
     if "..data" in names:
         return digest_of(os.readlink(path / "..data").encode())  # noqa: PTH115
     looks = [(name, os.stat(path / name)) for name in names]  # noqa: PTH116
@@ -64,12 +65,13 @@ class ReferencedFiles:
         self.digests: dict[Path, str | None] = {}
 
     def watch_folder(self, name: str) -> None:
-        """Notes how a folder looks now, before somebody reads it, so that a change of it is noticed."""
+        """Records the digest of a folder's listing before the folder is read, so that later changes are
+        detected."""
         folder = self._base / name
         self.digests |= current_digests([folder])
 
     def read_text(self, path: FieldPath, name: str) -> str:
-        """The content of a text file, or "" after reporting why there is none."""
+        """Returns the content of a text file, or "" after reporting why there is none."""
         file = self._base / name
         self.digests[file] = None
         try:
@@ -89,7 +91,7 @@ class ReferencedFiles:
         return ""
 
     def read_key_file(self, path: FieldPath, name: str) -> str:
-        """A signing key and what stands behind its line, or "" after reporting why there is none."""
+        """Returns a signing key and what follows its line, or "" after reporting why there is none."""
         known = len(self._findings.problems)
         text = self.read_text(path, name).strip()
         if not text and len(self._findings.problems) == known:
@@ -97,7 +99,7 @@ class ReferencedFiles:
         return text
 
     def read_secret(self, path: FieldPath, name: str) -> str:
-        """The one line of a secret file, or "" after reporting why there is none."""
+        """Returns the only line of a secret file, or "" after reporting why there is none."""
         known = len(self._findings.problems)
         secret = self.read_text(path, name).strip()
         if len(self._findings.problems) > known:

@@ -20,15 +20,15 @@ from proofgate.well_known_keys import WELL_KNOWN_MESSAGE, is_well_known
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _NAME = TypeAdapter[str](Name)
-#: What precedes the name of a key in the comment of its line.
+#: The text before the name of a key in the comment of its line.
 _NAME_PREFIX = "name="
 _NOT_A_HASH = "not the SHA-256 of an API key in lower-case hexadecimal"
 
 
 @dataclass(frozen=True, order=True)
 class KeyDigest:
-    """An API key as a worker knows it. `expires_at` is in seconds since 1970; None is never. `name` is for
-    records; None for a key without one."""
+    """The digest of an API key. `expires_at` is in seconds since 1970; None: the key never expires. `name` is
+    for records; None for a key without a name."""
 
     hash: str
     expires_at: int | None
@@ -102,7 +102,8 @@ def _keys_of(
 
 
 def _key_name_from_comment(comment: str) -> str | None:
-    """The key's name, where a comment begins with one: workers without names read the file, too."""
+    """The key's name, if the comment starts with one. Names are in comments because older workers also read
+    the file."""
     first = next(iter(comment.split()), "")
     if not first.startswith(_NAME_PREFIX):
         return None
@@ -112,7 +113,8 @@ def _key_name_from_comment(comment: str) -> str | None:
 
 
 def _read_line(entry: list[str]) -> KeyDigest:
-    """`<hash>` or `<hash> expires=<RFC 3339>`. Raises ValueError, which repeats nothing of the line."""
+    """Parses `<hash>` or `<hash> expires=<RFC 3339>`. Raises ValueError, which repeats nothing of the
+    line."""
     digest, *rest = entry
     if not _HASH.fullmatch(digest):
         raise ValueError(_NOT_A_HASH)

@@ -1,4 +1,4 @@
-"""The one loader: from the path of a YAML file to a checked configuration, or to everything that is wrong."""
+"""Loads a YAML file into a checked configuration, or reports all its problems."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from proofgate.config.settings import Settings
 def load(path: Path, content: bytes | None = None) -> Config:
     """Reads and checks a configuration file and every file it names; relative paths start at its directory.
 
-    With `content`, the file is taken to hold that, and the files that it names are as they are now. Raises
-    InvalidConfigError with all problems found: those of the fields first, and when every field is in its
-    place, those of files and references.
+    `content` replaces the content of the configuration file; the files that it names are read from disk.
+    Raises InvalidConfigError with all problems of fields, or, if there are none, with all problems of files
+    and references.
     """
     content = _read(path) if content is None else content
     digests: dict[Path, str | None] = {path: digest_of(content)}
@@ -37,9 +37,9 @@ def load(path: Path, content: bytes | None = None) -> Config:
 
 
 def load_settings(path: Path) -> Settings:
-    """The settings with their policy checked; the files that they name are not read.
+    """Loads the settings and checks their policy. The files that they name are not read.
 
-    For whoever works on rules where no secret is at hand. Raises InvalidConfigError.
+    For work on rules without access to the secrets. Raises InvalidConfigError.
     """
     content = _read(path)
     document = _parse(path, content, {})

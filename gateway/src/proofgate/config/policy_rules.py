@@ -1,4 +1,4 @@
-"""Whether the policy's rules can be compiled, and whether every rule that is named exists."""
+"""Checks that the policy's rules can be compiled, and that every named rule exists."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from proofgate.config.problems import Findings, report_duplicates
 from proofgate.config.references import unknown_name_message
 from proofgate.config.settings import Settings
 
-#: Packs whose rules flag, whatever actions are set: a learned score is no reason to change or refuse a text.
+#: Packs whose rules can only flag: a learned score is no reason to change or refuse a text.
 FLAG_ONLY_PACKS = frozenset(("instruction-likeness",))
-#: Packs whose rules are about texts that give a model instructions.
+#: Packs with rules for texts that give a model instructions.
 INSTRUCTION_PACKS = frozenset(("prompt-injection", "jailbreak", "exfiltration", "obfuscation"))
 
 
 def check_policy(settings: Settings, findings: Findings) -> None:
-    """Compiles the rules as the worker does; reports each that is refused, and each name that no rule has."""
+    """Compiles the rules as the worker does. Reports each rule that is refused, and each name of an unknown
+    rule."""
     policy = settings.policy
     report_duplicates((rule.id for rule in policy.rules), ("policy", "rules"), "id", findings)
     built_in = _built_in(policy, findings)
@@ -38,7 +39,7 @@ def check_policy(settings: Settings, findings: Findings) -> None:
 
 
 def rules_of(policy: Policy, **changes: object) -> list[dict[str, object]]:
-    """The rules that a policy yields, as the core lists them. Raises the core's ConfigError."""
+    """The rules of a policy, as the core lists them. Raises the core's ConfigError."""
     rules: list[dict[str, object]] = json.loads(
         _core.policy_rules(json.dumps(policy.to_document() | changes))
     )
@@ -46,7 +47,7 @@ def rules_of(policy: Policy, **changes: object) -> list[dict[str, object]]:
 
 
 def _built_in(policy: Policy, findings: Findings) -> dict[str, str] | None:
-    """The pack of every built-in rule by its id; None when a pack is refused and the ids are not known."""
+    """The pack of every built-in rule by rule id; None if a pack is refused, so that the ids are unknown."""
     built_in: dict[str, str] = {}
     complete = True
     for position, pack in enumerate(policy.packs):
@@ -101,7 +102,8 @@ def _check_actions(settings: Settings, built_in: Mapping[str, str], findings: Fi
 def _check_flag_only_packs(
     override: ActionOverride, path: FieldPath, built_in: Mapping[str, str], findings: Findings
 ) -> None:
-    """More than a learned score can do is an error: it would be read as protection that is not there."""
+    """Reports an action other than a flag for a pack with a learned score: it would suggest protection that
+    does not exist."""
     if override.action in ("Flag", "Ignore"):
         return
     packs = ((("packs", place), name, name) for place, name in enumerate(override.packs))
@@ -116,7 +118,7 @@ def _check_flag_only_packs(
 
 
 def _check_guarded_tools(settings: Settings, findings: Findings) -> None:
-    """Without one of these packs nothing is ever flagged as instructions."""
+    """Reports guarded tools without an instruction pack: nothing would ever be flagged as instructions."""
     if INSTRUCTION_PACKS.intersection(settings.policy.packs):
         return
     terms: dict[str, tuple[Terms, ...]] = {"plans": settings.plans, "tenants": settings.tenants}

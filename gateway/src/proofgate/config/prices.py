@@ -1,4 +1,4 @@
-"""Prices for the core, and the table of them that comes with the gateway."""
+"""Prices for the core, and the gateway's built-in table of prices."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from proofgate_schema.prices import Price
 
 
 class DefaultPrice(Price):
-    """A price that comes with the gateway."""
+    """A built-in price of the gateway."""
 
     host: str
     """The host of the base URLs to which the price applies; one `*` matches a part of the host name."""
 
 
 def nanodollars(text: str) -> int:
-    """An amount of dollars in nanodollars (10^-9 USD), exact."""
+    """Converts an amount of dollars to nanodollars (10^-9 USD), exactly."""
     return int(Decimal(text).scaleb(9))
 
 
 def price_documents(prices: tuple[Price, ...], defaults: Iterable[DefaultPrice] = ()) -> list[dict[str, Any]]:
-    """The prices section for the core."""
+    """Returns the section of prices for the core."""
     return [
         *(_document(price) for price in prices),
         *({**_document(price), "host": price.host, "default": True} for price in defaults),
@@ -40,8 +40,8 @@ def _document(price: Price) -> dict[str, Any]:
 
 
 def default_prices_for(targets: Iterable[tuple[str, str]]) -> list[DefaultPrice]:
-    """The prices that come with the gateway for these targets, each the host of a provider's base URL and the
-    name of a model there."""
+    """The gateway's built-in prices for these targets. A target is the host of a provider's base URL, and the
+    name of a model at this provider."""
     wanted = sorted(set(targets))
     return [
         DefaultPrice.model_validate(entry)
@@ -51,7 +51,7 @@ def default_prices_for(targets: Iterable[tuple[str, str]]) -> list[DefaultPrice]
 
 
 def _applies_to(entry: dict[str, Any], host: str, model: str) -> bool:
-    """Whether a default price may hold for a model at a provider; `*` in `model` stands for any name."""
+    """Whether a default price may apply to a model at a provider. `*` in `model` matches any name."""
     before, wildcard, after = model.partition("*")
     named: str = entry["model"]
     may_be = bool(wildcard) and named.startswith(before) and named.endswith(after)
@@ -61,7 +61,8 @@ def _applies_to(entry: dict[str, Any], host: str, model: str) -> bool:
 
 @cache
 def _default_prices() -> tuple[dict[str, Any], ...]:
-    # Written by docs/generate_prices.py, and checked in tests: only those that are used are checked here.
+    # docs/generate_prices.py writes the file, and tests check it completely. Only the prices in use are
+    # checked here.
     text = resources.files("proofgate.config").joinpath("default_prices.json").read_text()
     return tuple(json.loads(text)["prices"])
 

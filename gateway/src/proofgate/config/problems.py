@@ -1,4 +1,4 @@
-"""Why a configuration is refused: every problem with its code and its place, never with a secret."""
+"""The problems for which a configuration is refused, each with a code and a location, never with a secret."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ UNKNOWN_FIELD = "config_unknown_field"
 
 @dataclass(frozen=True)
 class Problem:
-    """One reason why a configuration is refused. `line` counts from 1; None when the whole file is meant."""
+    """One reason why a configuration is refused. `line` counts from 1; None if the problem is about the whole
+    file."""
 
     code: str
     path: FieldPath
@@ -28,30 +29,31 @@ class Problem:
     line: int | None = None
 
     def describe(self, source: Path) -> str:
-        """`file:line: field: what to do`."""
+        """Returns `file:line: field: what to do`."""
         place = f"{source}:{self.line}" if self.line is not None else str(source)
         field_name = dotted_path(self.path)
         return f"{place}: {field_name}: {self.message}" if field_name else f"{place}: {self.message}"
 
     def location_as_json(self, source: Path) -> dict[str, Any]:
-        """Code and place as JSON, without a word of what the file says."""
-        # The name of an unknown field is the writer's text, and might be a key in the wrong place.
+        """Code and location as JSON, without any of the file's content."""
+        # The name of an unknown field is free text, and might be a secret key in the wrong place.
         path = self.path[:-1] if self.code == UNKNOWN_FIELD else self.path
         return {"code": self.code, "file": str(source), "line": self.line, "field": dotted_path(path)}
 
     def as_json(self, source: Path) -> dict[str, Any]:
-        """Code, place and message as JSON."""
+        """Code, location and message as JSON."""
         report = self.location_as_json(source)
         return {**report, "field": dotted_path(self.path), "message": self.message}
 
 
 def dotted_path(path: FieldPath) -> str:
-    """A path as people write it: `tenants[0].keyHashes`."""
+    """Formats a path like `tenants[0].keyHashes`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is closest to what was written, whatever its case and separators."""
+    """Returns the known name closest to `name`, without regard to case and separators; None if none is
+    close."""
     by_letters = {_letters(entry): entry for entry in known}
     close = difflib.get_close_matches(_letters(name), by_letters, n=1)
     return by_letters[close[0]] if close else None
@@ -64,7 +66,8 @@ def _letters(name: str) -> str:
 class InvalidConfigError(Exception):
     """A configuration cannot be used. Its text has one line for each problem: `file:line: field: what to do`.
 
-    `files` are the files that were read, with the digests of what they held: when one changes, so may this.
+    `files` has the files that were read, with the digests of their contents. When a file changes, the result
+    may change.
     """
 
     code = "config_invalid"
@@ -85,7 +88,7 @@ class InvalidConfigError(Exception):
 
 @dataclass
 class Findings:
-    """Collects problems and knows their lines."""
+    """A collector of problems, which finds their lines."""
 
     document: Document
     problems: list[Problem] = field(default_factory=list)
@@ -96,9 +99,9 @@ class Findings:
         self.problems.append(with_line(self.document, Problem(code, path, message)))
 
     def downgrade_to_warnings(self, known: int, consequence: str) -> bool:
-        """Makes warnings of all problems but the first `known`, each with what follows from it.
+        """Turns all problems except the first `known` into warnings, and adds the consequence to each.
 
-        Returns whether there were any. For what costs one provider or tenant, and nobody else.
+        Returns whether there were any. Used for problems that affect only one provider or tenant.
         """
         tolerated = self.problems[known:]
         del self.problems[known:]
@@ -109,7 +112,7 @@ class Findings:
 
 
 def report_duplicates(names: Iterable[str], where: FieldPath, field: str, findings: Findings) -> None:
-    """Reports each name that an earlier entry of the list at `where` has already."""
+    """Reports each name that an earlier entry of the list at `where` already has."""
     seen: set[str] = set()
     for position, name in enumerate(names):
         if name in seen:
@@ -126,7 +129,7 @@ def with_line(document: Document, problem: Problem) -> Problem:
 def report_schema_problems(
     error: ValidationError, root: type[BaseModel], findings: Findings, below: FieldPath = ()
 ) -> None:
-    """Reports what pydantic found in a section that stands at `below`, without the values it was given."""
+    """Reports pydantic's errors about the section at `below`, without the invalid values."""
     for detail in error.errors(include_url=False):
         path = (*below, *detail["loc"])
         if detail["type"] == "missing":
@@ -140,9 +143,9 @@ def report_schema_problems(
 
 
 def _invalid_value_message(detail: ErrorDetails) -> str:
-    """What a value has to be, without the value."""
+    """A message about what a value must be, without the value itself."""
     given, message = detail["input"], plain_message(detail)
-    # YAML takes 8080 for a number, and Off for false.
+    # YAML parses 8080 as a number, and Off as false.
     if detail["type"] == "string_type" and isinstance(given, int | float):
         read_as = "true or false" if isinstance(given, bool) else "a number"
         return f"{message}; YAML reads this value as {read_as}: put it in quotes"

@@ -1,4 +1,4 @@
-"""From settings to a checked configuration: every named file is read, every reference followed."""
+"""Creates a checked configuration from settings: reads every named file and checks every reference."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MIN_TOKEN_LENGTH = 16
 def read_config(
     source: Path, document: Document, settings: Settings, files: ReferencedFiles, findings: Findings
 ) -> Config:
-    """The configuration; it holds only when `findings` has no problem afterwards."""
+    """Returns the configuration, which is valid only if `findings` has no problem afterwards."""
     check_references(settings, findings)
     if not findings.problems:
         check_budgets(settings, findings)
@@ -82,7 +82,8 @@ def _warn_if_exposed(signing_key: Path, findings: Findings) -> None:
 def _ledger_directory(base: Path, settings: Settings, findings: Findings) -> Path:
     directory = (base / settings.ledger.directory).absolute()
     if not directory.is_dir():
-        # Never made here: on a volume that is not mounted, the evidence would vanish with the container.
+        # The directory is never created here: if the volume is not mounted, the evidence would be lost with
+        # the container.
         message = f"{directory} is not a directory: create it, or mount the ledger's volume at this path"
         findings.report("config_no_directory", ("ledger", "directory"), message)
     return directory
@@ -114,7 +115,7 @@ def _verifying_key(signing_key: str, settings: Settings, findings: Findings) -> 
     try:
         verifying_key = _core.verifying_key(signing_key)
     except ValueError:
-        # The core's message may describe the key: only its meaning is repeated.
+        # The core's message may describe the key, so it is not repeated.
         message = (
             f"{ledger.signing_key_file} contains no signing key: create one with `proofgate keys generate`"
         )

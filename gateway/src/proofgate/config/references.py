@@ -1,4 +1,4 @@
-"""What settings say about each other: unique names, references that exist, fields that fit together."""
+"""Checks across settings: unique names, existing references, consistent fields."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from proofgate.config.telemetry import check_telemetry
 
 
 def check_references(settings: Settings, findings: Findings) -> None:
-    """Reports every name that is taken or missing, and every pair of fields that contradict each other."""
+    """Reports every duplicate or unknown name, and every pair of contradicting fields."""
     _check_names(settings, findings)
     _check_credentials(settings, findings)
     _check_deployments(settings, findings)
@@ -42,7 +42,7 @@ def check_references(settings: Settings, findings: Findings) -> None:
 
 
 def unknown_name_message(kind: str, name: str, known: Iterable[str], otherwise: str) -> str:
-    """What to say of a name that does not exist."""
+    """Returns the message about a name that does not exist."""
     close = did_you_mean(name, known)
     return f"no {kind} is named {name}: " + (f"did you mean {close}?" if close else otherwise)
 
@@ -72,7 +72,7 @@ def _check_names(settings: Settings, findings: Findings) -> None:
 
 
 def _upstream_models(model: Model) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """What a model is called at its providers, and where that is said."""
+    """The names of a model at its providers, each with the path of its field."""
     yield ("upstreamModel",), model.upstream_model or ""
     for field, routes in (("routes", model.routes), ("fallbacks", model.fallbacks)):
         for place, route in enumerate(routes):
@@ -80,7 +80,7 @@ def _upstream_models(model: Model) -> Iterator[tuple[tuple[str | int, ...], str]
 
 
 def _providers_of(model: Model) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """The providers that a model names, and where."""
+    """The providers that a model names, each with the path of its field."""
     if model.provider is not None:
         yield ("provider",), model.provider
     for field, routes in (("routes", model.routes), ("fallbacks", model.fallbacks)):
@@ -146,7 +146,7 @@ def _check_objects(settings: Settings, findings: Findings) -> None:
             )
             findings.report("config_provider_objects", path, message)
         object_providers.setdefault(tenant, provider.name)
-        # One that stands in a shard may come later.
+        # A tenant in a shard may be added later.
         is_of_shards = "/" in tenant and settings.tenant_shards is not None
         if tenant not in tenants and not is_of_shards:
             message = unknown_name_message("tenant", tenant, tenants, "define it under tenants")

@@ -1,4 +1,4 @@
-"""Static fields and settings of a provider that one of its models is known to refuse."""
+"""Warnings about static fields and settings of a provider that one of its models is known to refuse."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class _Constraint:
-    """A row of the table of models: the name of the constraint, its values if it has any, and its source."""
+    """A constraint in the table of models: its name, its values if any, and its source."""
 
     name: str
     values: tuple[str, ...]
@@ -28,7 +28,8 @@ class _Constraint:
 
 
 def check_refused_fields(settings: Settings, findings: Findings) -> None:
-    """Warns of each field of a provider that the table of models says one of its models refuses."""
+    """Warns about each field of a provider that one of its models refuses, according to the table of
+    models."""
     for position, provider in enumerate(settings.providers):
         if not provider.body_fields and provider.responses != "Translated":
             continue
@@ -48,13 +49,13 @@ def _upstream_models_of(provider: str, settings: Settings) -> set[str]:
 
 
 def _refused_fields(provider: Provider, model: str) -> Iterator[tuple[str, _Constraint]]:
-    """The fields of a provider that a model refuses, by their paths in it, with the first reason for each."""
+    """The fields of a provider that a model refuses: their paths, with the first reason for each."""
     seen: set[str] = set()
     for known in _constraints_for(model):
         fields = [f"bodyFields.{name}" for name in _fields_refused_by(known, provider.body_fields or {})]
         if known.name == "ResponsesOnly" and provider.responses == "Translated":
             fields.append("responses")
-        # Of two rows about one thing the first one holds.
+        # The first of two constraints on the same field applies.
         for field in fields:
             if field not in seen:
                 seen.add(field)
@@ -92,7 +93,7 @@ def _fields_refused_by(known: _Constraint, fields: Fields) -> list[str]:
 
 
 def _effort_fields(fields: Fields) -> dict[str, Any]:
-    """The fields that name an effort, and which: OpenAI's two and Anthropic's."""
+    """The fields that set an effort, with their values: two of OpenAI and one of Anthropic."""
     found = {"reasoning_effort": fields["reasoning_effort"]} if "reasoning_effort" in fields else {}
     for name in ("reasoning", "output_config"):
         value = fields.get(name)

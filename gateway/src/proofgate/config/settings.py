@@ -1,7 +1,7 @@
-"""What the worker's YAML file may say: one frozen model per section, every default and every bound.
+"""The schema of the worker's YAML file: one frozen model per section, with all defaults and limits.
 
-Durations are seconds and sizes are bytes, as the field names say; paths start at the file's directory. Who
-may do what stands in `access`, the rules over prompts and answers in `policy`.
+Durations are in seconds and sizes in bytes, as the field names say. Paths are relative to the file's
+directory. The settings of tenants are in `access`, the rules for prompts and responses in `policy`.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ from proofgate.config.telemetry import Telemetry
 class HeldCheckpoints(Section):
     """Checkpoints that are stored where no writer of the ledger's volume can change them.
 
-    At its start, the worker's ledger must contain the held checkpoint of its shard, or the worker refuses to
-    start.
+    The worker refuses to start unless its ledger contains the held checkpoint of its shard.
     """
 
     directory: FilePath
@@ -128,7 +127,7 @@ class Provider(proofgate_schema.providers.Provider):
             return given
         location = given.get("location")
         if not isinstance(location, str) or not re.fullmatch(LOCATION_PATTERN, location):
-            location = "global"  # what is wrong with it is reported of itself
+            location = "global"  # an invalid location is reported separately
         host = "aiplatform" if location == "global" else f"{location}-aiplatform"
         return {**given, "baseURL": f"https://{host}.googleapis.com/v1"}
 

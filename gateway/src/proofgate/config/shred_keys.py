@@ -1,4 +1,4 @@
-"""The folder of tenants' shred keys: whose are there. The keys themselves are read by the core alone."""
+"""The ids of tenants' shred keys in their folder. Only the core reads the keys themselves."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from proofgate.config.settings import Settings
 def shred_keys(
     base: Path, settings: Settings, files: ReferencedFiles, findings: Findings
 ) -> dict[str, tuple[str, ...]] | None:
-    """The ids of each tenant's keys, the newest first; None where salts are stored whole.
+    """The ids of each tenant's keys, newest first; None if salts are stored unencrypted.
 
-    A tenant without a key is a problem: what is said of it could never be forgotten in backups.
+    A tenant without a key is a problem: its records in backups could never be made unreadable.
     """
     name = settings.ledger.shred_keys_directory
     if name is None:
@@ -31,7 +31,7 @@ def shred_keys(
     try:
         keys = _core.shred_keys(str(directory))
     except _core.LedgerError as error:
-        # It names the file and repeats nothing of it.
+        # The error names the file and repeats none of its content.
         findings.report("config_bad_shred_keys", path, f"{error}: make keys with proofgate ledger shred-keys")
         return {}
     for position, tenant in enumerate(settings.tenants):

@@ -1,4 +1,5 @@
-"""Header fields that requests to a provider carry, as the file has them: secret values are in files."""
+"""Header fields of requests to a provider, as in the configuration file. Secret values are in separate
+files."""
 
 from __future__ import annotations
 

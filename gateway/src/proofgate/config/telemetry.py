@@ -1,4 +1,4 @@
-"""The section `telemetry` as the file has it: values of header fields are in files."""
+"""The section `telemetry` as in the configuration file. Values of header fields are in separate files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Telemetry(proofgate_schema.telemetry.Telemetry):
 
 
 def check_telemetry(telemetry: Telemetry, findings: Findings) -> None:
-    """Reports what of the section contradicts something else in it."""
+    """Reports fields of the section that contradict each other."""
     url = urlsplit(telemetry.endpoint or "")
     exports = telemetry.traces is not None or telemetry.metrics
     if exports and telemetry.endpoint is None:

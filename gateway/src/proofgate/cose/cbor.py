@@ -1,4 +1,4 @@
-"""Deterministic CBOR (RFC 8949, section 4.2.1) of what COSE messages consist of. Nothing here decodes."""
+"""An encoder of deterministic CBOR (RFC 8949, section 4.2.1) for the parts of COSE messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MAX_UINT64 = (1 << 64) - 1
 
 @dataclass(frozen=True)
 class Tagged:
-    """A value under a tag (RFC 8949, section 3.4)."""
+    """A value with a tag (RFC 8949, section 3.4)."""
 
     tag: int
     value: Value
@@ -21,7 +21,8 @@ Value = int | bytes | str | Sequence["Value"] | Mapping[int, "Value"] | Tagged |
 
 
 def encode(value: Value) -> bytes:
-    """The one encoding of a value. Raises ValueError for an integer beyond 64 bits."""
+    """Returns the deterministic encoding of a value. Raises ValueError for an integer of more than 64
+    bits."""
     match value:
         case None:
             return _NULL

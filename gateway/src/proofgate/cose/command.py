@@ -1,4 +1,4 @@
-"""What the command `receipt` does with `--format cose`."""
+"""The option `--format cose` of the command `receipt`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def argument_error(options: argparse.Namespace) -> str | None:
-    """Why the arguments do not go together; None when they do."""
+    """Why the arguments contradict each other; None if they do not."""
     if options.format == "cose" and (options.key is None or options.signing_key is None):
         return (
             "--format cose needs --key and --signing-key: --key verifies the receipt, and "
@@ -48,17 +48,17 @@ def argument_error(options: argparse.Namespace) -> str | None:
 
 
 def write(receipt: Receipt, path: Path, options: argparse.Namespace) -> list[str]:
-    """Writes `<id>.<kind>.json` and `<id>.<kind>.cose` for each record beside the receipt's file.
+    """Writes `<id>.<kind>.json` and `<id>.<kind>.cose` beside the receipt's file for each record.
 
-    A second record of a kind is `<id>.<kind>-2`. Returns what to print. Raises ContradictedError,
-    EvidenceError.
+    The name of a second record of a kind is `<id>.<kind>-2`. Returns the lines to print. Raises
+    ContradictedError, EvidenceError.
     """
     vkey, key = read_verifying_key(options.key), NoteKey.read(options.signing_key)
     lines, seen = [], Counter[str]()
     stem = path.name.removesuffix(".json").removesuffix(".receipt")
     for made in build_cose_receipts(receipt, vkey, key):
         if not _KIND.fullmatch(made.kind):
-            # It becomes part of a file's name.
+            # The kind becomes part of a file's name.
             raise EvidenceError("a record of the receipt has an invalid kind")
         seen[made.kind] += 1
         number = f"-{seen[made.kind]}" if seen[made.kind] > 1 else ""

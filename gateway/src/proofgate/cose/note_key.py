@@ -1,7 +1,7 @@
-"""A signing key's file (docs/reference/ledger-format.md, section 2) as a key that signs COSE messages.
+"""A key that signs COSE messages, from a signing key's file (docs/reference/ledger-format.md, section 2).
 
-The same key may sign notes and COSE messages: what is signed of a COSE message begins with the bytes 84 6a,
-which no text in UTF-8 begins with, so a signature of one is never a signature of the other.
+The same key may sign notes and COSE messages. The signed bytes of a COSE message start with 84 6a, and no
+UTF-8 text does, so a signature of one is never valid for the other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SIGNER = "SIGNER "
 
 @dataclass(frozen=True, repr=False)
 class NoteKey:
-    """An Ed25519 key under a name. What is secret of it is not printed."""
+    """An Ed25519 key with a name. Its representation shows no secret."""
 
     vkey: str
     _seed: bytes | None = None
@@ -29,7 +29,7 @@ class NoteKey:
 
     @classmethod
     def read(cls, path: Path) -> NoteKey:
-        """Reads the first line of a signing key's file: a key, or a key that an external signer has.
+        """Reads the first line of a signing key's file: a key, or a reference to a key in an external signer.
 
         Raises EvidenceError, which repeats nothing of the file.
         """
@@ -57,11 +57,11 @@ class NoteKey:
 
     @property
     def id(self) -> str:
-        """The id in its vkey, 8 hexadecimal digits."""
+        """The id in the key's vkey, 8 hexadecimal digits."""
         return self.vkey.split("+", 2)[1]
 
     def sign(self, message: bytes) -> bytes:
-        """The signature of a message, 64 bytes. Raises EvidenceError."""
+        """Returns the signature of a message, 64 bytes. Raises EvidenceError."""
         if self._seed is None:
             return self._sign_externally(message)
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -69,7 +69,7 @@ class NoteKey:
         return Ed25519PrivateKey.from_private_bytes(self._seed).sign(message)
 
     def _sign_externally(self, message: bytes) -> bytes:
-        """The protocol is in docs/how-to/use-an-external-signer.md."""
+        """Signs with the protocol in docs/how-to/use-an-external-signer.md."""
         vkey = self.vkey.encode()
         question = len(vkey).to_bytes(2, "big") + vkey + len(message).to_bytes(4, "big") + message
         try:

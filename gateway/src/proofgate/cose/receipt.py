@@ -18,7 +18,7 @@ _INCLUSION_LABEL = -1
 
 @dataclass(frozen=True)
 class CoseReceipt:
-    """A record, which is the leaf, and the COSE receipt of it."""
+    """A record, which is the leaf, and its COSE receipt."""
 
     kind: str
     record: bytes
@@ -26,9 +26,10 @@ class CoseReceipt:
 
 
 def is_ledger_key(key: NoteKey, vkey: str) -> bool:
-    """Whether a key is one of the ledger whose verifying key, with its statements of succession, this is.
+    """Whether `key` is a key of the ledger. `vkey` is the ledger's verifying key with its statements of
+    succession.
 
-    Raises EvidenceError for another key whose name could speak for the ledger.
+    Raises EvidenceError for another key whose name could be mistaken for the ledger's.
     """
     if key.vkey in (own for own, _ in _core.key_line(vkey)):
         return True
@@ -43,10 +44,10 @@ def is_ledger_key(key: NoteKey, vkey: str) -> bool:
 
 
 def build_cose_receipts(receipt: Receipt, vkey: str, key: NoteKey) -> list[CoseReceipt]:
-    """A COSE receipt for each record, in their order, after the receipt was verified under the ledger's key.
+    """Verifies the receipt with the ledger's key, and returns a COSE receipt for each record, in their order.
 
-    The payload is the tree's root and detached, as RFC 9942 advises: a verifier computes it from the record
-    and the proof. The subject is the log's origin. Raises ContradictedError, EvidenceError.
+    The payload is the tree's root. It is detached, as RFC 9942 advises: a verifier computes it from the
+    record and the proof. The subject is the log's origin. Raises ContradictedError, EvidenceError.
     """
     verified = verify(receipt, vkey)
     is_ledger_key(key, with_successions(receipt, vkey))
@@ -67,7 +68,7 @@ def build_cose_receipts(receipt: Receipt, vkey: str, key: NoteKey) -> list[CoseR
 
 
 def _inclusion_path(proof: str) -> list[bytes]:
-    """The path in a proof that was verified (docs/reference/ledger-format.md, section 4)."""
+    """The inclusion path in a verified proof (docs/reference/ledger-format.md, section 4)."""
     lines = proof.split("\n\n", 1)[0].split("\n")
     index = next(number for number, line in enumerate(lines) if line.startswith("index "))
     return [base64.b64decode(line) for line in lines[index + 1 :]]

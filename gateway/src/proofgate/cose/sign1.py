@@ -1,4 +1,4 @@
-"""COSE_Sign1 (RFC 9052, section 4.2) with Ed25519, and the labels that our messages use."""
+"""COSE_Sign1 (RFC 9052, section 4.2) with Ed25519, and the labels that Proofgate's messages use."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from proofgate.cose.cbor import Tagged, Value, encode
 from proofgate.cose.note_key import NoteKey
 
-# Of headers: RFC 9052 section 3.1, RFC 9597, RFC 9942.
+# Labels of headers: RFC 9052 section 3.1, RFC 9597, RFC 9942.
 ALGORITHM, CONTENT_TYPE, KEY_ID, CWT_CLAIMS = 1, 3, 4, 15
 VERIFIABLE_DATA_STRUCTURE, VERIFIABLE_DATA_PROOFS = 395, 396
-# Of CWT claims: RFC 8392 section 4.
+# Labels of CWT claims: RFC 8392 section 4.
 ISSUER, SUBJECT, ISSUED_AT = 1, 2, 6
 _EDDSA = -8
 _COSE_SIGN1 = 18
@@ -26,8 +26,8 @@ def sign1(
     unprotected: Mapping[int, Value] | None = None,
     detached: bool = False,
 ) -> bytes:
-    """A tagged COSE_Sign1. The protected header gets the algorithm, the id of the key, and as claims the
-    key's name as the issuer, the subject and the time. Raises EvidenceError.
+    """Signs and returns a tagged COSE_Sign1. The protected header also gets the algorithm, the key id, and
+    these claims: the key's name as issuer, the subject and the time. Raises EvidenceError.
     """
     header = encode(
         {

@@ -1,4 +1,4 @@
-"""Tree heads as signed statements of SCITT (RFC 9943), and the command `statement` that makes them."""
+"""Tree heads as SCITT signed statements (RFC 9943), and the command `statement` that creates them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOTE = "text/plain;charset=utf-8"
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command; `command` makes one."""
+    """Adds the command. `command` creates its parser."""
     parser = command(
         run,
         "Writes a COSE_Sign1 message (RFC 9943) with the checkpoint as its payload, for a "
@@ -42,7 +42,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Verifies a checkpoint, signs a statement of it, and says whose statement it is."""
+    """Verifies a checkpoint, signs a statement about it, and prints the issuer of the statement."""
     vkey, key = read_verifying_key(options.key), NoteKey.read(options.signing_key)
     try:
         checkpoint = read_checkpoint(read_text(options.checkpoint), vkey)
@@ -64,7 +64,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def build_statement(checkpoint: Checkpoint, key: NoteKey) -> bytes:
-    """The statement of a verified checkpoint: the note is the payload, the log's origin the subject.
+    """Returns the statement about a verified checkpoint. The note is the payload, the log's origin the
+    subject.
 
     Raises EvidenceError.
     """

@@ -1,7 +1,7 @@
-"""The auditor's page: what it found, its log as a tree, and evidence that the reader's own browser verifies.
+"""The auditor's page: its findings, its log as a tree, and evidence that the reader's own browser verifies.
 
-The files in `static` are all there is: nothing is rendered here, and what the page shows it fetches from the
-auditor's port. They are read once, so no path of a request ever names a file.
+The page consists of the files in `static`. It fetches its data from the auditor's port, and nothing is
+rendered on the server. The files are read once at the start, so no request path is used as a file name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from proofgate.http_errors import ApiError
 
 INDEX = "index.html"
-#: Also the page's worker and its modules come from here, and nothing is written into the page's markup.
+#: The page's worker and modules come from this origin too, and the markup contains no inline code.
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -40,14 +40,15 @@ _TYPES = {
 
 
 class VerifyingKeySource(Protocol):
-    """Who tells the verifying keys: the auditor of the core."""
+    """A source of verifying keys, such as the core's auditor."""
 
     def verifying_keys(self) -> tuple[str, str]:
-        """The aggregate log's, and the ledger's."""
+        """Returns the verifying keys of the aggregate log and of the ledger."""
 
 
 class SecurityHeadersMiddleware:
-    """Puts the headers of the page on every answer of the port: some hold what others wrote."""
+    """Adds the page's security headers to every response of the port, because some responses contain text
+    from others."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -62,7 +63,7 @@ class SecurityHeadersMiddleware:
 
 
 def static_files(folder: Traversable) -> dict[str, bytes]:
-    """The files of the page by name. What is not of a known type is none of them."""
+    """Reads the files of the page by name. Files of unknown types are omitted."""
     files = (file for file in folder.iterdir() if file.is_file())
     return {file.name: file.read_bytes() for file in files if _suffix(file.name) in _TYPES}
 
@@ -75,7 +76,7 @@ def add_explorer_routes(
 ) -> None:
     """Serves the page at `/`, its files and the keys below `/explorer/`; sets the headers of all answers.
 
-    `statements` tells by which the ledger's keys follow each other.
+    `statements` returns the statements of succession of the ledger's keys.
     """
     served = static_files(resources.files(__name__) / "static") if files is None else dict(files)
     app.add_middleware(SecurityHeadersMiddleware)
@@ -84,7 +85,7 @@ def add_explorer_routes(
     async def index(request: Request) -> Response:
         return _file(request, served, INDEX)
 
-    # Files of the ledger are read: a thread of the pool waits for them.
+    # This route reads files of the ledger, so it runs in a thread of the pool.
     @app.get("/explorer/keys")
     def verifying_keys() -> dict[str, Any]:
         aggregate, ledger = keys.verifying_keys()
@@ -100,7 +101,7 @@ def _file(request: Request, files: Mapping[str, bytes], name: str) -> Response:
     if content is None:
         raise ApiError(HTTPStatus.NOT_FOUND, "no_such_file", "the page has no such file")
     tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-    # A newer auditor may have another one under the same name.
+    # A newer auditor may serve another file under the same name.
     headers = {"Cache-Control": "no-cache", "ETag": tag}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)

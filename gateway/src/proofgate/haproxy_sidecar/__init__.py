@@ -1,6 +1,6 @@
-"""The agent beside HAProxy: what HAProxy reads at its start, it takes on while it runs.
+"""The agent beside HAProxy, which applies changed files to the running HAProxy.
 
-HAProxy loads its maps and its certificate once, and no weights of servers but those of its configuration.
-The agent follows the mounted files and brings HAProxy in step with them over its runtime API, without a
-reload, and no connection notices. A map or a certificate is changed as a whole or not at all.
+HAProxy loads its maps, its certificate and the weights of servers only at its start. The agent watches the
+mounted files and syncs HAProxy with them over its runtime API, without a reload and without effect on
+connections. A map or a certificate is changed completely or not at all.
 """

@@ -1,11 +1,11 @@
-"""Where the workers are, and what HAProxy knows of that.
+"""The addresses of workers, and the addresses that HAProxy uses.
 
-The operator writes the addresses of workers' pods, of those that are there and do not end: a name server
-may tell of a pod that is gone for as long as answers are cached. Names are asked only where the operator
-tells nothing, or where a worker has not been up for so long that a name server knows better.
+The operator writes the addresses of workers' pods that exist and are not terminating. A name server may
+return the address of a removed pod while responses are cached. Names are resolved only if the operator writes
+no addresses, or if a worker has been down for so long that a name server's response is newer.
 
-An address that HAProxy gets while it runs counts as down until the worker there has passed its checks. In
-maintenance, which is where a worker without an address is, HAProxy sends nothing and checks nothing.
+A server whose address is set at run time counts as down until its worker has passed its checks. A worker
+without an address is in maintenance: HAProxy sends it no requests and no checks.
 """
 
 from __future__ import annotations
@@ -30,28 +30,30 @@ log = logging.getLogger("proofgate.haproxy-sidecar")
 
 #: Placeholder for a worker that is expected but has no address.
 NO_ADDRESS = "-"
-# A worker that was not up for so long, while the operator told nothing new of it, is looked for by its name:
-# the operator may be away. Answers are cached for 30 s by a name server and for 30 s by one on the node, so
-# what is told then is newer than what the operator wrote.
+# Seconds after which the name of a worker that is not up is resolved, if the operator has not written a new
+# address: the operator may be unavailable. A name server caches a response for 30 s, and one on the node for
+# another 30 s, so the response is then newer than the operator's address.
 DNS_FALLBACK_SECONDS = 90.0
 _LINE = re.compile(r"([A-Za-z0-9._-]{1,63})[ \t]+(-|[0-9A-Fa-f.:]{2,45})")
-# A new address is in force at once in HAProxy 2.6, and after a moment since 3.0.
+# HAProxy 2.6 applies a new address immediately, HAProxy 3.0 and later with a short delay.
 _APPLY_TIMEOUT_SECONDS = 2.0
 _APPLY_POLL_SECONDS = 0.05
-# A line of commands has to fit into HAProxy's buffer; those for one server have up to 350 bytes.
+# A line of commands must fit into HAProxy's buffer. The commands for one server have up to 350 bytes.
 _MAX_SERVERS_PER_COMMAND = 16
 
 
 @dataclass(frozen=True)
 class DesiredAddresses:
-    """What the operator says: an address, or None, for each worker that is to be. None at all without it."""
+    """The addresses that the operator writes, by expected worker; None for a worker without an address.
+    `addresses` is None without the operator's file."""
 
     addresses: Mapping[str, str | None] | None
 
 
 @dataclass
 class _AddressAttempt:
-    """What came of an address so far: since when the worker is not up there, and where its name leads."""
+    """The state of a configured address: since when the worker is down at it, and the address to which the
+    worker's name resolves."""
 
     configured_address: str | None
     down_since: float | None = None
@@ -63,10 +65,10 @@ class _AddressAttempt:
 
 
 class WorkerAddresses:
-    """The file at `path`, and the addresses of HAProxy's servers.
+    """The target that sets the addresses of HAProxy's servers from the file at `path`.
 
-    `state`: the path of the file from which a HAProxy that starts knows them, if there is one. `clock` is
-    monotonic seconds.
+    `state` is the path of the file from which HAProxy loads the addresses at its start, if there is one.
+    `clock` returns monotonic seconds.
     """
 
     name = "workers"
@@ -108,9 +110,10 @@ class WorkerAddresses:
         if not changed:
             self._state.save(found)
             return None
-        # Before HAProxy is told: it may end at any time, and start again.
+        # This comes before the commands to HAProxy, which may end and restart at any time.
         self._state.remove_moved_servers(wanted)
-        # Before HAProxy has checked anybody, it holds for up whom it knows: better than nobody at all.
+        # Before its first checks, HAProxy considers all servers with known addresses up, which is better than
+        # no server.
         proved = any(server.checked for server in found.values())
         answers = [
             await self._api.send_command("; ".join(batch))
@@ -130,7 +133,8 @@ class WorkerAddresses:
         }
 
     def _remove_moved_servers(self, content: DesiredAddresses) -> None:
-        """Let a HAProxy that is not there now not start with an address that its worker has left."""
+        """Ensure that a HAProxy that is not running now does not start with an outdated address of a
+        worker."""
         if content.addresses is None:
             return
         wanted = dict(content.addresses)
@@ -140,7 +144,7 @@ class WorkerAddresses:
         self._state.remove_moved_servers(wanted)
 
     async def _update_attempts(self, found: Mapping[str, Server], content: DesiredAddresses) -> None:
-        """Note where each worker is to be."""
+        """Update the state of each worker's configured address."""
         told = content.addresses
         names = found.keys() if told is None else found.keys() & told.keys()
         for name in self._trials.keys() - names:
@@ -170,7 +174,7 @@ class WorkerAddresses:
         trial = self._trials[name]
         if answer is None:
             return
-        # Where the operator says that another worker is, this one is not any more.
+        # An address that the operator now lists for another worker is no longer this worker's.
         usable = [
             address for address in answer if address == trial.configured_address or address not in others
         ]
@@ -180,8 +184,8 @@ class WorkerAddresses:
         trial.resolved_address = named if named != trial.configured_address else None
 
     async def _wait_until_applied(self, wanted: Mapping[str, str | None], answer: str) -> dict[str, Server]:
-        """Return the servers once HAProxy has the addresses. Raises RefusedError when it does not take them
-        on."""
+        """Return the servers after HAProxy has applied the addresses. Raises RefusedError if it does not
+        apply them."""
         deadline = time.monotonic() + _APPLY_TIMEOUT_SECONDS
         while missing := _changed_servers(found := await servers.fetch_workers(self._api), wanted):
             if time.monotonic() >= deadline:
@@ -193,7 +197,8 @@ class WorkerAddresses:
 
 
 def parse_addresses(content: str) -> dict[str, str | None]:
-    """The workers of a file, each with its address. Raises RefusedError with the number of a bad line."""
+    """Parse the workers in a file, each with its address. Raises RefusedError with the number of an invalid
+    line."""
     found: dict[str, str | None] = {}
     for number, line in enumerate(content.split("\n"), start=1):
         text = line.strip(" \t\r")
@@ -222,7 +227,8 @@ def _commands(
     *,
     proved: bool,
 ) -> Iterator[list[str]]:
-    """Yield lines of commands. With `proved`, a worker is down until it has passed its checks."""
+    """Yield lines of commands. With `proved`, a server whose address changes is down until its worker has
+    passed its checks."""
     batch: list[str] = []
     for count, name in enumerate(changed, start=1):
         server, address = f"set server {servers.BACKEND}/{name}", wanted.get(name)

@@ -1,6 +1,6 @@
-"""The agent's process: the follower, and a port for probes and metrics.
+"""The agent's process: the sync loop, and a port for probes and metrics.
 
-Plain ASGI: FastAPI would triple the memory of a process that answers four paths.
+It is plain ASGI, because FastAPI would triple the memory of a process that serves only a few paths.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def build_targets(
     server_state: Path | None = None,
     kept_maps: Path | None = None,
 ) -> list[SyncTarget]:
-    """What is to be followed."""
+    """Creates the targets that the agent syncs."""
     kept = {path: kept_maps / path.name for path in maps if kept_maps and path.name in SHARD_FILE_FORMATS}
     found: list[SyncTarget] = [MapFile(path, api, tenant_shards, kept=kept.get(path)) for path in maps]
     if workers is not None:
@@ -62,7 +62,8 @@ def build_targets(
 def create_app(
     follower: SyncLoop, workers: servers.WorkerDiscovery, api: RuntimeApi, answers: TrafficProbe | None = None
 ) -> Callable[..., Awaitable[None]]:
-    """The ASGI application: `/healthz`, `/readyz`, `/metrics`, `/workers`, and with `answers` `/answers`."""
+    """Creates the ASGI application: `/healthz`, `/readyz`, `/metrics`, `/workers`, and with `answers`
+    `/answers`."""
 
     async def answer(path: str) -> tuple[HTTPStatus, str, str]:
         match path:
@@ -93,8 +94,8 @@ def create_app(
 
 
 async def _worker_report(api: RuntimeApi, follower: SyncLoop) -> tuple[HTTPStatus, str, str]:
-    """What HAProxy says of each worker now, and which map of owners it holds: for the operator, which takes
-    no worker away before that."""
+    """Reports HAProxy's current state of each worker and its map of owners. The operator removes a worker
+    only after it has read this report."""
     try:
         found = await servers.fetch_workers(api)
     except (RefusedError, UnreachableError) as error:
@@ -141,6 +142,6 @@ async def _serve(
 def run(
     follower: SyncLoop, api: RuntimeApi, listener: socket.socket, answers: TrafficProbe | None = None
 ) -> None:
-    """Follows, asks and answers until SIGTERM or SIGINT."""
+    """Syncs HAProxy, probes it and serves requests until SIGTERM or SIGINT."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(follower, api, listener, answers))

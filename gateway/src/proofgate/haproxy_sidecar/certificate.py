@@ -1,4 +1,4 @@
-"""A certificate that HAProxy shows, to clients or to workers, and its key."""
+"""The certificate that HAProxy presents to clients or to workers, and its key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
 from proofgate.haproxy_sidecar.target import CHECK_SECONDS, RefusedError
 
-# HAProxy takes a command with its payload into one buffer; the product configures 32 KiB.
+# HAProxy reads a command with its payload into one buffer, for which Proofgate configures 32 KiB.
 _MAX_PAYLOAD_BYTES = 30_000
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----\n.+?\n-----END CERTIFICATE-----", re.DOTALL)
 _PEM = re.compile(r"[A-Za-z0-9+/= :,-]*")
@@ -19,9 +19,9 @@ _NOT_AFTER = re.compile(r"^notAfter: (.+)$", re.MULTILINE)
 
 
 class CertificateFile:
-    """A chain in the file at `path`, its key beside it in `<path>.key`: HAProxy's own names for them.
+    """A certificate chain in the file at `path`, with its key in `<path>.key`, as HAProxy names the files.
 
-    HAProxy replaces both at once or, when they do not belong together, neither.
+    HAProxy replaces both together, or neither if they do not match.
     """
 
     check_seconds = CHECK_SECONDS
@@ -37,7 +37,8 @@ class CertificateFile:
         key_path = self._path.with_name(self._path.name + ".key")
         try:
             chain, key = self._path.read_text("ascii"), key_path.read_text("ascii")
-            # The kubelet swaps both at once: a key that was read after the swap is of another certificate.
+            # The kubelet replaces both files together. A key that was read after the replacement belongs to
+            # another certificate.
             if self._path.read_text("ascii") != chain:
                 return None
         except (OSError, UnicodeDecodeError) as error:
@@ -49,7 +50,8 @@ class CertificateFile:
         text = _payload(content)
         leaf = _fingerprint(text)
         shown = await self._active_fingerprint()
-        # The fingerprint is of the leaf alone, so what was loaded is remembered too: a chain may change.
+        # The fingerprint covers only the leaf, so the loaded content is compared too, because the chain may
+        # change.
         if content == self._loaded and shown == leaf:
             return None
         try:
@@ -85,18 +87,19 @@ class CertificateFile:
 
 
 def _payload(content: str) -> str:
-    """The text as a payload: an empty line would end it. Raises RefusedError."""
+    """Returns the text as a payload. It must not contain an empty line, which would end the payload. Raises
+    RefusedError."""
     text = "".join(f"{line}\n" for line in map(str.strip, content.splitlines()) if line)
     if len(text) > _MAX_PAYLOAD_BYTES:
         raise RefusedError(f"chain and key are longer than {_MAX_PAYLOAD_BYTES} bytes")
-    # A payload that ended early would leave the rest to be read as commands.
+    # If a payload ended early, HAProxy would execute the rest as commands.
     if not all(_PEM.fullmatch(line) for line in text.splitlines()):
         raise RefusedError("chain and key must be PEM and nothing else")
     return text
 
 
 def _fingerprint(text: str) -> str:
-    """The leaf's SHA-1, as HAProxy prints it: a name, not a proof."""
+    """The leaf's SHA-1, as HAProxy prints it. It only identifies the leaf, and proves nothing."""
     found = _CERTIFICATE.search(text)
     try:
         der = ssl.PEM_cert_to_DER_cert(found[0] if found else "")

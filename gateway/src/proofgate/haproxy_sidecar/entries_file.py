@@ -1,4 +1,4 @@
-"""A file of keys and values, which HAProxy holds in a form of its own."""
+"""A file of keys and values, which HAProxy stores in another format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LINE = re.compile(r"([A-Za-z0-9._-]{1,253})[ \t]+([A-Za-z0-9._-]{1,253})")
 
 
 class EntriesFile:
-    """What every target that is such a file has: its text, and how many entries HAProxy took on from it."""
+    """The common base of targets that are such files: the text, and the number of entries in HAProxy."""
 
     check_seconds = CHECK_SECONDS
 
@@ -40,9 +40,10 @@ class EntriesFile:
 
 
 def parse_entries(content: str) -> dict[str, str]:
-    """The entries of a file: lines of a key and a value, empty lines and comments (`#`) between them.
+    """Parses the entries of a file: lines of a key and a value, with empty lines and comments (`#`) between
+    them.
 
-    Raises RefusedError with the number of a line that is something else.
+    Raises RefusedError with the number of any other line.
     """
     entries: dict[str, str] = {}
     for number, line in enumerate(content.split("\n"), start=1):

@@ -1,4 +1,4 @@
-"""Follows the files, and keeps count of what became of each."""
+"""Watches the files, syncs HAProxy with them, and counts the results."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ POLL_SECONDS = 0.5
 
 @dataclass
 class TargetState:
-    """How HAProxy stands to one target.
+    """The state of one target in HAProxy.
 
-    `tried` is the content that was last brought to it, `held` the last that it took on, `trouble` what went
-    wrong since, `next_check` a time of the follower's clock, in seconds.
+    `last_attempted` is the content that was last sent to HAProxy, `last_applied` the last content that it
+    accepted, `last_error` the error since then, None without one. `next_check` is a time of the loop's clock,
+    in seconds.
     """
 
     target: SyncTarget
@@ -40,19 +41,19 @@ class TargetState:
     def in_sync(self) -> bool:
         """Whether HAProxy has the content of the last valid file.
 
-        A file that is refused leaves that as it is: every replica reads the same one, and all of them
-        together would stop to serve.
+        A refused file does not change this: every replica reads the same file, so otherwise all of them would
+        stop serving.
         """
         return self.last_applied is not None and self.reachable
 
     @property
     def up_to_date(self) -> bool:
-        """Whether HAProxy has all of the newest file: nothing of it is refused."""
+        """Whether HAProxy has the whole content of the newest file, and none of it was refused."""
         return self.in_sync and self.last_error is None
 
 
 class SyncLoop:
-    """Brings HAProxy in step with every target, again and again."""
+    """A loop that syncs HAProxy with every target."""
 
     def __init__(
         self,
@@ -60,20 +61,21 @@ class SyncLoop:
         clock: Callable[[], float] = time.monotonic,
         life: Callable[[], object] = lambda: None,
     ) -> None:
-        """`life` tells one start of HAProxy from the next: what a new one holds is asked for at once."""
+        """`life` returns a value that differs after each start of HAProxy, so that a new process is checked
+        immediately."""
         self.standings = tuple(TargetState(target) for target in targets)
         self._clock = clock
         self._life = life
         self._seen_life: object = None
 
     async def run(self) -> None:
-        """Follows for ever."""
+        """Syncs in an endless loop."""
         while True:
             await self.sync_once()
             await asyncio.sleep(POLL_SECONDS)
 
     async def sync_once(self) -> None:
-        """Looks once at every target."""
+        """Syncs every target once."""
         life = self._life()
         if life != self._seen_life:
             self._seen_life = life
@@ -87,7 +89,7 @@ class SyncLoop:
                 standing.failures["internal"] += 1
 
     def out_of_sync(self) -> list[str]:
-        """The names of the targets that HAProxy is not in step with."""
+        """The names of the targets with which HAProxy is out of sync."""
         return [standing.target.name for standing in self.standings if not standing.in_sync]
 
     async def _sync(self, standing: TargetState) -> None:
@@ -125,17 +127,17 @@ class SyncLoop:
             log.info("%s: %s", standing.target.name, change)
 
     def _record_content_errors(self, standing: TargetState) -> bool:
-        """Whether a part of the content cannot be used; that is told."""
+        """Whether a part of the content cannot be used. Logs the error."""
         complaints = standing.target.errors()
         if complaints:
             self._record_failure(standing, RefusedError.code, "; ".join(complaints))
         return bool(complaints)
 
     def _record_failure(self, standing: TargetState, code: str, message: str) -> None:
-        # What lasts is counted and said once.
+        # A lasting error is counted and logged once.
         if message != standing.last_error:
             standing.failures[code] += 1
-            # Both containers start at once: that HAProxy is not there yet is no error.
+            # Both containers start at the same time, so it is no error that HAProxy is not running yet.
             starting = standing.last_applied is None and code == UnreachableError.code
             log.log(logging.INFO if starting else logging.ERROR, "%s: %s", standing.target.name, message)
         standing.last_error = message

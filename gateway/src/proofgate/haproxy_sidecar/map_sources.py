@@ -1,4 +1,4 @@
-"""Where the entries of a map come from: its own file, and what 32 shards of tenants add to it."""
+"""The sources of a map's entries: its own file, and 32 shards of tenants."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from proofgate.haproxy_sidecar.entries_file import parse_entries
 from proofgate.haproxy_sidecar.target import RefusedError
 
 SHARD_COUNT = 32
-# What a Secret can hold.
+# The maximum size of a Secret.
 _MAX_SHARD_BYTES = 1 << 20
 _TENANT = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?/[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
 _KEY_LINE = re.compile(rf"([0-9a-f]{{64}}) ({_TENANT}) [a-z0-9-]{{1,63}}(?: not_after=[1-9][0-9]{{0,18}})?")
-# The value of a tenant's name is the name itself.
+# The value of the entry for a tenant's name is the name itself.
 _TENANT_LINE = re.compile(rf"(?=({_TENANT}) )({_TENANT}) [a-z0-9-]{{1,63}}")
 _OWNER_LINE = re.compile(rf"({_TENANT}) ([A-Za-z0-9._-]{{1,253}})")
 
 
 @dataclass(frozen=True)
 class ShardFileFormat:
-    """How a map's entries stand in a shard: in which file, and in which lines.
+    """The file and the lines in a shard that contain a map's entries.
 
     A line's first group is the entry, and the second its value.
     """
@@ -30,7 +30,8 @@ class ShardFileFormat:
     line: re.Pattern[str]
 
 
-#: By the name of the map. Whom a token names is found by the name, and no name is like a digest.
+#: The formats by map name. A tenant that is named in a token is found by its name. No name looks like a
+#: digest.
 SHARD_FILE_FORMATS = {
     "tenants.map": (
         ShardFileFormat("keys", _KEY_LINE),
@@ -39,7 +40,7 @@ SHARD_FILE_FORMATS = {
     "owners.map": (ShardFileFormat("owners", _OWNER_LINE),),
 }
 
-#: The text of every source, the map's own first. Two that are the same object hold the same.
+#: The content of every source, the map's own file first. If two contents are the same object, they are equal.
 SourceContents = tuple[bytes, ...]
 FileStat = tuple[int, int, int, int] | None
 
@@ -55,7 +56,8 @@ class _Source:
 
 
 class MapSources:
-    """The files of one map. What cannot be used of a shard is told, and what it held before counts."""
+    """The files of one map. An unusable file of a shard is reported, and its previous content stays in
+    use."""
 
     def __init__(self, path: Path, shards: Path | None) -> None:
         self._own = _Source(path, None)
@@ -68,9 +70,10 @@ class MapSources:
             ]
 
     def read(self) -> SourceContents:
-        """What the files hold; those that look as before are not read.
+        """Returns the contents of the files. Files of shards with an unchanged stat result are not read
+        again.
 
-        Raises RefusedError when the map's own cannot be.
+        Raises RefusedError if the map's own file cannot be read.
         """
         for source in self._sources:
             look = _stat_file(source.path)
@@ -105,7 +108,8 @@ class MapSources:
         source.content = content
 
     def parse_source(self, source: _Source, content: bytes) -> dict[str, str]:
-        """The entries in the text of a source: of the map itself, or of a shard. Raises RefusedError."""
+        """Parses the entries in the content of a source: the map's own file or a shard's. Raises
+        RefusedError."""
         try:
             text = content.decode("ascii")
         except UnicodeDecodeError:
@@ -115,8 +119,8 @@ class MapSources:
         return _parse_shard(text, source.format)
 
     def merged_entries(self, contents: SourceContents) -> dict[str, str]:
-        """The map as it should be. An entry of its own file counts before one of a shard, and one of a shard
-        before those of later ones."""
+        """Returns the desired entries of the map. An entry of the map's own file takes precedence over
+        entries of shards, and an entry of a shard over entries of later shards."""
         entries: dict[str, str] = {}
         for source, content in zip(self._sources[:0:-1], contents[:0:-1], strict=True):
             entries |= self.parse_source(source, content)
@@ -125,8 +129,8 @@ class MapSources:
     def changes(
         self, before: SourceContents, after: SourceContents
     ) -> tuple[dict[str, str], dict[str, str]] | None:
-        """The entries that there were and that there are in the shards that differ; None when the map's own
-        file differs, which any shard may have entries for, or when an entry is in two shards."""
+        """Returns the old and the new entries of the shards that differ. None if the map's own file differs,
+        because its entries may be in any shard, or if an entry is in two shards."""
         if before[0] != after[0]:
             return None
         old: dict[str, str] = {}
@@ -141,7 +145,8 @@ class MapSources:
                 if entries.keys() & found.keys():
                     return None
                 entries |= found
-        # HAProxy would have one that is added to another shard twice, and lose both with one of them.
+        # An entry that is added in a second shard would be in HAProxy twice, and removal from one shard would
+        # delete both.
         if any(_contains_entry(content, key.encode()) for key in old.keys() ^ new.keys() for content in same):
             return None
         for key in self.parse_source(self._own, after[0]) if old or new else ():
@@ -150,7 +155,7 @@ class MapSources:
         return old, new
 
     def errors(self) -> list[str]:
-        """What is wrong with shards whose former content counts."""
+        """Errors of shards whose previous content stays in use."""
         return [source.error for source in self._sources if source.error]
 
 
@@ -163,7 +168,7 @@ def _stat_file(path: Path) -> FileStat:
 
 
 def _contains_entry(content: bytes, entry: bytes) -> bool:
-    """Whether the sorted lines of a shard have an entry; found without reading them all."""
+    """Whether the sorted lines of a shard contain an entry, by binary search."""
     low, high = 0, len(content)
     while low < high:
         begin = max(low, content.rfind(b"\n", low, (low + high) // 2) + 1)

@@ -1,4 +1,4 @@
-"""What the agent has done, as Prometheus text."""
+"""The agent's metrics as Prometheus text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from proofgate.haproxy_sidecar.follower import SyncLoop, TargetState
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "proofgate_haproxy_sidecar"
 _FAILURES = ("unreachable", "refused", "internal")
-#: Help of each gauge that a target adds, by the end of its name.
+#: The help text of each gauge of a target, by the suffix of its name.
 _GAUGES = {
     "entries": "Entries of the map or file that HAProxy has loaded",
     "by_name": "Workers whose addresses are resolved by name",
@@ -20,7 +20,7 @@ _GAUGES = {
 
 
 def render(follower: SyncLoop) -> str:
-    """The metrics of every target."""
+    """Renders the metrics of every target."""
     lines = "".join(f"{line}\n" for line in _lines(follower.standings))
     return lines + process_metrics.render("haproxy-sidecar")
 

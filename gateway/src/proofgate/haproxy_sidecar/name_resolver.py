@@ -1,4 +1,4 @@
-"""Names of workers, and the addresses that a name server has for them."""
+"""Resolves the names of workers to addresses."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-#: The addresses of a host. Raises OSError when none can be told; `socket.gaierror` with EAI_NONAME: there is
-#: none.
+#: A function that returns the addresses of a host. Raises OSError if the lookup fails; `socket.gaierror` with
+#: EAI_NONAME if the host has no address.
 Lookup = Callable[[str], Sequence[str]]
 
 TIMEOUT_SECONDS = 2.0
@@ -17,15 +17,15 @@ _NOT_FOUND_ERRORS = (socket.EAI_NONAME, socket.EAI_NODATA)
 
 
 def resolve_host(host: str) -> list[str]:
-    """The addresses of a host, those of IPv4 first."""
-    # With a dot at its end no search list is gone through.
+    """Returns the addresses of a host, IPv4 addresses first."""
+    # With a final dot, the search list is not used.
     found = socket.getaddrinfo(f"{host.rstrip('.')}.", None, type=socket.SOCK_STREAM)
     addresses = {ipaddress.ip_address(address[0]) for *_, address in found}
     return [str(address) for address in sorted(addresses, key=lambda found: (found.version, int(found)))]
 
 
 class NameResolver:
-    """Asks a name server, in threads of its own: one that does not answer keeps nothing else waiting."""
+    """Resolves names in separate threads, so that a name server that does not answer delays nothing else."""
 
     def __init__(self, lookup: Lookup = resolve_host) -> None:
         self._lookup = lookup
@@ -33,7 +33,7 @@ class NameResolver:
         self._asked: dict[str, asyncio.Future[Sequence[str]]] = {}
 
     async def addresses(self, host: str) -> Sequence[str] | None:
-        """The addresses of a host, empty when it has none; None when nobody tells in time."""
+        """Returns the addresses of a host, empty if it has none; None if no response comes in time."""
         question = self._asked.get(host)
         if question is None:
             loop = asyncio.get_running_loop()
@@ -43,7 +43,7 @@ class NameResolver:
             answer = await asyncio.wait_for(asyncio.shield(question), TIMEOUT_SECONDS)
         except TimeoutError:
             if not question.done():
-                # It is asked no second time meanwhile.
+                # No second request is sent while one is pending.
                 return None
             answer = None
         except socket.gaierror as error:

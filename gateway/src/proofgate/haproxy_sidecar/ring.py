@@ -1,8 +1,8 @@
-"""HAProxy's ring: which worker serves a tenant while all of them are up and nobody was placed elsewhere.
+"""HAProxy's hash ring: the worker that serves a tenant while all workers are up and no tenant is reassigned.
 
-As HAProxy's configuration has it: `balance hash` of the tenant, `hash-type consistent sdbm avalanche`, a
-weight of 100, and the id of a server is its shard's number and one (HAProxy 2.6, `src/lb_chash.c`,
-`src/hash.c`, `include/haproxy/tools.h`). A test holds it against HAProxy itself.
+It matches HAProxy's configuration: `balance hash` of the tenant, `hash-type consistent sdbm avalanche`, a
+weight of 100, and a server id that is the shard number plus one (HAProxy 2.6, `src/lb_chash.c`, `src/hash.c`,
+`include/haproxy/tools.h`). A test compares it with HAProxy itself.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import hashlib
 from bisect import bisect_left
 from collections.abc import Iterable
 
-#: Number of points of a worker: `BE_WEIGHT_SCALE` for each unit of its weight.
+#: Number of a worker's points: `BE_WEIGHT_SCALE` for each unit of its weight.
 POINTS_PER_WORKER = 16 * 100
-#: Numbers of points that the id of a server takes: `SRV_EWGHT_RANGE`.
+#: Number of points that HAProxy reserves for each server id: `SRV_EWGHT_RANGE`.
 _POINTS_PER_SERVER_ID = 256 * 16
 #: Number of positions on the ring.
 RING_SIZE = 1 << 32
@@ -21,7 +21,7 @@ _MASK = RING_SIZE - 1
 
 
 def ring_position(tenant: str) -> int:
-    """Where on the ring a tenant stands, from 0 to below `RING_SIZE`."""
+    """The position of a tenant on the ring, from 0 to below `RING_SIZE`."""
     found = 0
     for byte in tenant.encode():
         found = (byte + (found << 6) + (found << 16) - found) & _MASK
@@ -29,16 +29,16 @@ def ring_position(tenant: str) -> int:
 
 
 def required_owner(tenant: str, shards: Iterable[int]) -> int | None:
-    """The shard that owns a tenant where the affinity is required: the map of owners goes before the ring
-    then, and the operator makes it by rendezvous hashing. None of no shards."""
+    """The shard that owns a tenant if the affinity is required. The map of owners, which the operator creates
+    by rendezvous hashing, then takes precedence over the ring. None if there are no shards."""
     return max(shards, key=lambda shard: hashlib.sha256(f"{tenant}/{shard}".encode()).digest(), default=None)
 
 
 class HashRing:
-    """The ring of some workers, by the numbers of their shards."""
+    """The hash ring of a set of workers, by shard number."""
 
     def __init__(self, shards: Iterable[int]) -> None:
-        # Of two points at one place HAProxy's tree keeps both, the one that came first before the other.
+        # HAProxy's tree keeps two points at the same position, in the order in which they were inserted.
         points = [
             (_avalanche((shard + 1) * _POINTS_PER_SERVER_ID + number), order, shard)
             for order, shard in enumerate(dict.fromkeys(shards))
@@ -49,7 +49,7 @@ class HashRing:
         self._shards = [shard for _, _, shard in points]
 
     def shard_for(self, tenant: str) -> int | None:
-        """The shard whose point is the nearest to a tenant's place; None on an empty ring."""
+        """The shard whose point is nearest to a tenant's position; None on an empty ring."""
         if not self._places:
             return None
         at = ring_position(tenant)
@@ -60,7 +60,7 @@ class HashRing:
 
 
 def _avalanche(value: int) -> int:
-    """`full_hash`: one of Bob Jenkins' hashes of an integer, times a prime."""
+    """HAProxy's `full_hash`: one of Bob Jenkins' integer hashes, multiplied by a prime."""
     value = (value + 0x7ED55D16 + (value << 12)) & _MASK
     value = (value ^ 0xC761C23C ^ (value >> 19)) & _MASK
     value = (value + 0x165667B1 + (value << 5)) & _MASK

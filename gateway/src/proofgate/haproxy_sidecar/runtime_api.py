@@ -1,4 +1,4 @@
-"""HAProxy's runtime API: one command for each connection to its Unix socket.
+"""Client for HAProxy's runtime API. It opens one connection to the Unix socket for each command.
 
 Source: HAProxy's management guide, section 9.3.
 """
@@ -12,19 +12,19 @@ TIMEOUT_SECONDS = 5.0
 
 
 class UnreachableError(Exception):
-    """HAProxy does not answer on its socket: it starts, hangs, or is gone."""
+    """HAProxy does not answer on its socket: it is starting, hangs, or has ended."""
 
     code = "unreachable"
 
 
 class RuntimeApi:
-    """Asks HAProxy on the Unix socket at `path`. Nothing is kept between two questions."""
+    """A client of HAProxy at the Unix socket `path`. It has no state between two commands."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def instance_id(self) -> object:
-        """What is another one after each start of HAProxy, which makes its socket anew."""
+        """A value that differs after each start of HAProxy, which creates a new socket."""
         try:
             found = self._path.stat()
         except OSError:
@@ -32,9 +32,9 @@ class RuntimeApi:
         return found.st_ino, found.st_mtime_ns
 
     async def send_command(self, command: str, payload: str | None = None) -> str:
-        """The answer to one command, without blank lines around it; empty when HAProxy has nothing to say.
+        """Returns the response to one command, without blank lines around it; empty if HAProxy sends no text.
 
-        A `payload` is text of whole lines without an empty one, shorter than HAProxy's buffer. Raises
+        A `payload` consists of complete, non-empty lines, and is shorter than HAProxy's buffer. Raises
         UnreachableError.
         """
         question = f"{command}\n" if payload is None else f"{command} <<\n{payload}\n"

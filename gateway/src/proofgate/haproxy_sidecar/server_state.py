@@ -1,12 +1,12 @@
-"""The file from which HAProxy knows its workers at its start, before the agent has set an address.
+"""The file from which HAProxy loads its workers at its start, before the agent has set an address.
 
-It holds what HAProxy had when the agent last asked, in the format of `show servers state`. Source: HAProxy's
-configuration manual, `server-state-file` and `load-server-state-from-file`; its management guide, section
-9.3, for the fields. HAProxy passes over a file that is missing, cut off or somebody else's.
+It contains HAProxy's state at the agent's last request, in the format of `show servers state`. Source:
+HAProxy's configuration manual, `server-state-file` and `load-server-state-from-file`; its management guide,
+section 9.3, for the fields. HAProxy ignores a missing, truncated or foreign file.
 
-A worker that is down is in maintenance there: a server whose configuration is `disabled` comes out of a file
-as up, whatever the file says of its checks (HAProxy, src/server.c, `srv_update_status`). So the file names
-workers that were up, and no address that is not its worker's any more.
+The file lists a worker that is down as in maintenance, because HAProxy loads a server that is `disabled` in
+the configuration as up, regardless of the checks in the file (HAProxy, src/server.c, `srv_update_status`). So
+the file has only addresses of workers that were up, and no outdated address.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from proofgate.haproxy_sidecar.servers import Server
 from proofgate.haproxy_sidecar.target import RefusedError
 
 _VERSION = "1"
-# Those that HAProxy wants of every line. What follows, such as whether a worker is spoken to with TLS, would
-# count before a configuration that has changed since.
+# The fields that HAProxy requires in every line. Further fields, such as the use of TLS, would override a
+# configuration that has changed since.
 _FIELDS = (
     "be_id",
     "be_name",
@@ -44,7 +44,7 @@ _FIELDS = (
     "srv_port",
     "srvrecord",
 )
-# As of a server that HAProxy has not checked yet. Nothing here changes with time alone.
+# Values of a server that HAProxy has not checked yet. No value depends on the time.
 _UNCHECKED_FIELDS = {
     "srv_time_since_last_change": "0",
     "srv_check_status": str(servers.NEVER_CHECKED),
@@ -56,7 +56,7 @@ _UNCHECKED_FIELDS = {
 
 
 class ServerStateFile:
-    """The file at `path`, which HAProxy's configuration names; without a path nothing is written."""
+    """The state file at `path`, which HAProxy's configuration names. Without a path, nothing is written."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -67,14 +67,15 @@ class ServerStateFile:
             self._load(path)
 
     def save(self, found: Mapping[str, Server]) -> None:
-        """Let a HAProxy that starts know its workers as they were `found`."""
+        """Write the servers `found` for the next start of HAProxy."""
         self._held = found
         text = _render(found)
         if self._path is not None and text != self._written:
             self._written = text if self._write(self._path, text) else None
 
     def remove_moved_servers(self, told: Mapping[str, str | None]) -> None:
-        """Let a HAProxy that starts send nothing to a worker where it is not `told` to be."""
+        """Remove the addresses of workers that differ from `told`, so that a starting HAProxy does not use
+        them."""
         moved = {name for name, server in self._held.items() if server.address != told.get(name)}
         if moved:
             self.save(
@@ -95,7 +96,7 @@ class ServerStateFile:
             self.save({})
 
     def _write(self, path: Path, text: str) -> bool:
-        """Replace the file at once. One that cannot be replaced goes: it would be out of date."""
+        """Replace the file atomically. If that fails, remove it, because it is out of date."""
         new = path.with_name(f"{path.name}.new")
         try:
             new.write_text(text, encoding="ascii")
@@ -133,6 +134,6 @@ def _line(server: Server) -> str:
 
 
 def _admin_state(server: Server, *, present: bool) -> int:
-    # HAProxy compares whether the server is `disabled` in the configuration with what it is there now.
+    # HAProxy compares this flag with whether the server is `disabled` in its current configuration.
     configured = int(server.row["srv_admin_state"]) & servers.CONFIGURED_MAINTENANCE
     return configured if present else configured | servers.FORCED_MAINTENANCE

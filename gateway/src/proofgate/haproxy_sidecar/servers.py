@@ -1,4 +1,4 @@
-"""What HAProxy knows of the workers behind it.
+"""HAProxy's state of the workers behind it.
 
 Source: HAProxy's management guide, section 9.3, `show servers state`.
 """
@@ -16,20 +16,21 @@ from proofgate.haproxy_sidecar.target import RefusedError
 BACKEND = "workers"
 #: Value of `srv_op_state` for a server that is up.
 OP_STATE_RUNNING = 2
-# As the operator configures it. A server that was not checked yet is up with this health, and a passed check
-# raises it. The result of the last check tells less: there is none while the next check is on its way.
+# The `rise` value that the operator configures. A server that was not checked yet is up with this health, and
+# a passed check raises it. The result of the last check is less useful, because it is missing while a check
+# is running.
 RISE_HEALTH = 2
 NO_WORKER_UP = "no worker is up"
 _STATE_UNAVAILABLE = "HAProxy does not report the state of its servers"
-# Longer than an address takes to arrive, and a worker to pass its first checks.
+# Seconds that suffice for an address to arrive and for a worker to pass its first checks.
 DISCOVERY_SECONDS = 10.0
-# Of `srv_admin_state`: in maintenance by command, and because the configuration begins with it (HAProxy,
+# Bits of `srv_admin_state`: maintenance by command, and maintenance from the configuration (HAProxy,
 # include/haproxy/server-t.h, `enum srv_admin`).
 FORCED_MAINTENANCE = 0x01
 CONFIGURED_MAINTENANCE = 0x04
-# By command, as another server is, or because its name does not resolve.
+# Maintenance by command, inherited from another server, or because the name does not resolve.
 _MAINTENANCE = FORCED_MAINTENANCE | 0x02 | 0x20
-# Of `srv_check_status`: no check has begun yet (include/haproxy/check-t.h, `HCHK_STATUS_INI`).
+# Value of `srv_check_status` before the first check (include/haproxy/check-t.h, `HCHK_STATUS_INI`).
 NEVER_CHECKED = 1
 
 
@@ -37,8 +38,9 @@ NEVER_CHECKED = 1
 class Server:
     """A worker as HAProxy sees it.
 
-    `address` is None in maintenance: HAProxy sends it nothing. `up`: it has passed its checks at this
-    address. `seconds`: since it last came up, went down, or into maintenance. `row` has HAProxy's own fields.
+    `address` is None in maintenance, in which HAProxy sends the worker nothing. `up`: the worker has passed
+    its checks at this address. `seconds_since_change`: seconds since it last went up, down or into
+    maintenance. `row` has HAProxy's own fields.
     """
 
     address: str | None
@@ -50,7 +52,7 @@ class Server:
 
     @property
     def running(self) -> bool:
-        """Whether HAProxy sends it connections, or would without maintenance."""
+        """Whether HAProxy sends the worker connections, or would do so without maintenance."""
         return int(self.row["srv_op_state"]) == OP_STATE_RUNNING
 
     @property
@@ -60,12 +62,12 @@ class Server:
 
 
 async def fetch_workers(api: RuntimeApi) -> dict[str, Server]:
-    """Every server of the workers. Raises RefusedError, UnreachableError."""
+    """Returns all workers by server name. Raises RefusedError, UnreachableError."""
     return parse_servers(await _fetch_server_states(api))
 
 
 def parse_servers(text: str) -> dict[str, Server]:
-    """Every server of an answer to `show servers state`. Raises RefusedError."""
+    """Parses the servers in a response to `show servers state`. Raises RefusedError."""
     try:
         return {row["srv_name"]: _server(row) for row in _rows(text)}
     except (ValueError, KeyError):
@@ -73,7 +75,7 @@ def parse_servers(text: str) -> dict[str, Server]:
 
 
 async def fetch_server_fields(api: RuntimeApi, *fields: str) -> dict[str, tuple[int, ...]]:
-    """The values of `fields`, numbers, by server. Raises RefusedError, UnreachableError."""
+    """Returns the values of the numeric `fields` by server. Raises RefusedError, UnreachableError."""
     found = await _fetch_server_states(api)
     try:
         return {row["srv_name"]: tuple(int(row[name]) for name in fields) for row in _rows(found)}
@@ -106,11 +108,11 @@ def _server(row: dict[str, str]) -> Server:
 
 
 class WorkerDiscovery:
-    """Whether HAProxy knows its workers since it was started.
+    """Detects whether HAProxy has found its workers since its start.
 
-    Until it had the time to find them, it would turn clients away whom another one could serve. Then it is
-    given connections even while no worker is up: it answers them, and says when to come back. `clock` is
-    monotonic seconds.
+    Before that, HAProxy would reject clients that another HAProxy could serve, so it is not ready. After
+    enough time it is ready even if no worker is up: it then answers requests with the time for a retry.
+    `clock` returns monotonic seconds.
     """
 
     def __init__(self, api: RuntimeApi, clock: Callable[[], float] = time.monotonic) -> None:
@@ -120,7 +122,7 @@ class WorkerDiscovery:
         self._alone: tuple[tuple[object], float] | None = None
 
     async def not_ready_reason(self) -> str | None:
-        """Why HAProxy cannot be given connections; None when it can."""
+        """Why HAProxy is not ready for connections; None if it is."""
         life = (self._api.instance_id(),)
         if life == self._found_in:
             return None
@@ -132,7 +134,7 @@ class WorkerDiscovery:
         return lack
 
     def _discovery_time_elapsed(self, life: tuple[object]) -> bool:
-        """Whether HAProxy had, in this life, the time to find a worker that is there."""
+        """Whether the current HAProxy process has had enough time to find an existing worker."""
         now = self._clock()
         if self._alone is None or self._alone[0] != life:
             self._alone = (life, now)
@@ -140,10 +142,9 @@ class WorkerDiscovery:
 
 
 async def not_ready_reason(api: RuntimeApi) -> str | None:
-    """Why HAProxy has not found its workers; None when it has.
+    """Why HAProxy has not found its workers; None if it has.
 
-    A server counts as up from the moment that its address is known; whether it answers, HAProxy learns
-    from its first check.
+    A server counts as up when its address is known. HAProxy learns from the first check whether it answers.
     """
     try:
         found = await fetch_server_fields(api, "srv_op_state", "srv_check_health")

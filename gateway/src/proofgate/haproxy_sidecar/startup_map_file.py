@@ -1,7 +1,7 @@
-"""The file from which HAProxy knows the entries of a map at its start, before the agent has set one.
+"""The file from which HAProxy loads the entries of a map at its start, before the agent has set one.
 
-A map's own file does not have those of shards. This one has all, as they were when the agent last read them,
-also while HAProxy is not running.
+A map's own file does not have the entries of shards. This file has all entries as the agent last read them,
+even if HAProxy was not running then.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 from proofgate.haproxy_sidecar.map_sources import SourceContents
 from proofgate.haproxy_sidecar.target import RefusedError
 
-# As Secrets are mounted: digests of keys are nobody else's to read.
+# The mode of mounted Secrets: other users must not read digests of keys.
 _MODE = 0o440
-# A map of 100,000 keys is 9 MB, which is written whole: so often at most, in seconds.
+# Minimum seconds between two writes. A map of 100,000 keys has 9 MB, which are written completely.
 _MIN_WRITE_INTERVAL_SECONDS = 1.0
 
 
@@ -33,9 +33,9 @@ class StartupMapFile:
     def save(
         self, content: SourceContents, entries_of: Callable[[SourceContents], Mapping[str, str]]
     ) -> None:
-        """Let the file have the entries of `content`, unless it has them or was written just now.
+        """Write the entries of `content`, unless the file already has them or was written very recently.
 
-        Of a content that is refused the file knows nothing, as HAProxy does.
+        Refused content is not written, just as it is not sent to HAProxy.
         """
         if content == self._done or self._clock() < self._rests_until:
             return

@@ -1,15 +1,17 @@
-"""What the agent keeps in step: a file, and what HAProxy holds of it."""
+"""The targets that the agent syncs: a file, and its content in HAProxy."""
 
 from __future__ import annotations
 
 from typing import Any, Protocol
 
-# HAProxy may have been restarted, or somebody may have used its socket: it is asked what it holds.
+# Seconds between two checks of HAProxy's content, which a restart or another user of its socket may have
+# changed.
 CHECK_SECONDS = 5.0
 
 
 class RefusedError(Exception):
-    """A file is not usable, or HAProxy does not take it: what it holds stays. Repeats nothing secret."""
+    """A file is unusable or refused by HAProxy, whose content stays unchanged. The message repeats no
+    secret."""
 
     code = "refused"
 
@@ -19,26 +21,26 @@ class SyncTarget(Protocol):
 
     @property
     def name(self) -> str:
-        """What metrics and the log call it."""
+        """The target's name in metrics and in the log."""
 
     @property
     def check_seconds(self) -> float:
-        """How often HAProxy is asked what it holds while the content stays as it is."""
+        """Seconds between two checks of HAProxy's content while the file is unchanged."""
 
     def read(self) -> Any:
-        """The content now, to be compared with `==`; None while it is being replaced.
+        """Returns the current content, which is compared with `==`; None while the file is being replaced.
 
-        Raises RefusedError when it cannot be read.
+        Raises RefusedError if the file cannot be read.
         """
 
     async def reconcile(self, content: Any) -> str | None:
-        """Lets HAProxy hold `content`; says what was changed, or None when it held that already.
+        """Syncs HAProxy with `content`. Returns a description of the changes; None if there were none.
 
-        Raises RefusedError and UnreachableError; HAProxy then holds what it held before.
+        Raises RefusedError and UnreachableError; HAProxy then keeps its previous content.
         """
 
     def errors(self) -> list[str]:
-        """What is wrong with parts of the last content that was read, whose former content counts."""
+        """Errors of those parts of the newest content for which the previous content stays in use."""
 
     def gauges(self) -> dict[str, float]:
-        """Figures of what HAProxy holds, by the ends of their metrics' names."""
+        """Gauges about HAProxy's content, by the suffixes of their metrics' names."""

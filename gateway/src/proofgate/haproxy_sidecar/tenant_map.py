@@ -1,4 +1,4 @@
-"""A map, such as the digests of keys with their tenants, and HAProxy's copy of it."""
+"""A map, such as key digests with their tenants, and HAProxy's copy of it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from proofgate.haproxy_sidecar.runtime_api import RuntimeApi
 from proofgate.haproxy_sidecar.startup_map_file import StartupMapFile
 from proofgate.haproxy_sidecar.target import CHECK_SECONDS, RefusedError
 
-# A command with its payload has to fit into one buffer of HAProxy, 16 KiB where nothing else is configured.
+# A command with its payload must fit into one buffer of HAProxy, by default 16 KiB.
 _BATCH_BYTES = 12_000
-# A map of so many entries is looked at and replaced whole. HAProxy 2.6 goes through all entries for each that
-# is set or deleted, so what changes much is filled anew as well.
+# A map of at most this size is compared and replaced completely. HAProxy 2.6 scans all entries for each entry
+# that is set or deleted, so a large change also replaces the whole map.
 _SMALL_MAP_ENTRIES = 1000
 _MAX_INCREMENTAL_CHANGES = 200
-# The version of a map and the number of its entries HAProxy tells at any time; what they are, of a large one,
-# it is asked so often. Somebody who writes to its socket by hand is found then.
+# Seconds between two requests for all entries of a large map, which detect manual changes over HAProxy's
+# socket. In between, only the map's version and its number of entries are requested.
 _FULL_CHECK_SECONDS = 300.0
 _MAX_LISTED_CHANGES = 5
 _DIGEST_LENGTH = 64
@@ -37,7 +37,7 @@ _NEW_VERSION = re.compile(r"New version created: (\d+)")
 
 @dataclass(frozen=True)
 class _SyncedState:
-    """What HAProxy held when it was last in step: told by it in short, and by the files."""
+    """HAProxy's content at the last sync: its own summary, and the contents of the files."""
 
     instance_id: object
     version: int
@@ -47,10 +47,11 @@ class _SyncedState:
 
 
 class MapFile:
-    """One map; HAProxy knows it by the path of its file, which has to be the same for both.
+    """The target for one map. HAProxy identifies the map by the path of its file, which must be the same for
+    HAProxy and the agent.
 
-    With `shards`, the folder of tenants that come and go, the map has their entries too. With `kept`, HAProxy
-    reads that file at its start, which the agent keeps as the map should be.
+    With `shards`, the folder of tenants that change at run time, the map also has their entries. With `kept`,
+    HAProxy loads that file at its start, and the agent writes the desired entries to it.
     """
 
     check_seconds = CHECK_SECONDS
@@ -115,7 +116,7 @@ class MapFile:
         return None if held == wanted else _describe_changes(len(wanted), held, wanted)
 
     async def _is_unchanged(self, known: _SyncedState) -> bool:
-        """Whether HAProxy holds what it did, as far as a word from it can tell."""
+        """Whether HAProxy's content is unchanged, according to the map's version and number of entries."""
         if (
             self._api.instance_id() != known.instance_id
             or self._clock() - known.checked_at >= _FULL_CHECK_SECONDS
@@ -138,7 +139,7 @@ class MapFile:
         raise RefusedError("HAProxy does not report this map")
 
     async def _apply_changes(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-        """Changes the entries that differ, one by one: first those that come, then those that go."""
+        """Changes the differing entries one by one: first the additions, then the removals."""
         added = {key: value for key, value in after.items() if key not in before}
         for batch in _batches(f"{key} {value}\n" for key, value in added.items()):
             await self._command(f"add map {self._known_by}", "".join(batch))
@@ -154,7 +155,8 @@ class MapFile:
         self._entries += len(added) - len(gone)
 
     async def _replace(self, wanted: Mapping[str, str]) -> None:
-        """A version of the map that nobody looks into is filled, and then takes the other's place at once."""
+        """Fills a new version of the map that is not in use yet, and then replaces the old version
+        atomically."""
         answer = await self._command(f"prepare map {self._known_by}", None, expected=_NEW_VERSION)
         found = _NEW_VERSION.search(answer)
         if found is None:
@@ -169,7 +171,7 @@ class MapFile:
     ) -> str:
         answer = await self._api.send_command(command, payload)
         if answer and not (expected and expected.match(answer)):
-            # Only the first line, and only when it repeats no entry of the map.
+            # Report only the first line, and only if it contains no entry of the map.
             reason = answer.splitlines()[0][:200]
             raise RefusedError(f"HAProxy refuses {command.split()[0]} map: {_shorten_digests(reason)}")
         return answer
@@ -207,5 +209,5 @@ def _describe_changes(entries: int, before: Mapping[str, str], after: Mapping[st
 
 
 def _shorten_digests(text: str) -> str:
-    """Digests of keys are cut to eight digits: enough to find one, not to be of use."""
+    """Shortens key digests to eight digits, which suffice to find a key but not to use it."""
     return re.sub(rf"\b([0-9a-f]{{8}})[0-9a-f]{{{_DIGEST_LENGTH - 8}}}\b", r"\1", text)

@@ -1,7 +1,8 @@
-"""Whether requests are answered: the agent asks HAProxy what a client could, and a worker answers.
+"""A probe of the whole request path: the agent sends HAProxy a request like a client's, which a worker
+answers.
 
-`GET /` needs no key and leaves no record. It goes the whole way: HAProxy's listener, its TLS, the choice of
-a worker, the PROXY header.
+The request is `GET /`, which needs no key and leaves no record. It covers HAProxy's listener, its TLS, the
+choice of a worker, and the PROXY header.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from dataclasses import dataclass
 log = logging.getLogger("proofgate.haproxy-sidecar")
 
 PROBE_INTERVAL_SECONDS = 5.0
-# Longer than HAProxy waits for a connection to a worker, with its retries.
+# Seconds for one probe: more than HAProxy waits for a connection to a worker, including retries.
 _PROBE_TIMEOUT_SECONDS = 15.0
 _HANDSHAKE_SECONDS = 5.0
-# A worker that is replaced may be missed now and then: what fails so often in a row is told.
+# Number of successive failures that are reported. Single failures are normal while a worker is replaced.
 _FAILURE_THRESHOLD = 3
 _REQUEST = b"GET / HTTP/1.1\r\nHost: haproxy-sidecar\r\nConnection: close\r\n\r\n"
 _MAX_RESPONSE_BYTES = 16384
@@ -29,14 +30,14 @@ _NO_WORKER = b"no_worker_available"
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """What became of a request: `reason` is empty when it was answered."""
+    """The result of a probe. `reason` is empty if the request was answered."""
 
     reason: str = ""
     message: str = ""
 
 
 class ProbeError(Exception):
-    """A request that was not answered as it should be: why, in a word and in a sentence."""
+    """A request was not answered correctly. The error has a reason code and a message."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -44,8 +45,8 @@ class ProbeError(Exception):
 
 
 class TrafficProbe:
-    """Asks HAProxy at an address again and again. `tls`: it shows a certificate; `proxied`: it wants a PROXY
-    header (version 1) in front of each connection."""
+    """Probes HAProxy at an address repeatedly. `tls`: HAProxy uses TLS. `proxied`: HAProxy expects a PROXY
+    header (version 1) at the start of each connection."""
 
     def __init__(self, address: tuple[str, int], *, tls: bool = False, proxied: bool = False) -> None:
         self._address = address
@@ -55,17 +56,17 @@ class TrafficProbe:
         self._last: ProbeResult | None = None
 
     async def run(self) -> None:
-        """Asks for ever."""
+        """Probes in an endless loop."""
         while True:
             try:
                 await self.probe()
             except Exception:
-                # Whatever it is, the next request may end otherwise.
+                # After any error, the next request may succeed.
                 log.exception("no request could be sent through HAProxy")
             await asyncio.sleep(PROBE_INTERVAL_SECONDS)
 
     async def probe(self) -> None:
-        """Asks once."""
+        """Sends one probe."""
         try:
             async with asyncio.timeout(_PROBE_TIMEOUT_SECONDS):
                 await self._send_request()
@@ -86,7 +87,7 @@ class TrafficProbe:
             self._failures, self._last = 0, ProbeResult()
 
     def status(self) -> dict[str, object]:
-        """What the operator asks for: `answered` is null until it is known."""
+        """The status for the operator. `answered` is null until it is known."""
         if self._last is None:
             return {"answered": None, "reason": "", "message": ""}
         return {"answered": not self._last.reason, "reason": self._last.reason, "message": self._last.message}
@@ -113,7 +114,8 @@ class TrafficProbe:
 
 
 def _context() -> ssl.SSLContext:
-    """TLS to the HAProxy beside this process: whom the certificate names is for clients to judge."""
+    """The TLS context for the local HAProxy. The names in the certificate are not checked, which is the task
+    of clients."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -129,7 +131,7 @@ async def _start_tls(writer: asyncio.StreamWriter, context: ssl.SSLContext) -> N
 
 
 async def _read_response(reader: asyncio.StreamReader) -> bytes:
-    """The answer, as far as it matters: of one that is good, its head."""
+    """Reads the necessary part of the response: only the head of a successful one."""
     answer = b""
     while len(answer) < _MAX_RESPONSE_BYTES and not _OK_STATUS_LINE.match(answer):
         try:
@@ -143,7 +145,7 @@ async def _read_response(reader: asyncio.StreamReader) -> bytes:
 
 
 def _check_response(answer: bytes) -> None:
-    """Raises ProbeError unless a worker has answered."""
+    """Raises ProbeError if the response is not from a worker."""
     line, end, rest = answer.partition(b"\r\n")
     words = line.split(b" ", 2)
     if not answer:

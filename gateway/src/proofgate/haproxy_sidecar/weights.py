@@ -1,4 +1,4 @@
-"""The weights of workers on HAProxy's ring, and HAProxy's own idea of them."""
+"""The weights of workers on HAProxy's ring, and HAProxy's current weights."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _MAX_WEIGHT = 256
 
 
 class WeightsFile(EntriesFile):
-    """A file of servers and their weights; a server that it does not name has the configured one.
+    """A file of servers and their weights. A server that is not in the file has its configured weight.
 
-    HAProxy keeps no version of weights: those that differ are set one after the other, within one command
-    line. A server that this HAProxy does not have is passed over: it has the lines that its start gave it.
+    HAProxy has no versions of weights, so differing weights are set one after the other in one command line.
+    A server that this HAProxy does not have is skipped, because HAProxy gets its servers only at its start.
     """
 
     async def reconcile(self, content: str) -> str | None:
@@ -35,13 +35,13 @@ class WeightsFile(EntriesFile):
         return told or None
 
     async def _servers(self) -> dict[str, tuple[int, int]]:
-        """The weight of every server, and the one that its configuration gives it."""
+        """Returns the current and the configured weight of every server."""
         found = await servers.fetch_server_fields(self._api, "srv_uweight", "srv_iweight")
         return {name: (weight, configured) for name, (weight, configured) in found.items()}
 
 
 def _parse_weights(content: str) -> dict[str, int]:
-    """The weights in a file. Raises RefusedError."""
+    """Parses the weights in a file. Raises RefusedError."""
     entries = parse_entries(content)
     for name, weight in entries.items():
         if not weight.isdecimal() or int(weight) > _MAX_WEIGHT:

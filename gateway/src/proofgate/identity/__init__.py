@@ -1,5 +1,6 @@
-"""Credentials that clouds issue to the worker for who it is, and not for a key: fetched, renewed, never said.
+"""Credentials that clouds issue to the worker for its identity instead of a key. They are fetched, renewed
+and never logged.
 
-Each cloud's exchange is a function of its own module: a token of the worker's ServiceAccount goes in, what
-requests to a provider carry comes out, with the seconds for which it is good. `renewal` repeats it in time.
+The module of each cloud exchanges a token of the worker's ServiceAccount for credentials and their lifetime
+in seconds. `renewal` repeats the exchange before they expire.
 """

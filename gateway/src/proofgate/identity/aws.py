@@ -1,4 +1,4 @@
-"""Temporary credentials of AWS: for a role by web identity (IRSA), or from the agent of EKS Pod Identity.
+"""Temporary AWS credentials: for a role by web identity (IRSA), or from the agent of EKS Pod Identity.
 
 Sources: "AssumeRoleWithWebIdentity" of the AWS STS API Reference; "Container credential provider" of the AWS
 SDKs and Tools Reference Guide.
@@ -29,7 +29,7 @@ from proofgate.identity.issued_credentials import AwsSession, IdentityError
 from proofgate.timed_request import HttpResponse
 
 AGENT_URL = "http://169.254.170.23/v1/credentials"
-#: Partitions of AWS whose hosts end otherwise, by how their regions begin.
+#: The host suffixes of AWS partitions that differ from the standard one, by prefix of the region.
 _SUFFIXES = {
     "cn-": "amazonaws.com.cn",
     "eusc-": "amazonaws.eu",
@@ -42,20 +42,20 @@ _STS_NAMESPACE = "{https://sts.amazonaws.com/doc/2011-06-15/}"
 
 
 def sts_url(region: str) -> str:
-    """The regional endpoint of STS: it does not depend on another region, as the global one does."""
+    """The regional endpoint of STS. Unlike the global endpoint, it does not depend on another region."""
     suffixes = (suffix for begin, suffix in _SUFFIXES.items() if region.startswith(begin))
     return f"https://sts.{region}.{next(suffixes, 'amazonaws.com')}"
 
 
 def session_name() -> str:
-    """By which CloudTrail tells workers apart: the name of the pod."""
+    """The session name, by which CloudTrail distinguishes workers: the name of the pod."""
     own = os.environ.get("AWS_ROLE_SESSION_NAME") or f"proofgate-{socket.gethostname()}"
     return re.sub(r"[^A-Za-z0-9_+=,.@-]", "-", own)[:64].ljust(2, "-")
 
 
 @dataclass(frozen=True)
 class WebIdentity:
-    """A role that is assumed with the token of the worker's ServiceAccount."""
+    """A source of credentials for a role that is assumed with the token of the worker's ServiceAccount."""
 
     auth: Auth
     region: str
@@ -79,7 +79,7 @@ class WebIdentity:
 
 @dataclass(frozen=True)
 class PodIdentity:
-    """The role that is associated with the worker's ServiceAccount in EKS."""
+    """A source of credentials for the role that is associated with the worker's ServiceAccount in EKS."""
 
     auth: Auth
 
@@ -102,13 +102,13 @@ def _session(reply: EndpointResponse, document: Mapping[str, Any], token: str) -
 
 
 def _agent_error_code(answer: HttpResponse) -> str | None:
-    # The agent repeats the name of the exception of EKS's API, and a text behind it.
+    # The agent's response has the name of an exception of the EKS API, followed by a text.
     found = re.search(rb"\b([A-Z][A-Za-z]{2,60}Exception)\b", answer.body)
     return safe_code(found[1].decode()) if found else None
 
 
 def _xml(body: bytes) -> ElementTree.Element:
-    # No answer of STS declares a type or entities, and what does might grow without a bound.
+    # No response of STS contains declarations. XML with entity declarations could expand without limit.
     if b"<!" not in body:
         with contextlib.suppress(ElementTree.ParseError, ValueError, LookupError):
             return ElementTree.fromstring(body)  # noqa: S314 - see above

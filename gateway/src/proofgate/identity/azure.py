@@ -1,4 +1,5 @@
-"""An access token of Entra ID for the token of the worker's ServiceAccount (workload identity federation).
+"""Exchanges the token of the worker's ServiceAccount for an access token of Entra ID (workload identity
+federation).
 
 Source: "Microsoft identity platform and the OAuth 2.0 client credentials flow", third case: a token request
 with a federated credential. The variables are those that the webhook of Azure Workload Identity sets.
@@ -53,7 +54,8 @@ class EntraWorkloadIdentity:
 
 
 def _code(answer: HttpResponse) -> str | None:
-    """OAuth's code, and behind it the number that Microsoft documents ("AADSTS error codes")."""
+    """OAuth's code, followed by the number that Microsoft documents ("AADSTS error codes"); None without a
+    code."""
     code = oauth_code(answer)
     found = re.search(rb'"error_codes": ?\[([0-9]{5,7})\b', answer.body)
     return f"{code}, AADSTS{found[1].decode()}" if code and found else code

@@ -1,7 +1,7 @@
-"""One request to an endpoint that issues credentials, and what its answer comes to.
+"""Requests to endpoints that issue credentials, and the evaluation of their responses.
 
-Answers are bounded in size and time; redirects, proxies and files of the environment have no say. A refusal
-is reported by the short code that the endpoint gives, never by its text, which may repeat what was sent.
+Responses are limited in size and time. Redirects, and proxies and files from the environment, are ignored. A
+refusal is reported by the endpoint's short code, never by its text, which may repeat the request.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from proofgate.config.files import read_bounded
 from proofgate.identity.issued_credentials import IdentityError
 from proofgate.timed_request import HttpRequestError, HttpRequestLimits, HttpResponse, send_http_request
 
-#: For connecting to each address, and once more for the rest of one exchange.
+#: Seconds to connect to each address, and again for the rest of one exchange.
 TIMEOUT_SECONDS = 5.0
 MAX_RESPONSE_BYTES = 1 << 16
-#: A token of a ServiceAccount has a few kilobytes.
+#: Maximum bytes of a ServiceAccount's token. Normal tokens have a few kilobytes.
 MAX_TOKEN_BYTES = 1 << 16
 #: Clock difference above which error messages mention the clock: it can cause refused signatures.
 MAX_CLOCK_SKEW_SECONDS = 60
 #: A year, in seconds: longer than any cloud's credentials last.
 _MAX_LIFETIME_SECONDS = 31_622_400
 _FORM_HEADERS = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
-#: Codes are words; what was sent is longer, or has other characters.
+#: Error codes are words. Secrets from the request are longer or contain other characters.
 _CODE = re.compile(r"[A-Za-z][A-Za-z_.]{1,63}")
 
 
 @dataclass(frozen=True)
 class EndpointResponse:
-    """A successful answer, how long it took, and by which clock its times are."""
+    """A successful response, how long it took, and the time of its clock."""
 
     body: bytes
     elapsed_seconds: float
@@ -47,13 +47,13 @@ class EndpointResponse:
     """The time of the response by the clock of the server, or by the local clock if the response has no date."""
 
     def document(self) -> Mapping[str, Any]:
-        """Its JSON object. Raises IdentityError."""
+        """Parses the body as a JSON object. Raises IdentityError."""
         return _object(self.body)
 
     def seconds_until(self, instant: object) -> float:
-        """Seconds from now on until a time of RFC 3339 in the answer, by the clock of whoever gave it.
+        """Seconds from now until an RFC 3339 time in the response, by the server's clock.
 
-        Ours may be off. Raises IdentityError.
+        The local clock may be wrong. Raises IdentityError.
         """
         try:
             until = datetime.fromisoformat(str(instant))
@@ -64,12 +64,14 @@ class EndpointResponse:
         return self.seconds_left((until - self.now).total_seconds())
 
     def seconds_left(self, lifetime: object) -> float:
-        """What is left of a lifetime, in seconds, that began before the answer came. Raises IdentityError."""
+        """The remaining seconds of a lifetime that started before the response arrived. Raises
+        IdentityError."""
         if isinstance(lifetime, str) and re.fullmatch(r"[0-9]{1,9}", lifetime):
             lifetime = int(lifetime)
         if not isinstance(lifetime, (int, float)) or isinstance(lifetime, bool):
             raise IdentityError("bad_answer", "the response has no expiry time for its credentials")
-        # Compared before it is made a float: a number of the answer may be larger than any of those.
+        # Compared before the conversion to float, because the number in the response may exceed the range of
+        # float.
         if not self.elapsed_seconds < lifetime < _MAX_LIFETIME_SECONDS:
             raise IdentityError(
                 "bad_answer", "the response has credentials that have expired or never expire"
@@ -80,7 +82,8 @@ class EndpointResponse:
 def post_form(
     url: str, fields: Mapping[str, str], code: Callable[[HttpResponse], str | None]
 ) -> EndpointResponse:
-    """The answer to a form; `code` finds the code of a refusal. Blocks; raises IdentityError."""
+    """Posts a form and returns the response. `code` extracts the code of a refusal. Blocks; raises
+    IdentityError."""
     return send_request("POST", url, _FORM_HEADERS, urlencode(fields).encode(), code)
 
 
@@ -92,9 +95,10 @@ def send_request(
     code: Callable[[HttpResponse], str | None],
     also: frozenset[str] = frozenset(),
 ) -> EndpointResponse:
-    """A successful answer; plain http goes to this machine and the addresses in `also` alone.
+    """Sends a request and returns a successful response. Plain http is allowed only to this machine and to
+    the addresses in `also`.
 
-    `code` finds the code of a refusal. Blocks; raises IdentityError.
+    `code` extracts the code of a refusal. Blocks; raises IdentityError.
     """
     host = urlsplit(url).hostname or "the endpoint"
     if not is_confidential(url, also):
@@ -129,19 +133,21 @@ def _refused_error(
 
 
 def oauth_code(answer: HttpResponse) -> str | None:
-    """The code of a refusal as OAuth 2.0 has it (RFC 6749, section 5.2), or Google's APIs."""
+    """The error code in the format of OAuth 2.0 (RFC 6749, section 5.2) or of Google's APIs; None without
+    one."""
     error = _object(answer.body).get("error")
     return safe_code(error.get("status") if isinstance(error, Mapping) else error)
 
 
 def safe_code(found: object) -> str | None:
-    """A code that can be logged, or None for what is none."""
+    """Returns the code if it can be logged safely, otherwise None."""
     return found if isinstance(found, str) and _CODE.fullmatch(found) else None
 
 
 def read_projected_token(path: str | None, variable: str | None) -> str:
-    """The token of the worker's ServiceAccount, from a file or else from the one that `variable` names. The
-    kubelet replaces it long before it ends, so it is read each time. Raises IdentityError."""
+    """Reads the token of the worker's ServiceAccount from the file at `path`, or else from the file that the
+    environment variable names. The file is read each time, because the kubelet replaces it long before the
+    token expires. Raises IdentityError."""
     named = path or (os.environ.get(variable) if variable else None)
     if not named:
         raise IdentityError("not_configured", f"neither auth.tokenFile nor {variable} names the token's file")
@@ -157,7 +163,8 @@ def read_projected_token(path: str | None, variable: str | None) -> str:
 
 
 def require_setting(value: str | None, field: str, variable: str) -> str:
-    """A value of the configuration, or else of the environment. Raises IdentityError."""
+    """Returns a value of the configuration, or else of the environment. Raises IdentityError if both are
+    missing."""
     found = value or os.environ.get(variable)
     if not found:
         raise IdentityError("not_configured", f"neither auth.{field} nor {variable} is set")
@@ -165,7 +172,7 @@ def require_setting(value: str | None, field: str, variable: str) -> str:
 
 
 def require_text(document: Mapping[str, Any], name: str) -> str:
-    """A text that an answer has to have. Raises IdentityError."""
+    """Returns a required text field of a response. Raises IdentityError."""
     found = document.get(name)
     if not isinstance(found, str) or not re.fullmatch(r"[!-~]+", found):
         raise IdentityError("bad_answer", f"the response has no {name}")

@@ -1,8 +1,9 @@
-"""Access tokens of Google Cloud: for a service account's key, a federated identity, or the machine's own.
+"""Access tokens of Google Cloud, for a service account's key, a federated identity, or the machine's own
+identity.
 
-With the key of a service account a token is what its endpoint gives for a signed assertion (RFC 7523, section
-2.1), which Google's library signs. A federated identity exchanges its token (RFC 8693), and may impersonate a
-service account with what it gets. The metadata server of GKE knows the identity of the pod.
+With the key of a service account, Google's library signs an assertion, and the endpoint exchanges it for a
+token (RFC 7523, section 2.1). A federated identity exchanges its token (RFC 8693), and may impersonate a
+service account with the result. The metadata server of GKE knows the identity of the pod.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _IAM_SCOPE = "https://www.googleapis.com/auth/iam"
 STS_URL = "https://sts.googleapis.com/v1/token"
 IAM_CREDENTIALS_URL = "https://iamcredentials.googleapis.com"
-#: An address, and no name: nobody else's server can take its place.
+#: The metadata server by address, because a name could resolve to another server.
 METADATA_HOST = "169.254.169.254"
 LIFETIME_SECONDS = 3600
 _TOKEN_TYPE = "urn:ietf:params:oauth:token-type:"  # noqa: S105 - the begin of a name
@@ -43,7 +44,8 @@ _METADATA_PATH = "/computeMetadata/v1/instance/service-accounts/default/token"
 
 @dataclass(frozen=True)
 class FederatedIdentity:
-    """A principal of a workload identity pool, which may impersonate a service account."""
+    """A source of tokens for a principal of a workload identity pool, which may impersonate a service
+    account."""
 
     auth: Auth
 
@@ -52,7 +54,7 @@ class FederatedIdentity:
         fields = {
             "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
             "audience": self.auth.audience or "",
-            # Whoever impersonates needs no more than that.
+            # Impersonation needs no other scope.
             "scope": SCOPE if self.auth.service_account is None else _IAM_SCOPE,
             "requested_token_type": f"{_TOKEN_TYPE}access_token",
             "subject_token_type": f"{_TOKEN_TYPE}jwt",
@@ -81,10 +83,10 @@ class FederatedIdentity:
 
 @dataclass(frozen=True)
 class MetadataServer:
-    """The identity of the machine, in GKE that of the pod's ServiceAccount."""
+    """A source of tokens for the identity of the machine; in GKE, for the pod's ServiceAccount."""
 
     def fetch(self) -> AccessToken:
-        """A token, which may be one that was given before. Blocks; raises IdentityError."""
+        """Returns a token, which may be the same as before. Blocks; raises IdentityError."""
         host = os.environ.get("GCE_METADATA_HOST") or METADATA_HOST
         headers = {"Metadata-Flavor": "Google"}
         also = frozenset({METADATA_HOST})
@@ -97,13 +99,13 @@ class MetadataServer:
 
 @dataclass(frozen=True)
 class ServiceAccountKey:
-    """The key of a service account, JSON."""
+    """A source of tokens for the JSON key of a service account."""
 
     key: SecretStr = field(repr=False)
 
     def fetch(self) -> AccessToken:
         """A new token. Blocks; raises IdentityError."""
-        # Imported where there is such a provider alone: they cost memory.
+        # Imported only if there is such a provider, because these modules use much memory.
         from google.auth import exceptions
 
         credentials = self._credentials()
@@ -121,7 +123,7 @@ class ServiceAccountKey:
     def _credentials(self) -> Credentials:
         from google.oauth2 import service_account
 
-        # What else a file says, such as another universe, is not followed.
+        # Other fields of the file, such as another universe, are ignored.
         known = ("client_email", "token_uri", "private_key", "private_key_id")
         info = json.loads(self.key.get_secret_value())
         try:
@@ -134,7 +136,7 @@ class ServiceAccountKey:
 
 @dataclass(frozen=True)
 class _Response:
-    """An answer as Google's library reads one."""
+    """A response in the form that Google's library expects."""
 
     status: int
     data: bytes
@@ -148,5 +150,6 @@ def _send_bounded_request(
     headers: Mapping[str, str] | None = None,
     **_: object,
 ) -> _Response:
-    """Sends a request of Google's library as all of ours go. Raises IdentityError, also for a refusal."""
+    """Sends a request of Google's library with this package's limits. Raises IdentityError, also for a
+    refusal."""
     return _Response(HTTPStatus.OK, send_request(method, url, headers or {}, body, oauth_code).body)

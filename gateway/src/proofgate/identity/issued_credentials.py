@@ -1,4 +1,4 @@
-"""What a cloud issues, and why it does not."""
+"""Credentials that a cloud issues, and the error if it does not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class AccessToken:
-    """A token, and for how many seconds it is one. Its representation does not show it."""
+    """A token and its lifetime in seconds. The representation does not show the token."""
 
     text: str = field(repr=False)
     lifetime_seconds: float
@@ -15,7 +15,7 @@ class AccessToken:
 
 @dataclass(frozen=True)
 class AwsSession:
-    """Temporary credentials of AWS, valid for so many seconds. Its representation shows none."""
+    """Temporary AWS credentials and their lifetime in seconds. The representation shows no secret."""
 
     access_key_id: str = field(repr=False)
     secret_access_key: str = field(repr=False)
@@ -27,7 +27,7 @@ IssuedCredentials = AccessToken | AwsSession
 
 
 class IdentityError(Exception):
-    """Nothing was issued. Says why, without a word of a token or a key.
+    """No credentials were issued. The message says why, without any part of a token or a key.
 
     `code` is one of `not_configured`, `token_file`, `bad_key`, `unreachable`, `timeout`, `tls`, `refused`,
     `unavailable`, `bad_answer`, `too_large`.

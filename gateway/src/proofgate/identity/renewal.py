@@ -1,7 +1,7 @@
-"""Credentials of providers that are issued for a while: fetched at the start, renewed long before they end.
+"""Providers' credentials with a limited lifetime: fetched at the start, renewed long before they expire.
 
-They stay until newer ones replace them or they end: who issues them may be away for a while, and nobody
-notices. They are secrets: nothing here says them.
+Credentials stay in use until newer ones replace them or they expire, so a short outage of the issuer has no
+effect. They are secret and never logged.
 """
 
 from __future__ import annotations
@@ -43,13 +43,14 @@ CredentialFetcher = Callable[[Identity], IssuedCredentials]
 
 
 def usable_seconds(lifetime: float) -> float:
-    """For how many seconds credentials are used that are valid for so many."""
+    """Returns for how many seconds credentials with this lifetime are used."""
     return lifetime - min(_MARGIN_SECONDS, lifetime * _EXPIRY_MARGIN_FRACTION)
 
 
 @dataclass
 class CredentialSource:
-    """One provider whose credentials are issued, and how that went. Times are of a monotonic clock."""
+    """One provider whose credentials are issued, and the state of their renewal. Times are in seconds of a
+    monotonic clock."""
 
     provider: str
     base_url: str
@@ -69,30 +70,33 @@ class CredentialSource:
     reason: str | None = None
 
     def inherit_from(self, before: CredentialSource) -> None:
-        """Takes the place of another identity for the same provider, whose credentials the worker keeps until
-        new ones come or they end, unless the provider is elsewhere or takes others now."""
+        """Replaces the source of another identity for the same provider. The worker keeps the old credentials
+        until new ones arrive or they expire, unless the provider's URL or its kind of credentials has
+        changed."""
         self.renewals, self.total_failures = before.renewals, before.total_failures
         if (before.base_url, before.is_aws) == (self.base_url, self.is_aws):
             self.expires_at = before.expires_at
 
     @property
     def is_aws(self) -> bool:
-        """Whether requests are signed with its credentials."""
+        """Whether the credentials sign requests (AWS)."""
         return self.kind.startswith("AWS")
 
     def record_success(self, now: float, lifetime: float, spread: float) -> None:
-        """Notes new credentials; `spread`, from -1 to 1, keeps workers from asking all at once."""
+        """Records new credentials. `spread`, from -1 to 1, varies the time of renewal so that workers do not
+        send requests simultaneously."""
         self.running, self.failures, self.error, self.reason = False, 0, None, None
         self.renewals += 1
         self.fetched = True
         self.expires_at = now + usable_seconds(lifetime)
-        # At once again is never asked: a metadata server hands out one that is nearly over until it is.
+        # The next request is never immediate, because a metadata server returns the same token until it
+        # expires.
         self.due_at = now + max(
             lifetime * _RENEWAL_FRACTION * (1 - JITTER * abs(spread)), INITIAL_BACKOFF_SECONDS
         )
 
     def record_failure(self, now: float, code: str, reason: str, spread: float) -> float:
-        """Notes a failure and returns how many seconds later the next attempt is due."""
+        """Records a failure and returns the seconds until the next attempt."""
         self.running, self.error, self.reason = False, code, reason
         self.failures += 1
         self.total_failures += 1
@@ -101,11 +105,11 @@ class CredentialSource:
         return delay
 
     def seconds_left(self, now: float) -> float:
-        """For how long its credentials are valid, in seconds; 0 without any."""
+        """The remaining seconds of the current credentials; 0 without any."""
         return 0.0 if self.expires_at is None else max(self.expires_at - now, 0.0)
 
     def status(self, now: float) -> dict[str, Any]:
-        """What the admin port shows."""
+        """The status for the admin port."""
         left = None if self.expires_at is None else round(self.seconds_left(now))
         return {
             "provider": self.provider,
@@ -117,7 +121,7 @@ class CredentialSource:
 
 
 class CredentialRenewer(Refresher):
-    """Keeps the credentials of a worker's providers fresh. Runs on the event loop and waits in threads."""
+    """Renews the credentials of a worker's providers. Runs on the event loop and waits in threads."""
 
     description = "the credentials of providers"
     tick_seconds = TICK_SECONDS
@@ -140,7 +144,8 @@ class CredentialRenewer(Refresher):
         self._proxy: ForwardProxy | None = None
 
     def follow(self, config: Config) -> None:
-        """Fetches for the providers of a configuration from now on; what one has that stays is kept."""
+        """Fetches credentials for the providers of this configuration from now on. Unchanged providers keep
+        their credentials."""
         known, now = self._sources, self._clock()
         self._sources = {}
         self._proxy = config.proxy
@@ -157,7 +162,7 @@ class CredentialRenewer(Refresher):
             self._sources[provider.name] = source
 
     def tick(self) -> None:
-        """Begins to fetch whatever is due now."""
+        """Starts to fetch all credentials that are due."""
         now = self._clock()
         for source in self._sources.values():
             if now >= source.due_at and not source.running:
@@ -165,12 +170,12 @@ class CredentialRenewer(Refresher):
                 self._start(self._refresh(source))
 
     def status(self) -> list[dict[str, Any]]:
-        """The providers whose credentials are issued."""
+        """The status of all providers whose credentials are issued."""
         now = self._clock()
         return [source.status(now) for source in self._sources.values()]
 
     def metrics(self) -> str:
-        """The same, as Prometheus text; nothing without such a provider."""
+        """The status as Prometheus text; empty without such a provider."""
         sources, now = self._sources.values(), self._clock()
         if not sources:
             return ""
@@ -196,14 +201,14 @@ class CredentialRenewer(Refresher):
                     lambda: self._fetch_with_time(source.identity), "credentials"
                 )
             if self._sources.get(source.provider) is not source:
-                return  # another configuration came meanwhile
+                return  # the configuration was replaced meanwhile
             await profiling.run_in_thread(self._install, source.provider, issued, came)
         except TimeoutError:
             self._handle_failure(source, "timeout", "no answer in time")
         except (IdentityError, _core.ProofgateError) as error:
             self._handle_failure(source, error.code, str(error))
         except Exception as error:
-            # Its text may be of a library that quotes what it read.
+            # The error's text may come from a library that quotes its input.
             log.error(  # noqa: TRY400
                 "provider %s: its credentials cannot be fetched: %s", source.provider, type(error).__name__
             )
@@ -220,7 +225,7 @@ class CredentialRenewer(Refresher):
             source.record_success(came, lifetime, self._spread())
 
     def _fetch_with_time(self, identity: Identity) -> tuple[IssuedCredentials, float]:
-        """What was issued, and when it came."""
+        """Fetches credentials, and returns them with the time of their arrival."""
         with use_proxy(self._proxy):
             return self._fetch(identity), self._clock()
 

@@ -1,4 +1,4 @@
-"""Which providers have an identity in place of a key, and where their credentials come from."""
+"""The providers that use an identity instead of a key, and the sources of their credentials."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from proofgate.identity.issued_credentials import IssuedCredentials
 
 
 class Identity(Protocol):
-    """Who the gateway is to one provider. Two are equal when they ask the same of the same."""
+    """The gateway's identity at one provider. Two identities are equal if they request the same from the same
+    issuer."""
 
     def fetch(self) -> IssuedCredentials:
         """New credentials. Blocks for seconds; raises IdentityError."""
 
 
 def identity_of(provider: Provider, config: Config) -> Identity | None:
-    """The identity for a provider; None where credentials stand in files, are missing, or not needed."""
+    """Returns the identity for a provider; None if its credentials are in files, missing, or not needed."""
     auth = provider.auth
     if auth is None:
         return None

@@ -1,5 +1,5 @@
-"""An index of a ledger: one row for each exchange, in a file of SQLite for each day, made of signed records
-only.
+"""An index of a ledger: one row for each exchange, in one SQLite file per day, created only from signed
+records.
 
-It can always be made anew, and proves nothing: what is to be believed is exported with its proofs.
+It can always be rebuilt. It proves nothing: for evidence, records are exported with their proofs.
 """

@@ -1,9 +1,9 @@
-"""Who read what: a line of JSON for each answer, on the disk before the answer is given.
+"""The access log: one JSON line for each response to a reader, written to disk before the response is sent.
 
-The lines are the leaves of a tree of RFC 9162, whose head the auditor tells in its own signed log: a line
-that is changed or taken out later is noticed. The files of one log are `access-<begun>-<first line>.jsonl`.
-The first line of each is no leaf: it states the peaks of the tree before it, so that older files can be moved
-away.
+The lines are the leaves of an RFC 9162 tree, whose head the auditor writes to its own signed log, so a line
+that is changed or removed later is detected. The files of one log are `access-<begun>-<first line>.jsonl`.
+The first line of each file is not a leaf. It contains the peaks of the tree before it, so that older files
+can be moved away.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from proofgate import _core
 from proofgate.folder_sync import sync_folder
 from proofgate.index.access_log_quota import UNKNOWN_OWNER, LineOwner, LogUsage, line_owner
 
-#: Beside them lies what an auditor knows of the ledger, which needs room: a reader must not fill the volume.
+#: Maximum bytes of the access log. Its volume also has the auditor's state, so readers must not fill it.
 MAX_LOG_BYTES = 256 << 20
 #: Bytes of one file after which the next file is started.
 FILE_BYTES = 16 << 20
-#: File that each writer locks while it adds a line: the auditor, and commands that are run by hand.
+#: File that each writer (the auditor, or a command that is run by hand) locks while it adds a line.
 LOCK_FILE = "access.lock"
 #: Maximum seconds to wait for the lock of another process.
 LOCK_SECONDS = 5.0
 _NAME = re.compile(r"access-([0-9]{1,20})-([0-9]{20})\.jsonl")
 
-#: When a log was begun (unix microseconds), its lines, and the root over them.
+#: The start time of a log (Unix microseconds), its number of lines, and the root over them.
 AccessLogHead = tuple[int, int, bytes]
 
 
 class AccessLogError(Exception):
-    """A file is not of an access log. Says why."""
+    """A file does not belong to the expected access log. The message says why."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class LogFile:
 
     @contextmanager
     def read(self) -> Iterator[tuple[_core.Tree, Iterator[bytes]]]:
-        """The tree before its first line, and its lines, the last of which may be cut.
+        """Opens the file: the tree before its first line, and its lines, the last of which may be incomplete.
 
         Raises OSError, AccessLogError.
         """
@@ -75,7 +75,7 @@ class LogFile:
 
 
 def find_log_files(directory: Path) -> dict[int, list[LogFile]]:
-    """The files of a directory by the log that they are of, in their order. Raises OSError."""
+    """Returns the files in a directory by start time of their log, in order. Raises OSError."""
     found: dict[int, list[LogFile]] = {}
     for name in sorted(path.name for path in directory.iterdir()):
         if match := _NAME.fullmatch(name):
@@ -85,7 +85,7 @@ def find_log_files(directory: Path) -> dict[int, list[LogFile]]:
 
 
 class AccessLogFullError(OSError):
-    """A reader's part of the log is full. The message says which part, and what to do."""
+    """A reader's part of the log, or the log itself, is full. The message says which, and what to do."""
 
     def __init__(self, message: str) -> None:
         super().__init__(errno.EDQUOT, message)
@@ -93,7 +93,8 @@ class AccessLogFullError(OSError):
 
 @contextmanager
 def exclusive_writer(directory: Path) -> Iterator[None]:
-    """Keeps other processes from adding lines. Raises OSError, also when one does not let go."""
+    """Locks the log against other processes. Raises OSError, also if another process does not release the
+    lock."""
     file = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         chown_to_directory_owner(file, directory)
@@ -112,19 +113,21 @@ def exclusive_writer(directory: Path) -> Iterator[None]:
 
 
 def encode_entry(entry: dict[str, Any]) -> bytes:
-    """A line of the log."""
+    """Encodes an entry as a line of the log."""
     return json.dumps(entry, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
 
 
 def chown_to_directory_owner(file: int, directory: Path) -> None:
-    """Gives a file that root has made to whoever has the directory, who could not open it otherwise."""
+    """Changes the owner of a file that root created to the owner of the directory, who could not open it
+    otherwise."""
     owner, own = directory.stat(), os.fstat(file)
     if os.geteuid() == 0 and own.st_uid != owner.st_uid:
         os.fchown(file, owner.st_uid, owner.st_gid)
 
 
 class AccessLog:
-    """A log to which lines are added. A line that was cut by a crash stays, and the next one begins anew."""
+    """A log to which lines are added. A line that a crash truncated stays, and the next entry starts on a new
+    line."""
 
     def __init__(
         self,
@@ -135,8 +138,8 @@ class AccessLog:
         most_bytes: int = MAX_LOG_BYTES,
         file_bytes: int = FILE_BYTES,
     ) -> None:
-        """Goes on with the log that was `told` of, or begins one: where there is none, and where what is
-        there is not what was told, which `changed` says then. Raises OSError."""
+        """Continues the log with the head `told`. Starts a new log if there is none, or if the existing log
+        does not match `told`; `changed` then says why. Raises OSError."""
         self._directory, self._most_bytes, self._file_bytes = directory, most_bytes, file_bytes
         self._lock = threading.Lock()
         self._room = LogUsage()
@@ -164,14 +167,14 @@ class AccessLog:
             part, self._tree = found
             self._begun, self._path = part.started_at, part.path
             self._file = os.open(part.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
-        #: Behind the last line that is a leaf.
+        #: End of the last line that is a leaf, in bytes.
         self._end = os.fstat(self._file).st_size
         if found is not None:
             self._terminate_truncated_line()
 
     def head(self) -> AccessLogHead:
-        """How it stands; what is in it is on the disk. Lines that other processes have added are in it, as
-        far as they can be read now."""
+        """Returns the head, which covers only lines on the disk. It includes lines of other processes, if
+        they can be read now."""
         with self._lock:
             with suppress(OSError), exclusive_writer(self._directory):
                 self._recover_failed_write()
@@ -179,18 +182,18 @@ class AccessLog:
 
     @property
     def max_bytes(self) -> int:
-        """What all files together may have."""
+        """Maximum bytes of all files together."""
         return self._most_bytes
 
     @property
     def used_bytes(self) -> int:
-        """What all files together had when they were last looked at."""
+        """Bytes of all files together at the last check."""
         return self._used
 
     def add(self, entry: dict[str, Any], holder: LineOwner = UNKNOWN_OWNER, sharers: int = 1) -> None:
-        """Adds a line, durably, in the part of its holder, which as many have equally as share that.
+        """Adds a line durably. It counts towards the holder's part, which is the pool divided by `sharers`.
 
-        Raises AccessLogFullError and OSError, and then whoever asked must get no answer.
+        Raises AccessLogFullError and OSError; the reader must then get no response.
         """
         line = encode_entry(entry)
         with self._lock, exclusive_writer(self._directory):
@@ -214,9 +217,10 @@ class AccessLog:
         os.close(self._file)
 
     def _newest(self, reported: AccessLogHead | None) -> tuple[LogFile, _core.Tree] | None:
-        """The last file of the log that was reported, or of the newest one, and the tree over its lines.
+        """The last file of the reported log, or of the newest log if none was reported, and the tree over its
+        lines; None without a log.
 
-        Raises AccessLogError when it is not what was reported.
+        Raises AccessLogError if the log does not match the reported head.
         """
         logs = find_log_files(self._directory)
         if reported is None:
@@ -242,7 +246,7 @@ class AccessLog:
         return found
 
     def _terminate_truncated_line(self) -> None:
-        """Ends the last line if a crash has cut it; it was counted as one."""
+        """Terminates the last line if a crash truncated it. It already counts as a line."""
         size = self._end
         if size and os.pread(self._file, 1, size - 1) != b"\n":
             os.write(self._file, b"\n")
@@ -250,7 +254,7 @@ class AccessLog:
             self._end = size + 1
 
     def _recover_failed_write(self) -> None:
-        """Takes what a write that failed has left as lines of their own."""
+        """Counts the remains of a failed write, and lines of other processes, as separate lines."""
         size = os.fstat(self._file).st_size
         if size == self._end:
             return
@@ -279,7 +283,7 @@ class AccessLog:
             raise AccessLogFullError(refusal)
 
     def _recount_holders(self) -> None:
-        """Counts whose the lines are of the files that are there."""
+        """Counts the bytes of each holder's lines in the existing files."""
         for log in find_log_files(self._directory).values():
             for part in log:
                 with suppress(AccessLogError), part.read() as (_, lines):
@@ -287,7 +291,7 @@ class AccessLog:
                         self._room.add_line(part.path, line_owner(line), len(line))
 
     def _start_file(self) -> int:
-        """Makes a file that goes on behind the lines that there are, and opens it. Raises OSError."""
+        """Creates and opens the next file, which continues after the existing lines. Raises OSError."""
         first = self._tree.size
         peaks = [base64.b64encode(peak).decode() for peak in self._tree.peaks]
         header = json.dumps({"v": 1, "begun": self._begun, "first": first, "peaks": peaks}) + "\n"
@@ -311,10 +315,10 @@ class AccessLog:
 def replay_log(
     files: list[LogFile], reported: AccessLogHead | None, at: Callable[[_core.Tree], None] | None = None
 ) -> tuple[LogFile, _core.Tree]:
-    """Reads files of one log, in their order; the last of them, and the tree over all lines.
+    """Reads files of one log in order. Returns the last file and the tree over all lines.
 
-    `at` is called with the tree before the first line, and after each. Raises AccessLogError when they do not
-    continue one another, or are not what was reported.
+    `at` is called with the tree before the first line and after each line. Raises AccessLogError if the files
+    do not continue each other, or do not match the reported head.
     """
 
     def compare(tree: _core.Tree) -> None:

@@ -25,18 +25,18 @@ _INCOMPLETE, _DIVERGED = ExitCode.INCOMPLETE, ExitCode.DIVERGED
 
 @dataclass(frozen=True)
 class SignedHead:
-    """A head of an access log, as an entry of the aggregate log says."""
+    """A head of an access log, from an entry of the aggregate log."""
 
     size: int
     root: bytes
 
 
 class _DivergedError(Exception):
-    """Something is not what was signed."""
+    """The access log or the aggregate log differs from what was signed."""
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command; `command` makes one."""
+    """Adds the command. `command` creates its parser."""
     parser = command(
         run,
         "Exit code 0: the access log is unchanged, 10: the log cannot be compared, 30: the log was changed.",
@@ -64,7 +64,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Reads the aggregate log whole, and then the files of each log that it tells of."""
+    """Reads the whole aggregate log, and then the files of each access log that it names."""
     key, found = read_verifying_key(options.key), list[str]()
     held = None if options.against is None else read_text(options.against)
     try:
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _report(started_at: int, told: list[SignedHead], logs: dict[int, list[LogFile]], found: list[str]) -> int:
-    """Compares the lines of one log, and adds what it finds to `found`. The exit code."""
+    """Checks the lines of one log and adds problems to `found`. Returns the exit code."""
     files = sorted(logs.get(started_at, []), key=lambda part: part.first_line)
     last = told[-1].size if told else 0
     if not files:
@@ -133,7 +133,7 @@ def _report(started_at: int, told: list[SignedHead], logs: dict[int, list[LogFil
 
 
 def _read_signed_heads(state: Path, key: str, held: str | None) -> dict[int, list[SignedHead]]:
-    """The heads in the aggregate log, which is read whole. Raises OSError, _DivergedError."""
+    """Reads the whole aggregate log and returns the heads in it. Raises OSError, _DivergedError."""
     name = key.split("+", 1)[0]
     signed = _verify_note((state / "checkpoint").read_text(encoding="utf-8"), key)
     against = None if held is None else _verify_note(held, key)
@@ -165,7 +165,8 @@ def _read_signed_heads(state: Path, key: str, held: str | None) -> dict[int, lis
 
 
 def _parse_head(entry: bytes) -> str | None:
-    """The checkpoint in an entry with a head of an access log. Raises _DivergedError."""
+    """The checkpoint in an entry with a head of an access log; None for other entries. Raises
+    _DivergedError."""
     try:
         told = json.loads(entry)
         return str(told["checkpoint"]) if told["kind"] == "access" else None

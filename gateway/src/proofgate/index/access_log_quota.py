@@ -1,7 +1,7 @@
-"""How much of the access log each of those who are recorded may fill.
+"""Quotas of readers in the access log.
 
-The log has a limit, so that no reader fills the auditor's volume. It is divided beforehand: a reader that
-has used its part up is the only one that gets no more answers.
+The log has a limit, so that no reader fills the auditor's volume. The limit is divided in advance: if a
+reader's part is full, only that reader gets no more responses.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OTHER_LINE = re.compile(rb'\{"time":"[^"]*","(sign_in|by_hand)":')
 
 @dataclass(frozen=True)
 class LineOwner:
-    """Whose line it is: the pool, and in it a name (of a reader, with tenant and subject)."""
+    """The owner of a line: a pool, and a name in the pool (a reader's name with tenant and subject)."""
 
     pool: str
     name: str = ""
@@ -39,13 +39,13 @@ UNKNOWN_OWNER = LineOwner("")
 
 
 def owner_for_reader(reader: Reader) -> LineOwner:
-    """Whose the lines of a reader are."""
+    """Returns the owner of a reader's lines."""
     told = (reader.tenant, reader.name, *(() if reader.subject is None else (reader.subject,)))
     return LineOwner(OFFICERS if reader.tenant is None else TENANTS, " ".join(map(json.dumps, told)))
 
 
 def line_owner(line: bytes) -> LineOwner:
-    """Whose line of the log this is."""
+    """Returns the owner of a line of the log."""
     if found := _READER_LINE.match(line):
         pool = OFFICERS if found[2] == b"null" else TENANTS
         told = (found[2], found[1], *(() if found[3] is None else (found[3],)))
@@ -56,12 +56,12 @@ def line_owner(line: bytes) -> LineOwner:
 
 
 def pool_bytes(pool: str, most_bytes: int) -> int:
-    """The bytes that a pool has of a record of at most so many."""
+    """Returns a pool's part of a log of at most `most_bytes` bytes."""
     return most_bytes * _POOL_SHARES[pool] // _TOTAL_SHARES
 
 
 class LogUsage:
-    """The bytes that each has used, by the files in which its lines are."""
+    """The bytes that each owner has used, by file."""
 
     def __init__(self) -> None:
         self._used: dict[object, Counter[LineOwner]] = {}
@@ -71,16 +71,16 @@ class LogUsage:
         self._used.setdefault(file, Counter())[holder] += length
 
     def retain_files(self, files: Iterable[object]) -> None:
-        """Forgets the files that were moved away."""
+        """Removes the counts of files that no longer exist."""
         for file in self._used.keys() - set(files):
             del self._used[file]
 
     def used_bytes(self, holder: LineOwner) -> int:
-        """Bytes of one holder."""
+        """Bytes that one owner has used."""
         return sum(counted[holder] for counted in self._used.values())
 
     def pool_used_bytes(self, pool: str) -> int:
-        """Bytes of all in a pool."""
+        """Bytes that all owners in a pool have used."""
         return sum(
             length
             for counted in self._used.values()
@@ -89,8 +89,8 @@ class LogUsage:
         )
 
     def full_reason(self, holder: LineOwner, length: int, most_bytes: int, sharers: int) -> str | None:
-        """Why a line of this length has no room in its holder's part, which `sharers` have equally; None when
-        it has."""
+        """Why a line of this length does not fit into its holder's part, which is the pool divided by
+        `sharers`; None if it fits."""
         if holder.pool not in _POOL_SHARES:
             return None
         pool = pool_bytes(holder.pool, most_bytes)

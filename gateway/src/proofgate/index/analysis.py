@@ -1,4 +1,4 @@
-"""What the analysis of answers found over time: the windows of each tenant and model, and flagged answers."""
+"""Results of the analysis of responses: the windows of each tenant and model, and flagged responses."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _NEWEST = "ORDER BY ts DESC, log DESC, seq DESC LIMIT ?"
 
 
 def read_analysis(questions: IndexSnapshot, asked: Filter) -> dict[str, Any]:
-    """What was recorded of a tenant, a model and a time, or of all: `windows` and flagged `answers`, the
-    oldest first, and whether there are older ones than those (`more`). Numbers are in the units of the
-    records (docs/reference/records.md, `analysis`).
+    """Reads the recorded results, filtered by tenant, model and time: `windows` and flagged `answers`, oldest
+    first, and whether older ones exist (`more`). Numbers are in the units of the records
+    (docs/reference/records.md, `analysis`).
 
     Raises IndexUnusableError.
     """

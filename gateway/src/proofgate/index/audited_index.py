@@ -1,5 +1,5 @@
-"""An index of what an auditor has accepted. It costs the auditor nothing: what cannot be used is told, and
-tried again."""
+"""An index of the records that an auditor has accepted. Its errors do not affect the auditor: they are
+reported, and the work is retried."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ PRUNE_SECONDS = 3600.0
 
 @dataclass(frozen=True)
 class IndexStatus:
-    """How far an index is: records that were read, records that wait, and why it does not go on; an empty
-    `code` while it does."""
+    """The progress of an index: records that were read, records that wait, and the problem that stops it.
+    `code` is empty without a problem."""
 
     records: int = 0
     records_behind: int = 0
@@ -39,10 +39,10 @@ class IndexStatus:
 
 
 class AuditedIndex:
-    """Keeps an index of what an auditor has accepted, in a thread of its own.
+    """Updates an index of the records that an auditor has accepted, in a separate thread.
 
-    `keep_days` is how many days of exchanges stay in it, None for all. `reserve` is in bytes. An index that
-    was begun under another key of the line that `ledger` tells goes on.
+    `keep_days` is the number of days of exchanges that stay in the index, None for all. `reserve` is in
+    bytes. An index that was started with an earlier key in the succession of `ledger` is continued.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class AuditedIndex:
                 self._condition.notify()
 
     def status(self) -> IndexStatus:
-        """How it stands now."""
+        """The current status."""
         indexer, problem = self._indexer, self._problem
         if indexer is None:
             return IndexStatus() if problem is None else IndexStatus(0, 0, problem.code, str(problem))
@@ -93,7 +93,7 @@ class AuditedIndex:
         return IndexStatus(indexer.records, indexer.records_behind, code, message)
 
     def rejected_origins(self) -> list[str]:
-        """The origins of logs that do not hold what was accepted."""
+        """The origins of logs that do not match what was accepted."""
         indexer = self._indexer
         return [] if indexer is None else list(indexer.problems)
 
@@ -114,7 +114,7 @@ class AuditedIndex:
                 self._condition.wait_for(lambda: self._ending, RETRY_DELAY_SECONDS)
 
     def _follow(self, writer: IndexWriter) -> None:
-        """Reads what is offered until it is to end. Raises IndexUnusableError; what was offered stays."""
+        """Reads the queued logs until the index is closed. Raises IndexUnusableError; the queue is kept."""
         self._indexer = indexer = Indexer(
             writer, self._ledger_key, should_stop=lambda: self._ending, before_batch=self._require_disk_space
         )
@@ -126,7 +126,8 @@ class AuditedIndex:
                     return
                 logs, self._waiting = self._waiting, {}
             try:
-                # The oldest of a shard first: what ends in a later log began in an earlier one.
+                # The oldest logs of a shard first, because an exchange may start in one log and end in a
+                # later one.
                 indexer.read(sorted(logs.items()))
             except BaseException:
                 with self._condition:
@@ -144,8 +145,8 @@ class AuditedIndex:
             )
 
     def _prune(self, writer: IndexWriter) -> None:
-        """Removes days that are too old: by the clock and by the newest exchange, so that neither alone,
-        being wrong, removes what is not."""
+        """Removes days that are too old both by the clock and by the newest exchange, so that a wrong time in
+        one of them removes no newer day."""
         due = self._pruned is None or time.monotonic() - self._pruned >= PRUNE_SECONDS
         newest = writer.newest_day()
         if self._keep_days is None or not due or newest is None:

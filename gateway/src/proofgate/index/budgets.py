@@ -1,7 +1,7 @@
 """The limits of tenants, their recorded use, and the shard of each.
 
-What they may use stands in the configuration that is archived beside the ledger; which one is in force the
-signed records say. What they used is added up from the index.
+The limits are in the configuration that is archived beside the ledger. The signed records name the
+configuration in force. The use is summed from the index.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from proofgate.index.schema import format_time
 from proofgate.index.usage import usage_by_model
 from proofgate.limit_kinds import LIMIT_KINDS, LimitKind
 
-#: Tenants that one answer tells: it is put together in memory, which is the auditor's too.
+#: Maximum number of tenants in a response, which is built in the auditor's memory.
 MAX_TENANTS = 1000
 _MAX_NAMES = 20_000
 
@@ -38,7 +38,7 @@ _USAGE_FIELDS = ("tokens", "cost_nanodollars", "unpriced", "open")
 
 @dataclass(frozen=True)
 class _ActiveConfiguration:
-    """The configuration that most lately came into force, and what else there is to say of it."""
+    """The configuration that came into force most recently, and its metadata."""
 
     digest: str = ""
     since: int = 0
@@ -51,15 +51,15 @@ class _ActiveConfiguration:
 def budgets(
     questions: IndexSnapshot, ledger: Path, tenant: str | None = None, now: int | None = None
 ) -> dict[str, Any]:
-    """All tenants, or one, as of `now` in unix microseconds.
+    """Returns the budgets of all tenants, or of one, as of `now` in Unix microseconds.
 
-    `tenants` have `limits`, `key_limits` and `model_budgets` (these with what was `spent` on them, in
-    nanodollars), null where the configuration does not name them; by span what was `spent`: `tokens`,
-    `cost_nanodollars`, and how many ended without a known cost (`unpriced`) or not yet (`open`); `recorded`,
-    the shard of the newest admission in these spans and its time; and `ring`: `at`, where on the ring a
-    tenant stands, as a part of it, whose `shard` that is, and which one `affinity: Required` makes it.
-    Besides these the `limit_kinds` that members of limits have, the `shards` on the ring, the `windows`, and
-    the `configuration` with a `code` where it is not known.
+    Each of `tenants` has: `limits`, `key_limits` and `model_budgets` (with the amounts `spent` on them, in
+    nanodollars), null if the configuration does not set them; `spent` by span, with `tokens`,
+    `cost_nanodollars`, and the number of exchanges without a known cost (`unpriced`) or without an end yet
+    (`open`); `recorded`, the shard and the time of the newest admission in these spans; and `ring`, with the
+    tenant's position `at` as a fraction of the ring, the `shard` at this position, and the shard that
+    `affinity: Required` selects (`required`). The result also has the `limit_kinds` of the limits, the
+    `shards` on the ring, the `windows`, and the `configuration`, with a `code` if it is not known.
 
     Raises IndexUnusableError.
     """
@@ -103,16 +103,16 @@ def budgets(
 
 @lru_cache(maxsize=2)
 def _ring(shards: tuple[int, ...]) -> ring.HashRing:
-    """The ring of some shards: its points are not made anew for each question."""
+    """The ring of these shards, cached so that its points are not computed for each request."""
     return ring.HashRing(shards)
 
 
 def _read_logs(questions: IndexSnapshot, ledger: Path) -> tuple[list[int], _ActiveConfiguration]:
-    """The shards whose newest log goes on, and the configuration."""
+    """Returns the shards whose newest log is open, and the active configuration."""
     newest: dict[int, tuple[str, bool, bytes | None, int]] = {}
     for log in questions.logs():
         number = log[0].split("/")[-2]
-        # Names of logs ascend with their times, and so do the logs.
+        # Logs are sorted by name, and names ascend with time.
         if number.isascii() and number.isdecimal() and int(number) < 1 << 16:
             newest[int(number)] = log
     live = {shard: log for shard, log in newest.items() if not log[1]}
@@ -136,7 +136,7 @@ def _read_logs(questions: IndexSnapshot, ledger: Path) -> tuple[list[int], _Acti
 
 
 def _configured_tenants(document: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """The tenants of a configuration, with nothing of theirs but limits."""
+    """The tenants of a configuration, with their limits only."""
     tenants = (document or {}).get("tenants")
     found = [of for of in tenants if isinstance(of, dict)] if isinstance(tenants, list) else []
     return [
@@ -152,15 +152,15 @@ def _configured_tenants(document: dict[str, Any] | None) -> list[dict[str, Any]]
 
 
 def _model_names(document: dict[str, Any] | None) -> frozenset[str]:
-    """What the models of a configuration are called in it."""
+    """The names of the models in a configuration."""
     models = (document or {}).get("models")
     found = [of.get("name") for of in models if isinstance(of, dict)] if isinstance(models, list) else []
     return frozenset(name for name in found if isinstance(name, str))
 
 
 def _configured_model_name(asked: str, models: frozenset[str]) -> str:
-    """What the model is called in the configuration that a worker took for what was asked for: budgets are of
-    that name, records have the other one."""
+    """The configured name of the model that a worker used for a requested name. Budgets have the configured
+    name, records the requested one."""
     if asked in models:
         return asked
     wildcards = (name for name in models if name.endswith("*") and asked.startswith(name[:-1]))
@@ -168,13 +168,13 @@ def _configured_model_name(asked: str, models: frozenset[str]) -> str:
 
 
 def _empty_tenant(name: str, **configured: Any) -> dict[str, Any]:
-    """A tenant of which nothing is added up yet; limits are null where the configuration does not name it."""
+    """A tenant without any use added yet; limits are null if the tenant is not in the configuration."""
     nothing: dict[str, Any] = {"limits": None, "key_limits": None, "model_budgets": []}
     return {"tenant": name, **nothing, **configured, "spent": {}, "recorded": None}
 
 
 def _quota(told: Any) -> dict[str, int]:
-    """The limits of a section, by their fields on the admin port: money in nanodollars."""
+    """The limits in a section, by their field names on the admin port; money in nanodollars."""
     told = told if isinstance(told, dict) else {}
     limits = ((kind.field, _limit(kind, told.get(kind.alias))) for kind in LIMIT_KINDS)
     return {field: limit for field, limit in limits if limit is not None}
@@ -197,7 +197,7 @@ def _has_monthly_limit(of: dict[str, Any]) -> bool:
 
 
 def _windows(questions: IndexSnapshot, now: int, spans: tuple[str, ...]) -> dict[str, tuple[int, int, bool]]:
-    """The UTC day and month that a time is in: from and before, and whether the index has all of it."""
+    """The UTC day and month of a time: start, end (exclusive), and whether the index covers all of it."""
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=now)
     midnight = moment.replace(hour=0, minute=0, second=0, microsecond=0)
     first = midnight.replace(day=1)
@@ -221,14 +221,13 @@ def _add_spent(
     told: dict[str, dict[str, Any]],
     models: frozenset[str],
 ) -> None:
-    """Adds what was used in a window to each tenant; one that has admissions and is not told of yet comes to
-    it."""
+    """Adds the use in a window to each tenant in `told`, and adds missing tenants that have admissions."""
     for of in told.values():
         of["spent"][span] = dict.fromkeys(_USAGE_FIELDS, 0)
     asked = Filter(tenant=tenant, since=window[0], until=window[1])
     for name, model, shard, used in usage_by_model(questions, asked):
         if used.newest is None or name is None:
-            # Nothing of it was admitted: it may be nobody's name.
+            # Nothing was admitted under this name, so it may not be a tenant's name.
             continue
         tokens = used.prompt_tokens + used.completion_tokens
         figures = (tokens, used.cost, used.unpriced, used.open)

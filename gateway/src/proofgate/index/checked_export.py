@@ -1,4 +1,4 @@
-"""What the check of an export has found, and how it is held against what the manifest claims."""
+"""The findings of an export's check, and their comparison with the manifest's claims."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from proofgate.index.filter import Filter
 
 
 class ExportContradictedError(Exception):
-    """The export contradicts its manifest, or what was signed."""
+    """The export contradicts its manifest or a signature."""
 
 
 @dataclass
 class RequestNumbers:
-    """The numbers of one tenant's admitted and denied requests in one log, as stretches without a gap, and
-    where the exported ones are."""
+    """The numbers of one tenant's admitted and denied requests in one log: all that were seen, and the
+    exported ones."""
 
     seen: set[int] = field(default_factory=set)
     exported: set[int] = field(default_factory=set)
@@ -27,7 +27,7 @@ class RequestNumbers:
 
 @dataclass
 class CheckedExport:
-    """What an export showed."""
+    """The findings of the check of an export."""
 
     manifest: dict[str, Any]
     signed_by: str | None
@@ -47,18 +47,19 @@ class CheckedExport:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all that was asked for and that it claims, and the end of each exchange, is in it."""
+        """Whether the export contains everything that the manifest claims, with the end of each exchange, and
+        no log was unreadable."""
         return not self.missing and not self.partial and not self.unreadable
 
     @property
     def unreadable(self) -> list[str]:
-        """The logs of which exchanges were left out, because they could not be read."""
+        """The logs whose exchanges were left out because the logs could not be read."""
         return list(self.manifest.get("unreadable", []))
 
     @property
     def claims_completeness(self) -> bool:
-        """Whether the question was one of which an export can show that no admitted or denied request is
-        missing between two others."""
+        """Whether the export's filter allows to show that no admitted or denied request is missing between
+        two others."""
         asked = self.manifest["filter"]
         return "tenant" in asked and asked.keys() <= COMPLETENESS_FILTERS
 
@@ -76,8 +77,9 @@ class CheckedExport:
 def compare_counts(
     claimed: dict[str, int], found: dict[str, int], words: dict[str, str], checked: CheckedExport
 ) -> None:
-    """Notes what is missing of what was claimed. Raises ExportContradictedError when more is there, and
-    nothing is missing: without its end, an exchange is one more that is open, and has another verdict."""
+    """Adds the claimed counts that are not reached to the missing ones. Raises ExportContradictedError if a
+    count is exceeded and nothing is missing. If something is missing, a count may be exceeded: an exchange
+    without its end counts as open, with another verdict."""
     missing, more = find_count_differences(claimed, found, words)
     if more and not (missing or checked.missing):
         raise ExportContradictedError(more)
@@ -117,7 +119,8 @@ def _compare_tenant(
 
 
 def require_ledger(manifest: dict[str, Any], key: str) -> None:
-    """The key that the manifest names is only a hint, but of another ledger it must not be."""
+    """Raises ExportContradictedError if the manifest names the key of another ledger. The key in the manifest
+    is otherwise only a hint."""
     named = manifest["ledger"].partition("+")[0]
     if named != key.partition("+")[0]:
         raise ExportContradictedError(

@@ -38,7 +38,7 @@ _USAGE_ERROR_CODES = {
 
 
 def add_index(command: _Command) -> None:
-    """Adds the command `index`; `command` makes one."""
+    """Adds the command `index`. `command` creates its parser."""
     index = command(
         run,
         "Reads only records that a valid checkpoint covers. Exit code 40 if a log contradicts "
@@ -80,7 +80,7 @@ def add_index(command: _Command) -> None:
 
 
 def add_exchanges(command: _Command) -> None:
-    """Adds the command `exchanges`; `command` makes one."""
+    """Adds the command `exchanges`. `command` creates its parser."""
     exchanges = command(
         show,
         "All pages show the index as it was at the first page.",
@@ -149,7 +149,7 @@ def add_filter(parser: argparse.ArgumentParser) -> None:
 
 
 def read_filter(options: argparse.Namespace) -> Filter:
-    """The filter that arguments ask for. Raises IndexUnusableError."""
+    """Returns the filter from the arguments. Raises IndexUnusableError."""
     asked = {name: getattr(options, name) for name in FILTER_NAMES}
     return Filter.parse(asked, newest=getattr(options, "newest", False))
 
@@ -160,7 +160,7 @@ def report_index_error(error: IndexUnusableError) -> int:
 
 
 def location_error(index: Path, ledger: Path, *, same_volume: bool) -> str | None:
-    """Why an index must not lie where it is to; None when it may."""
+    """Why an index must not be at this location; None if it may be."""
     place, ledger = index.resolve(), ledger.resolve()
     if place == ledger or ledger in place.parents:
         return "--index is inside the ledger: only workers may write there"
@@ -226,7 +226,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def show(options: argparse.Namespace) -> int:
-    """Prints one page."""
+    """Prints one page of exchanges."""
     from proofgate.index import row_formatting as forms
 
     try:

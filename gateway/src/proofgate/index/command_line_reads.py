@@ -1,8 +1,8 @@
-"""Reads by hand, on a machine that has the files: they leave a line in the same access log as those over the
-auditor's port, where it is known.
+"""Reads with commands on a machine that has the files. If the location of the access log is known, they add a
+line to it, like reads over the auditor's port.
 
-Whoever may read the files can also read them with other programs. The line is for those who keep to the
-commands, and is written before anything is shown.
+Users with access to the files can also read them with other programs. Only the commands write a line, before
+they show anything.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def write_access_log_location(index: Path, state: Path) -> None:
-    """Leaves in an index where its auditor records reads. Raises OSError."""
+    """Writes the location of the auditor's access log into an index. Raises OSError."""
     index.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = index / f".{LOCATION_FILE}.draft"
     draft.write_text(f"{state.resolve()}\n", encoding="utf-8")
@@ -65,8 +65,8 @@ def write_access_log_location(index: Path, state: Path) -> None:
 def record_read(
     options: argparse.Namespace, command: str, asked: dict[str, Any], rows: int | None = None
 ) -> None:
-    """Records that somebody reads, as far as it is known where. Raises EvidenceError when it cannot be
-    written there: then nothing is to be shown."""
+    """Records a read in the access log, if its location is known. Raises EvidenceError if the line cannot be
+    written; nothing may be shown then."""
     state = options.access_log or _location_from_index(getattr(options, "index", None))
     if state is None or not state.is_dir():
         if options.access_log is not None and not options.unrecorded:
@@ -106,7 +106,7 @@ def _location_from_index(index: Path | None) -> Path | None:
 
 
 def _current_user() -> dict[str, str]:
-    """The user and the host, as the system says them; behind `sudo`, also who that was before."""
+    """The user and the host from the system; with `sudo`, also the original user."""
     number = os.getuid()
     try:
         user = pwd.getpwuid(number).pw_name
@@ -123,8 +123,8 @@ def _current_user() -> dict[str, str]:
 def append_entry(
     directory: Path, entry: dict[str, Any], now_us: int, most_bytes: int = MAX_LOG_BYTES
 ) -> None:
-    """Adds a line to the newest log of a directory that may be an auditor's that runs, durably; begins one
-    where there is none. The auditor takes the line into its tree. Raises OSError."""
+    """Adds a line durably to the newest log in a directory; starts a log if there is none. The directory may
+    belong to a running auditor, which then adds the line to its tree. Raises OSError."""
     line = encode_entry(entry)
     if not find_log_files(directory):
         AccessLog(directory, now_us).close()
@@ -149,13 +149,13 @@ def append_entry(
 
 
 def _require_space(files: list[LogFile], used: int, length: int, most_bytes: int) -> None:
-    """Raises AccessLogFullError when the part of those who read by hand is full; they share one."""
+    """Raises AccessLogFullError if the part for reads with commands is full, which all users share."""
     pool = pool_bytes(BY_HAND, most_bytes)
     if used + length <= pool:
         return
     own = 0
     for file in files:
-        # What is no file of a log is the auditor's to find.
+        # The auditor reports files that do not belong to a log.
         with suppress(AccessLogError), file.read() as (_, lines):
             own += sum(len(line) for line in lines if line_owner(line).pool == BY_HAND)
     if own + length > pool:

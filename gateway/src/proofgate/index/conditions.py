@@ -1,4 +1,4 @@
-"""What a filter asks of the rows of a day."""
+"""The SQL conditions of a filter for the rows of a day."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from proofgate.index.filter import OPEN, Filter
 
 
 def conditions_of(connection: sqlite3.Connection, asked: Filter) -> list[tuple[str, Any]] | None:
-    """What rows of a day have to be, in SQL, each with its value; None when none of them can be.
+    """Returns the SQL conditions for rows of a day, each with its value; None if no row can match.
 
     Raises sqlite3.Error.
     """
     conditions: list[tuple[str, Any]] = []
-    # Their indexes find fewer rows than that of tenants, which the plus sign keeps from being used.
+    # The indexes of these columns select fewer rows than the index of tenants. The plus sign prevents its
+    # use.
     few = (asked.session, asked.end_user, asked.end_user_name, asked.client_address, asked.trace_id)
     is_of_few = any(named is not None for named in few)
     for column, named in (
@@ -37,7 +38,7 @@ def conditions_of(connection: sqlite3.Connection, asked: Filter) -> list[tuple[s
         conditions.append(("outcome = ?", _text(connection, asked.outcome)))
     if asked.verdict is not None:
         number = schema.VERDICTS.index(asked.verdict)
-        # The index of verdicts has none of those that were allowed.
+        # The index of verdicts omits allowed exchanges.
         conditions.append(("verdict > 0 AND verdict = ?" if number else "verdict = ?", number))
     if asked.id is not None:
         conditions.append(("id = ?", encode_request_id(asked.id)))

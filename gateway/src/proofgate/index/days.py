@@ -1,5 +1,4 @@
-"""The file of one day as it is written: numbers of texts and lists, rows, and what records add to rows
-later."""
+"""Writing of one day's file: numbers of texts and lists, rows, and later additions to rows."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ WHERE ts = ? AND log = ? AND seq = ?"""
 
 @dataclass(frozen=True)
 class LateRecordUpdate:
-    """What a record adds to an exchange that has a row: which one, and the record."""
+    """A record that adds to an existing row, and the exchange of this row."""
 
     ts: int
     log: int
@@ -41,7 +40,7 @@ class LateRecordUpdate:
 
 @dataclass(frozen=True)
 class VerdictChange:
-    """An exchange about which rules said something, or that was refused; or what the end of one changed."""
+    """An exchange that matched rules or was refused, or a change of an exchange by its end."""
 
     ts: int
     tenant: str | None
@@ -53,7 +52,7 @@ class VerdictChange:
     previous_rules: tuple[str, ...] = ()
 
 
-#: Where a row has what `VerdictChange` says: time, tenant, model, verdict, rules and outcome.
+#: Positions in a row of the values for `VerdictChange`: time, tenant, model, verdict, rules and outcome.
 _TS, _TENANT, _MODEL, _VERDICT, _RULES, _OUTCOME = 0, 4, 7, 10, 11, 17
 
 
@@ -66,8 +65,8 @@ class DayWriter:
     _lists: dict[str, int] = field(default_factory=dict)
 
     def add(self, batch: _core.ExchangeBatch, day: int, log: int, version: int) -> list[VerdictChange]:
-        """Writes the rows of a batch; those that are there already are written once more. Returns those about
-        which rules said something, or that were refused."""
+        """Writes the rows of a batch and overwrites existing ones. Returns the exchanges that matched rules
+        or were refused."""
         names = batch.texts(day)
         texts = [self._text(name) for name in names]
         named = [[names[text] for text in texts_of] for texts_of in batch.lists(day)]
@@ -88,7 +87,8 @@ class DayWriter:
         return judged
 
     def apply_late_record(self, effect: LateRecordUpdate) -> VerdictChange | None:
-        """Adds to a row what a record says; what is known of the exchange then, or None without a row."""
+        """Adds the data of a record to a row. Returns the new state of the exchange, or None if there is no
+        row."""
         late, place = effect.late_record, (effect.ts, effect.log, effect.seq)
         row = self.connection.execute(
             "SELECT providers, rules, tenant, (SELECT text FROM text WHERE id = tenant),"
@@ -159,7 +159,7 @@ class DayWriter:
         number = known.get(value)
         if number is not None:
             return number, False
-        # Both names are ours.
+        # Both names are constants of this package.
         found = self.connection.execute(f"SELECT id FROM {table} WHERE {column} = ?", (value,)).fetchone()  # noqa: S608
         if found is None:
             made = self.connection.execute(f"INSERT INTO {table}({column}) VALUES (?)", (value,))  # noqa: S608
@@ -182,7 +182,8 @@ class DayWriter:
 def _collect_verdicts(
     rows: list[tuple[Any, ...]], texts: dict[int, str], lists: dict[int, list[str]]
 ) -> list[VerdictChange]:
-    """Puts the verdict of a rule's refusal into its row, and returns what is not simply allowed."""
+    """Sets the verdict in the rows of refusals by rules. Returns all exchanges that are not simply
+    allowed."""
     judged = []
     for at, row in enumerate(rows):
         if row[_VERDICT] == 0:
@@ -205,7 +206,7 @@ def _collect_verdicts(
 
 
 def encode_request_id(text: str) -> bytes | str:
-    """A request id as a row has it: the gateway's own in 16 bytes, any other as its text."""
+    """Encodes a request id for a row: the gateway's own ids in 16 bytes, any other id as text."""
     digits = text.removeprefix(_GATEWAY_ID_PREFIX)
     if len(digits) == _GATEWAY_ID_DIGITS and text.startswith(_GATEWAY_ID_PREFIX) and digits == digits.lower():
         try:
@@ -216,5 +217,5 @@ def encode_request_id(text: str) -> bytes | str:
 
 
 def decode_request_id(stored: bytes | str) -> str:
-    """A request id as its client was told it."""
+    """Decodes a request id to the text that its client got."""
     return _GATEWAY_ID_PREFIX + stored.hex() if isinstance(stored, bytes) else stored

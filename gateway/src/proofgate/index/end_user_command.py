@@ -15,7 +15,7 @@ _MAX_USER_BYTES = 1024
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command; `command` makes one."""
+    """Adds the command. `command` creates its parser."""
     parser = command(
         show,
         "Prints one pseudonym for each shred key of the tenant, newest first. The name is not an "

@@ -1,10 +1,10 @@
-"""Why an index cannot be used or asked."""
+"""The error of an index that cannot be used or queried."""
 
 from __future__ import annotations
 
 
 class IndexUnusableError(Exception):
-    """Something about an index or a question to it is wrong. `code` is stable and meant for machines.
+    """An index or a query to it is invalid. `code` is stable and machine-readable.
 
     `index_missing`, `index_schema`, `index_foreign`, `index_damaged`, `index_busy`, `index_io`: the index.
     `bad_filter`, `bad_cursor`, `cursor_differs`, `cursor_expired`, `day_pruned`,

@@ -1,10 +1,9 @@
-"""Writes an export: the records of the exchanges that are asked for, each with its path to a signed root, and
-a manifest that says what there is. Whoever has the ledger's verifying key can check it without the ledger.
+"""Writes an export: the records of the selected exchanges, each with its path to a signed root, and a
+manifest of the contents. With the ledger's verifying key, an export can be checked without the ledger.
 
 `exchanges.jsonl` has a line for each exchange, with the stored text of each of its records and the path from
-its leaf (RFC 9162 section 2.1.3). The checkpoints that these lead to stand in the manifest once for each log,
-so that record, path and checkpoint together are a c2sp.org/tlog-proof. `exchanges.csv` says the same in
-columns.
+its leaf (RFC 9162 section 2.1.3). The manifest has the checkpoint of each log. Record, path and checkpoint
+together form a c2sp.org/tlog-proof. `exchanges.csv` has the same data in columns.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ CSV = "exchanges.csv"
 MANIFEST = "manifest.json"
 NOTE = "manifest.note"
 KIND = "proofgate-export"
-#: Version 1 has no columns of sessions and end users; version 2 no counts, and formulas behind semicolons;
-#: version 3 calls what a rule denied `refused`; version 4 has no columns of keys' and end users' names and of
-#: addresses.
+#: Version of the format. Version 1 has no columns for sessions and end users. Version 2 has no counts, and
+#: does not escape formulas after semicolons. Version 3 has the outcome `refused` for denials by rules.
+#: Version 4 has no columns for the names of keys and end users and for addresses.
 VERSION = 5
 #: Number of rows for which records are read at a time.
 _BATCH_ROWS = 500
@@ -53,13 +52,13 @@ class NumberRange:
     first: int
     last: int
     exchanges: int = 0
-    #: Times of the first and the last of them.
+    #: Times of the first and the last request.
     boundary_times: list[int] = field(default_factory=lambda: [0, 0])
 
 
 @dataclass
 class ExportSummary:
-    """What was written of an export."""
+    """Totals of a written export."""
 
     exchanges: int = 0
     records: int = 0
@@ -69,7 +68,7 @@ class ExportSummary:
 
 
 class _DigestingFile:
-    """A file that is being written, and its digest."""
+    """A file that is being written, with its digest."""
 
     def __init__(self, path: Path) -> None:
         self._file: IO[bytes] = path.open("xb")
@@ -83,7 +82,7 @@ class _DigestingFile:
         self.bytes += len(content)
 
     def manifest_entry(self) -> dict[str, Any]:
-        """The entry in the manifest."""
+        """Returns the file's entry in the manifest."""
         return {"bytes": self.bytes, "sha256": self._digest.hexdigest()}
 
     def close(self) -> None:
@@ -98,11 +97,11 @@ def export(
     signing_key: str | None = None,
     progress: Callable[[ExportSummary], None] = lambda _: None,
 ) -> ExportSummary:
-    """Writes an export into a new directory, or into a new archive where `out` ends in `.tar` or `.tar.gz`.
+    """Writes an export into a new directory, or into a new archive if `out` ends in `.tar` or `.tar.gz`.
 
-    Exchanges of logs that do not hold what the index says are left out, and the manifest says so.
+    Exchanges of logs that contradict the index are left out, and the manifest lists these logs.
 
-    Raises IndexUnusableError, OSError, and ValueError for a signing key that is none.
+    Raises IndexUnusableError, OSError, and ValueError for an invalid signing key.
     """
     with IndexSnapshot(index) as questions, _atomic_directory(out) as directory:
         making = _ExportWriter(questions, ledger, asked, directory, progress)
@@ -119,13 +118,13 @@ def export(
 
 
 def excluding_filters(asked: Filter) -> list[str]:
-    """By what exchanges of the index were left out because it was asked so; nothing for an export of all."""
+    """The filters that excluded exchanges; empty for an export of all."""
     return sorted(asked.to_dict().keys() - {"newest"})
 
 
 @contextmanager
 def _atomic_directory(out: Path) -> Iterator[Path]:
-    """A directory to write into, which is there whole or not at all in the end."""
+    """A directory to write into. It appears at `out` completely, or not at all after an error."""
     if out.exists():
         raise IndexUnusableError(f"{out} already exists: an export never overwrites a file", "export_exists")
     draft = out.with_name(f".{out.name}.draft")
@@ -234,7 +233,8 @@ class _ExportWriter:
                 "index_damaged",
             )
         if not neighbour and not matches_filter(self._asked, facts, row.position[0]):
-            # It ended after this began: by what is covered here, it is not asked for.
+            # The exchange ended after the start of this export, so its end is not covered and the filter does
+            # not match it.
             return
         line = {"id": facts["id"], **({"neighbour": True} if neighbour else {}), "records": records}
         self._exchanges.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
@@ -259,7 +259,7 @@ class _ExportWriter:
             of.exchanges += 1
 
     def _neighbours(self) -> Iterable[ExchangeRow]:
-        """The tenant's requests beside those that are exported, which show that none at the edges is left
+        """The tenant's requests next to the exported ones. They show that no request at the edges is left
         out."""
         for (tenant, origin), of in sorted(self._numbered.items()):
             for number, near in ((of.first - 1, of.boundary_times[0]), (of.last + 1, of.boundary_times[1])):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def add_export(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command `export`; `command` makes one."""
+    """Adds the command `export`. `command` creates its parser."""
     export = command(
         run,
         "Anyone with the verifying key can check the export. An export of a tenant, a time range "
@@ -54,7 +54,7 @@ def add_export(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def add_verify(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command `verify-export`; `command` makes one."""
+    """Adds the command `verify-export`. `command` creates its parser."""
     check = command(
         verify,
         "Exit code 0: all exchanges are proved. Exit code 10: the exchanges in the export are "
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     def progress(written: ExportSummary) -> None:
         nonlocal spoken, exchanges
         exchanges = written.exchanges
-        # A terminal has a line of its own.
+        # A terminal shows its own progress line.
         if not sys.stderr.isatty() and time.monotonic() - spoken >= PROGRESS_SECONDS:
             spoken = time.monotonic()
             logging.getLogger("proofgate.index").info("%d exchanges written", written.exchanges)
@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         return fail(f"{error.filename or options.out}: {error.strerror}", EXIT_USAGE)
     except ValueError:
-        # The text of a key is not repeated.
+        # The message does not repeat the text of the key.
         return fail("--signing-key: the file contains no signing key", EXIT_USAGE)
     for origin, why in sorted(written.unreadable.items()):
         fail(f"left out, because it cannot be read: {origin}: {why}", EXIT_INCOMPLETE)
@@ -117,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def verify(options: argparse.Namespace) -> int:
-    """Checks an export, and prints what is shown and what is not."""
+    """Checks an export, and prints what it proves and what it does not."""
     from proofgate.index import verify_export
     from proofgate.index.checked_export import ExportContradictedError
 

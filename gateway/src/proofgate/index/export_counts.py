@@ -1,4 +1,5 @@
-"""What an export says of itself, counted from records: who writes it and who checks it count alike."""
+"""The counts in an export's manifest, computed from records by the same code in the writer and in the
+verifier."""
 
 from __future__ import annotations
 
@@ -22,13 +23,13 @@ COUNT_LABELS = {
 
 
 class ExportCounts:
-    """Counts of what an export holds, without neighbours."""
+    """Counts of an export's contents, without neighbours."""
 
     def __init__(self) -> None:
         self._counted: Counter[str] = Counter()
 
     def add(self, records: Sequence[dict[str, Any]], facts: dict[str, Any]) -> None:
-        """Counts one exchange, by its records and what they say."""
+        """Counts one exchange by its records and their facts."""
         kinds = Counter(record["kind"] for record in records)
         self._counted["admissions"] += kinds["admission"]
         self._counted["attempts"] += kinds["attempt"]
@@ -38,7 +39,7 @@ class ExportCounts:
         self._counted[f"verdict {facts['verdict']}"] += 1
 
     def to_dict(self) -> dict[str, int]:
-        """All of them, by name."""
+        """Returns all counts by name."""
         return {name: self._counted[name] for name in COUNT_LABELS}
 
 

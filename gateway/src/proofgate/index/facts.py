@@ -1,7 +1,6 @@
-"""What the records of one exchange say, read from the records themselves: exports and their verifier share
-it.
+"""The facts about one exchange, read from its records. Exports and their verifier share this code.
 
-The index has the same facts from the core; a test holds the two against each other.
+The index gets the same facts from the core. A test compares both.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from proofgate.index.denials import effective_verdict
 from proofgate.index.filter import OPEN, Filter
 from proofgate.index.schema import REFUSED, VERDICTS, format_time
 
-#: Kinds of records with which an exchange can begin.
+#: Kinds of records with which an exchange can start.
 FIRST_KINDS = ("admission", "rejection")
 #: Fields in which a client names its session and its end user.
 ATTRIBUTION_FIELDS = ("session", "end_user", "end_user_name", "agent", "parent_agent", "trace_id")
@@ -21,9 +20,10 @@ _END_KINDS = ("completion", "aborted")
 
 
 def exchange_facts(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The facts of an exchange, of its records in order, parsed: the names are those of an index's row.
+    """Returns the facts about an exchange from its parsed records in order. The names are the names in an
+    index row.
 
-    Raises KeyError, TypeError and ValueError for what are no records of one exchange.
+    Raises KeyError, TypeError and ValueError if the records are invalid or not of one exchange.
     """
     first, *others = records
     if first["kind"] not in FIRST_KINDS or [
@@ -65,7 +65,7 @@ def exchange_facts(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def matches_filter(asked: Filter, told: dict[str, Any], ts: int) -> bool:
-    """Whether an exchange that began at a time (unix microseconds) is one that is asked for, by its facts."""
+    """Whether an exchange matches a filter, by its facts and its start time (Unix microseconds)."""
     return (
         all(
             getattr(asked, name) in (None, told[name])

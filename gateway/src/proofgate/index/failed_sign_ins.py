@@ -1,7 +1,7 @@
-"""Sign-ins at the reader's port that failed: who tried, as far as an address says it, and how often.
+"""Records of failed sign-ins at the readers' port: the address of the client, and how often.
 
-Anybody can try, so what is written is bounded: of each address one line at once, and one for the rest of a
-minute.
+Anybody can try to sign in, so the records are limited: for each address one immediate line, and one line that
+summarises the rest of a minute.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _IPV6_PREFIX_LENGTH = 64
 
 
 class FailedSignIns:
-    """Writes failed sign-ins by `write`, which may raise OSError: the sign-in fails all the same. Safe for
-    several threads."""
+    """Writes failed sign-ins with `write`, which may raise OSError; the sign-in fails in any case.
+    Thread-safe."""
 
     def __init__(self, write: Callable[[dict[str, Any]], None]) -> None:
         self._write = write
@@ -42,7 +42,7 @@ class FailedSignIns:
         self.totals: Counter[str] = Counter()
 
     def record_failure(self, host: str | None, code: str) -> None:
-        """A sign-in from an address has failed, for a reason."""
+        """Records a failed sign-in from an address, with a code."""
         self.flush()
         peer = _peer(host)
         with self._lock:
@@ -54,7 +54,7 @@ class FailedSignIns:
         self._add({"sign_in": code, "peer": peer, "count": 1})
 
     def flush(self, *, ending: bool = False) -> None:
-        """Writes what is summed up, when the minute is over or this is the end."""
+        """Writes the summary lines if the minute is over or the process is ending."""
         with self._lock:
             if not ending and monotonic() - self._began < WINDOW_SECONDS:
                 return
@@ -72,7 +72,7 @@ class FailedSignIns:
 
 
 def _peer(host: str | None) -> str:
-    """An address as it is written down; of version 6, its network."""
+    """The address that is recorded: for IPv6, its network."""
     try:
         address = ipaddress.ip_address((host or "").partition("%")[0])
     except ValueError:

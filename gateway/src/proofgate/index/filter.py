@@ -1,4 +1,4 @@
-"""What is asked of an index: a filter, and a cursor that goes on behind a page."""
+"""Queries to an index: a filter, and a cursor that continues after a page."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from proofgate.index.errors import IndexUnusableError
 from proofgate.index.schema import VERDICTS
 
 _MAX_TEXT_LENGTH = 512
-#: The longest name of an end user in a record, in bytes (the core's `Attribution::LONGEST_NAME`).
+#: Maximum bytes of an end user's name in a record (the core's `Attribution::LONGEST_NAME`).
 _MAX_NAME_BYTES = 128
 _NANODOLLARS = 1_000_000_000
 _MAX_INT64 = (1 << 63) - 1
 #: Maximum number of digits before the decimal point of a cost.
 _MAX_COST_DIGITS = 10
 _TRACE_ID = re.compile("[0-9a-f]{32}")
-#: Outcome of an exchange that has no known end.
+#: Outcome of an exchange without a known end.
 OPEN = "open"
 
 
 @dataclass(frozen=True)
 class Filter:
-    """Which exchanges are asked for; None asks for all. Times are unix microseconds, `until` is not in the
-    range."""
+    """A filter for exchanges; None in a field matches all. Times are in Unix microseconds, `until` is
+    exclusive."""
 
     tenant: str | None = None
     since: int | None = None
@@ -55,7 +55,7 @@ class Filter:
 
     @classmethod
     def parse(cls, asked: Mapping[str, str | None], *, newest: bool = False) -> Self:
-        """Reads texts as a command line and a query have them. Raises IndexUnusableError (`bad_filter`)."""
+        """Parses texts from a command line or a query. Raises IndexUnusableError (`bad_filter`)."""
         texts = {name: text for name, text in asked.items() if text is not None}
         for name, text in texts.items():
             if not text or len(text) > _MAX_TEXT_LENGTH:
@@ -85,7 +85,7 @@ class Filter:
         )
 
     def to_dict(self) -> dict[str, str | int | bool]:
-        """What is asked, without what is not."""
+        """Returns the fields that are set."""
         return {name: value for name, value in asdict(self).items() if value not in (None, False)}
 
 
@@ -95,7 +95,7 @@ FILTER_NAMES = tuple(field.name for field in fields(Filter) if field.name != "ne
 
 @dataclass(frozen=True)
 class Cursor:
-    """Behind which row a question goes on, and in which version of the index it began."""
+    """The row after which a query continues, and the version of the index in which it started."""
 
     filter: Filter
     generation: str
@@ -103,14 +103,15 @@ class Cursor:
     after: tuple[int, int, int]
 
     def encode(self) -> str:
-        """Its text, for a URL."""
+        """Encodes the cursor as text for a URL."""
         told = {"v": 1, "g": self.generation, "p": self.version, "a": self.after, "f": self.filter.to_dict()}
         text = json.dumps(told, separators=(",", ":"))
         return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
 
     @classmethod
     def decode(cls, text: str, wanted: Filter) -> Self:
-        """Reads a cursor of the same question. Raises IndexUnusableError (`bad_cursor`, `cursor_differs`)."""
+        """Decodes a cursor, which must belong to the same query. Raises IndexUnusableError (`bad_cursor`,
+        `cursor_differs`)."""
         try:
             told = json.loads(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True))
             after = tuple(_number(part) for part in told["a"])
@@ -146,12 +147,12 @@ def _time(name: str, text: str) -> int:
 
 
 def _truncate_name(name: str | None) -> str | None:
-    """A name as records have it: its first bytes, in whole characters."""
+    """Truncates a name to the maximum bytes in records, at the end of a character."""
     return None if name is None else name.encode()[:_MAX_NAME_BYTES].decode(errors="ignore")
 
 
 def _address(text: str) -> str:
-    """An IP address as RFC 5952 writes it, as records have it."""
+    """Returns an IP address in the format of RFC 5952, as in records."""
     try:
         address = ip_address(text)
     except ValueError:
@@ -164,7 +165,7 @@ def _cost(text: str) -> int:
     nanodollars = -1
     with suppress(ArithmeticError):
         dollars = Decimal(text)
-        # Of a larger one, the digits alone would take minutes.
+        # Formatting the digits of a larger number would take minutes.
         if dollars.is_finite() and dollars.adjusted() <= _MAX_COST_DIGITS:
             nanodollars = int(dollars * _NANODOLLARS)
     if not 0 <= nanodollars <= _MAX_INT64:

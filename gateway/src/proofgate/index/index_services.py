@@ -1,5 +1,4 @@
-"""An auditor that keeps an index of what it has accepted, and answers readers from it: its arguments, and the
-parts."""
+"""The index of an auditor and its port for readers: arguments and components."""
 
 from __future__ import annotations
 
@@ -24,15 +23,16 @@ _MAX_DAYS = 36_500
 
 @dataclass(frozen=True)
 class IndexServices:
-    """What an auditor keeps besides its log of heads: an index, and who answers readers from it; None where
-    it is to keep none."""
+    """The optional services of an auditor: an index, and the port that answers readers from it; None if not
+    configured."""
 
     index: AuditedIndex | None = None
     reader_port: ReaderPort | None = None
 
     @property
     def offer(self) -> Callable[[list[tuple[str, str]]], None] | None:
-        """Takes what was accepted: directories of logs and signed notes."""
+        """The function that receives accepted data as pairs of log directory and signed note; None without an
+        index."""
         return None if self.index is None else self.index.offer
 
 
@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def argument_error(options: argparse.Namespace) -> str | None:
-    """Why the arguments do not go together; None when they do."""
+    """Why the arguments contradict each other; None if they do not."""
     if options.index is None:
         if options.index_days is not None:
             return "--index-days needs --index"
@@ -97,13 +97,13 @@ def argument_error(options: argparse.Namespace) -> str | None:
     if options.once:
         return "--index cannot be combined with --once: use `proofgate audit index`"
     if options.ledger is None:
-        # Copies of what workers serve are on the auditor's own volume, as the index may be.
+        # Copies of what workers serve are on the auditor's own volume, where the index may be too.
         return None
     return location_error(options.index, options.ledger, same_volume=options.same_volume)
 
 
 def _reader_only_options(options: argparse.Namespace) -> dict[str, Path | None]:
-    """Options that have no meaning without readers."""
+    """Options that need readers."""
     return {
         "--export-key": options.export_key,
         "--oidc": options.oidc,
@@ -118,7 +118,8 @@ def _days(text: str) -> int:
 
 
 def _export_key(options: argparse.Namespace) -> str | None:
-    """Raises OSError, and ValueError if it is not a signing key."""
+    """Reads the signing key for exports; None without one. Raises OSError, and ValueError if it is not a
+    signing key."""
     if options.export_key is None:
         return None
     key: str = options.export_key.read_text(encoding="utf-8").strip()
@@ -127,7 +128,7 @@ def _export_key(options: argparse.Namespace) -> str | None:
 
 
 def _oidc(options: argparse.Namespace) -> OidcClient | None:
-    """Raises OidcSettingsError."""
+    """Creates the OpenID Connect client; None without one. Raises OidcSettingsError."""
     if options.oidc is None:
         return None
     from proofgate.index.oidc import OidcClient
@@ -140,8 +141,8 @@ def _oidc(options: argparse.Namespace) -> OidcClient | None:
 def open_index_services(
     options: argparse.Namespace, ledger_key: str, auditor: _core.Auditor
 ) -> Iterator[IndexServices]:
-    """The index and what answers readers, as far as the arguments ask for them. An index that cannot be used
-    is told, and tried again.
+    """Opens the index and the port for readers that the arguments request. An unusable index is reported and
+    retried.
 
     Raises ReadersError, and OSError for the access log.
     """

@@ -1,4 +1,4 @@
-"""Brings an index up to what was signed, log by log."""
+"""Updates an index with the signed records, log by log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Indexer:
     max_records: int | None = None
     #: Checked between two batches.
     should_stop: Callable[[], bool] = lambda: False
-    #: Called before each batch; what it raises ends the reading.
+    #: Called before each batch. An exception stops the reading.
     before_batch: Callable[[], None] = lambda: None
     records: int = 0
     #: Number of signed records that were not read yet.
@@ -39,7 +39,7 @@ class Indexer:
     _progress_reported_at: float = field(default_factory=time.monotonic)
 
     def read(self, logs: list[tuple[str, str]]) -> None:
-        """Reads logs (directory and signed note) up to their notes. What is wrong with one does not stop
+        """Reads logs (directory and signed note) up to their notes. A problem with one log does not stop the
         others.
 
         Raises IndexUnusableError.
@@ -88,6 +88,6 @@ class Indexer:
 
 
 def parse_note_head(note: str) -> tuple[str, int]:
-    """Origin and size that a note states. The core has verified the note, or will."""
+    """Returns origin and size from a note. The core verifies the note, before or after."""
     lines = note.split("\n", 2)
     return lines[0], int(lines[1])

@@ -1,5 +1,4 @@
-"""What may be chosen in a filter: the tenants, models, providers, rules, keys, agents and sessions of an
-index."""
+"""The choices for filters: the tenants, models, providers, rules, keys, agents and sessions of an index."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ _COLUMNS = {
     "providers": "providers",
 }
 
-#: Of numbers in a list of JSON: each with its text, and the members of lists.
+#: Query for the texts of the numbers in a JSON list.
 _TEXTS = "SELECT id, text FROM text WHERE id IN (SELECT value FROM json_each(?))"
 _MEMBERS = """SELECT id, text FROM text
   WHERE id IN (SELECT text FROM member WHERE list IN (SELECT value FROM json_each(?)))"""
@@ -34,8 +33,8 @@ _NUMBER = "(SELECT id FROM text WHERE text = ?)"
 
 
 def known_names(questions: IndexSnapshot, tenant: str | None = None) -> dict[str, list[str]]:
-    """Names by kind, of one tenant or all, in alphabetical order; `sessions` the newest first. At most
-    MOST_NAMES of each.
+    """Returns names by kind, of one tenant or all, in alphabetical order; `sessions` newest first. At most
+    MAX_NAMES of each kind.
 
     Raises IndexUnusableError.
     """
@@ -55,7 +54,7 @@ def known_names(questions: IndexSnapshot, tenant: str | None = None) -> dict[str
             sums.one_tenant_values(DAY, first, behind, tenant),
         ),
     ):
-        # Nothing in it is of others.
+        # The statement contains no external text.
         select = f"SELECT text FROM name WHERE id IN ({numbers}) ORDER BY text LIMIT ?"  # noqa: S608
         rows = questions.query_catalogue(select, [*values, MAX_NAMES])
         found[kind].update(dict.fromkeys(text for (text,) in rows))
@@ -68,7 +67,7 @@ def known_names(questions: IndexSnapshot, tenant: str | None = None) -> dict[str
 
 
 def _tenants(tenant: str | None) -> tuple[str, list[Any]]:
-    """What selects the numbers of tenants, and its values; of one tenant that alone, if it is there."""
+    """SQL that selects the numbers of all tenants, or of one, and its parameters."""
     if tenant is None:
         return "SELECT tenant FROM used WHERE span = ?", [DAY]
     one = "SELECT tenant FROM used WHERE span = ? AND tenant = (SELECT id FROM name WHERE text = ?)"
@@ -78,13 +77,13 @@ def _tenants(tenant: str | None) -> tuple[str, list[Any]]:
 def _add_names_of_day(
     questions: IndexSnapshot, day: int, tenant: str | None, found: dict[str, dict[str, None]]
 ) -> None:
-    """Adds what the newest exchanges of a day have."""
+    """Adds the names in the newest exchanges of a day."""
     of_tenant, values = ("", []) if tenant is None else (f" WHERE tenant = {_NUMBER}", [tenant])
     columns = ", ".join(_COLUMNS.values())
     select = f"SELECT {columns} FROM exchange{of_tenant} ORDER BY ts DESC LIMIT {_MAX_ROWS}"  # noqa: S608 - ours
     rows = questions.query_day(day, select, values)
     for kind, numbers in zip(_COLUMNS, zip(*rows, strict=True), strict=False):
-        # Each once, the newest first.
+        # Without duplicates, newest first.
         wanted = [number for number in dict.fromkeys(numbers) if number is not None][:MAX_NAMES]
         select = _MEMBERS if kind == "providers" else _TEXTS
         text_of = dict(questions.query_day(day, select, [json.dumps(wanted)]))

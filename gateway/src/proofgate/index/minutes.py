@@ -1,7 +1,7 @@
-"""What each minute of a day holds, and each hour of a tenant, so that a question passes over the times that
-have nothing for it.
+"""A summary of each minute of a day, and of each hour of a tenant, so that a query skips times without
+matches.
 
-They may be said to hold what they no longer do, never the other way round: their rows are looked at anyway.
+A summary may list values that its rows no longer have, but never omits one. The rows are always checked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from proofgate.index.filter import Filter
 
-#: Columns, with the core's numbers.
+#: Columns, by the core's numbers.
 KEY, MODEL, PROVIDERS, OUTCOME, RULES, KEY_NAME = range(6)
 _MINUTE_MICROSECONDS = 60_000_000
 _MINUTES_PER_HOUR = 60
@@ -28,12 +28,12 @@ _TENANT = "tenant = (SELECT id FROM text WHERE text = ?)"
 
 
 def minute_of(ts: int) -> int:
-    """The minute of a time in unix microseconds, from 1970-01-01 on."""
+    """Converts a time in Unix microseconds to minutes since 1970-01-01."""
     return ts // _MINUTE_MICROSECONDS
 
 
 def hour_of(ts: int) -> int:
-    """The hour of a time in unix microseconds, from 1970-01-01 on."""
+    """Converts a time in Unix microseconds to hours since 1970-01-01."""
     return minute_of(ts) // _MINUTES_PER_HOUR
 
 
@@ -44,8 +44,8 @@ def record_minutes(
     of_tenants: Iterable[tuple[int, int, int, int]],
     of_tenants_costs: Iterable[tuple[int, int, int]],
 ) -> None:
-    """Adds what minutes hold: column, number and minute; and minute and cost in nanodollars. Then the same of
-    hours, behind the number of a tenant."""
+    """Adds to the summaries of minutes: `held` has column, number and minute, `costs` has minute and cost in
+    nanodollars. The last two arguments are the same for hours, each with the number of a tenant in front."""
     connection.executemany("INSERT OR IGNORE INTO held VALUES (?, ?, ?)", held)
     connection.executemany(
         "INSERT INTO costs VALUES (?, ?) ON CONFLICT(minute) DO UPDATE SET most = max(most, excluded.most)",
@@ -60,7 +60,8 @@ def record_minutes(
 
 
 def spans(connection: sqlite3.Connection, asked: Filter, begin: int, end: int) -> list[tuple[int, int]]:
-    """The times between `begin` and `end` in which there may be what is asked for, in order, from and before.
+    """Returns the spans between `begin` and `end` that may have matches, in order: start, and end
+    (exclusive).
 
     Raises sqlite3.Error.
     """
@@ -68,7 +69,7 @@ def spans(connection: sqlite3.Connection, asked: Filter, begin: int, end: int) -
     if not wanted:
         return [(begin, end)] if begin < end else []
     if asked.tenant is not None:
-        # A key has one tenant.
+        # A key belongs to one tenant, so the tenant's table is not needed.
         hours, more = _select_times(
             replace(asked, key=None), "hour", "tenant_held", "tenant_costs", asked.tenant
         )
@@ -92,8 +93,8 @@ def spans(connection: sqlite3.Connection, asked: Filter, begin: int, end: int) -
 def _select_times(
     asked: Filter, time: str, held: str, costs: str, tenant: str | None = None
 ) -> tuple[str, list[int | str]]:
-    """What selects the times that may have what is asked for out of two tables, of a tenant in those of
-    tenants, and its values; nothing when these tables cannot tell."""
+    """SQL that selects the times that may have matches from two tables (with `tenant`, from the tables by
+    tenant), and its values. Empty if the tables cannot restrict the times."""
     of, who = ("", []) if tenant is None else (f"{_TENANT} AND ", [tenant])
     questions: list[str] = []
     values: list[int | str] = []

@@ -1,7 +1,7 @@
 """Sign-in with an OpenID provider: the authorization code flow with PKCE (OpenID Connect Core 1.0, RFC 7636).
 
-Authlib speaks the protocol. Here are the state of a sign-in, which is in a signed cookie of the browser that
-began it, and the checks of the ID token: signature, issuer, audience, nonce and time.
+Authlib implements the protocol. This module has the state of a sign-in, which is in a signed cookie of the
+browser, and the checks of the ID token: signature, issuer, audience, nonce and time.
 """
 
 from __future__ import annotations
@@ -39,13 +39,14 @@ _LEEWAY_SECONDS = 60
 _METADATA_SECONDS = 3600.0
 #: Minimum seconds between two requests for keys because of an unknown key.
 _MIN_KEY_REFRESH_SECONDS = 60.0
-#: Signatures by a key of the provider; no secret of a client verifies an ID token.
+#: Accepted algorithms: only signatures with a key of the provider, so a client secret cannot verify an ID
+#: token.
 _ALGORITHMS = ["RS256", "PS256", "ES256", "ES384", "EdDSA", "Ed25519"]
 _ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 
 class SignInError(Exception):
-    """Somebody cannot be signed in. `code` is stable, and nothing secret is in the message."""
+    """A sign-in failed. `code` is stable, and the message contains no secret."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -61,7 +62,7 @@ class _PendingSignIn:
 
 
 class OidcClient:
-    """Signs people in. Safe for several threads."""
+    """A client of the OpenID provider, which signs readers in. Thread-safe."""
 
     def __init__(self, settings: OidcSettings) -> None:
         self.settings = settings
@@ -71,7 +72,7 @@ class OidcClient:
         self._keys: tuple[float, KeySet] | None = None
 
     def start_sign_in(self) -> tuple[str, str]:
-        """The URL to send a browser to, and the content of its cookie. Raises SignInError."""
+        """Returns the URL for the browser's redirect, and the content of its cookie. Raises SignInError."""
         state, nonce, verifier = (secrets.token_urlsafe(48) for _ in range(3))
         begun = _PendingSignIn(state, nonce, verifier, time.time() + SIGN_IN_TIMEOUT_SECONDS)
         with self._session() as session:
@@ -84,7 +85,7 @@ class OidcClient:
         return url, self._encode_cookie(begun)
 
     def finish_sign_in(self, asked: dict[str, str], cookie: str) -> Reader:
-        """The reader, by the query of the provider's answer and the cookie. Raises SignInError."""
+        """Returns the reader from the query of the provider's redirect and the cookie. Raises SignInError."""
         begun = self._decode_cookie(cookie)
         if not hmac.compare_digest(begun.state.encode(), asked.get("state", "").encode()):
             raise SignInError(
@@ -140,7 +141,7 @@ class OidcClient:
         return dict(claims)
 
     def _decode_id_token(self, id_token: str) -> jwt.Token:
-        """Verifies the signature, with newer keys once where a key is not known."""
+        """Verifies the signature. If the key is unknown, fetches newer keys once."""
         try:
             return jwt.decode(id_token, self._key_set(), algorithms=_ALGORITHMS)
         except (JoseError, ValueError):
@@ -193,7 +194,7 @@ class OidcClient:
         return found
 
     def _session(self) -> Any:
-        """A session of Authlib, which has no types."""
+        """Creates a session of Authlib, which has no type annotations."""
         settings = self.settings
         session = OAuth2Session(
             settings.client_id,
@@ -203,7 +204,7 @@ class OidcClient:
             redirect_uri=settings.redirect_uri,
             code_challenge_method="S256",
         )
-        # No proxy and no netrc file of the environment has a say.
+        # Ignore proxies and netrc files of the environment.
         session.trust_env = False
         session.max_redirects = 0
         if settings.ca_file is not None:

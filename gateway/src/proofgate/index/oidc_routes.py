@@ -1,4 +1,4 @@
-"""The paths of a sign-in with an OpenID provider, and the cookie of one that has started."""
+"""The routes of a sign-in with an OpenID provider, and the cookie of a started sign-in."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OidcRoutes:
     def __init__(
         self, oidc: OidcClient, cookie: SessionCookie, failed: Callable[[str | None, str], None]
     ) -> None:
-        """`cookie` holds the sessions; `failed` records a sign-in that failed: address and code."""
+        """`cookie` holds the sessions. `failed` records a failed sign-in with address and code."""
         self._oidc, self._cookie, self._failed = oidc, cookie, failed
         self._places = threading.BoundedSemaphore(_MAX_CONCURRENT_CALLBACKS)
         self._begun_cookie = cookie.cookie_name("sign-in")
@@ -38,7 +38,7 @@ class OidcRoutes:
     def add_routes(self, app: FastAPI) -> None:
         """Adds `GET /oidc/login` and `GET /oidc/callback`."""
 
-        # These wait for the provider: in a thread of the pool.
+        # These routes wait for the provider, so they run in a thread of the pool.
         @app.get("/oidc/login")
         def login(request: Request) -> Response:
             return _redirect_on_error(request, lambda: self._login(request))
@@ -50,7 +50,7 @@ class OidcRoutes:
     def _login(self, request: Request) -> Response:
         url, cookie = self._call_provider(request, self._oidc.start_sign_in)
         answer = RedirectResponse(url, HTTPStatus.SEE_OTHER, _PRIVATE)
-        # The provider's answer is a navigation from its site.
+        # `lax`, because the provider redirects the browser from its own site.
         self._cookie.set(answer, self._begun_cookie, cookie, SIGN_IN_TIMEOUT_SECONDS, "lax")
         return answer
 
@@ -78,9 +78,10 @@ class OidcRoutes:
 
 
 def _redirect_on_error(request: Request, answer: Callable[[], Response]) -> Response:
-    """What `answer` returns. A browser that is refused is sent to the page, which says why in a sentence.
+    """Returns the result of `answer`. A browser whose sign-in fails is redirected to the page, which shows
+    the reason.
 
-    Raises Refusal for other clients.
+    Raises ApiError for other clients.
     """
     try:
         return answer()

@@ -1,4 +1,4 @@
-"""How readers sign in with an OpenID provider: a file of JSON, read once at the start."""
+"""The settings for sign-in with an OpenID provider, from a JSON file that is read once at the start."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _MAX_NAME_LENGTH = 256
 
 
 class OidcSettingsError(Exception):
-    """The file cannot be used. The message says what to do."""
+    """The file of settings cannot be used. The message says what to do."""
 
     code = "oidc_settings"
 
 
 @dataclass(frozen=True)
 class OidcSettings:
-    """One provider, and which of its groups may read what."""
+    """One provider, and the access of its groups."""
 
     issuer: str
     client_id: str
-    #: None for a public client, which PKCE alone protects.
+    #: None for a public client, which is protected only by PKCE.
     client_secret: str | None
     redirect_uri: str
     #: The tenant of each group, None for all tenants. The first group of the file that contains a person counts.
@@ -46,12 +46,12 @@ class OidcSettings:
 
     @property
     def is_secure(self) -> bool:
-        """Whether browsers reach the port by TLS."""
+        """Whether browsers reach the port over TLS."""
         return self.redirect_uri.startswith("https:")
 
     def reader(self, claims: dict[str, Any], until: int) -> Reader | None:
-        """The reader with the claims of an ID token, until a time (unix microseconds); None without a
-        group that may read."""
+        """Returns the reader with the claims of an ID token, valid until a time (Unix microseconds); None if
+        no group of the claims may read."""
         told = claims.get(self.groups_claim)
         groups = [told] if isinstance(told, str) else told
         if not isinstance(groups, list):
@@ -61,13 +61,13 @@ class OidcSettings:
         name = name if isinstance(name, str) and name else subject
         for group, tenant in self.groups.items():
             if group in groups:
-                # A name of the file of readers has no such beginning by chance.
+                # The prefix distinguishes the name from names in the file of readers.
                 return Reader(f"oidc:{name}"[:_MAX_NAME_LENGTH], tenant, until, subject)
         return None
 
 
 class GroupAccess(proofgate_schema.oidc.GroupReadAccess):
-    """What the people of a group may read."""
+    """The access of a group's members."""
 
     @model_validator(mode="after")
     def _require_tenant_or_all(self) -> GroupAccess:
@@ -77,7 +77,7 @@ class GroupAccess(proofgate_schema.oidc.GroupReadAccess):
 
 
 class OidcFile(proofgate_schema.oidc.Oidc):
-    """The file as it is written."""
+    """The schema of the file."""
 
     client_secret_file: FilePath | None = None
     """File with the client's secret, relative to this file. Absent: a public client."""
@@ -127,7 +127,7 @@ def read_oidc_settings(path: Path) -> OidcSettings:
 
 
 def is_confidential(url: str) -> bool:
-    """Whether what is sent there is encrypted, or stays on this host."""
+    """Whether data sent to a URL is encrypted or stays on this host."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

@@ -1,5 +1,5 @@
-"""What happened in a time: exchanges, denials, redactions and cost in equal steps, by tenant, model or
-verdict; and which rules matched. Only sums that are kept are read, no matter how many exchanges there are."""
+"""An overview of a period: exchanges, denials, redactions and cost in equal steps, by tenant, model or
+verdict, and the rules that matched. Only stored sums are read, independent of the number of exchanges."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_NAMES = 10
 MAX_STEPS = 800
 
 _DAY_MICROSECONDS = DAY * FIVE_MINUTES_MICROSECONDS
-#: Up to how much time each step is used, in microseconds; then days.
+#: Steps, and the longest period in microseconds for which each is used. Longer periods have steps of days.
 _STEP_LIMITS = ((1, 6 * HOUR * FIVE_MINUTES_MICROSECONDS), (HOUR, 8 * _DAY_MICROSECONDS))
 _DEFAULT_MICROSECONDS = _DAY_MICROSECONDS
 #: Values of a series for each step.
@@ -33,12 +33,13 @@ _COUNTED_FIELDS = (*VERDICTS[1:], "open", "prompt_tokens", "completion_tokens", 
 
 
 def overview(questions: IndexSnapshot, asked: Filter, by: str, now: int | None = None) -> dict[str, Any]:
-    """A time, widened to whole steps, of one tenant or all; without `since` it is the last day before `now`
-    (unix microseconds).
+    """Returns the overview of a period, extended to whole steps, of one tenant or all. Without `since`, the
+    period is the last day before `now` (Unix microseconds).
 
-    `since`, `until`, `step_seconds`; `series`, each with its `name` (null for what belongs to none, and with
-    `others` for the rest) and a number for each step: `exchanges`, `denied`, `redacted`, `cost_nanodollars`
-    (by verdict, `exchanges` alone); `totals`; the largest `tenants`, `models` and `rules`.
+    The result has `since`, `until`, `step_seconds`, `totals`, the largest `tenants`, `models` and `rules`,
+    and `series`. Each series has a `name` (null for exchanges without one; also null, with `others`, for the
+    combined rest) and for each step `exchanges`, `denied`, `redacted` and `cost_nanodollars` (by verdict,
+    only `exchanges`).
 
     Raises IndexUnusableError (`bad_filter`).
     """
@@ -57,7 +58,7 @@ def overview(questions: IndexSnapshot, asked: Filter, by: str, now: int | None =
             f"the result has more than {MAX_STEPS} days: choose a shorter time", "bad_filter"
         )
     if questions.pruned_before is not None:
-        # What was removed is not asked for: the page says from when on there is something.
+        # Removed days are excluded. The page shows the start of the remaining data.
         first = max(first, questions.pruned_before * DAY // step)
     questions.require_retained(replace(asked, since=first * length, until=behind * length))
     of = _StepSums(questions, step, first, behind, asked.tenant)
@@ -93,7 +94,7 @@ def _largest(name: str, of: dict[str | None, UsageSums]) -> list[dict[str, Any]]
 
 
 class _StepSums:
-    """The sums of so many steps, of a tenant or all."""
+    """The sums of a number of steps, of one tenant or all."""
 
     def __init__(
         self, questions: IndexSnapshot, step: int, first: int, behind: int, tenant: str | None
@@ -101,11 +102,12 @@ class _StepSums:
         self._questions, self._step, self._first, self._steps = questions, step, first, behind - first
         self._tenant = tenant
         length = step * FIVE_MINUTES_MICROSECONDS
-        #: The whole time in the longest spans that there are sums of: for what is not divided into steps.
+        #: The whole period, divided into the longest spans with stored sums, for totals.
         self._parts = list(split_spans(first * length, behind * length))
 
     def _select(self, what: str, column: str) -> list[tuple[Any, ...]]:
-        """The sums of each step, `at`, by a column of `used` (`tenant`, `model`) if one is given."""
+        """Returns the sums of each step (`at`), grouped by a column of `used` (`tenant` or `model`) unless it
+        is empty."""
         part = (self._step, self._first, self._first + self._steps)
         return self._select_part(what, column, f"at, {column}" if column else "at", part)
 
@@ -117,7 +119,7 @@ class _StepSums:
         where = sums.ONE_TENANT_CONDITION
         if column == "tenant" and self._tenant is None:
             values, where = values[:3], sums.EACH_TENANT_CONDITION
-        # Nothing in it is of others.
+        # The statement contains no external text.
         select = f"SELECT {what} FROM {table} WHERE {where} GROUP BY {groups}"  # noqa: S608
         return self._questions.query_catalogue(select, values)
 
@@ -129,7 +131,7 @@ class _StepSums:
         return found
 
     def totals_by(self, column: str) -> dict[str | None, UsageSums]:
-        """What all steps come to, by tenant or model."""
+        """Returns the totals of all steps, by tenant or model."""
         found: dict[int, UsageSums] = {}
         for part in self._parts:
             rows = self._select_part(f"{column}, {SUM_COLUMNS}", column, column, part)
@@ -139,14 +141,14 @@ class _StepSums:
         return {names[number]: used for number, used in found.items()}
 
     def series(self, column: str, largest: dict[str | None, UsageSums]) -> list[dict[str, Any]]:
-        """A number for each step, of the largest tenants or models; those of the others are one series."""
+        """Returns one series for each of the largest tenants or models, and one for all others."""
         what = f"at, {column}, sum(exchanges), sum(denied) + sum(blocked), sum(redacted), sum(cost)"
         rows = self._select(what, column)
         names = self._names({row[1] for row in rows})
         told = sorted(largest, key=lambda one: (_rank(largest[one]), one or ""), reverse=True)[:MAX_SERIES]
         found = {one: self._empty(one) for one in told}
         others = {**self._empty(None), "others": True}
-        # There are thousands of rows: what is the same for all of a name is looked up once.
+        # There are thousands of rows, so the lists of each name are looked up once.
         lists = {
             number: [found.get(name, others)[figure] for figure in _SERIES_FIELDS]
             for number, name in names.items()
@@ -164,7 +166,7 @@ class _StepSums:
         return {"name": name, **{figure: [0] * self._steps for figure in _SERIES_FIELDS}}
 
     def verdicts(self) -> list[dict[str, Any]]:
-        """How many exchanges each step has of each verdict that occurs."""
+        """Returns the number of exchanges in each step, by verdict."""
         counted = ", ".join(f"sum({name})" for name in VERDICTS[1:])
         rows = self._select(f"at, sum(exchanges), {counted}", "")
         found = {name: [0] * self._steps for name in VERDICTS}
@@ -174,7 +176,7 @@ class _StepSums:
         return [{"name": name, "exchanges": steps} for name, steps in found.items() if any(steps)]
 
     def rules(self) -> list[dict[str, Any]]:
-        """The rules that matched most often: in how many exchanges, and in how many of these something was
+        """Returns the rules that matched most often: the number of exchanges, and how many of these were
         denied or redacted."""
         found: dict[int, list[int]] = {}
         for part in self._parts:

@@ -1,4 +1,5 @@
-"""Exports over the auditor's port: as columns, or as records with proofs. Bounded, and never cut silently."""
+"""Exports over the auditor's port: as CSV, or as records with proofs. They are limited, and never truncated
+silently."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ _FORMATS = {"csv": (".csv", "text/csv; charset=utf-8"), "bundle": (".tar.gz", "a
 
 @dataclass(frozen=True)
 class ExportFile:
-    """A file that was made. It has no name any more: closing it removes it."""
+    """A finished export file. It has no name in the file system, so closing it removes it."""
 
     file: IO[bytes]
     length: int
@@ -58,7 +59,7 @@ class ExportFile:
     release: Callable[[], object]
 
     def headers(self) -> dict[str, str]:
-        """What the answer reports besides the file."""
+        """Returns the header fields of the response about the file."""
         told = {
             "Content-Disposition": f'attachment; filename="{self.name}"',
             "Content-Length": str(self.length),
@@ -73,7 +74,7 @@ class ExportFile:
         return told
 
     def chunks(self) -> Iterator[bytes]:
-        """Its content; afterwards it is gone. Raises TimeoutError for a client that is too slow."""
+        """Yields the content, then closes the file. Raises TimeoutError for a client that is too slow."""
         deadline = time.monotonic() + DOWNLOAD_TIMEOUT_SECONDS
         try:
             while chunk := self.file.read(CHUNK):
@@ -84,13 +85,14 @@ class ExportFile:
             self.close()
 
     def close(self) -> None:
-        """Removes it, and releases its place. May be called again."""
+        """Removes the file and releases its slot. May be called again."""
         self.file.close()
         self.release()
 
 
 class ExportFactory:
-    """Makes files beside an index: at a time one for readers of tenants, and one for readers of all."""
+    """Creates export files in the directory of an index: concurrently at most one for readers of a tenant,
+    and one for readers of all tenants."""
 
     def __init__(self, index: Path, ledger: Path, signing_key: str | None = None) -> None:
         """`signing_key` signs the manifests of bundles."""
@@ -101,7 +103,7 @@ class ExportFactory:
         self._remove_leftovers()
 
     def make(self, asked: Filter, form: str, reader: Reader) -> ExportFile:
-        """The newest exchanges that a reader asks for.
+        """Creates an export of the newest exchanges that a reader requests.
 
         Raises IndexUnusableError, TooManyQueriesError, and the core's LedgerError.
         """
@@ -132,7 +134,7 @@ class ExportFactory:
             raise IndexUnusableError(f"the export cannot be written: {error.strerror}", "index_io") from None
 
     def _write_csv(self, questions: IndexSnapshot, asked: Filter, cut_since: int | None) -> ExportFile:
-        # It has no name: the system removes it when it is closed, whatever happens.
+        # The file has no name, so the system removes it when it is closed, even after a crash.
         file = tempfile.TemporaryFile(dir=self._index, prefix=_PREFIX)  # noqa: SIM115 - it is handed on
         try:
             file.write(csv_header().encode())
@@ -176,7 +178,7 @@ class ExportFactory:
             path.unlink(missing_ok=True)
 
     def _remove_leftovers(self) -> None:
-        """Removes what an auditor that was killed left."""
+        """Removes files that a killed auditor left."""
         with contextlib.suppress(OSError):
             for path in [*self._index.glob(f"{_PREFIX}*"), *self._index.glob(f".{_PREFIX}*.draft")]:
                 if path.is_dir():
@@ -186,8 +188,8 @@ class ExportFactory:
 
 
 def limit_to_newest(questions: IndexSnapshot, asked: Filter, most: int) -> tuple[Filter, int | None]:
-    """The same question for its newest `most` exchanges, and those of the same microsecond, oldest first; and
-    since when it is cut, or None. Raises IndexUnusableError."""
+    """Limits a filter to its newest `most` exchanges, and others of the same microsecond, oldest first. Also
+    returns the time of the cut, or None. Raises IndexUnusableError."""
     newest = replace(asked, newest=True)
     after, seen, since = None, 0, None
     while True:

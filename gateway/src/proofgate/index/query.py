@@ -1,5 +1,5 @@
-"""Pages of exchanges. A page goes on where the one before ended, by time and place, and in the same version
-of the index: what comes meanwhile is in none of its pages."""
+"""Pages of exchanges. A page continues after the last row of the previous one, by time and position, in the
+same version of the index. Rows that are added later are in none of these pages."""
 
 from __future__ import annotations
 
@@ -55,14 +55,15 @@ class ExchangeRow:
 
 @dataclass(frozen=True)
 class Page:
-    """Rows, and the cursor of the next page; None when there is none."""
+    """The rows of a page, and the cursor of the next page; None if there is none."""
 
     rows: list[ExchangeRow]
     next_cursor: str | None
 
 
 class IndexSnapshot:
-    """An index as it stands now, to be asked for so many seconds. Safe for one thread at a time."""
+    """A snapshot of the current index, for queries during a limited number of seconds. For use by one thread
+    at a time."""
 
     def __init__(self, directory: Path, seconds: float | None = None) -> None:
         self.directory = directory
@@ -71,7 +72,7 @@ class IndexSnapshot:
         if self._deadline is not None:
             catalogue.set_progress_handler(self._is_past_deadline, _PROGRESS_STEPS)
         try:
-            # One transaction: version, days and logs are of one moment.
+            # One transaction, so that version, days and logs are consistent.
             catalogue.execute("BEGIN")
             meta = schema.read_meta(catalogue)
             self.ledger_key = str(meta["ledger"])
@@ -94,12 +95,12 @@ class IndexSnapshot:
         self._catalogue.close()
 
     def note(self, origin: str) -> str | None:
-        """The checkpoint up to which a log is in the index."""
+        """Returns the checkpoint up to which a log is in the index; None for an unknown log."""
         row = self._catalogue.execute("SELECT note FROM log WHERE origin = ?", (origin,)).fetchone()
         return None if row is None else row[0]
 
     def page(self, asked: Filter, limit: int, after: str | None = None) -> Page:
-        """At most `limit` rows behind a cursor. Raises IndexUnusableError."""
+        """Returns at most `limit` rows after a cursor. Raises IndexUnusableError."""
         cursor = Cursor.decode(after, asked) if after else None
         if cursor is not None and cursor.generation != self.generation:
             raise IndexUnusableError(
@@ -117,7 +118,7 @@ class IndexSnapshot:
         return Page(rows, None)
 
     def all_rows(self, asked: Filter) -> Iterator[ExchangeRow]:
-        """Every row, page by page. Raises IndexUnusableError."""
+        """Yields all rows, page by page. Raises IndexUnusableError."""
         after: str | None = None
         while True:
             page = self.page(asked, MAX_ROWS, after)
@@ -127,13 +128,14 @@ class IndexSnapshot:
                 return
 
     def find(self, request_id: str, tenant: str | None = None) -> ExchangeRow | None:
-        """The exchange of an id, of one tenant or of any. Raises IndexUnusableError."""
+        """Returns the exchange with an id, of one tenant or of any; None without one. Raises
+        IndexUnusableError."""
         page = self.page(Filter(id=request_id, tenant=tenant), 1)
         return page.rows[0] if page.rows else None
 
     def find_admission(self, tenant: str, origin: str, number: int, near: int) -> ExchangeRow | None:
-        """A tenant's admitted or denied request by its number in a log, near a time: it is looked for outward
-        from there, and only where its number can be."""
+        """Finds a tenant's admitted or denied request by its number in a log. The search starts near a time,
+        and covers only days that may contain the number. None if there is none."""
         try:
             logs = self._catalogue.execute("SELECT id FROM log WHERE origin = ?", (origin,)).fetchone()
             days = sums.days_of_admission(self._catalogue, tenant, origin, number)
@@ -150,21 +152,22 @@ class IndexSnapshot:
     def read_sums(
         self, span: int, first: int, behind: int, tenant: str | None
     ) -> Iterator[tuple[int | None, str | None, str | None, str, sums.UsageSums]]:
-        """As `sums.read`, as of this version. Raises IndexUnusableError."""
+        """Reads the same as `sums.read_sums`, in this version. Raises IndexUnusableError."""
         try:
             yield from sums.read_sums(self._catalogue, span, first, behind, tenant)
         except sqlite3.Error as error:
             raise self._query_error(error) from None
 
     def query_catalogue(self, select: str, values: list[Any]) -> list[tuple[Any, ...]]:
-        """The rows of a SELECT from the catalogue, as of this version. Raises IndexUnusableError."""
+        """Returns the rows of a SELECT from the catalogue, in this version. Raises IndexUnusableError."""
         try:
             return self._catalogue.execute(select, values).fetchall()
         except sqlite3.Error as error:
             raise self._query_error(error) from None
 
     def query_day(self, day: int, select: str, values: list[Any]) -> list[tuple[Any, ...]]:
-        """The rows of a SELECT from the file of a day; it may have newer ones. Raises IndexUnusableError."""
+        """Returns the rows of a SELECT from the file of a day, which may include newer rows. Raises
+        IndexUnusableError."""
         connection = self._day(day)
         try:
             return connection.execute(select, values).fetchall()
@@ -172,7 +175,7 @@ class IndexSnapshot:
             raise self._query_error(error) from None
 
     def require_retained(self, asked: Filter) -> None:
-        """Raises IndexUnusableError (`day_pruned`) where days that are asked for were removed."""
+        """Raises IndexUnusableError (`day_pruned`) if requested days were removed."""
         list(self._matching_days(asked, None))
 
     def query_days(
@@ -183,8 +186,9 @@ class IndexSnapshot:
         rest: str = "GROUP BY tenant, log",
         more: Sequence[Any] = (),
     ) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """With its day, each row that a SELECT up to its WHERE, and `rest` behind that, yields of what is
-        asked for, day by day; `values` and `more` stand for their question marks. Raises IndexUnusableError.
+        """Runs a query on each matching day, and yields the day with each row. The query is `select`, which
+        ends with WHERE, then the conditions of the filter, then `rest`. `values` and `more` are the
+        parameters of `select` and `rest`. Raises IndexUnusableError.
         """
         for day in self._matching_days(asked, None):
             connection = self._day(day)
@@ -202,15 +206,16 @@ class IndexSnapshot:
                 raise self._query_error(error) from None
 
     def origin(self, log: int) -> str | None:
-        """The log of a number; None for one that came since."""
+        """Returns the origin of a log by its number; None for a log that was added later."""
         if log not in self._origins:
             row = self._catalogue.execute("SELECT origin FROM log WHERE id = ?", (log,)).fetchone()
             self._origins[log] = None if row is None else row[0]
         return self._origins[log]
 
     def logs(self) -> list[tuple[str, bool, bytes | None, int]]:
-        """Each log that was read: origin, whether it has ended, the digest of the configuration that is in
-        force in it, and since when, in unix microseconds. Raises IndexUnusableError."""
+        """Returns each log that was read: origin, whether it has ended, the digest of its current
+        configuration, and the time in Unix microseconds since which that applies. Raises
+        IndexUnusableError."""
         try:
             found = self._catalogue.execute(
                 "SELECT origin, final IS NOT NULL AND size >= final, configuration, coalesce(configured, 0)"
@@ -233,7 +238,8 @@ class IndexSnapshot:
                 f"the days before {schema.day_name(self.pruned_before)} were removed from the index",
                 "day_pruned",
             )
-        # An own id tells its time: what it names began on that day, or when the clock was set, beside it.
+        # An id from the gateway contains its time. The exchange started on that day, or, if the clock was
+        # changed, on an adjacent day.
         own = encode_request_id(asked.id) if asked.id is not None else None
         near = (
             schema.day_of(int.from_bytes(own[:6]) * _MICROSECONDS_IN_MILLISECOND)
@@ -280,7 +286,7 @@ class IndexSnapshot:
     def _spans(
         connection: sqlite3.Connection, day: int, asked: Filter, place: tuple[int, int, int] | None
     ) -> list[tuple[int, int]]:
-        """From when until when a day may have what is asked for, in the order in which it is wanted."""
+        """The time spans in a day that may have matches, in the requested order."""
         begin, end = schema.day_bounds(day)
         if asked.since is not None:
             begin = max(begin, asked.since)
@@ -356,7 +362,7 @@ class IndexSnapshot:
 
     def _day(self, day: int) -> sqlite3.Connection:
         if day not in self._open:
-            # A question over years does not hold the files of years.
+            # A query over years does not keep all files open.
             for other in list(self._open)[:-1]:
                 self._open.pop(other).close()
             self._open[day] = self._open_day(day)
@@ -368,7 +374,7 @@ class IndexSnapshot:
         try:
             return schema.open_day(self.directory, day, self.generation)
         except IndexUnusableError:
-            # It may have been removed since this began.
+            # The day may have been removed since the query started.
             with contextlib.closing(schema.open_catalogue(self.directory)) as newer:
                 pruned_before = schema.read_meta(newer).get("pruned_before")
             if not isinstance(pruned_before, int) or day >= pruned_before:

@@ -1,4 +1,4 @@
-"""How many questions and exports of readers are under way at a time, and whose."""
+"""A limit on the concurrent queries and exports of readers."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ MAX_PER_READER = 2
 
 
 class TooManyQueriesError(Exception):
-    """Too many questions are being answered, of all readers or of this one."""
+    """Too many queries are running, of all readers or of this one."""
 
 
 class QueryLimiter:
-    """Where questions are answered. Safe for several threads."""
+    """A limiter with slots for concurrent queries. Thread-safe."""
 
     def __init__(
         self, at_once: int = MAX_CONCURRENT, of_tenants: int = MAX_FOR_TENANTS, of_one: int = MAX_PER_READER
     ) -> None:
-        """So many places, so many of them for readers of tenants, and for one of these or of the others."""
+        """`at_once` is the number of slots, `of_tenants` the maximum for all readers of tenants, and `of_one`
+        the maximum for one tenant or one reader of all tenants."""
         self._at_once, self._of_tenants, self._of_one = at_once, of_tenants, of_one
         self._lock = threading.Lock()
         self._taken: Counter[tuple[str, ...]] = Counter()
 
     @contextmanager
     def slot(self, reader: Reader) -> Iterator[None]:
-        """Holds a place for the length of the block. Raises TooManyQueriesError, and waits for none."""
+        """Holds a slot during the block. Raises TooManyQueriesError instead of waiting."""
         release = self.acquire(reader)
         try:
             yield
@@ -42,7 +43,8 @@ class QueryLimiter:
             release()
 
     def acquire(self, reader: Reader) -> Callable[[], None]:
-        """Holds a place until what is returned is called. Raises TooManyQueriesError, and waits for none."""
+        """Holds a slot until the returned function is called. Raises TooManyQueriesError instead of
+        waiting."""
         holder = (
             ("reader", reader.name, reader.subject or "")
             if reader.tenant is None
@@ -67,7 +69,7 @@ class QueryLimiter:
                     return
                 released = True
                 self._taken[holder] -= 1
-                # Names of readers that are gone are not kept.
+                # Remove the names of readers without slots.
                 self._taken += Counter()
 
         return release

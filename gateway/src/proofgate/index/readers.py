@@ -1,4 +1,4 @@
-"""Who may ask an index over a port: keys that are for this alone, known by their SHA-256, in a file."""
+"""The readers of an index over a port: a file with the SHA-256 of their keys, which have no other use."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class ReadersError(Exception):
 
 @dataclass(frozen=True)
 class Reader:
-    """Somebody who may read: what belongs to one tenant, or with None to any; until a time (unix
-    microseconds, None is for ever)."""
+    """Somebody who may read the exchanges of one tenant, or, if `tenant` is None, of all. `expires_at` is in
+    Unix microseconds; None: never."""
 
     name: str
     tenant: str | None
@@ -40,17 +40,17 @@ class Reader:
 
     @property
     def identity(self) -> tuple[str, str | None, str | None]:
-        """What distinguishes this reader from every other one."""
+        """The values that distinguish this reader from all others."""
         return self.name, self.tenant, self.subject
 
     def is_expired(self, now_us: int) -> bool:
-        """Whether the key is not to be used any more."""
+        """Whether the access has expired."""
         return self.expires_at is not None and now_us >= self.expires_at
 
 
 class ReadersFile:
-    """The readers of a file, which is read anew when it changes. While it cannot be used, nobody is a
-    reader."""
+    """The readers in a file, which is read again when it changes. While the file cannot be used, there are no
+    readers."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -63,7 +63,8 @@ class ReadersFile:
             raise ReadersError(self._problem)
 
     def find_by_key(self, key: str) -> Reader | None:
-        """The reader whose key this is. Raises ReadersError while the file cannot be used."""
+        """Returns the reader with this key; None for an unknown key. Raises ReadersError while the file
+        cannot be used."""
         with self._lock:
             self._refresh()
             if self._problem is not None:
@@ -71,15 +72,16 @@ class ReadersFile:
             readers = self._readers
         presented = hashlib.sha256(key.encode()).hexdigest()
         found = None
-        # All are compared, each in the same time: nothing tells how much of a digest was right.
+        # All digests are compared in constant time, so the duration does not reveal how much of a digest
+        # matched.
         for digest, reader in readers.items():
             if hmac.compare_digest(digest, presented):
                 found = reader
         return found
 
     def count_same_kind(self, reader: Reader) -> int:
-        """How many share the part of the access log that this reader has a part of: readers of tenants,
-        or readers of all."""
+        """The number of readers that share this reader's pool of the access log: readers of one tenant, or of
+        all tenants."""
         with self._lock:
             alike = {
                 (one.name, one.tenant)
@@ -106,8 +108,8 @@ class ReadersFile:
 
 
 def parse_readers(path: Path) -> dict[str, Reader]:
-    """Reads a file: an object with `{"name", "tenant"}` or `{"name", "all": true}` under each digest, and
-    `notAfter`, a day or a time, with either.
+    """Parses a file: an object that maps each digest to `{"name", "tenant"}` or `{"name", "all": true}`, each
+    optionally with `notAfter`, a day or a time.
 
     Raises ReadersError, OSError.
     """
@@ -124,7 +126,7 @@ def parse_readers(path: Path) -> dict[str, Reader]:
     readers = {}
     for digest, entry in document.items():
         if not _DIGEST.fullmatch(digest):
-            # What stands there may be a key that somebody put in the place of its digest.
+            # The text may be a key that somebody wrote instead of its digest.
             raise ReadersError(
                 f"{path}: a name is not a SHA-256 of 64 lower-case hexadecimal digits (proofgate keys hash)"
             )
@@ -145,7 +147,7 @@ def _reader(path: Path, digest: str, entry: Any) -> Reader:
     until = None
     if "notAfter" in asked:
         try:
-            # The day is meant whole: a key is good on the day that is named.
+            # A key is valid until the end of the named day.
             until = times.parse_exclusive_end(asked.pop("notAfter"))
         except (ValueError, TypeError):
             raise wrong from None

@@ -1,4 +1,4 @@
-"""Questions of readers that were refused: nothing was read, and their record costs little."""
+"""Records of refused queries, which are summarised because nothing was read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST_NAME, _LONGEST_VALUE = 32, 64
 
 
 def shorten_query(asked: Mapping[str, str]) -> dict[str, str]:
-    """What was asked for, short: of a question that was refused anything can be in it."""
+    """Shortens a query's parameters, because a refused query can contain any text."""
     names = list(asked)[:_MAX_NAMES]
     return {name[:_LONGEST_NAME]: _shorten(asked[name]) for name in names}
 
@@ -28,7 +28,7 @@ def _shorten(text: str) -> str:
 
 
 class RefusedQueries:
-    """Counts refused questions by reader. Safe for several threads."""
+    """Counts refused queries by reader. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -37,7 +37,7 @@ class RefusedQueries:
         self._more: dict[tuple[str, str | None, str | None], Counter[str]] = {}
 
     def should_record(self, reader: Reader, code: str) -> bool:
-        """Whether a refused question gets a line of its own; otherwise it is counted."""
+        """Whether a refused query gets a separate line; otherwise it is counted."""
         who = reader.identity
         with self._lock:
             self._lines[who] += 1
@@ -47,7 +47,8 @@ class RefusedQueries:
             return False
 
     def take_counts(self, *, ending: bool = False) -> Iterator[tuple[Reader, dict[str, int]]]:
-        """What was counted of each reader, by code, when the minute is over or this is the end."""
+        """Yields and resets the counts of each reader by code, if the minute is over or the process is
+        ending."""
         with self._lock:
             if not ending and monotonic() - self._began < WINDOW_SECONDS:
                 return

@@ -1,5 +1,5 @@
-"""The index over the auditor's port, for readers that have a key of their own. What they read is recorded
-first."""
+"""The routes of the index on the auditor's port, for authenticated readers. Each read is recorded before the
+response."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ _Flag = Annotated[bool, Query()]
 
 
 class _FileResponse(StreamingResponse):
-    """A file that was made. It is closed also when the client is gone before the first byte."""
+    """A response with an export file, which is closed even if the client disconnects before the first
+    byte."""
 
     def __init__(self, file: ExportFile) -> None:
         super().__init__(
@@ -83,7 +84,7 @@ class _FileResponse(StreamingResponse):
 
 
 class ReaderPort:
-    """Answers readers from an index, and with records from the ledger."""
+    """Serves readers data from an index and records from the ledger."""
 
     def __init__(
         self,
@@ -96,7 +97,8 @@ class ReaderPort:
         oidc: OidcClient | None = None,
         links: SignInLinks | None = None,
     ) -> None:
-        """`standing` returns how far the index is; `export_key` signs exports; `oidc` and `links` sign in."""
+        """`standing` returns the status of the index. `export_key` signs exports. `oidc` and `links` are
+        optional ways to sign in."""
         self._index, self._ledger, self._standing = index, ledger, standing
         self._readers, self._access_log = readers, access_log
         #: Failed sign-ins.
@@ -105,7 +107,7 @@ class ReaderPort:
         #: Number of responses refused because the reader's part of the access log is full.
         self.without_room = 0
         self._refused = RefusedQueries()
-        #: Readers with a full part of the access log; since when (unix microseconds), and why.
+        #: Readers whose part of the access log is full: since when (Unix microseconds), and why.
         self._full: dict[tuple[str, str | None, str | None], tuple[int, str]] = {}
         self._places = QueryLimiter()
         self._exports = ExportFactory(index, ledger, export_key)
@@ -117,13 +119,12 @@ class ReaderPort:
         return self._access_log
 
     def access_log_head(self) -> AccessLogHead:
-        """How the access log stands. What is summed up by the minute is written first, when it is
-        due."""
+        """Returns the head of the access log. Summary lines that are due are written first."""
         self.flush()
         return self._access_log.head()
 
     def flush(self, *, ending: bool = False) -> None:
-        """Writes what was summed up of failed sign-ins and refused questions."""
+        """Writes the summary lines of failed sign-ins and refused queries."""
         self.sign_ins.flush(ending=ending)
         for reader, counted in self._refused.take_counts(ending=ending):
             entry = {**self._entry(reader), "refused_more": counted, "for_seconds": WINDOW_SECONDS}
@@ -133,7 +134,7 @@ class ReaderPort:
                 log.error("refused queries cannot be recorded: %s", error)  # noqa: TRY400 - it is told
 
     def findings(self) -> list[dict[str, Any]]:
-        """Readers that get no answers because their part of the access log is full."""
+        """Findings about readers that get no responses because their part of the access log is full."""
         return [
             {
                 "code": "access_log_full",
@@ -163,7 +164,7 @@ class ReaderPort:
         """Adds `GET /v1/exchanges`, `/v1/exchanges/{id}`, `/v1/exchanges/{id}/receipt`, `/v1/overview`,
         `/v1/names`, `/v1/export`, `/v1/tenants`, `/v1/budgets`, `/v1/analysis` and `/v1/reader`."""
 
-        # These read and sync files: a thread of the pool waits for them.
+        # These routes read and sync files, so they run in a thread of the pool.
         @app.get("/v1/exchanges")
         def exchanges(
             request: Request, limit: _Limit = 50, newest: _Flag = False, watch: _Flag = False
@@ -220,7 +221,8 @@ class ReaderPort:
 
         self._sign_in.add_routes(app)
 
-        # Nothing of the ledger is in it: whoever has the key may know whose it is.
+        # The response has no data of the ledger, so it is not recorded. The holder of a key may know its
+        # reader's name.
         @app.get("/v1/reader")
         def who(request: Request) -> JSONResponse:
             reader = self._authenticate(request)
@@ -234,7 +236,7 @@ class ReaderPort:
         return reader
 
     def _parse_query(self, reader: Reader, request: Request, names: Collection[str], newest: bool) -> Filter:
-        """What is asked for of what this reader may see."""
+        """Parses the filter of a query, restricted to what this reader may see."""
         asked = dict(request.query_params)
         repeated = len(request.query_params.multi_items()) != len(asked)
         if asked.keys() - {*names} or repeated:
@@ -284,7 +286,7 @@ class ReaderPort:
             return {**read_analysis(questions, wanted), "index": self._index_state()}
 
     def _export(self, reader: Reader, request: Request, form: str) -> StreamingResponse:
-        """A file, once it is recorded who got it and with how many exchanges."""
+        """Returns an export file after the reader and the number of exchanges are recorded."""
         made: list[ExportFile] = []
 
         def make() -> dict[str, Any]:
@@ -302,7 +304,8 @@ class ReaderPort:
         return _FileResponse(file)
 
     def _index_state(self) -> dict[str, Any]:
-        """What may be missing from an answer: records that wait, and why the index does not go on."""
+        """What may be missing from a response: the number of waiting records, and the problem that stops the
+        index."""
         standing = self._standing()
         return {"behind": standing.records_behind, "code": standing.code}
 
@@ -319,7 +322,7 @@ class ReaderPort:
         wanted = Filter.parse({"id": request_id, "tenant": reader.tenant})
         row = questions.find(str(wanted.id), wanted.tenant)
         if row is None:
-            # Another tenant's is as one that is not there.
+            # An exchange of another tenant gets the same response as an unknown one.
             raise uncached_error(
                 HTTPStatus.NOT_FOUND, "no_such_exchange", "the index has no such exchange for this reader"
             )
@@ -333,8 +336,8 @@ class ReaderPort:
     def _run_recorded(
         self, reader: Reader, asked: dict[str, str], ask: Callable[[], dict[str, Any]], watch: bool = False
     ) -> dict[str, Any]:
-        """Asks, records that it was asked and what came of it, and answers. One line stands for a minute of a
-        question that is watched."""
+        """Runs a query, records it with its result, and returns the result. For a watched query, one line
+        covers a minute."""
         refused: ApiError | None = None
         answer: dict[str, Any] = {}
         try:
@@ -374,7 +377,7 @@ class ReaderPort:
         refused: ApiError | None,
         watch: bool,
     ) -> None:
-        """Records what was asked. Raises Refusal for an answer of which that cannot be done."""
+        """Records a query. Raises ApiError if it cannot be recorded."""
         if refused is not None and not self._refused.should_record(reader, refused.code):
             return
         entry = {

@@ -1,4 +1,4 @@
-"""Rows for a person: a table, and CSV."""
+"""Formats rows as a table and as CSV."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-#: Columns of a CSV file: fields of an exchange. Lists are joined with spaces.
+#: Columns of a CSV file, which are fields of an exchange. Lists are joined with spaces.
 CSV_COLUMNS = (
     *(
         "time",
@@ -34,8 +34,8 @@ CSV_COLUMNS = (
     ),
     *("session", "end_user", "end_user_name", "agent", "parent_agent", "trace_id", "client_address"),
 )
-#: Where a spreadsheet may begin a cell (at the beginning, and behind a separator of any locale or a line's
-#: end), followed by what begins a formula there; blanks and quotes before that are ignored by some.
+#: The start of a cell (at the start of the text, after a list separator of any locale, or after a line end),
+#: followed by the first character of a formula. Some spreadsheets ignore blanks and quotes before it.
 _FORMULA_START = re.compile(
     r"(^|[;\t|\r\n\v\f\x1c-\x1e\x85\u2028\u2029])(?=[\s\"']*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])"
 )
@@ -46,15 +46,15 @@ _NANODOLLARS = 1_000_000_000
 
 
 def table(rows: Iterable[dict[str, Any]]) -> str:
-    """Rows in columns, as wide as they have to be."""
+    """Formats rows in columns of the necessary width."""
     lines = [_HEADINGS, *(_line(facts) for facts in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADINGS))]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
 
 
 def csv_line(cells: Sequence[Any], *, quote: Quote | None = None) -> str:
-    """One line of a CSV as RFC 4180 has it. What a spreadsheet would take for a formula gets a quote before,
-    also behind what separates cells where another list separator is set."""
+    """Formats one CSV line (RFC 4180). A quote is inserted before any text that a spreadsheet could read as a
+    formula, also after a character that separates cells in another locale."""
     out = io.StringIO()
     csv.writer(out).writerow([(quote or _quote_formulas)(_text(cell)) for cell in cells])
     return out.getvalue()
@@ -63,12 +63,12 @@ def csv_line(cells: Sequence[Any], *, quote: Quote | None = None) -> str:
 def csv_row(
     facts: dict[str, Any], columns: Sequence[str] = CSV_COLUMNS, *, quote: Quote | None = None
 ) -> str:
-    """A row's line."""
+    """Formats the CSV line of a row."""
     return csv_line([facts[name] for name in columns], quote=quote)
 
 
 def csv_header(columns: Sequence[str] = CSV_COLUMNS) -> str:
-    """The line of headings."""
+    """Formats the CSV line of column names."""
     return csv_line(columns)
 
 
@@ -91,12 +91,12 @@ def _line(facts: dict[str, Any]) -> tuple[str, ...]:
 
 
 def replace_unprintable(text: str) -> str:
-    """A text of others, in which nothing steers a terminal."""
+    """Replaces characters of a foreign text that could control a terminal."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def quote_leading_formula(text: str) -> str:
-    """How exports up to version 2 have it: a formula behind a semicolon stays one."""
+    """Quotes formulas like exports up to version 2, which do not quote formulas after a semicolon."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 

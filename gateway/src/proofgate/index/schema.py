@@ -1,8 +1,8 @@
 """The files of an index: `catalogue.sqlite`, and `YYYY-MM-DD.sqlite` for each day (UTC) on which exchanges
-began.
+started.
 
-The catalogue says how far each log was read, and it is written last: what stands in the file of a day beyond
-that belongs to a version that does not exist yet, nobody sees it, and it is written once more.
+The catalogue contains the position up to which each log was read, and is written last. Rows in a day's file
+after this position belong to a future version: no query sees them, and they are written again.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ LOCK = "lock"
 SYNCHRONOUS = "FULL"
 DAY_FILE = re.compile(r"\d{4}-\d{2}-\d{2}\.sqlite(-wal|-shm|-journal)?")
 
-#: A row has the number: first in the order of how much rules did; then requests that went nowhere, for
-#: another reason and because of a rule.
+#: Verdicts, by the number in a row. First the effects of rules, in ascending order; then requests that were
+#: refused for another reason (`refused`) or by a rule (`denied`).
 VERDICTS = ("allowed", "flagged", "redacted", "would_block", "blocked", "refused", "denied")
 FLAGGED, REDACTED, WOULD_BLOCK, BLOCKED, REFUSED, DENIED = range(1, len(VERDICTS))
 
@@ -57,8 +57,8 @@ CREATE TABLE numbered(log INTEGER, tenant INTEGER, day INTEGER, first INTEGER NO
   PRIMARY KEY(log, tenant, day)) WITHOUT ROWID;
 """
 
-#: `providers` and `rules` are lists; what `text` and `list` have is numbered there. Six of the columns are
-#: what the client says of itself, `trace_id` in 16 bytes.
+#: `providers` and `rules` are lists. Texts and lists are numbered in the tables `text` and `list`. Six
+#: columns are statements of the client, with `trace_id` in 16 bytes.
 DAY_TABLES = """
 CREATE TABLE meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE text(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
@@ -108,40 +108,41 @@ _MAX_TIMESTAMP = 253_402_300_799_999_999
 
 
 def day_name(day: int) -> str:
-    """A day as ISO 8601 writes it."""
+    """Formats a day as in ISO 8601."""
     return (_EPOCH + timedelta(days=day)).isoformat()
 
 
 def day_of(ts: int) -> int:
-    """The day of a time in unix microseconds."""
+    """Returns the day of a time in Unix microseconds."""
     return ts // _DAY_MICROSECONDS
 
 
 def day_bounds(day: int) -> tuple[int, int]:
-    """When a day begins, and when the next one does, in unix microseconds."""
+    """Returns the start of a day and of the next day, in Unix microseconds."""
     return day * _DAY_MICROSECONDS, (day + 1) * _DAY_MICROSECONDS
 
 
 def format_time(ts: int) -> str:
-    """A time in unix microseconds, as RFC 3339 writes it; what is behind the year 9999 stands at its end."""
+    """Formats a time in Unix microseconds as in RFC 3339. A time after the year 9999 becomes the end of that
+    year."""
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=min(ts, _MAX_TIMESTAMP))
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if moment.year > 999 else moment.isoformat()
 
 
 def day_path(directory: Path, day: int) -> Path:
-    """The file of a day."""
+    """Returns the path of a day's file."""
     return directory / f"{day_name(day)}.sqlite"
 
 
 def connect(path: Path, *, write: bool = False) -> sqlite3.Connection:
-    """Opens a file that is there. Raises IndexUnusableError."""
+    """Opens an existing file. Raises IndexUnusableError."""
     uri = f"file:{urllib.parse.quote(str(path))}?mode={'rw' if write else 'ro'}"
     try:
         connection = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA cache_size = -16384")
         if write:
             connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
-        # Whether it is a database is only known once something was read.
+        # Only a read shows whether the file is a database.
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.Error as error:
         raise IndexUnusableError(f"{path} cannot be opened: {error}", "index_io") from None
@@ -149,7 +150,7 @@ def connect(path: Path, *, write: bool = False) -> sqlite3.Connection:
 
 
 def create(path: Path, tables: str, meta: dict[str, str | int]) -> sqlite3.Connection:
-    """Makes a file with its tables, whole or not at all, in the place of any other. Raises sqlite3.Error,
+    """Creates a file with its tables atomically, and replaces any existing file. Raises sqlite3.Error,
     OSError."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
@@ -169,7 +170,7 @@ def create(path: Path, tables: str, meta: dict[str, str | int]) -> sqlite3.Conne
 
 
 def read_meta(connection: sqlite3.Connection) -> dict[str, str | int]:
-    """What a file says of itself; nothing for one that does not."""
+    """Reads the metadata of a file; empty if it has none."""
     try:
         return dict(connection.execute("SELECT name, value FROM meta"))
     except sqlite3.Error:
@@ -177,7 +178,7 @@ def read_meta(connection: sqlite3.Connection) -> dict[str, str | int]:
 
 
 def open_catalogue(directory: Path, *, write: bool = False) -> sqlite3.Connection:
-    """The catalogue of an index. Raises IndexUnusableError."""
+    """Opens the catalogue of an index. Raises IndexUnusableError."""
     path = directory / CATALOGUE
     if not path.is_file():
         raise IndexUnusableError(
@@ -196,7 +197,7 @@ def open_catalogue(directory: Path, *, write: bool = False) -> sqlite3.Connectio
 
 
 def open_day(directory: Path, day: int, generation: str, *, write: bool = False) -> sqlite3.Connection:
-    """The file of a day that the catalogue names. Raises IndexUnusableError."""
+    """Opens the file of a day that the catalogue names. Raises IndexUnusableError."""
     path = day_path(directory, day)
     if not path.is_file():
         raise IndexUnusableError(

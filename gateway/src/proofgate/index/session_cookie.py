@@ -1,4 +1,4 @@
-"""The cookie of a reader who is signed in: by an OpenID provider, or by a link that works once."""
+"""The cookie of a reader who signed in with an OpenID provider or a one-time link."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ _PRIVATE = {"Cache-Control": "no-store"}
 
 
 class SessionCookie:
-    """Begins, finds and ends sessions. Safe for several threads."""
+    """Starts, finds and ends sessions. Thread-safe."""
 
     def __init__(self, *, is_secure: bool) -> None:
-        """`is_secure`: browsers reach the port by TLS."""
+        """`is_secure`: browsers reach the port over TLS."""
         self.sessions = Sessions()
         self._is_secure = is_secure
-        # A browser takes a cookie with this name over TLS alone, from this host alone.
+        # A browser accepts a cookie with this prefix only over TLS and only from this host.
         self._prefix = "__Host-" if is_secure else ""
         self._name = self.cookie_name("session")
 
     def cookie_name(self, what: str) -> str:
-        """The name of a cookie of this port."""
+        """Returns the name of a cookie of this port."""
         return f"{self._prefix}proofgate-{what}"
 
     def reader(self, request: Request) -> Reader | None:
-        """Who is signed in by the cookie of a request."""
+        """Returns the reader who is signed in with the cookie of a request; None if nobody is."""
         token = request.cookies.get(self._name)
         return None if token is None else self.sessions.find(token)
 
     def start_session(self, answer: Response, reader: Reader, seconds: int) -> None:
-        """Signs a reader in with an answer."""
+        """Starts a session of a reader, and sets its cookie in a response."""
         self.set(answer, self._name, self.sessions.start(reader), seconds, "strict")
 
     def add_routes(self, app: FastAPI) -> None:
@@ -52,7 +52,7 @@ class SessionCookie:
     def set(
         self, answer: Response, name: str, value: str, seconds: int, same_site: Literal["lax", "strict"]
     ) -> None:
-        """Sets a cookie that no script reads."""
+        """Sets a cookie that scripts cannot read."""
         answer.set_cookie(
             name,
             value,

@@ -1,4 +1,5 @@
-"""Who is signed in by a cookie. Sessions are in memory: after a restart of the auditor all sign in again."""
+"""Sessions of readers with a cookie. They are in memory: after a restart of the auditor, all readers must
+sign in again."""
 
 from __future__ import annotations
 
@@ -17,14 +18,14 @@ MAX_SESSIONS_PER_READER = 20
 
 
 class Sessions:
-    """Readers by the digests of their cookies. Safe for several threads."""
+    """The signed-in readers, by the digests of their cookies. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._readers: OrderedDict[bytes, Reader] = OrderedDict()
 
     def start(self, reader: Reader) -> str:
-        """The content of a new cookie."""
+        """Starts a session and returns the content of its cookie."""
         token = secrets.token_urlsafe(32)
         with self._lock:
             self._readers[_digest(token)] = reader
@@ -37,7 +38,7 @@ class Sessions:
         return token
 
     def find(self, token: str) -> Reader | None:
-        """Whose cookie this is; None when its session has ended."""
+        """Returns the reader of a cookie; None if its session has ended."""
         with self._lock:
             self._drop_expired()
             return self._readers.get(_digest(token))
@@ -48,7 +49,7 @@ class Sessions:
             self._readers.pop(_digest(token), None)
 
     def count_same_kind(self, reader: Reader) -> int:
-        """How many people of the same kind, of tenants or of all, are signed in."""
+        """The number of signed-in readers of the same kind: of one tenant, or of all tenants."""
         with self._lock:
             return len(
                 {

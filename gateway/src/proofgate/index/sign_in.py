@@ -1,4 +1,4 @@
-"""Readers of an index over the port: they sign in with a key, an OpenID provider, or a one-time link."""
+"""Authentication of an index's readers on the port: with a key, an OpenID provider, or a one-time link."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ _BEARER = {"WWW-Authenticate": "Bearer"}
 def uncached_error(
     status: HTTPStatus, code: str, message: str, headers: dict[str, str] | None = None
 ) -> ApiError:
-    """A refusal that no cache keeps: of several statuses they would (RFC 9110 section 15.1)."""
+    """Creates an error that caches do not store. They may store several statuses by default (RFC 9110 section
+    15.1)."""
     return ApiError(status, code, message, {**NO_STORE_HEADERS, **(headers or {})})
 
 
@@ -43,24 +44,25 @@ class ReaderAuthenticator:
         oidc: OidcClient | None = None,
         links: SignInLinks | None = None,
     ) -> None:
-        """`failed` records sign-ins that failed. Without `oidc` and `links` there are only keys."""
+        """`failed` records failed sign-ins. Without `oidc` and `links`, readers have only keys."""
         self._readers, self._failed, self._links = readers, failed, links
         self._cookie: SessionCookie | None = None
         self._oidc: OidcRoutes | None = None
         if oidc is not None or links is not None:
             self._cookie = SessionCookie(is_secure=oidc is not None and oidc.settings.is_secure)
         if oidc is not None and self._cookie is not None:
-            # Authlib takes a while to be imported: only who uses it waits for that.
+            # The import of Authlib is slow, so it happens only if it is used.
             from proofgate.index.oidc_routes import OidcRoutes
 
             self._oidc = OidcRoutes(oidc, self._cookie, failed.record_failure)
 
     def count_same_kind(self, reader: Reader) -> int:
-        """How many readers of the same kind, of tenants or of all, are signed in by a cookie."""
+        """The number of readers of the same kind (of one tenant, or of all tenants) that are signed in with a
+        cookie."""
         return 0 if self._cookie is None else self._cookie.sessions.count_same_kind(reader)
 
     def reader(self, request: Request) -> Reader:
-        """Who asks. Raises Refusal for nobody whom this port knows."""
+        """Returns the reader of a request. Raises ApiError for an unknown reader."""
         by_cookie = None if "authorization" in request.headers else self._by_cookie(request)
         return by_cookie or self._by_key(request)
 
@@ -83,7 +85,7 @@ class ReaderAuthenticator:
             self._add_links(app, self._links, self._cookie)
 
     def _add_links(self, app: FastAPI, links: SignInLinks, cookie: SessionCookie) -> None:
-        # The token is in a header field: a page of another site cannot send one, and no log has it.
+        # The token is in a header field, which a page of another site cannot send and which no log contains.
         @app.post("/v1/sign-in/once")
         def once(request: Request) -> JSONResponse:
             token = _bearer(request)
@@ -138,7 +140,7 @@ class ReaderAuthenticator:
 
 
 def _bearer(request: Request) -> str:
-    """What a request presents as `Authorization: Bearer …`; empty for nothing."""
+    """The token in `Authorization: Bearer …`; empty without one."""
     scheme, _, presented = request.headers.get("authorization", "").partition(" ")
     return presented if scheme.lower() == "bearer" else ""
 

@@ -1,7 +1,7 @@
 """Links that sign a reader in once, within ten minutes.
 
-A folder has one file for each link, named by the SHA-256 of its token. A reader of the folder cannot sign in
-with it. To use a link is to remove its file, which succeeds once.
+A folder has one file for each link, named by the SHA-256 of its token, so a user who can read the folder
+cannot sign in with the link. Use of a link removes its file, which succeeds only once.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ _MICROSECONDS = 1_000_000
 
 
 class SignInLinks:
-    """The links in a folder. Safe for several threads and processes."""
+    """The links in a folder. Safe for concurrent use by threads and processes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def make(self, name: str, tenant: str | None = None) -> str:
-        """The token of a new link for a reader of a tenant, or of all with None. Raises OSError."""
+        """Creates a link for a reader of one tenant, or, with None, of all tenants. Returns its token. Raises
+        OSError."""
         self._folder.mkdir(mode=0o700, exist_ok=True)
         now = time.time_ns() // 1000
         self._remove_expired(now)
@@ -42,9 +43,9 @@ class SignInLinks:
         return token
 
     def use(self, token: str) -> Reader | None:
-        """The reader whom a token signs in, and until when.
+        """Uses a link. Returns the reader whom the token signs in, with the end of the session.
 
-        None for a link that was used, has expired, or never was. Raises OSError.
+        None for a used, expired or unknown link. Raises OSError.
         """
         path = self._folder / _digest(token)
         try:
@@ -65,12 +66,12 @@ class SignInLinks:
                 if entry is None or not _is_valid(entry[1], now):
                     path.unlink()
             except FileNotFoundError:
-                # It was used meanwhile.
+                # The link was used meanwhile.
                 continue
 
 
 def _is_valid(until: int, now: int) -> bool:
-    # A clock that was set back makes no link last longer.
+    # If the clock is set back, a link does not become valid for longer.
     return now < until <= now + LINK_SECONDS * _MICROSECONDS
 
 

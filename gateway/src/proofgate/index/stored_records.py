@@ -1,5 +1,4 @@
-"""The records of exchanges that an index has found, as the ledger holds them, each with its path to a signed
-root."""
+"""Reads the stored records of an index's exchanges from the ledger, each with its path to a signed root."""
 
 from __future__ import annotations
 
@@ -25,10 +24,11 @@ def rows_with_records(
     rows: list[ExchangeRow],
     unreadable: Callable[[str, _core.LedgerError], None] | None = None,
 ) -> Iterator[tuple[ExchangeRow, list[dict[str, Any]]]]:
-    """The rows, each with its records in order: `origin`, `index`, `record` (the stored text) and `path`.
+    """Yields the rows, each with its records in order: `origin`, `index`, `record` (the stored text) and
+    `path`.
 
-    A record that came after the index was opened is left out. Where `unreadable` is told which logs do not
-    hold what the index says, and why, their rows are left out.
+    Records that were added after the index was opened are left out. If `unreadable` is set, it is called with
+    each log that contradicts the index and the error, and the rows of these logs are left out.
 
     Raises IndexUnusableError (`index_damaged`), and without `unreadable` the core's LedgerError.
     """
@@ -41,7 +41,7 @@ def rows_with_records(
     for origin, numbers in wanted.items():
         note = questions.note(origin)
         covered = 0 if note is None else int(note.split("\n", 2)[1])
-        # The end of an exchange may have been indexed since this began.
+        # The end of an exchange may have been indexed since the query started.
         ascending = sorted(number for number in numbers if number < covered)
         if not ascending or note is None:
             continue
@@ -77,11 +77,11 @@ def rows_with_records(
 
 
 def receipt(questions: IndexSnapshot, ledger: Path, row: ExchangeRow) -> dict[str, Any]:
-    """One exchange as a receipt (docs/how-to/verify-receipts.md), without its tenant's salts.
+    """Returns one exchange as a receipt (docs/how-to/verify-receipts.md), without its tenant's salts.
 
-    Besides, `denied`: whether it is a request that was denied by policy. No signature covers that.
+    The additional field `denied` says whether a policy denied the request. No signature covers it.
 
-    Raises as `rows_with_records`.
+    Raises the same errors as `rows_with_records`.
     """
     [(_, records)] = rows_with_records(questions, ledger, [row])
     kinds = [json.loads(of["record"])["kind"] for of in records]
@@ -103,7 +103,7 @@ def receipt(questions: IndexSnapshot, ledger: Path, row: ExchangeRow) -> dict[st
 
 
 def successions(questions: IndexSnapshot, ledger: Path) -> dict[str, list[str]]:
-    """The statements by which the ledger's keys follow each other; nothing while it has had one key.
+    """Returns the statements of succession of the ledger's keys; empty if the ledger has had only one key.
 
     Raises OSError.
     """
@@ -112,6 +112,6 @@ def successions(questions: IndexSnapshot, ledger: Path) -> dict[str, list[str]]:
 
 
 def _proof(questions: IndexSnapshot, record: dict[str, Any]) -> str:
-    """A c2sp.org/tlog-proof of a record."""
+    """Formats the c2sp.org/tlog-proof of a record."""
     head = ["c2sp.org/tlog-proof@v1", f"index {record['index']}", *record["path"]]
     return "\n".join(head) + "\n\n" + str(questions.note(record["origin"]))

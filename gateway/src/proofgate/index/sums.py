@@ -1,8 +1,8 @@
-"""What the exchanges of an index add up to, kept as records come: a question over a month reads days that are
-added up already, and rows only of the minutes at its edges.
+"""Sums over the exchanges of an index, updated with each batch of records. A query over a month reads stored
+sums of days, and rows only for the minutes at its edges.
 
-The sums stand in the catalogue. What is written into a day's file and not said in the catalogue, because the
-process was killed in between, is in no sum; it is added when it is read again.
+The sums are in the catalogue. If the process was killed between the writes of a day's file and of the
+catalogue, the new rows are in no sum. They are added when their records are read again.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ ON CONFLICT(log, tenant, day)
 
 @dataclass
 class UsageSums:
-    """Sums over exchanges: counts, tokens, nanodollars, and when the newest was admitted, in unix
-    microseconds. Tokens and costs are floating-point: providers say of tokens whatever they like, and whole
-    numbers overflow."""
+    """Sums over exchanges: counts, tokens, nanodollars, and the admission time of the newest in Unix
+    microseconds; None without one. Tokens and costs are floating-point, because providers can report any
+    number of tokens, and integers would overflow."""
 
     exchanges: int = 0
-    #: Requests that were refused for another reason than a rule.
+    #: Number of requests that were refused for another reason than a rule.
     refused: int = 0
     denied: int = 0
     blocked: int = 0
@@ -71,7 +71,7 @@ class UsageSums:
     newest: int | None = None
 
     def add(self, other: UsageSums) -> None:
-        """Adds what other exchanges come to."""
+        """Adds the sums of other exchanges."""
         mine = self.__dict__
         newest = mine["newest"]
         for name, figure in other.__dict__.items():
@@ -81,14 +81,14 @@ class UsageSums:
                 mine[name] = figure
 
 
-#: Five minutes, tenant, model and shard.
+#: Number of the five-minute period, tenant, model and shard.
 _Key = tuple[int, str | None, str | None, str]
-#: Five minutes, tenant and rule.
+#: Number of the five-minute period, tenant and rule.
 _RuleKey = tuple[int, str | None, str]
 
 
 class SumsBatch:
-    """What a batch adds to the sums of a catalogue."""
+    """The additions of a batch to the sums in a catalogue."""
 
     def __init__(self, number_of: Callable[[str], int]) -> None:
         self._number_of = number_of
@@ -99,7 +99,7 @@ class SumsBatch:
     def add_batch(
         self, batch: _core.ExchangeBatch, day: int, log: int, shard: str, judged: Iterable[VerdictChange]
     ) -> None:
-        """Adds the exchanges of a batch that began on a day, and the verdicts on them."""
+        """Adds the exchanges of a batch that started on a day, and their verdicts."""
         for (at, tenant, model), counts, amounts, (unpriced, newest) in batch.sums(day):
             exchanges, _, _, is_open = counts
             prompt, completion, cost = amounts
@@ -121,7 +121,7 @@ class SumsBatch:
         ]
 
     def add_end(self, of: VerdictChange, shard: str, told: dict[str, Any]) -> None:
-        """Adds the end, as a late record tells it, of an exchange that was open so far."""
+        """Adds the end of an exchange that was open before, from a late record."""
         self._apply_verdict(of, shard)
         self._used[of.ts // FIVE_MINUTES_MICROSECONDS, of.tenant, of.model, shard].add(
             UsageSums(
@@ -151,7 +151,7 @@ class SumsBatch:
                 sums[2] += change * (verdict == REDACTED)
 
     def write(self, catalogue: sqlite3.Connection) -> None:
-        """Writes what was added. Raises sqlite3.Error."""
+        """Writes the additions. Raises sqlite3.Error."""
         summed: dict[tuple[int, ...], UsageSums] = defaultdict(UsageSums)
         for (at, *names), used in self._used.items():
             tenant, model, shard = (0 if name is None else self._number_of(name) for name in names)
@@ -176,7 +176,7 @@ class SumsBatch:
 
 
 def prune(catalogue: sqlite3.Connection, before: int) -> None:
-    """Forgets the days before a day. Raises sqlite3.Error."""
+    """Removes the sums of the days before a day. Raises sqlite3.Error."""
     gone = [(span, before * DAY // abs(span)) for span in (*SPANS, *SPANS_BY_MODEL)]
     catalogue.executemany("DELETE FROM used WHERE span = ? AND at < ?", gone)
     catalogue.executemany("DELETE FROM ruled WHERE span = ? AND at < ?", gone)
@@ -184,8 +184,9 @@ def prune(catalogue: sqlite3.Connection, before: int) -> None:
 
 
 def split_spans(begin: int, end: int, spans: Iterable[int] = SPANS) -> Iterator[tuple[int, int, int]]:
-    """A time, from and before, in unix microseconds, as the longest that are added up, in order: their length
-    in five minutes, from which and before which number; and 0 with microseconds for what is in none."""
+    """Divides a period (start, and end exclusive, in Unix microseconds) into the longest spans with stored
+    sums, in order. Yields the length of the span in units of five minutes, the number of the first span, and
+    of the last plus one. For a rest without stored sums, yields 0 and its bounds in microseconds."""
     rest = list(spans)
     if begin >= end:
         return
@@ -203,10 +204,12 @@ def split_spans(begin: int, end: int, spans: Iterable[int] = SPANS) -> Iterator[
     yield from split_spans(behind * length, end, rest)
 
 
-#: Where the rows of each tenant stand: of which length, from which time and before which.
+#: SQL condition for the rows of all tenants. Its parameters are the length of the span, the first time and
+#: the end (exclusive).
 EACH_TENANT_CONDITION = f"span = ? AND at >= ? AND at < ? AND tenant > {ALL_TENANTS}"
-#: Where the rows of one tenant, or those over all, stand in `used` and `ruled`: the times are counted out, so
-#: that each is one search, no matter how many tenants there are. Its values are those of `one`.
+#: SQL condition for the rows in `used` and `ruled` of one tenant, or of the sums over all. The times are
+#: enumerated, so that each is one index search, regardless of the number of tenants. `one_tenant_values`
+#: returns its parameters.
 ONE_TENANT_CONDITION = f"""span = ? AND at IN (
   WITH RECURSIVE step(at, behind) AS (
     SELECT ?, ? UNION ALL SELECT at + 1, behind FROM step WHERE at + 1 < behind)
@@ -215,7 +218,8 @@ ONE_TENANT_CONDITION = f"""span = ? AND at IN (
 
 
 def one_tenant_values(span: int, first: int, behind: int, tenant: str | None) -> list[Any]:
-    """The values of `ONE_TENANT_CONDITION`: times of one length, as `split` has them, of a tenant or of all."""
+    """Returns the parameters of `ONE_TENANT_CONDITION` for spans of one length, as from `split_spans`, of one
+    tenant or of all."""
     return [span, first, behind, tenant is None, tenant]
 
 
@@ -229,8 +233,8 @@ FROM used WHERE {EACH_TENANT_CONDITION}"""
 def read_sums(
     catalogue: sqlite3.Connection, span: int, first: int, behind: int, tenant: str | None
 ) -> Iterator[tuple[int | None, str | None, str | None, str, UsageSums]]:
-    """The sums of times of one length, as `split` has them, of one tenant or all: day, tenant, model, shard
-    and sums. By model, all days are one, and None.
+    """Reads the sums for spans of one length, as from `split_spans`, of one tenant or all: day, tenant,
+    model, shard and sums. Sums by model are not divided by day; their day is None.
 
     Raises sqlite3.Error.
     """
@@ -240,7 +244,7 @@ def read_sums(
         of_tenant = " AND tenant = (SELECT id FROM name WHERE text = ?)"
         values.append(tenant)
     day = "NULL" if span < 0 else f"at / {DAY // span}"
-    # Nothing in it is of others.
+    # The statement contains no external text.
     select = f"SELECT {day} AS day, tenant, model, shard, {_SELECT_SUMS}{of_tenant} GROUP BY day, tenant, model, shard"
     texts: dict[int, str | None] = {0: None}
     for of_day, *names, figures in ((*row[:4], row[4:]) for row in catalogue.execute(select, values)):
@@ -254,7 +258,7 @@ def read_sums(
 
 
 def days_of_admission(catalogue: sqlite3.Connection, tenant: str, origin: str, number: int) -> list[int]:
-    """The days on which a tenant's admission of this number may be in a log. Raises sqlite3.Error."""
+    """Returns the days that may have a tenant's admission with this number in a log. Raises sqlite3.Error."""
     found = catalogue.execute(
         "SELECT day FROM numbered WHERE log = (SELECT id FROM log WHERE origin = ?)"
         " AND tenant = (SELECT id FROM name WHERE text = ?) AND first <= ? AND last >= ?",

@@ -1,4 +1,4 @@
-"""What an index adds up to: exchanges, tokens and cost of each tenant, by day, and the shards that recorded
+"""Totals of an index: exchanges, tokens and cost of each tenant, by day, and the shards that recorded
 them."""
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _TOTAL_FIELDS = ("prompt_tokens", "completion_tokens", "cost_nanodollars")
 
 
 def tenants(questions: IndexSnapshot, asked: Filter) -> list[dict[str, Any]]:
-    """The tenants of a time, or one of them: `tenant` (null for refusals of nobody's), `exchanges` and of
-    these `refused`, `denied`, `blocked`, `would_block`, `redacted`, `flagged` and `open`, tokens,
-    `cost_nanodollars`, `unpriced` (how many ended without a known cost), `shards`, and the same figures for
-    each of the `days`.
+    """Returns the totals of each tenant in a period, or of one tenant: `tenant` (null for refusals without a
+    tenant), `exchanges` and of these `refused`, `denied`, `blocked`, `would_block`, `redacted`, `flagged` and
+    `open`, tokens, `cost_nanodollars`, `unpriced` (the number of ended exchanges without a known cost),
+    `shards`, and the same totals for each of the `days`.
 
-    Raises IndexUnusableError, also when there are too many (`bad_filter`).
+    Raises IndexUnusableError, also if there are too many rows (`bad_filter`).
     """
     found: dict[str | None, dict[str, Any]] = {}
     days = 0

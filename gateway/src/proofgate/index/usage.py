@@ -1,4 +1,4 @@
-"""What the exchanges of a time come to: days and hours that are added up already, and rows at their edges."""
+"""Sums over the exchanges of a period, from stored sums of days and hours, and from rows at the edges."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from proofgate.index.query import IndexSnapshot
 from proofgate.index.schema import BLOCKED, DENIED, FLAGGED, REDACTED, REFUSED, WOULD_BLOCK
 from proofgate.index.sums import UsageSums
 
-#: Upper limit of the start time of exchanges, in unix microseconds: the end of the year 9999.
+#: Upper limit of the start time of exchanges, in Unix microseconds: the end of the year 9999.
 _TIMESTAMP_LIMIT = 253_402_300_800_000_000
-#: Verdicts that are counted, in the order of `sums.Used`.
+#: Verdicts that are counted, in the order of the fields of `sums.UsageSums`.
 _COUNTED_VERDICTS = (REFUSED, DENIED, BLOCKED, WOULD_BLOCK, REDACTED, FLAGGED)
 _SELECT_ROW_SUMS = f"""
 SELECT (SELECT text FROM text WHERE id = tenant), (SELECT text FROM text WHERE id = model), log, count(*),
@@ -25,8 +25,8 @@ FROM exchange WHERE"""  # noqa: S608 - numbers of ours
 
 
 def usage_by_day(questions: IndexSnapshot, asked: Filter) -> Iterator[tuple[int, str | None, str, UsageSums]]:
-    """What the exchanges of a time, of one tenant or all, come to: day, tenant (None for refusals of
-    nobody's), shard and sums. Several may have the same names.
+    """Yields the sums over the exchanges of a period, of one tenant or all: day, tenant (None for refusals
+    without a tenant), shard and sums. Several items may have the same day, tenant and shard.
 
     Raises IndexUnusableError.
     """
@@ -38,7 +38,7 @@ def usage_by_day(questions: IndexSnapshot, asked: Filter) -> Iterator[tuple[int,
 def usage_by_model(
     questions: IndexSnapshot, asked: Filter
 ) -> Iterator[tuple[str | None, str | None, str, UsageSums]]:
-    """The same by tenant, model and shard.
+    """Yields the sums over the exchanges of a period by tenant, model and shard.
 
     Raises IndexUnusableError.
     """

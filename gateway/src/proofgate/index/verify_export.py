@@ -1,5 +1,4 @@
-"""Checks an export by the ledger's verifying key alone: its files, every record in it, and what is missing of
-it."""
+"""Checks an export with only the ledger's verifying key: its files, all its records, and missing parts."""
 
 from __future__ import annotations
 
@@ -33,10 +32,10 @@ from proofgate.index.row_formatting import CSV_COLUMNS, csv_header, csv_row, quo
 
 _BATCH_LINES = 500
 _MAX_MANIFEST_BYTES = 256 << 20
-#: An exchange has a handful of records of at most 64 KiB, escaped, with their paths.
+#: Maximum bytes of a line: a few escaped records of at most 64 KiB each, with their paths.
 _MAX_LINE_BYTES = 16 << 20
 _CHUNK = 1 << 20
-#: Behind this there are no times and no costs.
+#: Maximum of valid times and costs.
 _MAX_INTEGER = 1 << 53
 #: A count that exports of version 3 do not have.
 _DENIED_COUNT = "verdict denied"
@@ -57,7 +56,7 @@ class _ExportFiles:
             self._tar.close()
 
     def open(self, name: str) -> IO[bytes] | None:
-        """A file, or None when it is not there. Nothing is unpacked."""
+        """Opens a file, or returns None if it does not exist. Nothing is unpacked."""
         if self._tar is None:
             path = self._path / name
             return path.open("rb") if path.is_file() else None
@@ -65,15 +64,15 @@ class _ExportFiles:
             member = self._tar.getmember(name)
         except KeyError:
             return None
-        # A link could lead anywhere, also to itself.
+        # A link could lead anywhere, even to itself.
         return self._tar.extractfile(member) if member.isreg() else None
 
 
 def verify(path: Path, key: str, signer: str | None = None) -> CheckedExport:
     """Checks an export in a directory or an archive; with `signer`, also that this key signed it.
 
-    Raises ExportContradictedError, IndexUnusableError (`bad_export`) for what is none, OSError, ValueError
-    for a key that is none.
+    Raises ExportContradictedError, IndexUnusableError (`bad_export`) if it is not an export, OSError,
+    ValueError for an invalid key.
     """
     with _open_export(path) as files:
         content = _read_file(files, MANIFEST)
@@ -223,7 +222,7 @@ def _require_digest(files: _ExportFiles, name: str, manifest: dict[str, Any]) ->
 
 
 def _notes(manifest: dict[str, Any], key: str) -> dict[str, str]:
-    """The checkpoints, by the origins that they themselves state."""
+    """The verified checkpoints, by the origins in them."""
     notes = {}
     for log in manifest["logs"]:
         try:
@@ -285,8 +284,8 @@ def _require_proofs(lines: list[dict[str, Any]], notes: dict[str, str], key: str
 
 
 def _exchange(line: dict[str, Any], asked: Filter, checked: CheckedExport) -> dict[str, Any]:
-    """What the records of a line say, which are proved; they have to be those of one exchange that was asked
-    for."""
+    """The facts in a line's records, which are already proven. The records must belong to one exchange that
+    matches the filter."""
     records = line["records"]
     try:
         parsed = [json.loads(record["record"]) for record in records]
@@ -299,7 +298,7 @@ def _exchange(line: dict[str, Any], asked: Filter, checked: CheckedExport) -> di
             f"the records of exchange {line.get('id')!r} do not form one exchange: {error}"
         ) from None
     origin, number = records[0]["origin"], told["tenant_seq"]
-    # A record that is there twice could stand in for another attempt.
+    # A duplicate record could replace another attempt.
     places = [(record["origin"], record["index"]) for record in records]
     if any(after <= before for before, after in pairwise(places)):
         raise ExportContradictedError(
@@ -341,8 +340,8 @@ def _exchange(line: dict[str, Any], asked: Filter, checked: CheckedExport) -> di
 
 
 def _is_complete(records: list[dict[str, Any]]) -> bool:
-    """Whether the end of an exchange is there, and as many attempts as that counts. A denied request is
-    its own end."""
+    """Whether the records include the end of an exchange and the number of attempts in it. A denied request
+    needs no end."""
     if records[0]["kind"] == "rejection":
         return True
     attempts = sum(record["kind"] == "attempt" for record in records)

@@ -1,8 +1,8 @@
-"""Writes an index: the rows of a batch into the files of their days, and then, in the catalogue, that it was
-read.
+"""Writes an index: the rows of a batch into the files of their days, then the position of the batch into the
+catalogue.
 
-A row is known by the place of its record, so what is written a second time, because the process was killed
-before the catalogue was written, is the same row.
+A row is identified by the position of its record. So a row that is written again, because the process was
+killed before the catalogue was written, replaces itself.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 _MAX_OPEN_DAYS = 8
 #: Maximum number of names with a cached number.
 _MAX_CACHED_NAMES = 20_000
-#: What the core takes for "it has ended".
+#: Size that tells the core that a log has ended.
 LOG_ENDED = (1 << 64) - 1
 _NEW_CATALOGUE = "catalogue.new"
 
 
 class IndexWriter:
-    """The one writer of an index. Not safe for several threads. Raises IndexUnusableError."""
+    """The only writer of an index. Not thread-safe. Raises IndexUnusableError."""
 
     def __init__(self, directory: Path, keys: Collection[str], lock: int) -> None:
         self.directory = directory
@@ -60,9 +60,9 @@ class IndexWriter:
     def open(
         cls, directory: Path, ledger_key: str, *, line: Collection[str] = (), rebuild: bool = False
     ) -> Self:
-        """Goes on with an index, or begins one: where there is none, and with `rebuild`.
+        """Opens an existing index, or creates one if there is none or with `rebuild`.
 
-        It may have been begun under any key of the ledger's `line`.
+        An existing index may have been created with any key in `line`, the ledger's chain of keys.
         """
         own = ledger_key.split("\n", 1)[0].strip()
         try:
@@ -96,14 +96,14 @@ class IndexWriter:
         os.close(self._lock)
 
     def indexed_sizes(self) -> dict[str, int]:
-        """How many records of each log are in the index, by origin; ENDED where nothing can follow."""
+        """The number of records of each log in the index, by origin; LOG_ENDED for a completely read log."""
         logs = self._catalogue.execute("SELECT origin, size, final FROM log")
         return {
             origin: LOG_ENDED if final is not None and size >= final else size for origin, size, final in logs
         }
 
     def resume_position(self, origin: str) -> str | None:
-        """Where the reading of a log goes on; None for one that was not read."""
+        """The position at which the reading of a log continues; None for a log that was not read."""
         row = self._catalogue.execute("SELECT place FROM log WHERE origin = ?", (origin,)).fetchone()
         return None if row is None else row[0]
 
@@ -163,8 +163,8 @@ class IndexWriter:
     def _effects(
         self, origin: str, log: int, batch: _core.ExchangeBatch
     ) -> dict[int, list[LateRecordUpdate]]:
-        """What has to be added to rows, by their days; what concerns admissions that were not read is
-        kept."""
+        """The updates of existing rows, by day. Updates of admissions that were not read yet are stored for
+        later."""
         effects: dict[int, list[LateRecordUpdate]] = defaultdict(list)
         early = self._catalogue.execute(
             "SELECT seq, by_log, late FROM early WHERE log = ? AND seq < ? ORDER BY by_log, by_seq",
@@ -187,15 +187,15 @@ class IndexWriter:
                     "INSERT OR REPLACE INTO early VALUES (?, ?, ?, ?, ?)",
                     (of, seq, by_log, late["seq"], json.dumps(late)),
                 )
-            # Otherwise it has an end already, or its day was removed.
+            # Otherwise the exchange already has an end, or its day was removed.
         return effects
 
     def newest_day(self) -> int | None:
-        """The newest day of which it has exchanges; None of none."""
+        """The newest day with exchanges; None without any."""
         return max(self._listed, default=None)
 
     def prune(self, before: int) -> int:
-        """Removes the days before a day, for good; returns how many there were."""
+        """Removes the days before a day permanently. Returns their number."""
         before = max(before, self._pruned_before or before)
         gone = [day for day in self._listed if day < before]
         try:
@@ -224,7 +224,7 @@ class IndexWriter:
         return int(row[0])
 
     def _name_id(self, text: str) -> int:
-        """The catalogue's number of a tenant, a model or a shard."""
+        """The number of a tenant, model or shard in the catalogue."""
         number = self._names.get(text)
         if number is None:
             if len(self._names) >= _MAX_CACHED_NAMES:
@@ -259,9 +259,9 @@ class IndexWriter:
         return self._days[day]
 
     def _roll_back(self) -> None:
-        """Forgets what was not committed, and what is remembered of it."""
+        """Rolls back uncommitted changes, and clears cached values of them."""
         for day in self._days.values():
-            # Closing a file takes back what was not committed.
+            # Closing a file rolls back uncommitted changes.
             with contextlib.suppress(sqlite3.Error):
                 day.connection.close()
         self._days.clear()
@@ -272,8 +272,8 @@ class IndexWriter:
             self._listed = {day for (day,) in self._catalogue.execute("SELECT day FROM day")}
 
     def _remove_unlisted(self) -> None:
-        """Removes files of days that the catalogue does not name: they will be written anew, or never
-        again."""
+        """Removes files of days that are not in the catalogue. They will be written again, or are not
+        needed."""
         listed = {schema.day_name(day) for day in self._listed}
         for path in self.directory.iterdir():
             if schema.DAY_FILE.fullmatch(path.name) and path.name[:10] not in listed:
@@ -281,7 +281,7 @@ class IndexWriter:
 
 
 def _create_catalogue(directory: Path, ledger_key: str) -> None:
-    """Puts a new catalogue in the place of any other; which days were removed on purpose stays known."""
+    """Creates a new catalogue and replaces an existing one. The record of pruned days is retained."""
     meta: dict[str, str | int] = {
         "schema": schema.SCHEMA,
         "ledger": ledger_key,
@@ -304,5 +304,5 @@ def _create_catalogue(directory: Path, ledger_key: str) -> None:
 
 
 def _sibling_origin(origin: str, incarnation: str) -> str:
-    """The origin of another log of the same shard."""
+    """Returns the origin of another log of the same shard."""
     return f"{origin.rpartition('/')[0]}/{incarnation}"

@@ -1,2 +1,2 @@
-"""Retention and erasure: the commands `hold`, `prune` and `erase`, and `retention`, which runs them by a
-plan."""
+"""Retention and erasure: the commands `hold`, `prune` and `erase`, and `retention`, which does their work by
+a plan."""

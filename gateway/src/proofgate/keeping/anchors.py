@@ -1,8 +1,8 @@
-"""What the auditor's log has of the retention job's statements: where that is asked for, nothing is destroyed
-before.
+"""The retention job's statements in the auditor's log. If anchoring is configured, nothing is destroyed
+before its statement is in this log.
 
-The log grows for as long as there is one. So what was read of it is remembered beside the holds, and each
-time the entries behind that are read. Without that memory the log is read from its beginning.
+The log grows without limit. So the part that was read is cached beside the holds, and each time only newer
+entries are read. Without the cache, the log is read from its start.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DIGEST_BYTES = 32
 
 
 class AnchorsError(Exception):
-    """Nobody knows what the auditor's log has; `code` is why."""
+    """The contents of the auditor's log are unknown; `code` says why."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -34,19 +34,19 @@ class AnchorsError(Exception):
 
 
 class Anchors:
-    """The statements in an auditor's log, by its verifying key. `memory` is the file with what was read of it
-    before, which is to be used under the lock of the retention job's state; None remembers nothing."""
+    """The retention job's statements in an auditor's log. The key is the auditor's verifying key. `memory` is
+    the cache file, which may be used only under the lock of the retention job's state; None: no cache."""
 
     def __init__(self, source: LogSource, key: str, memory: Path | None = None) -> None:
         self._source, self._key, self._memory = source, key, memory
         self._known: LoggedStatements | None = None
 
     def without_cache(self) -> Anchors:
-        """The same, which writes no memory."""
+        """Returns a copy that writes no cache."""
         return Anchors(self._source, self._key)
 
     def read(self) -> set[str]:
-        """The SHA-256 of each, in hexadecimal. Raises AnchorsError."""
+        """Returns the SHA-256 of each statement, in hexadecimal. Raises AnchorsError."""
         if self._known is None and self._memory is not None:
             self._known = _read_cache(self._memory)
         before = self._known
@@ -67,9 +67,9 @@ class Anchors:
     def wait(
         self, wanted: Collection[str], deadline: float, pause: Callable[[float], None] = time.sleep
     ) -> set[str]:
-        """Reads until all that is wanted is there, or for as long as `time.monotonic()` is before the
-        deadline, and at least once. Returns what is there. Raises AnchorsError where the last time came to
-        nothing."""
+        """Reads the log until it has all wanted statements, or until `time.monotonic()` reaches the deadline,
+        and at least once. Returns the statements in the log. Raises AnchorsError if the last attempt
+        failed."""
         while True:
             try:
                 found = self.read()
@@ -83,7 +83,7 @@ class Anchors:
 
 
 def _read_cache(path: Path) -> LoggedStatements | None:
-    """What was read before. What cannot be read is none: the log is read from its beginning."""
+    """Reads the cache. None for an unreadable cache: the log is then read from its start."""
     try:
         told = json.loads(path.read_bytes())
         if told["v"] != _VERSION:
@@ -98,7 +98,7 @@ def _read_cache(path: Path) -> LoggedStatements | None:
 
 
 def _write_cache(path: Path, known: LoggedStatements) -> None:
-    """Keeps what was read. Without it the next time costs more, and that is all."""
+    """Writes the cache. A failure only makes the next read slower."""
     told = {
         "v": _VERSION,
         "origin": known.origin,

@@ -24,7 +24,7 @@ AUTHOR_VARIABLE = "PROOFGATE_AUTHOR"
 
 
 class Justification(NamedTuple):
-    """Who answers for a statement, why it is made, and the ticket that asked for it; each one line."""
+    """The responsible person or role for a statement, its reason, and its ticket; each one line."""
 
     author: str
     reason: str
@@ -32,11 +32,11 @@ class Justification(NamedTuple):
 
 
 class UsageError(Exception):
-    """An argument cannot be used; the message says why."""
+    """An argument cannot be used. The message says why."""
 
 
 def days(text: str) -> int:
-    """A number of days, written `180d`."""
+    """Parses a number of days, such as `180d`."""
     found = _DAYS.fullmatch(text)
     if found is None:
         raise argparse.ArgumentTypeError("expected days, such as 180d")
@@ -44,7 +44,7 @@ def days(text: str) -> int:
 
 
 def tenant_days(text: str) -> tuple[str, int]:
-    """A tenant's number of days, written `acme=730d`."""
+    """Parses a tenant's number of days, such as `acme=730d`."""
     tenant, separator, minimum = text.rpartition("=")
     if not separator or not tenant:
         raise argparse.ArgumentTypeError("expected a tenant and days, such as acme=730d")
@@ -52,17 +52,17 @@ def tenant_days(text: str) -> tuple[str, int]:
 
 
 def parse_timestamp(text: str) -> int:
-    """A day or a time of ISO 8601 in unix microseconds; of a day, its first."""
+    """Parses an ISO 8601 day or time to Unix microseconds; a day to its first microsecond."""
     return _parse_time(times.parse_start, text)
 
 
 def parse_inclusive_end(text: str) -> int:
-    """The same as the end of what is of this time or earlier; of a day, its last microsecond."""
+    """Parses an inclusive end like `parse_timestamp`; a day to its last microsecond."""
     return _parse_time(times.parse_inclusive_end, text)
 
 
 def parse_exclusive_end(text: str) -> int:
-    """The same as the end of what is before this time; of a day, the first microsecond of the next."""
+    """Parses an exclusive end like `parse_timestamp`; a day to the first microsecond of the next day."""
     return _parse_time(times.parse_exclusive_end, text)
 
 
@@ -76,12 +76,12 @@ def _parse_time(as_microseconds: Callable[[str], int], text: str) -> int:
 
 
 def now() -> int:
-    """The time, in unix microseconds."""
+    """Returns the current time in Unix microseconds."""
     return time.time_ns() // 1000
 
 
 def format_time(microseconds: int) -> str:
-    """A time as text."""
+    """Formats a time in Unix microseconds."""
     try:
         read = datetime.datetime.fromtimestamp(microseconds // _MICROSECONDS, datetime.UTC)
     except (OverflowError, ValueError, OSError):
@@ -90,7 +90,7 @@ def format_time(microseconds: int) -> str:
 
 
 def add_state(parser: argparse.ArgumentParser) -> None:
-    """Adds the directory that the retention job's commands work on."""
+    """Adds the argument for the retention job's state directory."""
     parser.add_argument(
         "--state",
         type=Path,
@@ -101,7 +101,7 @@ def add_state(parser: argparse.ArgumentParser) -> None:
 
 
 def add_ledger(parser: argparse.ArgumentParser) -> None:
-    """Adds the ledger, its key, the state and the retention key."""
+    """Adds the arguments for the ledger, its key, the state and the retention key."""
     parser.add_argument("--ledger", type=Path, required=True, metavar="DIR", help="the ledger's directory")
     parser.add_argument(
         "--ledger-key",
@@ -121,7 +121,7 @@ def add_ledger(parser: argparse.ArgumentParser) -> None:
 
 
 def add_author(parser: argparse.ArgumentParser) -> None:
-    """Adds who answers for what is signed."""
+    """Adds the argument for the responsible person or role."""
     parser.add_argument(
         "--author",
         metavar="NAME",
@@ -130,7 +130,7 @@ def add_author(parser: argparse.ArgumentParser) -> None:
 
 
 def add_ticket(parser: argparse.ArgumentParser, *others: str) -> None:
-    """Adds the ticket that asked for it; `others` are further names of the option."""
+    """Adds the argument for the ticket. `others` are further names of the option."""
     parser.add_argument(
         "--ticket",
         *others,
@@ -141,7 +141,7 @@ def add_ticket(parser: argparse.ArgumentParser, *others: str) -> None:
 
 
 def add_auditor(parser: argparse.ArgumentParser) -> None:
-    """Adds the auditor's log, for which is waited before anything is destroyed."""
+    """Adds the arguments for the auditor's log, which must have a statement before anything is destroyed."""
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--auditor",
@@ -161,7 +161,8 @@ def add_auditor(parser: argparse.ArgumentParser) -> None:
 
 
 def anchors(options: argparse.Namespace) -> Anchors | None:
-    """The statements in the auditor's log; None where nothing waits for it. Raises UsageError."""
+    """Returns the reader of statements in the auditor's log; None if nothing waits for the log. Raises
+    UsageError."""
     if options.auditor_state is None and options.auditor is None and options.auditor_key is None:
         return None
     if (options.auditor_state is None and options.auditor is None) or options.auditor_key is None:
@@ -176,7 +177,8 @@ def anchors(options: argparse.Namespace) -> Anchors | None:
 
 
 def anchored_statements(options: argparse.Namespace) -> set[str] | None:
-    """SHA-256 of the statements in the auditor's log; None where nothing waits for it. Raises UsageError."""
+    """Returns the SHA-256 of the statements in the auditor's log; None if nothing waits for the log. Raises
+    UsageError."""
     found = anchors(options)
     try:
         return None if found is None else found.read()
@@ -185,7 +187,8 @@ def anchored_statements(options: argparse.Namespace) -> set[str] | None:
 
 
 def author(options: argparse.Namespace, *, signs: bool) -> str:
-    """Who answers for what is signed; where nothing is, nobody need. Raises UsageError."""
+    """Returns the responsible person or role, which is required only if something is signed. Raises
+    UsageError."""
     named: str = options.author or os.environ.get(AUTHOR_VARIABLE, "")
     if not named and signs:
         raise UsageError(
@@ -195,7 +198,7 @@ def author(options: argparse.Namespace, *, signs: bool) -> str:
 
 
 def add_tenant_minimum(parser: argparse.ArgumentParser) -> None:
-    """Adds the minimums of tenants."""
+    """Adds the argument for minimum retentions of tenants."""
     parser.add_argument(
         "--tenant-minimum",
         type=tenant_days,
@@ -207,7 +210,7 @@ def add_tenant_minimum(parser: argparse.ArgumentParser) -> None:
 
 
 def tenant_minimums(given: list[tuple[str, int]]) -> dict[str, int]:
-    """The minimums of tenants. Raises UsageError when one is named twice."""
+    """Returns the minimum retentions of tenants. Raises UsageError if a tenant is named twice."""
     found = dict(given)
     if len(found) < len(given):
         raise UsageError("--tenant-minimum names a tenant twice")
@@ -215,7 +218,7 @@ def tenant_minimums(given: list[tuple[str, int]]) -> dict[str, int]:
 
 
 def add_minimum(parser: argparse.ArgumentParser, verb: str) -> None:
-    """Adds how long what is destroyed had to be kept, which the law may override."""
+    """Adds the arguments for the minimum retention of data that is destroyed, and for its override."""
     minimum = parser.add_mutually_exclusive_group(required=True)
     minimum.add_argument(
         "--minimum",
@@ -232,7 +235,7 @@ def add_minimum(parser: argparse.ArgumentParser, verb: str) -> None:
 
 
 def minimum_retention(options: argparse.Namespace) -> tuple[int, dict[str, int]] | None:
-    """Days that all exchanges are kept, and those of tenants; None where that is overridden.
+    """Returns the minimum retention in days of all exchanges, and of tenants; None if it is overridden.
 
     Raises UsageError.
     """
@@ -244,8 +247,7 @@ def minimum_retention(options: argparse.Namespace) -> tuple[int, dict[str, int]]
 
 
 def open_retention_state(state: Path, ledger: Path | None = None) -> _core.RetentionState:
-    """The retention state in that directory; the directory has to be there. Raises UsageError and
-    KeepingError."""
+    """Opens the retention state in an existing directory. Raises UsageError and KeepingError."""
     if not state.is_dir():
         raise UsageError(
             f"{state} is not a directory: the state may contain holds, so nothing is done without it"
@@ -256,7 +258,7 @@ def open_retention_state(state: Path, ledger: Path | None = None) -> _core.Reten
 
 
 def require_separate(state: Path, ledger: Path) -> None:
-    """Refuses a state within the ledger. Raises UsageError."""
+    """Refuses a state directory inside the ledger. Raises UsageError."""
     if not ledger.is_dir():
         raise UsageError(f"{ledger} is not a directory")
     inside, outside = state.resolve(), ledger.resolve()
@@ -267,7 +269,7 @@ def require_separate(state: Path, ledger: Path) -> None:
 
 
 def read_signing_key(path: Path) -> str:
-    """The text of a signing key. Raises UsageError."""
+    """Reads the text of a signing key. Raises UsageError."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:

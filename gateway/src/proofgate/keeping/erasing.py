@@ -1,4 +1,4 @@
-"""The command `erase`: destroys salts, so that commitments reveal nothing."""
+"""The command `erase`: destroys salts, so that commitments can no longer be opened."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proofgate.keeping.ledger import Logs, RetentionLedger
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command; `command` makes one."""
+    """Adds the command. `command` creates its parser."""
     parser = command(
         run,
         "Without the salts, commitments reveal nothing; all records and proofs stay valid. A "
@@ -43,11 +43,11 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Plans, and with --yes erases."""
+    """Plans the erasure, and with --yes carries it out."""
     try:
         logs = _erase(options)
     except (arguments.UsageError, ValueError) as error:
-        # The text of a key is not in it.
+        # The error does not contain the text of a key.
         return fail(str(error), EXIT_USAGE)
     stay = sum(log["action"] == "stay" for log in logs)
     count = sum(log["exchanges"] for log in logs if log["action"] == "erase")
@@ -78,9 +78,9 @@ def _erase(options: argparse.Namespace) -> Logs:
 
 
 def report_lines(logs: Logs, *, done: bool) -> Iterator[str]:
-    """The printed lines about salts in logs."""
+    """Yields the printed lines about salts in logs."""
     for log in logs:
-        # Of some logs nobody knows what they held.
+        # For some logs, the number of exchanges is unknown.
         exchanges = format_count(log["exchanges"], "exchange") if log["exchanges"] else "any exchanges"
         salts = f"the salts of {exchanges} in {log['origin']}"
         match log["action"]:

@@ -15,7 +15,7 @@ from proofgate.keeping import arguments
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command; `command` makes one."""
+    """Adds the command. `command` creates its parser."""
     parser = command(
         _list,
         "`prune` does not remove a log with a record under a hold. `erase` does not destroy the "
@@ -98,7 +98,7 @@ def _with_error_handling(run: Callable[[argparse.Namespace], int]) -> Callable[[
         try:
             return run(options)
         except (arguments.UsageError, ValueError) as error:
-            # The text of a key is not in it.
+            # The error does not contain the text of a key.
             return fail(str(error), EXIT_USAGE)
 
     return guarded
@@ -168,8 +168,8 @@ def _justification(options: argparse.Namespace) -> arguments.Justification:
 
 
 def _statement_ledger(options: argparse.Namespace) -> tuple[str, str, str] | None:
-    """The ledger on which it is to be stated, its key and the text of the retention job's. Raises
-    UsageError."""
+    """The ledger to which the statement is written, the ledger's key, and the text of the retention job's
+    key; None without a ledger. Raises UsageError."""
     given = (options.ledger, options.ledger_key, options.signing_key)
     if given == (None, None, None):
         return None

@@ -1,4 +1,4 @@
-"""A ledger as the retention job changes it: logs are removed, and salts are destroyed."""
+"""The retention job's changes of a ledger: removal of logs, destruction of salts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Logs = list[dict[str, Any]]
 
 @dataclass(frozen=True, repr=False)
 class RetentionLedger:
-    """A ledger, its verifying key, the text of the retention key, and the retention job with the holds."""
+    """A ledger, its verifying key, the text of the retention key, and the retention state with the holds."""
 
     directory: Path
     key: str
@@ -29,7 +29,8 @@ class RetentionLedger:
 
     @classmethod
     def from_options(cls, options: argparse.Namespace) -> RetentionLedger:
-        """What `arguments.add_ledger` has names. Raises UsageError, EvidenceError and KeepingError."""
+        """Opens the ledger from the arguments of `arguments.add_ledger`. Raises UsageError, EvidenceError and
+        KeepingError."""
         retention = arguments.open_retention_state(options.state, options.ledger)
         key = evidence.read_verifying_key(options.ledger_key)
         anchored = arguments.anchored_statements(options)
@@ -44,7 +45,8 @@ class RetentionLedger:
         *,
         carry_out: bool,
     ) -> Logs:
-        """Plans which logs go that are older than `days`, and removes them. Raises as the core does."""
+        """Plans the removal of logs that are older than `days`, and with `carry_out` removes them. Raises the
+        core's errors."""
         logs: Logs = json.loads(
             self.retention.prune(
                 str(self.directory),
@@ -70,8 +72,9 @@ class RetentionLedger:
         *,
         carry_out: bool,
     ) -> Logs:
-        """Plans which salts are destroyed, and destroys them: of an exchange, or of a tenant up to a time, or
-        so far. `policy` has the minimums; None overrides them. Raises as the core does."""
+        """Plans the destruction of salts, and with `carry_out` destroys them. They are the salts of an
+        exchange, or of a tenant up to a time, or up to now. `policy` has the minimum retentions; None
+        overrides them. Raises the core's errors."""
         logs: Logs = json.loads(
             self.retention.erase(
                 str(self.directory),
@@ -89,5 +92,6 @@ class RetentionLedger:
         return logs
 
     def write_hold_statements(self) -> int:
-        """States holds and releases on the ledger; how many were not yet. Raises as the core does."""
+        """Writes missing statements about holds and releases to the ledger. Returns how many were missing.
+        Raises the core's errors."""
         return self.retention.state_holds(str(self.directory), self.key, self.signing_key, arguments.now())

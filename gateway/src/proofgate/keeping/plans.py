@@ -1,6 +1,6 @@
-"""The plan of a retention job: the retention of records, and the holds, as in a manifest.
+"""The plan of a retention job: retention of records and holds, as in a manifest.
 
-What a plan does to the state is decided here, and nothing is changed.
+This module computes the effects of a plan on the state, and changes nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ InclusiveEnd = Annotated[int, _before_validator(parse_inclusive_end)]
 
 
 class _PlanModel(BaseModel):
-    """A part of a plan. What this version does not know stops it: it may say that something stays."""
+    """A part of a plan. Unknown fields are refused, because they may say that data must be kept."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, alias_generator=to_camel, populate_by_name=True
@@ -47,7 +47,7 @@ class _PlanModel(BaseModel):
 
 
 class Hold(_PlanModel):
-    """What must stay: records that are all of what it gives, or everything."""
+    """A hold on the records that match all its fields, or on all records."""
 
     name: SingleLine
     tenant: SingleLine | None = None
@@ -61,7 +61,7 @@ class Hold(_PlanModel):
 
     @property
     def scope(self) -> dict[str, Any]:
-        """What it is about, as the state has it."""
+        """The scope of the hold in the format of the state."""
         given = {"tenant": self.tenant, "exchange": self.id, "since": self.since, "until": self.until}
         return {name: value for name, value in given.items() if value is not None}
 
@@ -75,7 +75,7 @@ class Hold(_PlanModel):
 
 
 class TenantRetention(_PlanModel):
-    """How long what is of a tenant is kept, in days."""
+    """The retention of a tenant's records, in days; None: no own value."""
 
     name: SingleLine
     minimum_days: Days | None = None
@@ -83,14 +83,14 @@ class TenantRetention(_PlanModel):
 
 
 class Retention(_PlanModel):
-    """How long everything is kept, in days."""
+    """The retention of all records, in days. `maximum_days` is None if records are kept forever."""
 
     minimum_days: Days = 0
     maximum_days: Days | None = None
     tenants: tuple[TenantRetention, ...] = Field(default=(), strict=False)
 
     def minimum_of(self, tenant: TenantRetention) -> int:
-        """How long what is of a tenant is kept at least."""
+        """The minimum retention of a tenant's records, in days."""
         return max(self.minimum_days, tenant.minimum_days or 0)
 
     @model_validator(mode="after")
@@ -106,9 +106,9 @@ class Retention(_PlanModel):
 
 
 class RetentionPlan(_PlanModel):
-    """What the retention job is to do. `begin` says that this is the first time; else `known` is how many
-    holds its state has had, those that are over among them. `digest` is what a report calls the plan.
-    `retention_key` is the verifying key of whoever may carry it out: empty, nobody may yet; None, anybody."""
+    """The plan of the retention job. `begin` marks the first run; otherwise `known` is the number of holds in
+    the job's state, including released ones. `digest` identifies the plan in a report. `retention_key` is the
+    verifying key of the job that may carry out the plan: empty, no job yet; None, any job."""
 
     digest: SingleLine | None = None
     retention_key: Annotated[str, Field(max_length=512)] | None = None
@@ -129,7 +129,8 @@ class RetentionPlan(_PlanModel):
 
     @property
     def removal(self) -> tuple[int, dict[str, int]] | None:
-        """After how many days logs go, and the tenants for whom they stay longer; None: none goes."""
+        """The days after which logs are removed, and the longer retentions of tenants; None: no log is
+        removed."""
         days = self.retention.maximum_days
         if days is None:
             return None
@@ -141,8 +142,8 @@ class RetentionPlan(_PlanModel):
         return days, minimums
 
     def erasures(self, now: int) -> dict[str, int]:
-        """Whose salts go, and up to which time: days count from midnight, UTC, so that what is erased again
-        and again on one day is signed once."""
+        """The tenants whose salts are destroyed, with the end of the period. Days count from midnight UTC, so
+        that repeated erasures on one day are signed only once."""
         midnight = now - now % _DAY
         return {
             tenant.name: max(midnight - tenant.maximum_days * _DAY, 0)
@@ -152,16 +153,16 @@ class RetentionPlan(_PlanModel):
 
     @property
     def minimums(self) -> tuple[int, dict[str, int]]:
-        """How long everything is kept, and what is of tenants."""
+        """The minimum retention of all records, and of tenants."""
         tenants = {tenant.name: self.retention.minimum_of(tenant) for tenant in self.retention.tenants}
         return self.retention.minimum_days, tenants
 
 
 @dataclass(frozen=True)
 class HoldChanges:
-    """What a plan's holds make of those of the state: which are added, which are released (by number, with
-    the reason), which hold without the plan (by name or `#number`), and which would be other ones than those
-    of their name that hold."""
+    """The differences between a plan's holds and the state's: holds to add, holds to release (number and
+    reason), active holds that are not in the plan (name or `#number`), and holds that differ from the active
+    hold of the same name."""
 
     to_add: tuple[Hold, ...]
     to_release: tuple[tuple[int, str], ...]
@@ -170,7 +171,8 @@ class HoldChanges:
 
 
 def read(path: Path) -> tuple[RetentionPlan, str]:
-    """The plan in a file, and what a report calls it: the digest of its text, unless it says.
+    """Reads the plan in a file. Also returns its identifier in reports: its `digest`, or else the digest of
+    its text.
 
     Raises UsageError; no text of the file is repeated.
     """
@@ -191,7 +193,7 @@ def read(path: Path) -> tuple[RetentionPlan, str]:
 
 
 def hold_changes(planned: Iterable[Hold], state: Iterable[Mapping[str, Any]]) -> HoldChanges:
-    """What becomes of holds. One that left the plan goes on to hold."""
+    """Computes the changes of holds. A hold that was removed from the plan stays active."""
     active = [hold for hold in state if "released" not in hold]
     named = {hold["name"]: hold for hold in active if "name" in hold}
     add: list[Hold] = []

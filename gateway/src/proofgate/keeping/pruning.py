@@ -1,4 +1,4 @@
-"""The command `prune`: logs that need be kept no longer go, under tombstones."""
+"""The command `prune`: removes logs after their retention, and leaves tombstones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DAMAGE_CODES = frozenset({"damaged", "tombstone_refused"})
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command; `command` makes one."""
+    """Adds the command. `command` creates its parser."""
     parser = command(
         run,
         "Verifies and removes whole logs. Each removed log leaves a signed tombstone, so the "
@@ -57,11 +57,11 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Plans, and with --yes removes."""
+    """Plans the removal, and with --yes carries it out."""
     try:
         logs = _prune(options)
     except (arguments.UsageError, ValueError) as error:
-        # The text of a key is not in it.
+        # The error does not contain the text of a key.
         return fail(str(error), EXIT_USAGE)
     counts = {action: sum(log["action"] == action for log in logs) for action in ("remove", "finish", "stay")}
     if output.is_data(options):
@@ -95,7 +95,7 @@ def exit_code(logs: Logs) -> int:
 
 
 def report_lines(logs: Logs, *, done: bool) -> Iterator[str]:
-    """The printed lines about logs."""
+    """Yields the printed lines about logs."""
     words = {
         "remove": "removed" if done else "will be removed",
         "finish": "removal completed" if done else "removal will be completed",

@@ -1,7 +1,7 @@
-"""The command `retention`: carries out a plan of holds and retention, as often as it is run.
+"""The command `retention`: carries out a plan of holds and retention, and can be repeated.
 
-Each step is on the disk before the next one begins, and all are taken anew from what is there: whatever cuts
-a run short, the next one finishes it.
+Each step is on the disk before the next one starts, and each run computes all steps from the current state.
+So the next run completes an interrupted one.
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ EXIT_INCOMPLETE = ExitCode.INCOMPLETE
 MAX_REPORT_BYTES = 4096
 _MAX_MESSAGE = 512
 _VERSION = 1
-#: Reasons for which logs stay after their retention, and that only a person can resolve.
+#: Reasons that keep logs after their retention and that only a person can resolve.
 _OVERDUE_REMOVAL_CODES = frozenset(
     {"damaged", "unknown_kinds", "future", "tombstone_refused", "held_unknown"}
 )
-#: The same for salts. An erasure is complete only if all logs are complete.
+#: Reasons that keep salts and that only a person can resolve. An erasure is complete only if all logs are
+#: complete.
 _OVERDUE_ERASURE_CODES = _OVERDUE_REMOVAL_CODES | {"not_ended", "locked", "uncovered", "removal_unfinished"}
 #: Code of statements that wait for the auditor's log.
 NOT_ANCHORED = "not_anchored"
@@ -55,7 +56,7 @@ _TRACE_GLOBS = ("*/*/tombstone", "*/*/erasures", "key-destructions/*.note", "hol
 
 
 class RetentionError(Exception):
-    """Nothing is removed or erased; `code` is why."""
+    """A reason to remove and erase nothing, with a `code`."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -64,7 +65,7 @@ class RetentionError(Exception):
 
 @dataclass
 class RetentionReport:
-    """What a run did, and what it found. Numbers of the state are None until it has been read."""
+    """The results and findings of a run. Numbers of the state are None until it has been read."""
 
     plan: str = ""
     retention_key_name: str = ""
@@ -84,7 +85,7 @@ class RetentionReport:
     anchor: str = ""
 
     def summary(self) -> dict[str, Any]:
-        """What fits into a container's last words: no list is longer than its bound."""
+        """Returns a summary that fits into a container's termination message: all lists are limited."""
         found: dict[str, Any] = {"v": _VERSION, "plan": self.plan[:64], "result": self.result}
         if self.retention_key_name:
             found["retentionKeyName"] = self.retention_key_name[:_MAX_MESSAGE]
@@ -103,12 +104,12 @@ class RetentionReport:
         return found | {"staying": dict(sorted(self.staying.items()))}
 
     def start_pass(self) -> None:
-        """Forgets what the pass before found; what this run did counts on."""
+        """Clears the findings of the previous pass. Counts of this run's actions are retained."""
         self.result, self.message, self.removed, self.erased = "ok", "", 0, 0
         self.staying, self.removal, self.erasures = Counter(), [], {}
 
     def awaited_statements(self) -> set[str]:
-        """The SHA-256 of the statements for which something waits."""
+        """The SHA-256 of the statements that must be in the auditor's log before removals can continue."""
         logs = [*self.removal, *(log for found in self.erasures.values() for log in found)]
         return {
             reason["statement"]
@@ -119,7 +120,7 @@ class RetentionReport:
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command; `command` makes one."""
+    """Adds the command. `command` creates its parser."""
     parser = command(
         run,
         "Adds the plan's holds to the state. Then removes logs and erases salts after the end of "
@@ -156,14 +157,14 @@ def _seconds(text: str) -> float:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Carries out the plan, and reports whatever came of it."""
+    """Carries out the plan and reports the result."""
     report = RetentionReport()
     code = _run_plan(options, report)
     _print(options, report)
     if options.report is not None:
         text = json.dumps(report.summary(), ensure_ascii=False, separators=(",", ":"))
         try:
-            # In place: the kubelet mounts this very file.
+            # Written in place, because the kubelet mounts this file.
             options.report.write_text(text, encoding="utf-8")
         except OSError as error:
             return fail(f"{options.report} cannot be written: {error.strerror}", code or EXIT_FAILED)
@@ -174,7 +175,7 @@ def _run_plan(options: argparse.Namespace, report: RetentionReport) -> int:
     try:
         _apply_plan(options, report)
     except (arguments.UsageError, evidence.EvidenceError, ValueError) as error:
-        # The text of a key is not in it.
+        # The error does not contain the text of a key.
         report.result, report.message = "usage", str(error)
         return fail(str(error), EXIT_USAGE)
     except (RetentionError, AnchorsError, _core.ProofgateError) as error:
@@ -216,7 +217,7 @@ def _apply_plan(options: argparse.Namespace, report: RetentionReport) -> None:
     report.outside, report.changed = changes.outside_plan, changes.changed
     kept = RetentionLedger(options.ledger, key, signing, retention)
     if not options.dry_run:
-        # Also where nothing goes: that they hold is known outside the state from then on.
+        # Written even if nothing is removed, so that the holds are known outside the state.
         kept.write_hold_statements()
     if changes.changed:
         raise RetentionError(
@@ -242,8 +243,9 @@ def _carry_out_once_anchored(
     anchors: Anchors,
     patience: float,
 ) -> None:
-    """Signs what goes, and carries it out as the auditor's log has it. What that does not have by the end of
-    the patience, in seconds, is for the next run; of an auditor that does not answer, nothing is signed.
+    """Signs the statements about removals, and carries each out when it is in the auditor's log. Statements
+    that are not in the log after `patience` seconds are left to the next run. If the auditor does not answer,
+    nothing is signed.
 
     Raises AnchorsError.
     """
@@ -261,7 +263,7 @@ def _carry_out_once_anchored(
 
 
 def _require_key(plan: RetentionPlan, own: str) -> None:
-    """Refuses another key than the plan's: an auditor that does not know it takes removals for losses."""
+    """Refuses a key other than the plan's: an auditor without this key would report removals as losses."""
     if plan.retention_key not in (None, own):
         raise RetentionError(
             f"the plan names another retention key: {plan.retention_key or 'none yet'}, and this "
@@ -273,7 +275,7 @@ def _require_key(plan: RetentionPlan, own: str) -> None:
 def _open_state(
     options: argparse.Namespace, plan: RetentionPlan, key: str, signing: str
 ) -> _core.RetentionState | None:
-    """The state. None is one that would be begun."""
+    """Opens or creates the state. None in a dry run if the state does not exist yet."""
     arguments.require_separate(options.state, options.ledger)
     if options.state.is_dir():
         try:
@@ -296,13 +298,13 @@ def _open_state(
 
 
 def _traces(ledger: Path) -> Iterator[Path]:
-    """What the retention job did in this ledger, whoever it was."""
+    """Yields the files that any retention job has written to this ledger."""
     for name in _TRACE_GLOBS:
         yield from ledger.glob(name)
 
 
 def _require_plausible_clock(ledger: Path, plan: RetentionPlan) -> None:
-    """Refuses a clock that is far ahead of the ledger's newest log: by it, everything would be old."""
+    """Refuses a clock that is far ahead of the ledger's newest log, because all records would seem old."""
     began = [_start_time(log.name) for log in ledger.glob("*/*") if _INCARNATION.fullmatch(log.name)]
     if plan.quiet_days is None or not began:
         return
@@ -317,12 +319,13 @@ def _require_plausible_clock(ledger: Path, plan: RetentionPlan) -> None:
 
 
 def _start_time(incarnation: str) -> int:
-    """When a log began, in unix microseconds, by its name."""
+    """The start time of a log, in Unix microseconds, from its name."""
     return milliseconds_of(incarnation) * 1000
 
 
 def _apply_hold_changes(retention: _core.RetentionState, changes: HoldChanges, author: str) -> None:
-    """What is to be held first: whatever cuts this short has released too little, and never too much."""
+    """Adds holds first, then releases others. If it is interrupted, too few holds are released, never too
+    many."""
     for hold in changes.to_add:
         why = arguments.Justification(author, hold.reason, hold.reference)
         retention.add_hold(json.dumps(hold.scope), why, arguments.now(), hold.name)
@@ -334,9 +337,9 @@ def _apply_hold_changes(retention: _core.RetentionState, changes: HoldChanges, a
 def _carry_out(
     kept: RetentionLedger, plan: RetentionPlan, author: str, report: RetentionReport, *, carry_out: bool
 ) -> None:
-    """Removes and erases. What a hold, or anything else, keeps is told by reason."""
+    """Removes logs and erases salts. Counts by reason what a hold or another reason keeps."""
     overdue: Counter[str] = Counter()
-    # It is signed with each: where nothing was waited for, the time is the retention job's word alone.
+    # The suffix is part of each signed reason: without an anchor, only the retention job attests the time.
     without = " (no anchor)" if report.anchor == _NO_ANCHOR else ""
     if plan.removal is not None:
         days, minimums = plan.removal
@@ -357,7 +360,8 @@ def _carry_out(
         told = ", ".join(f"{code} ({count})" for code, count in sorted(overdue.items()))
         report.result = "staying"
         report.message = f"some logs or salts were not removed although their retention has ended: {told}"
-    # It ends by itself, and others may be told for its sake: of a log that is going, salts are left.
+    # This reason resolves without a person, and may cause others: the salts of a log that is being removed
+    # stay.
     if waiting := report.staying[NOT_ANCHORED]:
         report.result = NOT_ANCHORED
         told = f"; {report.message}" if report.message else ""
@@ -368,7 +372,7 @@ def _carry_out(
 
 
 def _count_staying(report: RetentionReport, logs: Logs, overdue: frozenset[str]) -> Counter[str]:
-    """Counts why logs stay, and returns for what of it somebody has to look."""
+    """Counts the reasons why logs stay, and returns the counts of those that a person must resolve."""
     found = Counter(
         code
         for log in logs

@@ -1,6 +1,6 @@
-"""Tenants' shred keys where they lie: in a folder, or in a Secret that passes through.
+"""Files of tenants' shred keys, in a folder, or in a Secret that is read and printed.
 
-A file has a key in each line, base64 of 32 bytes, the newest first.
+Each line of a file is one key, base64 of 32 bytes, newest first.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ MAX_KEYS = 64
 
 
 class ShredKeysError(Exception):
-    """Keys cannot be read, added or removed; the message says why and contains no key."""
+    """Keys cannot be read, added or removed. The message says why and contains no key."""
 
 
 def with_new_key(text: str) -> str:
-    """A tenant's file, empty when it is new, with another key as its first line. Raises ShredKeysError."""
+    """Returns the text of a tenant's file (empty for a new tenant) with a new key as its first line. Raises
+    ShredKeysError."""
     if text and len(_ids(text)) >= MAX_KEYS:
         raise ShredKeysError(
             f"the tenant already has {MAX_KEYS} keys, which is the maximum: shred old keys first"
@@ -36,7 +37,7 @@ def with_new_key(text: str) -> str:
 
 
 def without_keys(text: str, keys: Collection[str]) -> str:
-    """A tenant's file without the keys of these ids. Raises ShredKeysError."""
+    """Returns the text of a tenant's file without the keys with these ids. Raises ShredKeysError."""
     lines = zip(text.splitlines(), _ids(text), strict=True)
     return "".join(f"{line}\n" for line, key in lines if key not in keys)
 
@@ -49,7 +50,7 @@ def _ids(text: str) -> list[str]:
 
 
 def _file_name(tenant: str) -> str:
-    """The name of a tenant's file, and of its entry in a Secret. Raises ShredKeysError."""
+    """The name of a tenant's file, which is also its key in a Secret. Raises ShredKeysError."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9.-]*)?", tenant):
         raise ShredKeysError(f"{tenant!r} is not a valid tenant name")
     return _core.shred_key_file(tenant)
@@ -62,19 +63,19 @@ class ShredKeyFolder:
         self._directory = directory
 
     def ids(self) -> dict[str, list[str]]:
-        """The ids of all keys, by tenant, the newest first. Raises LedgerError."""
+        """Returns the ids of all keys, by tenant, newest first. Raises LedgerError."""
         return _core.shred_keys(str(self._directory))
 
     def rotate(self, tenant: str) -> str:
-        """Puts a new key before a tenant's others; returns its id. Raises ShredKeysError and OSError."""
+        """Adds a new key before a tenant's other keys. Returns its id. Raises ShredKeysError and OSError."""
         with self._lock() as directory:
             text = with_new_key(self._read(tenant))
             self._replace(directory, tenant, text)
         return _ids(text)[0]
 
     def drop(self, tenant: str, keys: Collection[str]) -> None:
-        """Removes keys of a tenant by their ids. Where none would be left, a new one takes their place, so
-        that a worker takes on that they are gone. Raises ShredKeysError and OSError.
+        """Removes keys of a tenant by their ids. If no key would remain, adds a new one, so that a worker
+        accepts the removal. Raises ShredKeysError and OSError.
         """
         with self._lock() as directory:
             before = self._read(tenant)
@@ -84,12 +85,13 @@ class ShredKeyFolder:
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[int]:
-        """Opens the folder, and keeps others out: of two new keys, none is lost that was used already."""
+        """Opens and locks the folder, so that concurrent additions do not lose a key that is already in
+        use."""
         directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(directory, fcntl.LOCK_EX)
             yield directory
-            # Also of what a run before renamed, and was cut short.
+            # This also syncs the renames of a previous run that was interrupted.
             os.fsync(directory)
         finally:
             os.close(directory)
@@ -106,7 +108,7 @@ class ShredKeyFolder:
             raise ShredKeysError(f"{self._path(tenant)} contains no shred keys") from None
 
     def _replace(self, directory: int, tenant: str, text: str) -> None:
-        """Replaces a file as a whole; it stays its owner's. What it held is overwritten where it lay."""
+        """Replaces a file atomically and keeps its owner. The old content is overwritten in place."""
         path = self._path(tenant)
         temporary = path.with_name(f".{path.name}.tmp")
         with contextlib.ExitStack() as opened:
@@ -121,14 +123,15 @@ class ShredKeyFolder:
                     _copy_owner(file.fileno(), os.fstat(old.fileno()), path)
                     os.fchmod(file.fileno(), os.fstat(old.fileno()).st_mode & 0o777)
                 else:
-                    # Of a folder that is another's, whoever may not give it away may be the worker's user.
+                    # A user who does not own the folder and may not change owners may be the worker's user.
                     with contextlib.suppress(PermissionError):
                         _copy_owner(file.fileno(), os.fstat(directory), path)
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
-            # Durable first: a loss of power may bring the old file back, and then with its keys.
+            # The new file must be durable first: after a power failure, the old file may reappear, and must
+            # then have its keys.
             os.fsync(directory)
             if old is not None:
                 old.write(bytes(os.fstat(old.fileno()).st_size))
@@ -137,8 +140,8 @@ class ShredKeyFolder:
 
 
 def _copy_owner(descriptor: int, like: os.stat_result, path: Path) -> None:
-    """Gives a file to an owner and a group, so that a worker that read what it replaces reads it, too. Raises
-    PermissionError.
+    """Sets the owner and the group of a file, so that a worker that could read the old file can read this
+    one. Raises PermissionError.
     """
     own = os.fstat(descriptor)
     if (own.st_uid, own.st_gid) == (like.st_uid, like.st_gid):
@@ -151,7 +154,8 @@ def _copy_owner(descriptor: int, like: os.stat_result, path: Path) -> None:
 
 
 class ShredKeySecret:
-    """A Secret of keys as `kubectl get secret -o json` prints it. Raises ShredKeysError for anything else."""
+    """A Secret with keys, as `kubectl get secret -o json` prints it. Raises ShredKeysError for anything
+    else."""
 
     def __init__(self, text: str) -> None:
         try:
@@ -166,17 +170,17 @@ class ShredKeySecret:
         self._data: dict[str, str] = data
 
     def text(self) -> str:
-        """The manifest, with what was done."""
+        """Returns the manifest with all changes."""
         return json.dumps(self._manifest)
 
     def rotate(self, tenant: str) -> str:
-        """As `Folder.rotate`."""
+        """Adds a key like `ShredKeyFolder.rotate`."""
         text = with_new_key(self._read(tenant))
         self._write(tenant, text)
         return _ids(text)[0]
 
     def drop(self, tenant: str, keys: Collection[str]) -> None:
-        """As `Folder.drop`."""
+        """Removes keys like `ShredKeyFolder.drop`."""
         before = self._read(tenant)
         if before:
             self._write(tenant, without_keys(before, keys) or with_new_key(""))

@@ -1,4 +1,4 @@
-"""The command `shred-keys`: tenants' shred keys are listed, made and removed where they lie."""
+"""The command `shred-keys`: lists, creates and removes tenants' shred keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_MANIFEST_BYTES = 8 << 20
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command; `command` makes one."""
+    """Adds the command. `command` creates its parser."""
     parser = command(
         _list,
         "The keys are in a folder, or in a Secret. The command never prints a key. `proofgate "

@@ -20,7 +20,7 @@ _Key = dict[str, Any]
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command; `command` makes one."""
+    """Adds the command. `command` creates its parser."""
     parser = command(
         run,
         "Backups and snapshots reveal no bodies either; all records and proofs stay valid. A "
@@ -78,11 +78,11 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Plans, and with --yes signs and removes."""
+    """Plans the destruction, and with --yes signs it and removes the keys."""
     try:
         keys = _shred(options)
     except (arguments.UsageError, ShredKeysError, ValueError) as error:
-        # The text of a key is not in it.
+        # The error does not contain the text of a key.
         return fail(str(error), EXIT_USAGE)
     going = _removable_key_ids(keys)
     stay = len(keys) - len(going)
@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _shred(options: argparse.Namespace) -> list[_Key]:
-    """What becomes of each key. One that has to stay for any of the ledgers stays in all."""
+    """Returns the action on each key. A key that must stay for one of the ledgers stays for all."""
     policy = arguments.minimum_retention(options)
     why = arguments.Justification(
         arguments.author(options, signs=options.yes), options.reason, options.ticket
@@ -148,11 +148,11 @@ def _shred(options: argparse.Namespace) -> list[_Key]:
                 _merge_key(planned, key)
         return [planned[key] for key in sorted(planned)]
 
-    # All volumes first: a key of one may be held by what lies on another.
+    # Plan all volumes first, because records on one volume may require a key that another one uses too.
     known = sorted({key["key"] for key in plan(options.keys)})
     keys = plan(known) if known else []
     for key in keys:
-        # What is signed of a key that nobody knows would tell of a slip of the pen for ever.
+        # A signed destruction of an unknown key would record a typing error permanently.
         if key["action"] == "destroy" and key["key"] not in there and not key["exchanges"]:
             raise arguments.UsageError(
                 f"{key['key']} is not a shred key of {options.tenant}: the folder of shred keys "
@@ -161,7 +161,8 @@ def _shred(options: argparse.Namespace) -> list[_Key]:
     if options.yes:
         planned = {key["key"]: key for key in keys}
         for ledger in options.ledger:
-            # What came under a key since the plan keeps it, and no later volume is told that it goes.
+            # New records since the plan may require a key. It then stays, and its destruction is not signed
+            # on later volumes.
             if going := _removable_key_ids(keys):
                 for key in shred(ledger, going, carry_out=True):
                     _merge_key(planned, {**key, "exchanges": 0})
@@ -173,7 +174,7 @@ def _removable_key_ids(keys: list[_Key]) -> list[str]:
 
 
 def _merge_key(keys: dict[str, _Key], key: _Key) -> None:
-    """Adds what one ledger says of a key: the strictest of all holds."""
+    """Merges one ledger's result for a key. The strictest action of all ledgers applies."""
     before = keys.setdefault(key["key"], {**key, "exchanges": 0, "reasons": []})
     before["exchanges"] += key["exchanges"]
     before["reasons"] += key["reasons"]
@@ -182,7 +183,7 @@ def _merge_key(keys: dict[str, _Key], key: _Key) -> None:
 
 
 def _remove(options: argparse.Namespace, keys: list[str]) -> bool:
-    """Removes keys from the folder; whether they are gone."""
+    """Removes keys from the folder. Returns whether they are gone."""
     if options.shred_keys is None:
         return False
     folder = ShredKeyFolder(options.shred_keys)
@@ -192,7 +193,7 @@ def _remove(options: argparse.Namespace, keys: list[str]) -> bool:
     except OSError as error:
         fail(f"{error.filename or options.shred_keys} cannot be written: {error.strerror}", EXIT_FAILED)
     except (ShredKeysError, ValueError) as error:
-        # It was spoiled since the plan; the text of a key is not in it.
+        # The file was damaged after the plan. The error does not contain the text of a key.
         fail(str(error), EXIT_FAILED)
     return False
 

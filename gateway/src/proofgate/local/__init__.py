@@ -1,1 +1,1 @@
-"""Everything on one machine: a worker and an auditor with the explorer, as children of one command."""
+"""Proofgate on one machine: a worker and an auditor with the explorer, as child processes of one command."""

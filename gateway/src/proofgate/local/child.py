@@ -1,4 +1,4 @@
-"""A child process: its log is a file, of which the parent reads when it is ready and what to warn of."""
+"""A child process with a log file, in which the parent finds the ready line and warnings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LEVELS = ("warning", "error", "critical")
 
 @dataclass
 class ChildProcess:
-    """A command of this package as a process of its own."""
+    """A command of this package in a child process."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -44,21 +44,22 @@ class ChildProcess:
         with os.fdopen(open_log(log), "ab") as output:
             reader = LogReader(log)
             process = subprocess.Popen(  # noqa: S603 - this package, with arguments of its own
-                # The present folder may have modules of the same names as the library's.
+                # The current folder may have modules with the names of library modules.
                 [sys.executable, "-P", "-m", "proofgate.local.logged_command", str(log), *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 env=dict(environment),
-                # A terminal sends Ctrl-C to its whole group, and a worker takes two signals for haste.
+                # A terminal sends Ctrl-C to the whole process group, and a worker would count it as a second
+                # signal.
                 process_group=0,
-                # There are no threads here that could hold a lock.
+                # This process has no threads that could hold a lock.
                 preexec_fn=_die_with_parent(os.getpid()),
             )
         return cls(name, process, log, re.compile(ready_line), reader)
 
     def new_warnings(self) -> list[str]:
-        """Reads what it has printed since the last call; the lines that somebody should see."""
+        """Reads the new lines of the log. Returns the lines that the user should see."""
         found = []
         for line in self._reader.lines():
             self._last_lines.append(line)
@@ -68,18 +69,18 @@ class ChildProcess:
         return found
 
     def close(self) -> None:
-        """Closes its log, of which nothing more is read."""
+        """Closes the log."""
         self._reader.close()
 
     def last_message(self) -> str:
-        """Why it ended, as far as its last lines say it."""
+        """The reason why the process ended, from its last lines."""
         lines = list(self._last_lines)
         begins = [at for at, line in enumerate(lines) if line.startswith("proofgate: ")]
         return "\n".join(lines[begins[-1] :] if begins else lines[-3:])
 
     @property
     def exit_description(self) -> str:
-        """Its exit code or signal."""
+        """The exit code or signal of the process."""
         code = self.process.returncode
         if code is not None and code < 0:
             return f"was ended by {signal.Signals(-code).name}"
@@ -96,7 +97,7 @@ def _is_warning(line: str) -> bool:
 
 
 def _die_with_parent(parent: int) -> Callable[[], None]:
-    """Makes a child drain when its parent is killed. Of Linux, as all of this package."""
+    """Makes a child drain when its parent is killed. This works only on Linux, like the whole package."""
     libc = ctypes.CDLL(None)
 
     def run() -> None:

@@ -1,5 +1,5 @@
-"""What `proofgate quickstart --start` adds to the folder of a quickstart: the auditor's part, and where
-everything listens while it runs."""
+"""The additions of `proofgate quickstart --start` to the folder of a quickstart: the auditor's files, and the
+addresses of the running processes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _KEY_BYTES = 24
 
 @dataclass(frozen=True)
 class RunningGateway:
-    """Where a gateway of this folder listens."""
+    """The addresses at which a gateway of this folder listens."""
 
     gateway: str
     admin: str
@@ -49,7 +49,7 @@ class QuickstartFolder:
 
     @property
     def auditor(self) -> Path:
-        """What the auditor has: its keys, its state, the index, and its readers."""
+        """The auditor's folder: its keys, state, index and readers."""
         return self.path / AUDITOR_FOLDER
 
     @property
@@ -58,7 +58,7 @@ class QuickstartFolder:
         return SignInLinks(self.auditor / LINKS_FOLDER)
 
     def add_auditor(self, ledger_name: str) -> None:
-        """Makes the auditor's part if it is not there, as a whole. Raises QuickstartError."""
+        """Creates the auditor's folder atomically, unless it exists. Raises QuickstartError."""
         if self.auditor.exists():
             return
         try:
@@ -80,20 +80,20 @@ class QuickstartFolder:
             raise QuickstartError(f"{self.auditor} cannot be created: {error.strerror}") from None
 
     def sign_in_url(self, explorer: str) -> str:
-        """A new link that signs in once. Raises OSError."""
-        # Behind the #, the token is in no request, so in no log.
+        """Creates a one-time sign-in link. Raises OSError."""
+        # A token after the # is not sent in requests, so no log contains it.
         return f"http://{explorer}/#/sign-in/{self.links.make(_READER_NAME)}"
 
     @property
     def simulated_provider_url(self) -> str | None:
-        """The base URL of the simulated provider in the configuration; None for a folder without one."""
+        """The base URL of the simulated provider in the configuration; None without such a provider."""
         try:
             return (self.path / _SIMULATED_PROVIDER_FILE).read_text(encoding="utf-8").strip()
         except FileNotFoundError:
             return None
 
     def set_simulated_provider_url(self, base_url: str) -> None:
-        """Points the configuration to the simulated provider's address, which may be another at each start.
+        """Sets the simulated provider's address in the configuration. It may differ at each start.
 
         Raises OSError.
         """
@@ -104,7 +104,7 @@ class QuickstartFolder:
 
     @contextmanager
     def start_lock(self) -> Iterator[None]:
-        """Keeps a second start out. Raises QuickstartError."""
+        """Locks the folder against a second start. Raises QuickstartError."""
         descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             try:
@@ -120,11 +120,12 @@ class QuickstartFolder:
             os.close(descriptor)
 
     def write_running(self, running: RunningGateway) -> None:
-        """Writes where everything listens, for other commands. Raises OSError."""
+        """Writes the addresses of the running processes, for other commands. Raises OSError."""
         replace_file(self.path / _RUNNING_FILE, json.dumps(asdict(running)))
 
     def read_running(self) -> RunningGateway:
-        """Where everything listens now. Raises QuickstartError when nothing runs on this folder."""
+        """Reads the addresses of the running processes. Raises QuickstartError if none runs on this
+        folder."""
         if not is_quickstart(self.path):
             raise QuickstartError(
                 f"{self.path} is not the folder of a quickstart: give the folder with "
@@ -140,7 +141,7 @@ class QuickstartFolder:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Replaces a file that only its owner reads. Raises OSError."""
+    """Replaces a file that only its owner can read. Raises OSError."""
     fresh = path.with_name(f".{path.name}")
     fresh.unlink(missing_ok=True)
     write_new_file(fresh, text, 0o600)
@@ -148,7 +149,7 @@ def replace_file(path: Path, text: str) -> None:
 
 
 def free_address() -> str:
-    """An address on loopback on which nobody listens now."""
+    """Returns a free address on loopback."""
     from proofgate.http_server import address_of
 
     with bind("127.0.0.1:0") as listener:
@@ -156,7 +157,8 @@ def free_address() -> str:
 
 
 def require_free_addresses(addresses: dict[str, str]) -> None:
-    """Raises QuickstartError for an address that cannot be bound, with what sets it."""
+    """Raises QuickstartError for an address that cannot be bound. The message names the setting of the
+    address."""
     for setting, address in addresses.items():
         try:
             bind(address).close()
@@ -165,5 +167,5 @@ def require_free_addresses(addresses: dict[str, str]) -> None:
 
 
 def setting_of(folder: Path, field: str) -> str:
-    """What sets an address of a folder that is there."""
+    """Describes the setting of an address in an existing folder."""
     return f"`{field}` in {folder / CONFIGURATION_FILE}"

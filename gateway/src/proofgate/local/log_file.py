@@ -1,8 +1,8 @@
-"""The log of a child of `quickstart --start`: a file of bounded size, which the child itself starts again.
+"""The log of a child process of `quickstart --start`: a file of limited size, which the child itself rotates.
 
-The child rotates and not its parent, because only the process whose output it is can move it without a gap:
-`dup2` replaces a descriptor atomically, so each write is in one of the files. A pipe to the parent would
-break when the parent is killed, while the worker drains.
+The child rotates the file, because only the writing process can do this without a gap: `dup2` replaces a
+descriptor atomically, so each write is in one of the files. A pipe to the parent would break if the parent is
+killed while the worker drains.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _STREAMS = (1, 2)
 
 
 def previous_log_path(log: Path) -> Path:
-    """Where the former file of a log is."""
+    """Returns the path of the previous file of a log."""
     return log.with_name(f"{log.name}.1")
 
 
 def open_log(log: Path) -> int:
-    """The descriptor with which lines are added to a log. Raises OSError."""
+    """Opens a log for appending and returns the descriptor. Raises OSError."""
     return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 
 def rotate_if_full(log: Path, maximum: int = MAX_LOG_BYTES, streams: Iterable[int] = _STREAMS) -> None:
-    """Moves a log of more than `maximum` bytes, and directs the streams of this process to a new one.
+    """Renames a log of more than `maximum` bytes, and redirects the streams of this process to a new one.
 
-    Raises OSError; the streams then write to the file to which they wrote before.
+    Raises OSError; the streams then still write to the old file.
     """
     if log.stat().st_size <= maximum:
         return
@@ -51,10 +51,10 @@ def rotate_if_full(log: Path, maximum: int = MAX_LOG_BYTES, streams: Iterable[in
 
 
 def run_rotation(log: Path) -> None:
-    """Rotates the log of this process whenever it is full, until the process ends."""
+    """Starts a thread that rotates the log of this process whenever it is full."""
 
     def check() -> None:
-        # A full volume must not end the process; there is another check in a second.
+        # A full volume must not end the process. The next check follows soon.
         with suppress(OSError):
             rotate_if_full(log)
 
@@ -71,32 +71,33 @@ class LogReader:
     """The new lines of a log that another process writes and rotates."""
 
     def __init__(self, log: Path) -> None:
-        """Begins at the present end of the log. Raises OSError."""
+        """Starts at the current end of the log. Raises OSError."""
         self._log = log
         self._files = [_LogFile(log, at_end=True)]
 
     def lines(self) -> Iterator[str]:
-        """The whole lines since the last call. Raises OSError."""
+        """Yields the complete lines since the last call. Raises OSError."""
         *older, newest = self._files
         for file in (*older, newest):
             yield from file.lines()
         if not newest.is_at(self._log):
             for file in older:
                 file.close()
-            # A write that began before the rotation may still end in the former file: it is read once more.
+            # A write that started before the rotation may end in the old file, so the old file is read once
+            # more.
             following = _LogFile(self._log)
             self._files = [newest, following]
             yield from newest.lines()
             yield from following.lines()
 
     def close(self) -> None:
-        """Closes what it has open."""
+        """Closes the open file."""
         for file in self._files:
             file.close()
 
 
 class _LogFile:
-    """One file of a log, and how far it is read."""
+    """One file of a log, and the position up to which it was read."""
 
     def __init__(self, path: Path, *, at_end: bool = False) -> None:
         self._file = path.open("rb")
@@ -112,7 +113,7 @@ class _LogFile:
         try:
             return os.path.samestat(os.fstat(self._file.fileno()), path.stat())
         except FileNotFoundError:
-            # Between the two renames of a rotation there is no file of this name.
+            # Between the two renames of a rotation, no file has this name.
             return True
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""`proofgate quickstart --start`: everything of a folder in the foreground, until Ctrl-C."""
+"""`proofgate quickstart --start`: runs all processes of a folder in the foreground until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _RESPONSE_TOKENS = 60
 
 @dataclass(frozen=True)
 class StartOptions:
-    """How a folder is started."""
+    """The options for starting a folder."""
 
     explorer_listen: str
     traffic: bool = False
@@ -52,7 +52,7 @@ class StartOptions:
 
 
 def run(path: Path, options: StartOptions) -> int:
-    """Starts everything, prints how to use it, and waits for a signal. The exit code of the command."""
+    """Starts all processes, prints how to use them, and waits for a signal. Returns the exit code."""
     folder = QuickstartFolder(path)
     try:
         with folder.start_lock():
@@ -136,7 +136,7 @@ def _start(
 
 
 def _start_provider(base_url: str, supervisor: Supervisor) -> ChildProcess:
-    """The simulated provider at its former address, or at another one if that is taken."""
+    """Starts the simulated provider at its previous address, or at another one if that is in use."""
     address = base_url.removeprefix("http://").removesuffix("/v1")
     try:
         require_free_addresses({"": address})
@@ -154,9 +154,10 @@ def _auditor_arguments(folder: QuickstartFolder, config: Config, listen: str) ->
         *("audit", "run", "--ledger", str(config.ledger_directory), "--listen", listen),
         *("--ledger-key", str(folder.path / VERIFYING_KEY_FILE)),
         *("--state", str(own / "state"), "--signing-key", str(own / "signing-key")),
-        # Nobody keeps a checkpoint apart from this folder: an empty state begins, another one continues.
+        # No checkpoint is held outside this folder: an empty state starts a new log, an existing one
+        # continues.
         *("--held", str(own / "held-checkpoint")),
-        # Two seconds are quick for a person who watches.
+        # A short interval for a user who is watching.
         *("--beat", "2"),
         *("--index", str(own / "index"), "--same-volume", "--readers", str(own / READERS_FILE)),
         *("--export-key", str(own / "export" / "signing-key"), "--sign-in-links", str(own / LINKS_FOLDER)),
@@ -200,8 +201,8 @@ def _stop_all(
     children: dict[str, ChildProcess],
     ended: ChildEndedError | None,
 ) -> int:
-    """Ends all: what sends requests; the worker, which finishes what is open and seals its log; the auditor,
-    which can read that; and last the provider, which the worker asked."""
+    """Stops the processes in this order: the sender of requests; the worker, which completes open requests
+    and seals its log; the auditor, which can then read the seal; and the provider, which the worker used."""
     print("draining: waiting for open requests to finish", flush=True)
     codes = {
         name: supervisor.stop(children[name])

@@ -1,4 +1,4 @@
-"""The command `sign-in-link`: another one-time link to the explorer of a gateway that runs."""
+"""The command `sign-in-link`: creates a one-time link to the explorer of a running gateway."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command; `command` makes one."""
+    """Adds the command. `command` creates its parser."""
     parser = command(
         run,
         "The link works once, within 10 minutes, for the gateway that `proofgate quickstart --start` runs.",
@@ -25,7 +25,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Makes a link and prints it."""
+    """Creates a link and prints it."""
     from proofgate.local.folder import QuickstartFolder
     from proofgate.quickstart import QuickstartError
 

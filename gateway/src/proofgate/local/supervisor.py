@@ -1,4 +1,5 @@
-"""Starts children, waits until they are ready, and ends all of them when one ends or a signal comes."""
+"""Starts child processes, waits until they are ready, and stops all of them when one ends or a signal
+arrives."""
 
 from __future__ import annotations
 
@@ -23,18 +24,18 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopRequestedError(Exception):
-    """A signal asks to stop."""
+    """A signal requested a stop."""
 
 
 class ChildEndedError(Exception):
-    """A child ended by itself, or is not ready. The message says what it printed."""
+    """A child process ended unexpectedly, or did not become ready. The message contains its output."""
 
 
 class Supervisor:
-    """The children of this process, in the order of their start."""
+    """The child processes of this process, in the order of their start."""
 
     def __init__(self, logs: Path, environment: dict[str, str], warn: Callable[[str], None]) -> None:
-        """`warn` shows what a child warns of."""
+        """`warn` shows warnings of a child."""
         self._logs, self._environment, self._warn = logs, environment, warn
         self._children: list[ChildProcess] = []
         #: Child processes that are allowed to end.
@@ -44,13 +45,13 @@ class Supervisor:
 
     @contextmanager
     def handle_signals(self) -> Iterator[None]:
-        """SIGINT, SIGTERM and SIGHUP ask to stop."""
+        """Within the block, SIGINT, SIGTERM and SIGHUP request a stop."""
 
         def stop(_: int, __: FrameType | None) -> None:
             self._signals += 1
 
         before = {number: signal.signal(number, stop) for number in _STOP_SIGNALS}
-        # With no handler, its number would not be written.
+        # Without a handler, the signal's number would not be written to the wake-up descriptor.
         before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda _, __: None)
         signal.set_wakeup_fd(self._write_end)
         try:
@@ -63,7 +64,7 @@ class Supervisor:
     def start(
         self, name: str, arguments: Sequence[str], ready_line: str = "", *, passing: bool = False
     ) -> ChildProcess:
-        """Starts a child; one that is `passing` may end. Raises OSError."""
+        """Starts a child. A `passing` child may end by itself. Raises OSError."""
         child = ChildProcess.start(name, arguments, self._logs, self._environment, ready_line or r"(?!)")
         self._children.append(child)
         if passing:
@@ -71,7 +72,7 @@ class Supervisor:
         return child
 
     def wait_ready(self, *children: ChildProcess) -> None:
-        """Waits until all are ready. Raises StopRequestedError, and ChildEndedError."""
+        """Waits until all children are ready. Raises StopRequestedError and ChildEndedError."""
         deadline = time.monotonic() + _READY_SECONDS
         while not all(child.ready for child in children):
             self.poll()
@@ -82,7 +83,8 @@ class Supervisor:
                 )
 
     def poll(self) -> None:
-        """Waits a moment. Raises StopRequestedError after a signal, and ChildEndedError when a child has ended."""
+        """Waits for a short time. Raises StopRequestedError after a signal, and ChildEndedError if a child
+        has ended."""
         select.select([self._read_end], [], [], _POLL_SECONDS)
         self._drain_pipe()
         if self._signals:
@@ -102,13 +104,13 @@ class Supervisor:
                 )
 
     def report_exit(self, child: ChildProcess) -> None:
-        """A child that may end has ended; its last lines are shown."""
+        """Reports the end of a child that may end, with its last lines."""
         self._warn(child.last_message())
 
     def stop(self, child: ChildProcess) -> int | None:
-        """Ends a child and waits for it; returns its exit code, None if it ended before.
+        """Stops a child and waits for it. Returns its exit code; None if it had already ended.
 
-        A second signal is handed to it, and the third one kills it.
+        A second signal to this process is passed on to the child, and a third one kills it.
         """
         if child not in self._children:
             return None
@@ -126,12 +128,12 @@ class Supervisor:
         return child.process.returncode
 
     def stop_all(self) -> None:
-        """Ends what is left, the newest first."""
+        """Stops the remaining children, newest first."""
         for child in reversed(list(self._children)):
             self.stop(child)
 
     def close(self) -> None:
-        """Closes what it has open."""
+        """Closes all open files."""
         os.close(self._read_end)
         os.close(self._write_end)
 

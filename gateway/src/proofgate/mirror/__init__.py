@@ -1,1 +1,2 @@
-"""Copies of what the auditor has verified, where whoever holds the ledger's volume cannot change them."""
+"""Copies of data that the auditor has verified, at a location that writers of the ledger's volume cannot
+change."""

@@ -1,4 +1,4 @@
-"""What a mirror reads of the auditor's log of heads: entries, and which tiles are whole."""
+"""Reading of the aggregate log for a mirror: entries and complete tiles."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-#: Entries in a bundle, and hashes in a tile (c2sp.org/tlog-tiles).
+#: Number of entries in a bundle and of hashes in a tile (c2sp.org/tlog-tiles).
 TILE_WIDTH = 256
 _INCARNATION = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 _SHARD = re.compile(r"[0-9]{1,20}")
 
 
 class TileSource(Protocol):
-    """What is published of a log."""
+    """A source of a log's published tiles and bundles."""
 
     def read(self, path: str, /) -> bytes | None:
-        """The tile or bundle at a path of c2sp.org/tlog-tiles."""
+        """Returns the tile or bundle at a path of c2sp.org/tlog-tiles; None if it does not exist."""
 
 
 @dataclass(frozen=True)
 class EndedLog:
-    """A log that has ended, as an entry of the aggregate log says."""
+    """A log that has ended, according to an entry of the aggregate log."""
 
     index: int
     shard: str
@@ -34,12 +34,12 @@ class EndedLog:
 
     @property
     def log_path(self) -> str:
-        """Its directory in a ledger."""
+        """The log's directory in a ledger."""
         return f"{self.shard}/{self.incarnation}"
 
 
 def tile_path(level: str, number: int, width: int = TILE_WIDTH) -> str:
-    """The path of a tile or, with `entries` as its level, of a bundle."""
+    """Returns the path of a tile, or of a bundle if `level` is `entries`."""
     parts = [f"{number % 1000:03d}"]
     while number := number // 1000:
         parts.insert(0, f"x{number % 1000:03d}")
@@ -47,7 +47,7 @@ def tile_path(level: str, number: int, width: int = TILE_WIDTH) -> str:
 
 
 def parse_origin(origin: str, ledger: str) -> tuple[str, str] | None:
-    """Shard and incarnation of a log of a ledger; None for an origin that is none."""
+    """Parses shard and incarnation from an origin; None if the origin is not of a log of this ledger."""
     shard, _, incarnation = origin.removeprefix(f"{ledger}/").rpartition("/")
     if not origin.startswith(f"{ledger}/") or not _SHARD.fullmatch(shard):
         return None
@@ -55,7 +55,7 @@ def parse_origin(origin: str, ledger: str) -> tuple[str, str] | None:
 
 
 def ended_logs(tiles: TileSource, ledger: str, first: int, size: int) -> Iterator[EndedLog]:
-    """The logs that entries from `first` on, in a log of `size`, say to have ended."""
+    """Yields the ended logs in the aggregate log's entries from `first` to `size`."""
     for number in range(first // TILE_WIDTH, -(-size // TILE_WIDTH)):
         bundle = tiles.read(tile_path("entries", number, min(TILE_WIDTH, size - number * TILE_WIDTH)))
         for index, entry in enumerate(split_bundle(bundle or b""), number * TILE_WIDTH):
@@ -64,7 +64,7 @@ def ended_logs(tiles: TileSource, ledger: str, first: int, size: int) -> Iterato
 
 
 def split_bundle(bundle: bytes) -> Iterator[bytes]:
-    """The entries of a bundle, each of which stands behind its length in two bytes."""
+    """Yields the entries of a bundle. Each entry follows its length in two bytes."""
     at = 0
     while at < len(bundle):
         end = at + 2 + int.from_bytes(bundle[at : at + 2], "big")
@@ -73,7 +73,7 @@ def split_bundle(bundle: bytes) -> Iterator[bytes]:
 
 
 def _parse_entry(index: int, entry: bytes, ledger: str) -> EndedLog | None:
-    # The auditor wrote and signed it, and has read it again at its start.
+    # The entry is trusted: the auditor wrote and signed it, and verified it again at its start.
     told: dict[str, Any] = json.loads(entry)
     place = parse_origin(told["origin"], ledger)
     if told["kind"] not in ("end", "removed") or place is None:
@@ -82,7 +82,7 @@ def _parse_entry(index: int, entry: bytes, ledger: str) -> EndedLog | None:
 
 
 def full_tiles(before: int, size: int) -> Iterator[str]:
-    """The tiles and bundles that became whole while a log grew from one size to another."""
+    """Yields the tiles and bundles that became complete while a log grew from one size to another."""
     for number in range(before // TILE_WIDTH, size // TILE_WIDTH):
         yield tile_path("entries", number)
     width, level = TILE_WIDTH, 0

@@ -1,4 +1,4 @@
-"""An auditor that keeps mirrors of what it has accepted: its arguments, and the parts."""
+"""An auditor's mirrors of the data that it has accepted: arguments and components."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def argument_error(options: argparse.Namespace) -> str | None:
-    """Why the arguments do not go together; None when they do."""
+    """Why the arguments contradict each other; None if they do not."""
     from proofgate.mirror.target_address import TargetAddressError, parse
 
     if options.mirror and options.once:
@@ -64,7 +64,7 @@ def argument_error(options: argparse.Namespace) -> str | None:
 def mirrors(
     options: argparse.Namespace, auditor: _core.Auditor, keeping_key: str | None, replica: Replica | None
 ) -> list[Mirror]:
-    """The mirrors that the arguments ask for, of a mounted ledger or of copies."""
+    """Creates the mirrors that the arguments request, of a mounted ledger or of copies."""
     if not options.mirror:
         return []
     from proofgate.mirror.mirror import Mirror

@@ -1,4 +1,4 @@
-"""What a mirror gets beside logs: checkpoints, the ledger's name, and how its keys follow each other."""
+"""The objects of a mirror besides logs: checkpoints, the ledger's name, and statements of key succession."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from proofgate.mirror.target import MirrorError, MirrorObject
 
 
 def checkpoint_objects(auditor: _core.Auditor, ledger: Path, size: int, note: str) -> list[MirrorObject]:
-    """What there is now; `note` is the checkpoint of the aggregate log of `size`. Raises MirrorError."""
+    """Returns the current objects. `note` is the checkpoint of the aggregate log with `size` entries. Raises
+    MirrorError."""
     _, ledger_key = auditor.verifying_keys()
     ledger_name = ledger_key.split("+", 1)[0]
     found = [MirrorObject.from_bytes("ledger/ledger-name", f"{ledger_name}\n".encode())]
@@ -35,10 +36,10 @@ def checkpoint_objects(auditor: _core.Auditor, ledger: Path, size: int, note: st
 
 
 def log_checkpoint_object(place: str, size: int, note: str) -> MirrorObject:
-    """A checkpoint of the log at `<shard>/<incarnation>`."""
+    """Returns the object of a checkpoint of the log at `<shard>/<incarnation>`."""
     return MirrorObject.from_bytes(f"checkpoints/{place}/{_checkpoint_name(size, note)}", note.encode())
 
 
 def _checkpoint_name(size: int, note: str) -> str:
-    """A name for a note: of one size there can be several, with more cosignatures than before."""
+    """The name of a note's object. Several notes of one size can exist, with different cosignatures."""
     return f"{size:020d}-{hashlib.sha256(note.encode()).hexdigest()[:16]}"

@@ -1,5 +1,6 @@
-"""The configurations that the records of a mirrored log name: which rules decided is evidence like the
-verdicts. Only what a record names goes to a mirror, so that nobody fills one by placing files."""
+"""The configurations that the records of a mirrored log name. They show which rules decided, so they are
+evidence like the verdicts. A mirror gets only configurations that records name, so that nobody can fill it by
+placing files."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ from proofgate.archive import FOLDER
 from proofgate.mirror.target import CHUNK_BYTES, MirrorError, MirrorObject
 from proofgate.regular_file import open_regular, read_regular
 
-#: In an `open` or a `config` record, by which digest it is archived: `settings`, and `config` where that is
-#: not there. Inside of a JSON string the quotes would be escaped. Admissions have 16 digits only.
+#: The digest of an archived configuration in an `open` or `config` record: `settings`, or `config` without
+#: it. A match inside a JSON string is impossible, because its quotes would be escaped. Admissions do not
+#: match, because they have only 16 digits.
 _REFERENCE = re.compile(rb'"config":"([0-9a-f]{64})"(?:,"settings":"([0-9a-f]{64})")?')
 _MAX_REFERENCE_BYTES = 256
 #: Maximum bytes of an archived configuration.
@@ -20,14 +22,14 @@ _MAX_BYTES = 64 << 20
 
 
 def referenced_digests(segment: Path) -> set[str]:
-    """The digests that the records in a segment name. Raises MirrorError."""
+    """Returns the digests that the records in a segment name. Raises MirrorError."""
     found: set[str] = set()
     kept = b""
     try:
         with open_regular(segment) as file:
             while chunk := file.read(CHUNK_BYTES):
                 text = kept + chunk
-                # What begins at the end goes on in the next chunk.
+                # A reference at the end may continue in the next chunk.
                 whole = len(text) - _MAX_REFERENCE_BYTES
                 found.update(_digest(match) for match in _REFERENCE.finditer(text) if match.start() < whole)
                 kept = text[max(whole, 0) :]
@@ -42,7 +44,8 @@ def _digest(match: re.Match[bytes]) -> str:
 
 
 def configuration_object(ledger: Path, digest: str) -> MirrorObject | None:
-    """The archived configuration of a digest; None while the ledger holds none that is what its name says."""
+    """Returns the archived configuration with a digest; None while the ledger has none that matches the
+    digest."""
     content = read_regular(ledger / FOLDER / f"{digest}.json", _MAX_BYTES)
     if content is None or hashlib.sha256(content).hexdigest() != digest:
         return None

@@ -1,4 +1,4 @@
-"""A mirror in a directory: of another volume, or of a file system that keeps files by its own means."""
+"""A mirror in a directory, on another volume or on a file system that itself protects files."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _PART_SUFFIX = ".part"
 
 
 class DirectoryTarget:
-    """Files that are made once. Nothing is ever written over."""
+    """A mirror whose objects are files in a directory. Files are created once and never overwritten."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self.name = str(root)
 
     def problem(self) -> str | None:
-        """A directory keeps what its file system does."""
+        """Returns None: a directory offers only the protection of its file system."""
         if not self._root.is_dir():
             raise MirrorError("mirror_unreachable", f"{self._root} does not exist")
         return None
@@ -40,7 +40,7 @@ class DirectoryTarget:
             part = path.with_name(f".{path.name}{_PART_SUFFIX}")
             self._write(part, piece)
             try:
-                # A rename would replace what somebody else has put there meanwhile.
+                # A rename would replace a file that another process has created meanwhile.
                 os.link(part, path)
             except FileExistsError:
                 self._compare(path, piece)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from proofgate.exit_codes import EXIT_FAILED, EXIT_USAGE, fail
 
-#: Pattern of the keys of objects that are fetched: anyone who writes to the mirror chooses their keys.
+#: Pattern of the keys of objects that are fetched. Keys are checked, because any writer of the mirror can
+#: choose them.
 _KEY_PATTERN = re.compile(
     r"(ledger|removed)/[0-9]{1,20}/[0-9A-HJKMNP-TV-Z]{26}/"
     r"([0-9]{20}\.(seg|next|record|tlog-proof|consistency)|([0-9A-HJKMNP-TV-Z]{26}\.)?checkpoint|tombstone)"
@@ -20,7 +21,7 @@ _NAME_PATTERN = re.compile(
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command; `command` makes one."""
+    """Adds the command. `command` creates its parser."""
     parser = command(
         run,
         "Fetches the first version of each object. Check the result with `fsck --mirror`.",
@@ -34,7 +35,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Fetches the logs; of a removed log that is not complete, fetches what remains."""
+    """Fetches the logs. If a removed log is incomplete, fetches its remaining files."""
     from proofgate.mirror.target import MirrorError, MirrorTarget
     from proofgate.mirror.target_address import TargetAddressError, parse
 

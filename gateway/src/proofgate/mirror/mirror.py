@@ -1,8 +1,7 @@
-"""Brings what the auditor has accepted to one mirror, in a thread of its own: logs that have ended, as a
-whole, and the newest checkpoints once a minute.
+"""Copies accepted data to one mirror, in a separate thread: complete logs after their end, and the newest
+checkpoints once a minute.
 
-Whatever cuts it short, the next round goes on: what already exists is compared, and nothing is written
-over.
+After an interruption, the next round continues: existing objects are compared, and nothing is overwritten.
 """
 
 from __future__ import annotations
@@ -57,21 +56,21 @@ _VERDICTS = {
 
 
 class MirrorOutcome(Enum):
-    """What became of a log whose turn it was."""
+    """The outcome of mirroring a log."""
 
     MIRRORED = "mirrored"
-    #: What is wrong with it is a finding, and it is waited for no longer.
+    #: The log's problem is a finding, and the log is not retried.
     FAILED = "found"
     RETRY = "later"
 
 
 class _StoppedError(Exception):
-    """The auditor ends."""
+    """The auditor is stopping."""
 
 
 @dataclass
 class MirrorTotals:
-    """What a mirror did, for metrics."""
+    """Totals of a mirror, for metrics."""
 
     objects: int = 0
     bytes: int = 0
@@ -101,7 +100,7 @@ class Mirror:
     _failure: str | None = None
     _suspected: dict[int, float] = field(default_factory=dict)
     _written_checkpoints: set[str] = field(default_factory=set)
-    #: Entries from `next` on that are done although the log of an earlier entry cannot be read.
+    #: Entries after `next_entry` that are done although the log of an earlier entry cannot be read.
     _completed_ahead: set[int] = field(default_factory=set)
     #: Entries whose logs cannot be read, and since when.
     _unreadable: dict[int, float] = field(default_factory=dict)
@@ -120,24 +119,25 @@ class Mirror:
 
     @property
     def name(self) -> str:
-        """Where it is."""
+        """The mirror's address."""
         return self.target.name
 
     def start(self) -> None:
-        """Mirrors, until `stop`. Nobody waits for the thread when the process ends: it may be sending."""
+        """Starts the thread, which mirrors until `stop`. The end of the process does not wait for the thread,
+        which may be sending."""
         threading.Thread(target=self._run, name="mirror", daemon=True).start()
 
     def stop(self) -> None:
-        """Begins nothing any more."""
+        """Starts no further work."""
         self._stop.set()
 
     def lag_seconds(self) -> float:
-        """Since when something has waited to be mirrored; 0 when nothing does."""
+        """Seconds for which data has waited to be mirrored; 0 if none waits."""
         since = self._lagging_since
         return 0.0 if since is None else time.monotonic() - since
 
     def required_logs(self) -> Collection[RequiredLog]:
-        """The copies that it waits for."""
+        """The copies for which the mirror waits."""
         return self._copied.required_logs() if self._copied else ()
 
     def rejected_logs(self) -> Collection[str]:
@@ -145,18 +145,18 @@ class Mirror:
         return self._copied.rejected_logs() if self._copied else ()
 
     def has_log(self, place: str, *, removed: bool) -> bool:
-        """Whether it holds a log of a copy, or what stays of it after its removal."""
+        """Whether the mirror has a log of a copy, or the files that remain after the log's removal."""
         return self._memory.has_log(place, removed=removed)
 
     def findings(self) -> list[dict[str, Any]]:
-        """What is wrong with it, as the auditor tells findings."""
+        """Problems of the mirror, in the format of the auditor's findings."""
         found = list(self._memory.findings)
         unlocked, lag = self._lock_problem, self.lag_seconds()
         if unlocked is not None:
             found.append(self._finding("mirror_unlocked", unlocked[0], unlocked[1]))
         now = time.monotonic()
         for digest, since in sorted(self._memory.configurations.items()):
-            # Of before this start it is not known how long that was: clocks may have been set.
+            # The time before this start is not counted, because clocks may have been changed.
             if now - self._waiting_since.setdefault(digest, now) >= self.recheck_seconds:
                 where = "in the ledger" if self.copies is None else "copied from a worker"
                 message = f"a record names the configuration {digest}, which is not {where}"
@@ -188,7 +188,8 @@ class Mirror:
                     log.exception("%s: mirroring failed and will be retried", self.name)
 
     def run_once(self) -> None:
-        """Brings it up to what is published. Raises MirrorError; what was put there stays."""
+        """Mirrors everything up to the published checkpoint. Raises MirrorError; objects that were already
+        written stay."""
         published = self.auditor.checkpoint()
         if published is None:
             return
@@ -259,8 +260,8 @@ class Mirror:
             raise unreadable
 
     def _mirror_copied_logs(self, logs: PendingLogs, size: int) -> MirrorError | None:
-        """Mirrors the logs that have ended whose copies are whole; why one of them cannot be read. Raises
-        MirrorError."""
+        """Mirrors ended logs with complete copies. Returns why one of them cannot be read; None if all can.
+        Raises MirrorError."""
         if logs.start_round(self.auditor, self._ledger_name, size):
             self._save()
         unreadable = None
@@ -291,8 +292,8 @@ class Mirror:
         return MirrorOutcome.RETRY
 
     def _mirror_logs(self, due: list[EndedLog]) -> tuple[bool, MirrorError | None]:
-        """Mirrors logs that have ended, up to one that has to be looked at again first; whether that is none,
-        and why the first that is left out cannot be read. Raises MirrorError."""
+        """Mirrors ended logs, up to the first log that must be checked again. Returns whether there is no
+        such log, and why the first skipped log cannot be read. Raises MirrorError."""
         sizes = [verified_logs.segment_bytes(self.ledger, one) for one in due]
         self.lag_bytes = sum(sizes)
         unreadable: dict[EndedLog, MirrorError] = {}
@@ -303,7 +304,7 @@ class Mirror:
             except MirrorError as error:
                 if error.code != _UNREADABLE:
                     raise
-                # It waits until it can be read, and the others do not.
+                # This log waits until it can be read. The other logs do not wait for it.
                 self._suspected.pop(one.index, None)
                 self._unreadable.setdefault(one.index, time.monotonic())
                 unreadable[one] = error
@@ -335,7 +336,7 @@ class Mirror:
         return True
 
     def _mirror_log(self, ended: EndedLog) -> MirrorOutcome:
-        """Mirrors a log that has ended; RETRY when it has to be looked at again first. Raises MirrorError."""
+        """Mirrors an ended log. Returns RETRY if the log must be checked again first. Raises MirrorError."""
         try:
             files = verified_logs.verified_files(self.ledger, ended, self._ledger_key, self.retention_key)
         except _core.LedgerError as error:
@@ -360,16 +361,16 @@ class Mirror:
         return MirrorOutcome.MIRRORED
 
     def _is_missing(self, ended: EndedLog) -> bool:
-        """Whether a log is not there, of a ledger that is. Raises MirrorError."""
+        """Whether a log is missing although the ledger is readable. Raises MirrorError."""
         try:
             folders = (path for path in self.ledger.iterdir() if path.is_dir())
             shards = [path.name for path in folders if path.name.isdecimal()]
             if not shards:
-                # As where a volume is not mounted. That all logs were taken is the auditor's to find.
+                # The volume is probably not mounted. If all logs were removed, the auditor reports it.
                 raise self._unreachable_error(
                     "there is no shard in the ledger: its volume may not be mounted"
                 )
-            # While these cannot be read, a newer key's signature is nobody's.
+            # Without these statements, signatures with a newer key cannot be verified.
             chain_statements(self.ledger, self._ledger_key)
             if ended.shard not in shards:
                 return True
@@ -379,13 +380,13 @@ class Mirror:
             raise self._unreachable_error(f"the ledger cannot be read: {error.strerror}") from None
 
     def _unreachable_error(self, why: str) -> MirrorError:
-        # Of a single log that says nothing, however long it lasts.
+        # A problem of the whole volume says nothing about a single log, regardless of its duration.
         self._unreadable.clear()
         return MirrorError(_UNREADABLE, why)
 
     def _handle_unverified(self, ended: EndedLog, message: str) -> MirrorOutcome:
         if self._copied is not None and not self._copied.mark_unverified(ended, message):
-            # It says something of the log once another copy is the same.
+            # The problem is attributed to the log only if another copy has it too.
             return MirrorOutcome.RETRY
         return self._suspect(ended, "mirror_unverified", message)
 
@@ -398,7 +399,7 @@ class Mirror:
         return MirrorOutcome.FAILED
 
     def _mirror_configurations(self, digests: set[str]) -> None:
-        """Mirrors configurations by their digests; those that cannot be had wait. Raises MirrorError."""
+        """Mirrors configurations by their digests. Missing configurations wait. Raises MirrorError."""
         waiting = self._memory.configurations
         for digest in sorted(digests - self._written_configurations):
             piece = configurations.configuration_object(self.ledger, digest)
@@ -463,5 +464,5 @@ class Mirror:
         try:
             self._memory.save()
         except OSError as error:
-            # It can be lost.
+            # The progress may be lost.
             log.warning("cannot store the progress of %s: %s", self.name, error.strerror)

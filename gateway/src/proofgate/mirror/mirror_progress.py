@@ -1,4 +1,5 @@
-"""What a mirror remembers between two lives of its auditor. It can be lost: then all is compared anew."""
+"""The stored progress of a mirror across restarts of its auditor. If it is lost, all objects are compared
+again."""
 
 from __future__ import annotations
 
@@ -23,10 +24,10 @@ _MAX_FINDINGS = 100
 
 @dataclass
 class MirrorProgress:
-    """How far a mirror is: `next`, the first entry of the aggregate log whose log may not be there yet; what
-    was found that stays found; and the digests of configurations that were not to be had yet, with the time
-    since when (unix microseconds). Of copies of workers' logs also `waiting`, the logs before `next` that are
-    not there yet, and in a folder a file for each log that is."""
+    """The progress of a mirror. `next_entry` is the first entry of the aggregate log whose log may not be
+    mirrored yet. `findings` are permanent. `configurations` has the digests of missing configurations, with
+    the time since which they are missing (Unix microseconds). For copies of workers' logs, `waiting` has the
+    logs before `next_entry` that are not mirrored yet, and a folder has one file for each mirrored log."""
 
     path: Path
     mirror: str
@@ -38,13 +39,14 @@ class MirrorProgress:
 
     @classmethod
     def open(cls, state: Path, mirror: str, aggregate: str) -> MirrorProgress:
-        """Of a mirror, by its name, and of one aggregate log; empty when there is none that can be used."""
+        """Opens the progress of a mirror, by name, for one aggregate log; empty if there is no usable one."""
         name = f"{mirror}\n{aggregate}"
         path = state / _FOLDER / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.json"
         try:
             told = json.loads(path.read_bytes())
             if told["mirror"] == name and told["v"] == 1:
-                # It knew no configurations: all is compared anew, and what was found stays.
+                # This older format has no configurations: all objects are compared again, and the findings
+                # are retained.
                 return cls(path, name, findings=list(told["findings"]))
             if told["mirror"] == name and told["v"] in (2, _VERSION):
                 missing = {str(digest): int(since) for digest, since in told["configurations"].items()}
@@ -58,7 +60,7 @@ class MirrorProgress:
         return cls(path, name)
 
     def save(self) -> None:
-        """Writes it, durably. Raises OSError."""
+        """Writes the progress durably. Raises OSError."""
         self.path.parent.mkdir(mode=0o700, exist_ok=True)
         told = {"v": _VERSION, "mirror": self.mirror, "next": self.next_entry, "tiles": self.tiles_size}
         told |= {"configurations": self.configurations, "waiting": [asdict(one) for one in self.waiting]}
@@ -71,12 +73,13 @@ class MirrorProgress:
         sync_folder(self.path.parent)
 
     def has_log(self, place: str, *, removed: bool) -> bool:
-        """Whether a log was mirrored, by its place; or what stays of it after its removal."""
+        """Whether a log was mirrored, by its place; with `removed`, whether the files that remain after its
+        removal were mirrored."""
         kinds = (True,) if removed else (False, True)
         return any(self._marker_path(place, removed=kind).exists() for kind in kinds)
 
     def mark_mirrored(self, one: EndedLog) -> None:
-        """Notes, durably, that a log was mirrored. Raises OSError."""
+        """Records durably that a log was mirrored. Raises OSError."""
         mark = self._marker_path(one.log_path, removed=one.removed)
         mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         mark.touch(mode=0o600)
@@ -87,7 +90,7 @@ class MirrorProgress:
         return self.path.with_suffix("") / f"{place.replace('/', '-')}{kind}"
 
     def add_finding(self, finding: dict[str, Any]) -> bool:
-        """Adds what was found, once; whether it is new."""
+        """Adds a finding, unless it is already stored. Returns whether it is new."""
         key = finding["code"], finding["message"]
         if len(self.findings) >= _MAX_FINDINGS or key in [
             (one["code"], one["message"]) for one in self.findings

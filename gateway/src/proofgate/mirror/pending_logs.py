@@ -1,7 +1,8 @@
-"""The logs that a mirror takes from copies of workers' logs: one that has ended waits until it is copied.
+"""The ended logs that a mirror reads from copies of workers' logs. Each waits until it is copied.
 
-A log that is not copied yet is not missing, and holds up no other. One that its worker no longer holds, and
-that was not copied before, is. A copy that does not verify says nothing of the log before it was made again.
+A log that is not copied yet is not missing, and delays no other log. A log that its worker no longer has, and
+that was not copied, is missing. A copy that does not verify is made again before the log itself is considered
+invalid.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ MAX_WAITING = 1000
 
 
 class CopyStatusSource(Protocol):
-    """Copies of workers' logs."""
+    """A source of copies of workers' logs."""
 
     def status(self, wanted: RequiredLog) -> CopyStatus:
-        """How one stands. Asked from the threads of mirrors; waits for nothing."""
+        """Returns the status of a copy. Called from the threads of mirrors; does not block."""
 
 
 class PendingLogs:
@@ -43,12 +44,12 @@ class PendingLogs:
 
     @property
     def waiting(self) -> list[EndedLog]:
-        """Those that are not mirrored yet, the first that ended first."""
+        """The logs that are not mirrored yet, in the order of their ends."""
         return list(self._memory.waiting)
 
     def start_round(self, tiles: TileSource, ledger_name: str, size: int) -> bool:
-        """Begins a round: takes what has ended according to new entries of the aggregate log, which has
-        `size`. Whether there were some."""
+        """Starts a round: adds the logs that have ended according to new entries of the aggregate log of
+        `size` entries. Returns whether there were any."""
         self._reason = None
         room = MAX_WAITING - len(self._memory.waiting)
         if self._memory.next_entry >= size or room <= 0:
@@ -60,12 +61,13 @@ class PendingLogs:
         return True
 
     def _was_mirrored(self, one: EndedLog) -> bool:
-        """Whether a log was mirrored before, and its copy was removed since: it cannot be compared."""
+        """Whether a log was mirrored before and its copy was removed later, so that it cannot be compared."""
         has = self._memory.has_log(one.log_path, removed=one.removed)
         return has and not (self._ledger / one.log_path).exists()
 
     def status(self, one: EndedLog) -> CopyStatus:
-        """How the copy of one stands. One that does not verify is not whole before it is made again."""
+        """The status of a log's copy. A copy that does not verify counts as incomplete until it is made
+        again."""
         standing = self._copies.status(_required_log(one))
         if one.index in self._doubted and standing.rebuild_count <= self._doubted[one.index]:
             standing = replace(
@@ -76,14 +78,14 @@ class PendingLogs:
         return standing
 
     def mark_unverified(self, one: EndedLog, message: str) -> bool:
-        """Whether a copy that does not verify is one that was made again."""
+        """Records that a copy does not verify. Returns whether it was already made again."""
         made_again = self._copies.status(_required_log(one)).rebuild_count
         if self._reason is None:
             self._reason = f"the copy of {one.log_path} does not verify: {message}"
         return made_again > self._doubted.setdefault(one.index, made_again)
 
     def finish(self, one: EndedLog, *, is_there: bool) -> None:
-        """Waits for one no longer. `is_there`: it was mirrored."""
+        """Removes a log from the waiting ones. `is_there`: it was mirrored."""
         if is_there:
             try:
                 self._memory.mark_mirrored(one)
@@ -101,7 +103,7 @@ class PendingLogs:
         self.why = self._reason
 
     def required_logs(self) -> set[RequiredLog]:
-        """What it waits for, for the thread of the copies."""
+        """The logs for which the mirror waits, for the thread of the copies."""
         return {_required_log(one) for one in self.waiting}
 
     def rejected_logs(self) -> set[str]:

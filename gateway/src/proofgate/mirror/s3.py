@@ -1,5 +1,5 @@
-"""A mirror in a bucket of an S3-compatible store, under object lock: each object is written once, and nobody
-can remove or replace that version before its time."""
+"""A mirror in a bucket of an S3-compatible store with object lock: each object is written once, and its
+version cannot be removed or replaced before its lock ends."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _FULL_CODES = {b"QuotaExceeded", b"XMinioStorageFull", b"StorageFull", b"EntityT
 
 @dataclass(frozen=True)
 class ObjectLock:
-    """How long each object is kept, from when it is written: `mode` is COMPLIANCE (by nobody before its time)
-    or GOVERNANCE (but by who may bypass that)."""
+    """The lock of each object, for a number of days from its writing. `mode` is COMPLIANCE (nobody can remove
+    it earlier) or GOVERNANCE (users with a permission to bypass can)."""
 
     mode: str
     days: int
 
     def retain_until(self, written: float) -> float:
-        """When it ends of what was written at a time; both are unix seconds, whole ones as stores have
-        them."""
+        """Returns the end of the lock of an object that was written at a time. Both are Unix seconds; the end
+        is a whole number, as in stores."""
         return float(int(written) + self.days * _DAY)
 
     def is_satisfied_by(self, headers: Mapping[str, str], end: float) -> bool:
-        """Whether an object, by the store's answer, is locked as firmly as is asked, until a time at
-        least."""
+        """Whether an object, according to the store's response, has a lock of at least this mode and until at
+        least a time."""
         mode = headers.get("x-amz-object-lock-mode", "").upper()
         until = _unix_seconds(headers.get("x-amz-object-lock-retain-until-date", ""))
         return _MODE_STRENGTH.get(mode, 0) >= _MODE_STRENGTH[self.mode] and until is not None and until >= end
@@ -54,7 +54,7 @@ class BucketTarget:
         self._prefix = f"{prefix}/" if prefix else ""
 
     def problem(self) -> str | None:
-        """Why objects would not be kept there. Raises MirrorError."""
+        """Returns why the bucket would not protect objects; None if it does. Raises MirrorError."""
         with self._client.request("GET", query={"versioning": ""}) as answer:
             self._require_ok(answer, "its versioning cannot be read")
             if self._client.xml(answer).findtext("Status") != "Enabled":
@@ -102,7 +102,7 @@ class BucketTarget:
 
     def fetch(self, key: str, write: Callable[[bytes], object]) -> None:
         """See `Target`."""
-        # The newest comes first: the last is what was put first, whatever somebody has put over it.
+        # Versions are listed newest first, so the last one is the original, whatever was written over it.
         own = [version for found, version in self._versions(key) if found == key]
         if not own:
             raise MirrorError("mirror_bad_answer", f"the bucket has no object {key}")
@@ -112,7 +112,7 @@ class BucketTarget:
                 write(chunk)
 
     def _versions(self, prefix: str) -> Iterator[tuple[str, str]]:
-        """Keys and versions, the newest of each key first."""
+        """Yields keys and versions, the newest version of each key first."""
         marker: dict[str, str] = {}
         while True:
             query = {"versions": "", "prefix": self._prefix + prefix, **marker}
@@ -128,7 +128,7 @@ class BucketTarget:
             marker = {name: text for name, tag in names.items() if (text := listed.findtext(tag))}
 
     def _is_present(self, piece: MirrorObject) -> bool:
-        """Whether just this is there, and locked. Raises ConflictError, MirrorError."""
+        """Whether exactly this object exists and is locked. Raises ConflictError, MirrorError."""
         key = self._prefix + piece.key
         with self._client.request("HEAD", key, headers={"X-Amz-Checksum-Mode": "ENABLED"}) as answer:
             if answer.status_code == 404:
@@ -151,7 +151,7 @@ class BucketTarget:
         return True
 
     def _require_locked(self, key: str, end: float) -> None:
-        """Reads back how an object is locked: a store may take the headers and pass them over. Raises
+        """Checks the lock of an object, because a store may accept the headers and ignore them. Raises
         MirrorError."""
         with self._client.request("HEAD", key) as answer:
             self._require_ok(answer, "the metadata of an object cannot be read")
@@ -175,7 +175,7 @@ class BucketTarget:
         return digest.digest()
 
     def _extend_lock(self, key: str) -> None:
-        """Locks an object that somebody else has written, or that an older lock has left."""
+        """Locks an object that another writer has created, or whose older lock has ended."""
         end = self._lock.retain_until(time.time())
         content = (
             '<Retention xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
@@ -202,7 +202,7 @@ def _time_text(seconds: float) -> str:
 
 
 def _unix_seconds(text: str) -> float | None:
-    """A time of ISO 8601, as stores write the end of a lock; None for what is none."""
+    """Parses an ISO 8601 time, the format of a lock's end; None for an invalid time."""
     try:
         read = datetime.fromisoformat(text)
     except ValueError:
@@ -211,7 +211,7 @@ def _unix_seconds(text: str) -> float | None:
 
 
 def _http_seconds(text: str, otherwise: float) -> float:
-    """A time of an HTTP header field (RFC 9110 section 5.6.7)."""
+    """Parses a time in an HTTP header field (RFC 9110 section 5.6.7); `otherwise` if it is invalid."""
     try:
         return parsedate_to_datetime(text).timestamp()
     except (ValueError, TypeError):

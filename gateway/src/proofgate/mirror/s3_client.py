@@ -1,7 +1,7 @@
-"""Requests to an S3-compatible object store: signed by the core, streamed, bounded in time and memory.
+"""Requests to an S3-compatible object store: signed by the core, streamed, with limits on time and memory.
 
-Addresses are of the form `endpoint/bucket/key`. Neither redirects nor proxies nor files of the environment
-have a say: a request goes to the endpoint that was given, or nowhere.
+Addresses have the form `endpoint/bucket/key`. Redirects, and proxies and files from the environment, are
+ignored: requests go only to the configured endpoint.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import requests
 from proofgate import _core
 from proofgate.mirror.target import MirrorError, MirrorObject
 
-#: Timeouts in seconds for connecting, and between two packets.
+#: Timeouts in seconds for the connection, and between two packets.
 TIMEOUTS = (5.0, 60.0)
 _MAX_RESPONSE_BYTES = 8 << 20
 _EMPTY_SHA256 = hashlib.sha256(b"").digest()
@@ -29,14 +29,14 @@ _ERROR_CODES = {403: "mirror_denied", 507: "mirror_full"}
 
 @dataclass(frozen=True)
 class Credentials:
-    """An access key, from files or the environment; `read` gives it anew each time, so that it can be
-    changed."""
+    """A source of an access key in files or in the environment. It is read for each request, so that it can
+    be changed."""
 
     files: Path | None
     environment: Mapping[str, str] = field(repr=False)
 
     def read(self) -> tuple[str, str, str | None]:
-        """Id, secret and session token. Raises MirrorError."""
+        """Returns id, secret and session token. Raises MirrorError."""
         names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
         identity, secret, token = (self._read_value(name) for name in names)
         if not identity or not secret:
@@ -54,7 +54,7 @@ class Credentials:
 
 
 class _Body:
-    """A piece as `requests` streams it: with a length, and read once."""
+    """An object's content as a body that `requests` streams: it has a length and is read once."""
 
     def __init__(self, piece: MirrorObject) -> None:
         self._chunks, self._length = piece.chunks(), piece.length
@@ -67,7 +67,7 @@ class _Body:
 
 
 class S3Client:
-    """Speaks with one bucket. One thread at a time may use it."""
+    """A client of one bucket. For use by one thread at a time."""
 
     def __init__(
         self, endpoint: str, region: str, bucket: str, credentials: Credentials, authorities: Path | None
@@ -87,9 +87,10 @@ class S3Client:
         headers: Mapping[str, str] | None = None,
         body: MirrorObject | None = None,
     ) -> Iterator[requests.Response]:
-        """An answer of any status but those that say that nothing goes, whose body is not read yet.
+        """Sends a request and yields the response, whose body is not read yet. Statuses of a general failure
+        raise an error.
 
-        Raises MirrorError; FileChangedError of the piece.
+        Raises MirrorError, and FileChangedError if the file of the object changed.
         """
         path = f"/{self._bucket}" + (f"/{key}" if key else "")
         text = urlencode(sorted((query or {}).items()))
@@ -129,7 +130,7 @@ class S3Client:
             yield _check_status(answer)
 
     def text(self, answer: requests.Response) -> bytes:
-        """The body of an answer, bounded. Raises MirrorError."""
+        """Reads the body of a response, with a size limit. Raises MirrorError."""
         content = b""
         for chunk in self.stream(answer):
             content += chunk
@@ -138,16 +139,16 @@ class S3Client:
         return content
 
     def stream(self, answer: requests.Response) -> Iterator[bytes]:
-        """The body of an answer in chunks. Raises MirrorError."""
+        """Yields the body of a response in chunks. Raises MirrorError."""
         try:
             yield from answer.iter_content(1 << 18)
         except (requests.exceptions.RequestException, OSError):
             raise MirrorError("mirror_unreachable", "it did not complete a response") from None
 
     def xml(self, answer: requests.Response) -> ElementTree.Element:
-        """The body of an answer as XML, without namespaces. Raises MirrorError."""
+        """Parses the body of a response as XML, without namespaces. Raises MirrorError."""
         try:
-            # The parser is expat, which bounds how much entities expand.
+            # The parser is expat, which limits the expansion of entities.
             root = ElementTree.fromstring(self.text(answer))  # noqa: S314
         except ElementTree.ParseError:
             raise MirrorError("mirror_bad_answer", "a response is not XML") from None
@@ -168,7 +169,7 @@ def _check_status(answer: requests.Response) -> requests.Response:
 
 
 def _error_code(answer: requests.Response) -> str:
-    """The code of an error, as the store gives it; it is short and holds no secret."""
+    """The store's error code, which is short and contains no secret."""
     try:
         start = next(answer.iter_content(4096), b"")
     except (requests.exceptions.RequestException, OSError):

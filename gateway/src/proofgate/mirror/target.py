@@ -1,4 +1,4 @@
-"""Where a mirror is: what it takes, and how it says that it does not."""
+"""The interface of a mirror's target, and its errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHUNK_BYTES = 1 << 18
 
 
 class MirrorError(Exception):
-    """A mirror cannot be written or read now. The message says why, without a secret."""
+    """A mirror cannot be written or read now. The message says why and contains no secret."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -23,16 +23,16 @@ class MirrorError(Exception):
 
 
 class ConflictError(Exception):
-    """Another object has the key of a piece. The message is the key."""
+    """Another object already has the key. The message is the key."""
 
 
 class FileChangedError(Exception):
-    """A file is not any more what was verified."""
+    """A file differs from the content that was verified."""
 
 
 @dataclass(frozen=True)
 class MirrorObject:
-    """What is to be mirrored under a key: some bytes, or the beginning of a file, whose digest is known."""
+    """An object to mirror: a key, and bytes or the first part of a file, with a known digest."""
 
     key: str
     length: int
@@ -41,18 +41,19 @@ class MirrorObject:
 
     @classmethod
     def from_bytes(cls, key: str, content: bytes) -> MirrorObject:
-        """Bytes that are at hand."""
+        """Creates an object from bytes in memory."""
         return cls(key, len(content), hashlib.sha256(content).digest(), content)
 
     def chunks(self) -> Iterator[bytes]:
-        """Its bytes. Raises FileChangedError, before the last of them, when they are others; MirrorError."""
+        """Yields the bytes. If they do not match the digest, raises FileChangedError before the last chunk.
+        Raises MirrorError."""
         digest, left, held = hashlib.sha256(), self.length, b""
         try:
             with self._open() as file:
                 while left and (chunk := file.read(min(CHUNK_BYTES, left))):
                     digest.update(chunk)
                     left -= len(chunk)
-                    # One is held back: of others nothing whole is ever sent.
+                    # One chunk is held back, so that changed content is never sent completely.
                     if held:
                         yield held
                     held = chunk
@@ -65,28 +66,30 @@ class MirrorObject:
     def _open(self) -> BinaryIO:
         if isinstance(self.source, bytes):
             return io.BytesIO(self.source)
-        # Whoever writes the volume may have put a link or a pipe there.
+        # A writer of the volume may have replaced the file by a link or a pipe.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         return os.fdopen(os.open(self.source, flags), "rb")
 
 
 class MirrorTarget(Protocol):
-    """A place for pieces, each under a key of letters, digits, `.`, `_`, `-` and `/`. One thread uses it."""
+    """A storage for objects, each with a key of letters, digits, `.`, `_`, `-` and `/`. For use by one
+    thread."""
 
     name: str
     """The address of the target as configured, without secrets."""
 
     def problem(self) -> str | None:
-        """Why nothing may be put there although it answers: it would not be kept. Raises MirrorError."""
+        """Returns why a reachable target may not be used, because it would not protect objects; None if it
+        may. Raises MirrorError."""
 
     def put(self, piece: MirrorObject) -> bool:
-        """Puts a piece whole or not at all, durably; whether it was not there before.
+        """Writes an object atomically and durably. Returns whether it did not exist before.
 
-        Raises ConflictError when something else is there, which stays; FileChangedError, MirrorError.
+        Raises ConflictError if another object exists, which stays; FileChangedError, MirrorError.
         """
 
     def keys(self, prefix: str) -> Iterator[str]:
-        """The keys of what was put first under each. Raises MirrorError."""
+        """Yields the keys of all objects with a prefix. Raises MirrorError."""
 
     def fetch(self, key: str, write: Callable[[bytes], object]) -> None:
-        """Reads what was put first under a key. Raises MirrorError."""
+        """Reads the original object with a key. Raises MirrorError."""

@@ -1,4 +1,4 @@
-"""A mirror as its user names it: a directory, or `s3://bucket/prefix?…` with what belongs to it."""
+"""Parsing of a mirror's address: a directory, or `s3://bucket/prefix?…` with parameters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TargetAddressError(ValueError):
 
 
 def parse(text: str) -> MirrorTarget:
-    """The mirror that a text names. Raises TargetAddressError."""
+    """Creates the target for an address. Raises TargetAddressError."""
     if not text.startswith("s3://"):
         from proofgate.mirror.directory import DirectoryTarget
 

@@ -1,4 +1,4 @@
-"""Which files of a log that has ended are mirrored: those that were read to verify it, just their bytes."""
+"""The files of an ended log that are mirrored: exactly the bytes that were read to verify the log."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ _REMOVED_LOG_FILE = re.compile(
 
 
 class UnverifiedError(Exception):
-    """What is there is not what the auditor accepted. The message says why."""
+    """A log differs from what the auditor accepted. The message says why."""
 
 
 def verified_files(
     ledger: Path, ended: EndedLog, ledger_key: str, keeping_key: str | None
 ) -> list[tuple[MirrorObject, Path | None]]:
-    """What is to be mirrored of a log or, after its removal, of what stays of it; with each segment its path.
+    """Returns the objects to mirror of a log, or of its remaining files after its removal; each segment with
+    its path.
 
-    The log's own checkpoint comes last: where it is, all of the log is. Raises UnverifiedError, and the
-    core's LedgerError where it cannot be read.
+    The log's own checkpoint comes last, so its presence in the mirror means that the log is complete. Raises
+    UnverifiedError, and the core's LedgerError if the log cannot be read.
     """
     folder = ledger / ended.log_path
     code, report, read = _core.fsck_pinned(str(folder), ended.checkpoint, ledger_key, keeping_key)
@@ -41,7 +42,7 @@ def verified_files(
         raise UnverifiedError(_first_message(told))
     removed = told["incarnations"][0].get("removed")
     if removed is not None and not removed["verified"]:
-        # Anybody can put one there: without the retention key nobody knows whose it is.
+        # Any writer can create a tombstone. Without the retention key, its origin cannot be verified.
         raise UnverifiedError("it has a tombstone, but no --keeping-key is given")
     top, wanted = ("removed", _REMOVED_LOG_FILE) if removed else ("ledger", _LOG_FILE)
     found = []
@@ -56,7 +57,7 @@ def verified_files(
 
 
 def segment_bytes(ledger: Path, ended: EndedLog) -> int:
-    """Bytes of the segments of a log."""
+    """Returns the total bytes of a log's segments."""
     try:
         with os.scandir(ledger / ended.log_path) as entries:
             return sum(entry.stat().st_size for entry in entries if SEGMENT_NAME.fullmatch(entry.name))

@@ -1,6 +1,8 @@
-"""Policies of one's own: what a class has to offer, what it is told of a request, and what it may answer.
+"""The interface of external policies in Python: the required class, the requests that it gets, and the
+verdicts that it can return.
 
-docs/how-to/write-a-policy-in-python.md: how they run, how long they may take, what follows when they fail.
+docs/how-to/write-a-policy-in-python.md describes how policies run, their time limits, and the effects of
+failures.
 """
 
 from proofgate.policy.interface import (

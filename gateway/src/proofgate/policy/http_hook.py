@@ -1,4 +1,4 @@
-"""A policy that a service elsewhere evaluates: one POST of JSON for a batch, verdicts in its answer.
+"""A policy that an HTTP service evaluates: one JSON POST for a batch, verdicts in the response.
 
 docs/how-to/write-a-policy-in-python.md has the schema. Redirects and the environment's proxies are ignored.
 """
@@ -36,14 +36,13 @@ MAX_TOKEN_BYTES = 16 << 10
 
 
 class HttpHookError(Exception):
-    """The service gave no verdicts. Says why, without a word of its answer."""
+    """The service returned no verdicts. The message says why, without any text of the response."""
 
 
 class HttpHook:
-    """Asks the service at `url`; one exchange takes `seconds` at most.
+    """A policy that the service at `url` evaluates. One exchange takes at most `seconds`.
 
-    The token is read for each batch, and the certificates of `ca_file` when they have changed, so both can be
-    rotated while it runs.
+    The token is read for each batch, and `ca_file` when it has changed, so both can be rotated at run time.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class HttpHook:
         return self._name
 
     def evaluate(self, batch: Sequence[PolicyRequest]) -> list[Verdict]:
-        """The service's verdicts. Raises HttpHookError, OSError or http.client.HTTPException."""
+        """Returns the service's verdicts. Raises HttpHookError, OSError or http.client.HTTPException."""
         document = {
             "version": VERSION,
             "policy": self._name,
@@ -91,11 +90,11 @@ class HttpHook:
             if not was_used:
                 raise
         except BaseException:
-            # What is left of an answer must not be taken for the next one.
+            # The rest of a response must not be read as the next response.
             self.close()
             raise
-        # The service may have closed a connection that was used before. A verdict changes nothing there, so
-        # the batch may be sent again.
+        # The service may have closed a reused connection. An evaluation has no side effects, so the batch may
+        # be sent again.
         return self._exchange(body, deadline)
 
     def _post(self, body: bytes, deadline: float) -> Any:

@@ -1,4 +1,4 @@
-"""What a policy is: a name, and a function from requests to verdicts."""
+"""The interface of a policy: a name, and a function from requests to verdicts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Literal, Protocol
 class PolicyText:
     """One string of a request's body, one key, or one long number.
 
-    `kind` is what it is there; `is_instructions` whether it lies in a message of the role `system` or
-    `developer`.
+    `kind` says which of these it is. `is_instructions` says whether it is in a message of the role `system`
+    or `developer`.
     """
 
     text: str
@@ -22,7 +22,7 @@ class PolicyText:
 
 @dataclass(frozen=True, slots=True)
 class PolicyRequest:
-    """One request, after the built-in rules: what they have redacted is not in it.
+    """One request, after the built-in rules, without the text that they have redacted.
 
     `endpoint` is a path such as `/v1/chat/completions`; `texts` are in the order of the body, as the rules
     see them. Everything in it comes from a client.
@@ -36,15 +36,15 @@ class PolicyRequest:
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    """The policy has nothing to say. Nothing is recorded of it."""
+    """The policy has no objection. Nothing is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deny:
     """The request is refused with 403 `policy_blocked`.
 
-    `code` is recorded behind the policy's name: kebab-case, at most 32 characters, not beginning with
-    `failed-`. `reason` is one sentence of at most 256 characters that the client reads.
+    `code` is recorded after the policy's name: kebab-case, at most 32 characters, not starting with
+    `failed-`. `reason` is one sentence of at most 256 characters for the client.
     """
 
     code: str
@@ -53,9 +53,9 @@ class Deny:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """The request goes on, and its record has `rule` (as `Deny.code`) and `score`, 0 to 100000.
+    """The request continues, and its record has `rule` (same format as `Deny.code`) and `score`, 0 to 100000.
 
-    The score adds to that of the rules; a policy alone never brings it up to the threshold.
+    The score is added to the score of the rules. Policies alone never reach the threshold.
     """
 
     rule: str
@@ -64,11 +64,11 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """A part of a request and what takes its place.
+    """A part of a request and its replacement.
 
-    `text` is the position in `PolicyRequest.texts`; `start` and `end` count characters of it, as slices do.
-    `by` has at most 1024 bytes of UTF-8 and no quotation mark, backslash or control character, since a text
-    may be JSON itself. A number becomes 0 whatever `by` is.
+    `text` is the position in `PolicyRequest.texts`. `start` and `end` are character positions in it, as in
+    slices. `by` has at most 1024 bytes of UTF-8, and no quotation mark, backslash or control character,
+    because a text may itself be JSON. A number is always replaced by 0.
     """
 
     text: int
@@ -79,11 +79,11 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """The request goes on with parts of it replaced; its record has `rule` (as `Deny.code`).
+    """The request continues with parts of it replaced. Its record has `rule` (same format as `Deny.code`).
 
-    1 to 10000 replacements, in order and without overlaps. With `reversible`, what was replaced is put back
-    wherever the answer, streamed or not, has what took its place: then each `by` stands for one text,
-    of which there are at most 256 of at most 1024 bytes. A text that JSON has to escape stays replaced.
+    1 to 10000 replacements, in order and without overlaps. With `reversible`, each `by` in the response,
+    streamed or not, is replaced by the original text. Each `by` must then have exactly one original text,
+    with at most 256 texts of at most 1024 bytes. A text that JSON must escape is not restored.
     """
 
     rule: str
@@ -95,18 +95,18 @@ Verdict = Allow | Deny | Flag | Replace
 
 
 class Policy(Protocol):
-    """A policy. One thread of its own calls it, so it needs no lock.
+    """A policy. A single thread calls it, so it needs no lock.
 
     It may also have `start()`, called before the first batch, and `close()`, called after the last one.
     """
 
     @property
     def name(self) -> str:
-        """What it calls itself, in logs."""
+        """The policy's name in logs."""
 
     def evaluate(self, batch: Sequence[PolicyRequest]) -> Sequence[Verdict]:
-        """One verdict for each request, in their order.
+        """Returns one verdict for each request, in their order.
 
-        Whatever it raises is a failure of every request for which it raises: a batch that raised is tried
-        again, each request by itself.
+        If a batch raises an exception, each of its requests is tried again separately. A request that raises
+        an exception then has failed.
         """

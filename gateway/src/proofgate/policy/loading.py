@@ -1,4 +1,4 @@
-"""From what a configuration says of a policy to the policy."""
+"""Creates a policy from its configuration."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from proofgate.policy.interface import Policy
 
 
 def load_policy(entry: ExternalPolicy, folder: Path) -> Policy:
-    """Imports and calls the factory, or makes the hook of a URL, and starts it.
+    """Imports and calls the factory, or creates the hook for a URL, and starts the policy.
 
-    Paths begin at `folder`. Raises whatever the policy raises, and TypeError when it is none.
+    Paths are relative to `folder`. Raises the policy's exceptions, and TypeError if the object is not a
+    policy.
     """
     policy = _create_policy(entry, folder)
     if not callable(getattr(policy, "evaluate", None)):

@@ -1,7 +1,8 @@
-"""The thread of one policy: takes batches out of its queue, has the policy evaluate them, returns verdicts.
+"""The thread of one policy: takes batches from its queue, evaluates them with the policy, and returns
+verdicts.
 
-Whatever the policy does, it does here: one that sleeps, spins or raises keeps its own thread busy, and the
-data plane gives its requests up at their deadline.
+The policy's code runs only in this thread. A policy that sleeps, loops or raises blocks only this thread, and
+the data plane abandons its requests at their deadline.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from proofgate.policy.verdicts import CoreVerdict, core_verdicts, failed_verdict
 log = logging.getLogger("proofgate")
 
 LOWEST_PRIORITY = 19
-# How long a take waits, and with that how late a thread sees that it is to end.
+# Seconds to wait for a batch, which is also the maximum delay before a thread notices that it must end.
 TAKE_TIMEOUT_SECONDS = 0.5
-# Exchanges that began under an earlier configuration may ask its policies for so long.
+# Seconds for which exchanges of an earlier configuration may still use its policies.
 RETIRE_SECONDS = 60.0
-# A policy that could not be loaded is tried again.
+# Seconds before a policy that could not be loaded is tried again.
 RETRY_SECONDS = 10.0
-# A policy that raises does so for many requests: the log has one line in this time.
+# Seconds between two log lines about exceptions, because a failing policy raises for many requests.
 ERROR_LOG_INTERVAL_SECONDS = 10.0
 
 
 class PolicyRunner:
-    """Runs one policy in a thread of its own. `load` makes it, there."""
+    """Runs one policy in a separate thread, in which `load` creates it."""
 
     def __init__(self, name: str, batch: int, load: Callable[[], Policy]) -> None:
         self.name = name
@@ -51,26 +52,27 @@ class PolicyRunner:
         self._thread.start()
 
     def wait_for_first_load(self, seconds: float) -> bool:
-        """Waits until the policy was loaded, or could not be; False when that takes longer."""
+        """Waits until the policy was loaded or failed to load. Returns False after a timeout."""
         return self._tried.wait(seconds)
 
     def start_serving(self, queue: _core.PolicyQueue) -> None:
-        """Serves a queue from now on."""
+        """Starts to serve a queue."""
         self._queue = queue
         self._begun.set()
 
     def retire(self, seconds: float = RETIRE_SECONDS) -> None:
-        """Ends after so long, or as soon as nobody can ask any more."""
+        """Ends the runner after a time, or earlier if no request can arrive any more."""
         self._ends_at = time.monotonic() + seconds
         self._begun.set()
 
     def join(self, seconds: float) -> bool:
-        """Waits until the thread has ended; False when it does not: a policy cannot be interrupted."""
+        """Waits until the thread has ended. Returns False after a timeout, because a policy cannot be
+        interrupted."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def status(self) -> dict[str, Any]:
-        """What is to be seen of it; never what a policy said."""
+        """The runner's status, without any text of the policy."""
         state = "starting"
         if not self._thread.is_alive():
             state = "ended"
@@ -89,7 +91,7 @@ class PolicyRunner:
                 self._serve(self._queue)
         finally:
             if self._queue is not None:
-                # Whoever still waits is not kept waiting.
+                # Requests that still wait are released.
                 self._queue.close()
             if self._policy is not None:
                 with self._log_failures("closing"):
@@ -113,7 +115,7 @@ class PolicyRunner:
                 return
             if items:
                 queue.return_verdicts(list(zip(items, self._evaluate_batch(items), strict=True)))
-            # Texts that nobody needs any more must not wait for the next ones.
+            # Free the texts now, and not only when the next batch arrives.
             del items
 
     def _evaluate_batch(self, items: Sequence[_core.PolicyItem]) -> list[CoreVerdict]:
@@ -125,14 +127,14 @@ class PolicyRunner:
             return verdicts
         if len(requests) == 1:
             return [failed_verdict("exception")]
-        # One request must not be the failure of all that came with it.
+        # One request must not cause the failure of the whole batch.
         return [
             self._evaluate_single(self._policy, item, request)
             for item, request in zip(items, requests, strict=True)
         ]
 
     def _evaluate_single(self, policy: Policy, item: _core.PolicyItem, request: PolicyRequest) -> CoreVerdict:
-        # A policy that raises after its deadline must not have to do so once more for each request.
+        # If a policy raises after the deadline, its requests are not tried again.
         verdicts = self._evaluate(policy, [request]) if item.is_awaited() else None
         return failed_verdict("exception") if verdicts is None else verdicts[0]
 
@@ -143,7 +145,8 @@ class PolicyRunner:
 
     @contextlib.contextmanager
     def _log_failures(self, doing: str) -> Any:
-        """Swallows and logs what a policy raises, also what ends other threads: by its type and place alone.
+        """Suppresses and logs all exceptions of a policy, including SystemExit and similar, only with type
+        and location.
 
         The message of an exception may quote a prompt.
         """

@@ -1,4 +1,4 @@
-"""The policies of a worker: loaded ahead, in service with the configuration that names them."""
+"""The policies of a worker. They are loaded before the configuration that names them is applied."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from proofgate.policy.runner import PolicyRunner
 
 log = logging.getLogger("proofgate")
 
-# So long a start or a reload waits for policies to load; requests then wait for those that still do.
+# Seconds that a start or a reload waits for policies to load. After that, requests wait for policies that are
+# still loading.
 LOAD_SECONDS = 10.0
-# A process that ends gives its policies so long to close, all together.
+# Seconds that all policies together have to close when the process ends.
 CLOSE_SECONDS = 1.0
 
 #: A policy's name, and a digest that changes with every part of the policy.
@@ -24,7 +25,7 @@ PolicyKey = tuple[str, str]
 
 
 class PolicyRunners:
-    """Keeps one runner for each policy of the configuration in force. One thread at a time may change it."""
+    """The runners of all policies in the current configuration. One thread at a time may change it."""
 
     def __init__(self, worker: _core.Worker) -> None:
         self._worker = worker
@@ -33,10 +34,9 @@ class PolicyRunners:
         self._retired: list[PolicyRunner] = []
 
     def prepare(self, config: Config, seconds: float = LOAD_SECONDS) -> None:
-        """Loads the policies of a configuration that are not in service yet, before it is.
+        """Loads the new policies of a configuration before it is applied.
 
-        Waits at most so long. A policy that cannot be loaded fails the requests that ask for it, and nothing
-        else.
+        Waits at most `seconds`. A policy that cannot be loaded fails only the requests that need it.
         """
         self.discard()
         deadline = time.monotonic() + seconds
@@ -50,7 +50,7 @@ class PolicyRunners:
                 log.warning("policy %s: still loading; its requests wait until it is loaded", runner.name)
 
     def apply_config(self, config: Config) -> None:
-        """Serves the queues of the configuration that the worker has in service now."""
+        """Serves the queues of the configuration that the worker uses now."""
         wanted = {(entry.name, entry.revision()) for entry in config.settings.policies}
         for key in self._serving.keys() - wanted:
             runner = self._serving.pop(key)
@@ -63,14 +63,14 @@ class PolicyRunners:
         self._prepared = {}
 
     def discard(self) -> None:
-        """Ends what was prepared for a configuration that did not come into service."""
+        """Ends the runners that were prepared for a configuration that was not applied."""
         for runner in self._prepared.values():
             runner.retire(0)
             self._retired.append(runner)
         self._prepared = {}
 
     def close(self, seconds: float = CLOSE_SECONDS) -> None:
-        """Ends all of them, and waits for that as long."""
+        """Ends all runners, and waits at most `seconds`."""
         self.discard()
         runners = [*self._serving.values(), *self._retired]
         for runner in runners:
@@ -81,5 +81,5 @@ class PolicyRunners:
                 log.warning("policy %s: did not stop in time, and is abandoned", runner.name)
 
     def status(self) -> list[dict[str, Any]]:
-        """What the admin port shows of each."""
+        """The status of each policy for the admin port."""
         return [runner.status() for runner in list(self._serving.values())]

@@ -1,4 +1,4 @@
-"""Verdicts in the form in which they cross to the core, and what is none."""
+"""Converts verdicts to the core's format, and detects invalid ones."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 from proofgate.policy.interface import Allow, Deny, Flag, Replace
 
-#: The verdict, its rule or code, its reason, its score, and its replacements.
+#: A verdict for the core: kind, rule or code, reason, score, and replacements.
 CoreVerdict = tuple[str, str, str, int, list[tuple[int, int, int, str]]]
 
 
 def failed_verdict(reason: str) -> CoreVerdict:
-    """No verdict, for a reason that the core knows: exception, bad_verdict or not_loaded."""
+    """Returns a failed verdict with a reason of the core: exception, bad_verdict or not_loaded."""
     return ("failed", reason, "", 0, [])
 
 
 def core_verdict(verdict: object) -> CoreVerdict:
-    """A verdict for the core, which also looks at the types and words in it."""
+    """Converts a verdict for the core, which also checks the types and values in it."""
     match verdict:
         case Allow():
             return ("allow", "", "", 0, [])
@@ -34,7 +34,8 @@ def core_verdict(verdict: object) -> CoreVerdict:
 
 
 def core_verdicts(verdicts: object, count: int) -> list[CoreVerdict]:
-    """What a policy returned for so many requests; anything but as many verdicts is none."""
+    """Converts what a policy returned for `count` requests. A result with another number of verdicts is
+    invalid as a whole."""
     if not isinstance(verdicts, Sequence) or len(verdicts) != count:
         return [failed_verdict("bad_verdict")] * count
     return [core_verdict(verdict) for verdict in verdicts]

@@ -1,1 +1,1 @@
-"""A worker's own ledger folder, served read-only to the auditor where no other pod can mount its volume."""
+"""Serves a worker's own ledger folder read-only to the auditor, if no other pod can mount the volume."""

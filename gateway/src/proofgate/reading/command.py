@@ -11,7 +11,7 @@ from proofgate.reading.token import auditor_token
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command; `command` makes one."""
+    """Adds the command. `command` creates its parser."""
     parser = command(
         run,
         "The token is derived from the workers' admin token and gives no other access. Pass it "

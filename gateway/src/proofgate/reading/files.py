@@ -1,7 +1,7 @@
-"""What of a ledger folder may be read by others, and reading it safely whatever lies there.
+"""Safe reading of those files of a ledger folder that others may read.
 
-Only evidence has a name here: no salts, no stored payloads, nothing that a writer keeps for itself. Whoever
-writes the volume may have put links, pipes or devices in their places: none is followed or waited for.
+Only evidence can be read: no salts, no stored payloads, no internal files of a writer. A writer of the volume
+may have replaced files by links, pipes or devices, which are neither followed nor waited for.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ _LINK_ERRNOS = (errno.ELOOP, errno.ENXIO)
 
 
 class LedgerReadError(Exception):
-    """What was asked for cannot be told: `not_evidence`, `no_such_file`, `too_many_names`, `ledger_io`."""
+    """A requested file or folder cannot be returned. Codes: `not_evidence`, `no_such_file`, `too_many_names`,
+    `ledger_io`."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -53,13 +54,14 @@ class LedgerReadError(Exception):
 
 
 class LedgerFiles:
-    """One ledger folder."""
+    """Reader of one ledger folder."""
 
     def __init__(self, ledger: Path) -> None:
         self._ledger = ledger
 
     def names(self, folder: str) -> list[str]:
-        """The names of evidence in a folder, by its path below the ledger's; "" is that itself. Sorted.
+        """Returns the sorted names of evidence in a folder. The path is relative to the ledger folder, which
+        is "".
 
         Raises LedgerReadError.
         """
@@ -81,13 +83,13 @@ class LedgerFiles:
         return sorted(found)
 
     def read(self, path: str, offset: int, most: int) -> tuple[int, bytes]:
-        """The length of a file, and its bytes from `offset` on: `most` or MOST_BYTES of them, fewer only at
-        its end. Raises LedgerReadError."""
+        """Returns the length of a file, and its bytes from `offset`: the smaller of `most` and
+        MAX_READ_BYTES, fewer only at its end. Raises LedgerReadError."""
         if not _FILE.fullmatch(path):
             raise LedgerReadError("not_evidence", "no evidence file has this path")
         *folders, name = path.split("/")
         with _translate_errors(), self._folder(folders) as folder:
-            # A pipe is not waited for.
+            # O_NONBLOCK prevents waiting for a pipe.
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             file = os.open(name, flags, dir_fd=folder)
             try:
@@ -100,7 +102,7 @@ class LedgerFiles:
                     more := os.pread(file, wanted - len(content), offset + len(content))
                 ):
                     content += more
-                # It became shorter meanwhile.
+                # The file became shorter meanwhile.
                 length = told.st_size if len(content) == wanted else offset + len(content)
                 return length, bytes(content)
             finally:
@@ -122,7 +124,8 @@ class LedgerFiles:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """What the system says, in this module's words. A link, or a file in a folder's place, is not there."""
+    """Translates errors of the system to LedgerReadError. A link, or a file instead of a folder, counts as
+    missing."""
     try:
         yield
     except OSError as error:

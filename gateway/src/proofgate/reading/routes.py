@@ -1,7 +1,7 @@
-"""The routes of the admin port by which an auditor reads a worker's ledger folder.
+"""The routes of the admin port with which an auditor reads a worker's ledger folder.
 
-They run in threads of the main thread's priority, the lowest, and few at a time: traffic and probes notice
-nothing of them.
+They run in a few threads with the main thread's priority, which is the lowest, so they do not affect traffic
+and probes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _STATUS = {
 
 
 class LedgerReadRoutes:
-    """What a worker serves of its folder, and what was read of it."""
+    """The routes of a worker's folder, and the state of its reading."""
 
     def __init__(self, ledger: Path) -> None:
         self._files = LedgerFiles(ledger)
@@ -50,7 +50,7 @@ class LedgerReadRoutes:
         self._last_look = float("-inf")
 
     def add_routes(self, app: FastAPI, authorize: Callable[[Request], None]) -> None:
-        """Adds the routes; `authorize` raises a Refusal for whoever may not read."""
+        """Adds the routes. `authorize` raises ApiError for requests that may not read."""
 
         @app.get("/ledger/names")
         def names(request: Request, path: Annotated[str, Query(max_length=128)] = "") -> Response:
@@ -101,21 +101,22 @@ class LedgerReadRoutes:
 
     @property
     def pass_count(self) -> int:
-        """How many looks of an auditor have begun."""
+        """The number of passes that an auditor has started."""
         with self._lock:
             return self._looks
 
     def has_active_auditor(self) -> bool:
-        """Whether an auditor has looked a moment ago."""
+        """Whether an auditor has read recently."""
         with self._lock:
             return time.monotonic() - self._last_look < _FOLLOWER_TIMEOUT_SECONDS
 
     def is_fully_read_since(self, looks: int) -> bool:
-        """Whether what was there when `looks` had begun has been read whole, as far as can be told here."""
+        """Whether the content at the time when `looks` passes had started has been read completely, as far as
+        the worker can know."""
         return not self.has_active_auditor() or self.pass_count >= looks + _REQUIRED_PASSES
 
     def metrics(self) -> str:
-        """What was read, as Prometheus text; nothing before the first time."""
+        """Metrics of the reading, as Prometheus text; empty before the first read."""
         with self._lock:
             if not self._results:
                 return ""
@@ -132,10 +133,10 @@ class LedgerReadRoutes:
 
 
 class _SlotReleasingResponse(Response):
-    """An answer that calls `done` once it is with the system, or its reader is gone.
+    """A response that calls `done` when it was passed to the system, or when its reader has disconnected.
 
-    The end of the body is sent apart: it waits until the transport has taken the rest, so that a reader that
-    takes nothing holds its slot, and no more than that.
+    The end of the body is sent separately. It waits until the transport has accepted the rest, so that a
+    reader that reads nothing holds its own slot, and nothing else.
     """
 
     def __init__(self, answer: Response, done: Callable[[], None]) -> None:

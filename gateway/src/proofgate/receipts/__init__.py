@@ -1,8 +1,8 @@
-"""Receipts: the signed proofs of an exchange, as its tenant fetches and verifies them.
+"""Receipts: the signed proofs of an exchange, which its tenant fetches and verifies.
 
-`verified_receipt` reads and verifies a receipt; `fetch` requests it from a gateway; `Witness` remembers what was signed
-before, so that it reports a ledger that was rolled back or forked; `WitnessedTransport` does all of this for the
-clients of OpenAI and Anthropic. They need only the standard library and the core.
+`verified_receipt` reads and verifies a receipt; `fetch` requests it from a gateway; `Witness` stores earlier
+checkpoints, so that it detects a ledger that was rolled back or forked; `WitnessedTransport` does all of this
+for the clients of OpenAI and Anthropic. They need only the standard library and the core.
 """
 
 from proofgate.evidence import EvidenceError

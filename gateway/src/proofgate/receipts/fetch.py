@@ -1,4 +1,4 @@
-"""Asks a gateway for a receipt, until a checkpoint covers it."""
+"""Requests a receipt from a gateway until a checkpoint covers it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from proofgate.evidence import EvidenceError
 from proofgate.receipts.verified_receipt import Checkpoint, Receipt
 
 MAX_RESPONSE_BYTES = 16 << 20
-# What passes by itself: no checkpoint yet, too many at once, a limit.
+# Statuses of temporary errors: no checkpoint yet, too many concurrent requests, a limit.
 _RETRYABLE_STATUSES = frozenset({409, 429, 503})
 _MAX_PAUSE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class GatewayResponse:
-    """What a gateway answered."""
+    """A gateway's response."""
 
     status: int
     body: bytes
@@ -29,17 +29,15 @@ class GatewayResponse:
 
 
 class ReceiptSource(Protocol):
-    """Where receipts are asked for, with the key of a tenant."""
+    """A gateway that returns receipts, with the key of a tenant."""
 
     def get(self, path: str, timeout_seconds: float) -> GatewayResponse:
-        """The answer to `GET <gateway><path>`. Raises EvidenceError when there is none."""
+        """Returns the response to `GET <gateway><path>`. Raises EvidenceError if there is none."""
 
 
 @dataclass(frozen=True)
 class UrlSource:
-    """A gateway by its URL, such as `http://127.0.0.1:8080`. Certificates are checked as Python does by
-    default.
-    """
+    """A gateway at a URL, such as `http://127.0.0.1:8080`. Certificates are checked with Python's defaults."""
 
     url: str
     api_key: str
@@ -53,7 +51,7 @@ class UrlSource:
         if not usable:
             raise EvidenceError(f"{self.url} is not an http URL: write for example http://127.0.0.1:8080")
         if not (self.api_key.isascii() and self.api_key.isprintable()) or " " in self.api_key:
-            # The error of what would refuse it says the whole of it.
+            # The HTTP library's error would contain the whole key.
             raise EvidenceError("the API key is not one line of visible ASCII")
         request = urllib.request.Request(self.url.rstrip("/") + path)  # noqa: S310 - the scheme is checked above
         try:
@@ -73,10 +71,10 @@ class UrlSource:
 def fetch(
     source: ReceiptSource, request_id: str, timeout_seconds: float = 10, held: Checkpoint | None = None
 ) -> tuple[Receipt, str]:
-    """A receipt, and its text. Asks again while none can be had yet, and while the exchange has no end, for
-    so long.
+    """Fetches a receipt, and returns it with its text. Retries for `timeout_seconds` while no receipt is
+    available or the exchange has no end.
 
-    With a checkpoint that is `held`, the gateway is asked to show that its log goes on from there. Raises
+    With a `held` checkpoint, the gateway must also prove that its log continues from it. Raises
     EvidenceError.
     """
     path = f"/v1/receipts/{urllib.parse.quote(request_id, safe='')}"
@@ -102,7 +100,7 @@ def _pause(answer: GatewayResponse) -> float:
         asked = float(answer.retry_after or 1)
     except ValueError:
         asked = 1.0
-    # A number may be none (NaN), or below 0: nobody can sleep for so long.
+    # The value may be NaN or negative, which is no valid sleep time.
     return min(asked, _MAX_PAUSE_SECONDS) if asked >= 0 else 1.0
 
 

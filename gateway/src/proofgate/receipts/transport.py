@@ -1,10 +1,10 @@
-"""A transport for httpx and httpx2 that takes note of what is sent and received, and has it proved
-afterwards.
+"""A transport for httpx and httpx2 that records the digests of sent and received bodies, and verifies their
+receipts afterwards.
 
-The official clients take it as
+The official clients accept it as
 `http_client=httpx2.Client(transport=WitnessedTransport(httpx2.HTTPTransport(), witness))`. It imports neither
-library: it makes what it needs of the one that it is given. It hashes bodies on their way and changes
-nothing; what it finds out never reaches the exchange, which is over by then.
+library, but uses the library of the given transport. It hashes bodies during their transfer and changes
+nothing. The verification never affects the exchange, which has ended before.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from proofgate.receipts.fetch import MAX_RESPONSE_BYTES, GatewayResponse
 from proofgate.receipts.verified_receipt import ContradictedError, VerifiedReceipt, verify
 from proofgate.receipts.witness import Witness
 
-# The fields in which clients send their keys, and what chooses the dialect of errors.
+# The header fields in which clients send their keys, and the field that selects the format of errors.
 _CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 _API_PATH = re.compile(r"(?P<before>.*?)/v1(?:beta)?/")
 
 
 @dataclass
 class WitnessedExchange:
-    """One exchange that was seen, and what its receipt proved."""
+    """One observed exchange, and the result of its receipt."""
 
     id: str
     """The value of `x-request-id`; empty if the response has no such header."""
@@ -51,14 +51,15 @@ class WitnessedExchange:
 
 
 class WitnessedTransport:
-    """Sends by another transport, and verifies each POST with `witness` once its answer was read or closed.
+    """Sends with another transport, and verifies each POST with `witness` after its response was read or
+    closed.
 
-    With `at_once` that happens before the answer is closed; otherwise when `verify_all` is called. Either way
-    `seen` says what came of it, and only `verify_all` raises: clients take an exception in an exchange for a
-    reason to send it again.
+    With `at_once`, the verification happens before the response is closed; otherwise when `verify_all` is
+    called. In both cases `exchanges` has the result, and only `verify_all` raises, because clients retry a
+    request after an exception.
 
-    What is compared are the bytes of HTTP/1.1 bodies without content coding, in both directions, which is
-    what the gateway sends. Whatever lies between and encodes them is told as such.
+    It compares the bytes of HTTP/1.1 bodies without content coding, in both directions, as the gateway sends
+    and receives them. A content coding by an intermediary is reported as such.
     """
 
     def __init__(
@@ -75,14 +76,14 @@ class WitnessedTransport:
 
     @property
     def exchanges(self) -> list[WitnessedExchange]:
-        """The exchanges that are over, in the order of their ends."""
+        """The ended exchanges, in the order of their ends."""
         with self._lock:
             return list(self._seen)
 
     def verify_all(self) -> list[VerifiedReceipt]:
-        """Verifies what waits for it, and returns what was proved since the last call.
+        """Verifies the pending exchanges, and returns the results since the last call.
 
-        Raises the first EvidenceError, when all have been looked at; `seen` has all of them.
+        After all are checked, raises the first EvidenceError; `exchanges` has all errors.
         """
         with self._lock:
             waiting, self._waiting = self._waiting, []
@@ -94,7 +95,7 @@ class WitnessedTransport:
         return [exchange.verified for exchange in waiting if exchange.verified is not None]
 
     def handle_request(self, request: Any) -> Any:
-        """Sends one request; called by the client."""
+        """Sends one request. Called by the client."""
         if request.method != "POST":
             return self._inner.handle_request(request)
         body, nothing = hashlib.sha256(request.read()).digest(), hashlib.sha256().digest()
@@ -128,7 +129,7 @@ class WitnessedTransport:
             return
         try:
             verified = self._witness.fetch(exchange._source, exchange.id, timeout_seconds=self._timeout)
-            # Which bodies there are commitments to is known only now.
+            # Only the verified records show which bodies have commitments.
             admission, end = verified.record_of_kind("admission"), verified.record_of_kind("completion")
             if admission is not None:
                 was_read = end is not None and _was_fully_read(exchange, end.facts)
@@ -140,7 +141,7 @@ class WitnessedTransport:
             exchange.error = error
 
     def close(self) -> None:
-        """Closes the transport that sends."""
+        """Closes the inner transport."""
         self._inner.close()
 
     def __enter__(self) -> Self:
@@ -157,7 +158,8 @@ class WitnessedTransport:
 
 
 def _was_fully_read(exchange: WitnessedExchange, end: dict[str, Any]) -> bool:
-    """Whether the client has the whole answer: it may close a stream at its last event, before its end."""
+    """Whether the client has read the whole response. A client may close a stream after the last event,
+    before the end of the body."""
     return exchange.ended or exchange.received >= int(end.get("bytes", 0))
 
 
@@ -174,7 +176,7 @@ def _require_status(exchange: WitnessedExchange, verified: VerifiedReceipt) -> N
 
 
 class _TransportSource:
-    """The gateway that an exchange was had with, asked with the same key over the same transport."""
+    """The gateway of an exchange, with the same key and the same transport."""
 
     def __init__(self, inner: Any, request: Any) -> None:
         self._inner = inner
@@ -202,7 +204,7 @@ class _TransportSource:
                 body = b"".join(response.stream)
             finally:
                 response.stream.close()
-        except Exception as error:  # of whichever library it is
+        except Exception as error:  # the exceptions depend on the library
             raise EvidenceError(f"the gateway does not return the receipt: {error!r}") from None
         if len(body) > MAX_RESPONSE_BYTES:
             raise EvidenceError("the gateway's response is too long for a receipt")
@@ -211,7 +213,8 @@ class _TransportSource:
 
 @cache
 def _hashing_stream_type(module: str) -> Any:
-    """A stream of the library that has this module, which hashes what is read of another."""
+    """Returns a stream class for the library with this module. It hashes the bytes that are read from another
+    stream."""
     library: Any = sys.modules[module.partition(".")[0]]
 
     class Hashing(library.SyncByteStream):  # type: ignore[misc]

@@ -15,12 +15,12 @@ _HASH_BYTES = 32
 
 
 class ContradictedError(EvidenceError):
-    """The evidence does not hold: it contradicts itself, the key, what was signed before, or the bytes."""
+    """The evidence is invalid: it contradicts itself, the key, an earlier checkpoint, or the bodies."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What was signed of a log at one time."""
+    """A verified checkpoint of a log."""
 
     origin: str
     size: int
@@ -31,7 +31,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class ReceiptEntry:
-    """One record with its proof, as they were handed out."""
+    """One record with its proof, as the gateway returned them."""
 
     record: str
     proof: str
@@ -39,7 +39,7 @@ class ReceiptEntry:
 
 @dataclass(frozen=True)
 class Receipt:
-    """A receipt that was read and not checked."""
+    """A receipt that was parsed but not verified."""
 
     id: str
     complete: bool
@@ -48,11 +48,11 @@ class Receipt:
     links: dict[tuple[str, int, int], list[bytes]]
     """Proofs of consistency, by origin, older and newer size."""
     key_successions: tuple[str, ...] = ()
-    """Statements by which keys of the ledger follow each other."""
+    """Statements of succession of the ledger's keys."""
 
     @classmethod
     def parse(cls, text: str) -> Receipt:
-        """Reads what `GET /v1/receipts/{id}` answers. Raises EvidenceError."""
+        """Parses a response to `GET /v1/receipts/{id}`. Raises EvidenceError."""
         try:
             document = json.loads(text)
             receipt = cls(
@@ -92,7 +92,7 @@ class ProvenRecord:
 
 @dataclass(frozen=True)
 class VerifiedReceipt:
-    """What a receipt proved."""
+    """A verified receipt, and what it proved."""
 
     receipt: Receipt
     records: tuple[ProvenRecord, ...]
@@ -100,12 +100,13 @@ class VerifiedReceipt:
     """The bodies (`request`, `response`) that were verified against the record, byte for byte."""
 
     def record_of_kind(self, kind: str) -> ProvenRecord | None:
-        """The record of a kind, if there is one."""
+        """Returns the record of a kind; None without one."""
         return next((record for record in self.records if record.kind == kind), None)
 
     @property
     def attempts(self) -> tuple[int, int] | None:
-        """How many attempts have a record in it, and how many the end counts; None without that end."""
+        """The number of attempts with a record in the receipt, and the number according to the end record;
+        None without an end record."""
         end = self.record_of_kind("completion")
         if end is None:
             return None
@@ -114,7 +115,7 @@ class VerifiedReceipt:
 
     @property
     def checkpoints(self) -> list[Checkpoint]:
-        """Every checkpoint in it, by log and size."""
+        """All checkpoints in the receipt, sorted by log and size."""
         found = {
             (record.checkpoint.origin, record.checkpoint.size): record.checkpoint for record in self.records
         }
@@ -122,17 +123,17 @@ class VerifiedReceipt:
 
     @property
     def newest_checkpoints(self) -> dict[str, Checkpoint]:
-        """The largest checkpoint of each log in it."""
+        """The largest checkpoint of each log in the receipt."""
         return {checkpoint.origin: checkpoint for checkpoint in self.checkpoints}
 
 
 def verify(
     receipt: Receipt, vkey: str, request: bytes | None = None, response: bytes | None = None
 ) -> VerifiedReceipt:
-    """Checks a receipt under the ledger's verifying key, and the SHA-256 of bodies against what was recorded.
+    """Checks a receipt with the ledger's verifying key, and the SHA-256 of bodies against the records.
 
-    The records must stand in logs of that ledger and belong to one exchange, and several checkpoints of one
-    log must be one history. Raises ContradictedError.
+    The records must be in logs of that ledger and belong to one exchange, and checkpoints of one log must be
+    consistent. Raises ContradictedError.
     """
     vkey = with_successions(receipt, vkey)
     records = tuple(_verify_entry(entry, receipt.id, vkey) for entry in receipt.entries)
@@ -155,12 +156,12 @@ def verify(
 
 
 def with_successions(receipt: Receipt, vkey: str) -> str:
-    """A verifying key, and behind it the statements in a receipt: they lead to other keys, or nowhere."""
+    """Returns a verifying key followed by the statements of succession in a receipt."""
     return "\n".join([vkey, "", *receipt.key_successions]) if receipt.key_successions else vkey
 
 
 def read_checkpoint(note: str, vkey: str) -> Checkpoint:
-    """A signed note of the ledger whose key this is. Raises ContradictedError."""
+    """Verifies a signed note with the ledger's key. Raises ContradictedError."""
     try:
         signed = json.loads(_core.verify_checkpoint(note, vkey))
     except _core.ProofgateError as error:
@@ -169,12 +170,12 @@ def read_checkpoint(note: str, vkey: str) -> Checkpoint:
 
 
 def has_link(receipt: Receipt, older: Checkpoint, newer: Checkpoint) -> bool:
-    """Whether the receipt has something to show that two checkpoints of a log are one history."""
+    """Whether the receipt has a proof that two checkpoints of a log are consistent."""
     return older.size == newer.size or (older.origin, older.size, newer.size) in receipt.links
 
 
 def require_link(receipt: Receipt, older: Checkpoint, newer: Checkpoint, vkey: str) -> None:
-    """Shows by the receipt that two checkpoints of a log are one history. Raises ContradictedError."""
+    """Verifies with the receipt that two checkpoints of a log are consistent. Raises ContradictedError."""
     vkey = with_successions(receipt, vkey)
     hashes = receipt.links.get((older.origin, older.size, newer.size), [])
     try:

@@ -1,4 +1,4 @@
-"""Remembers the newest checkpoint of each log, and detects a ledger that is not consistent with it."""
+"""Stores the newest checkpoint of each log, and detects a ledger that is not consistent with it."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from proofgate.receipts import verified_receipt
 from proofgate.receipts.fetch import ReceiptSource, fetch
 from proofgate.receipts.verified_receipt import Checkpoint, ContradictedError, Receipt, VerifiedReceipt
 
-# A receipt stands in one log, or in two; each may grow while the other is asked about.
+# Maximum number of requests for one receipt. Its records are in one or two logs, and each may grow during a
+# request about the other.
 _MAX_FETCHES = 8
 
 
 class Witness:
     """Checks receipts of one ledger against its earlier checkpoints.
 
-    `store` is a file of signed notes, one for each log: `proofgate ledger fsck --against` takes it as it is.
-    Threads and processes may share it; they take turns. A client that loses it starts again, and what was
-    rolled back before is not reported.
+    `store` is a file of signed notes, one for each log, which `proofgate ledger fsck --against` also accepts.
+    Threads and processes may share the file, which is locked during use. A client that loses it starts again,
+    and an earlier rollback is not detected.
     """
 
     def __init__(self, vkey: str, store: Path) -> None:
-        """Takes the ledger's verifying key, as text or as the file that holds it. Raises EvidenceError."""
+        """`vkey` is the ledger's verifying key, as text or as a file with it. Raises EvidenceError."""
         self._vkey = read_verifying_key(vkey)
         self._store = store
         self._lock = threading.Lock()
@@ -48,10 +49,11 @@ class Witness:
     def verify(
         self, receipt: str, request: bytes | None = None, response: bytes | None = None
     ) -> VerifiedReceipt:
-        """Checks a receipt that is at hand, with the SHA-256 of bodies, against itself and what is held.
+        """Checks a receipt that was already fetched, with the SHA-256 of bodies, against itself and the held
+        checkpoints.
 
-        It may be older than what is held, and then shows nothing of it; it is remembered where it is shown to
-        go on from there. Raises ContradictedError.
+        A receipt that is older than a held checkpoint proves nothing about it. A newer checkpoint is stored
+        if the receipt proves that it continues the held one. Raises ContradictedError.
         """
         parsed = Receipt.parse(receipt)
         with self._exclusive_access():
@@ -69,10 +71,11 @@ class Witness:
         response: bytes | None = None,
         timeout_seconds: float = 10,
     ) -> VerifiedReceipt:
-        """Asks for a receipt, checks it, and has the gateway show that each log goes on from what is held.
+        """Fetches and checks a receipt, with a proof from the gateway that each log continues the held
+        checkpoint.
 
-        Raises ContradictedError when a log was rolled back, forked or rewritten, or the bytes are others;
-        EvidenceError when there is no receipt.
+        Raises ContradictedError if a log was rolled back, forked or rewritten, or if bodies differ;
+        EvidenceError if there is no receipt.
         """
         give_up = time.monotonic() + timeout_seconds
         with self._exclusive_access():
@@ -93,7 +96,7 @@ class Witness:
                     behind = origin
                     if time.monotonic() >= give_up:
                         break
-                    # Another worker may see the volume a little late.
+                    # Another worker may see changes of the volume with a delay.
                     time.sleep(min(1.0, max(give_up - time.monotonic(), 0)))
             self._save(held)
         if behind is not None:
@@ -108,8 +111,8 @@ class Witness:
         )
 
     def _merge(self, held: dict[str, Checkpoint], verified: VerifiedReceipt) -> list[str]:
-        """Compares a receipt with what is held, and holds what is newer; the logs of which it shows no
-        connection.
+        """Compares a receipt with the held checkpoints, and stores newer ones. Returns the logs for which the
+        receipt has no consistency proof.
         """
         unshown = []
         for origin, newest in verified.newest_checkpoints.items():
@@ -127,7 +130,7 @@ class Witness:
                     continue
                 if newest.size < before.size:
                     continue
-            # The last one is the one that is asked about first.
+            # The last checkpoint is used first in requests.
             held.pop(origin, None)
             held[origin] = newest
         return unshown
@@ -167,8 +170,8 @@ class Witness:
 
 
 def _notes(text: str) -> list[str]:
-    """A note is a text, an empty line, and lines that begin with an em dash; the next one begins behind
-    them.
+    """Splits a text into notes. A note is a text, an empty line, and lines that start with an em dash; the
+    next note follows.
     """
     notes, note, signed = [], "", False
     for line in text.splitlines(keepends=True):

@@ -40,7 +40,7 @@ exit codes:
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command; `command` makes one."""
+    """Adds the command. `command` creates its parser."""
     parser = command(
         run,
         _DETAILS,
@@ -133,7 +133,7 @@ def run(options: argparse.Namespace) -> int:
     except InvalidConfigError as error:
         return fail(f"the configuration is not valid\n{error}", EXIT_USAGE)
     except ValueError as error:
-        # The text of a key is not in it.
+        # The error does not contain the text of a key.
         return fail(str(error), EXIT_USAGE)
     except _core.LedgerError as error:
         return fail(f"{error} [{error.code}]", EXIT_USAGE)
@@ -158,7 +158,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _show_progress(replays: Iterable[list[Replay]]) -> Iterator[list[Replay]]:
-    """Says on standard error how far long work is."""
+    """Logs the progress of long work to standard error."""
     due = time.monotonic() + _PROGRESS
     for count, replayed in enumerate(replays, 1):
         yield replayed

@@ -1,4 +1,4 @@
-"""The rules that exchanges are replayed with: those of the configuration that each names, or others."""
+"""The rules for replays: from the recorded configuration of each exchange, or from another one."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ Engines = Callable[[ReplayExchange], _core.Replayer | str]
 
 
 def archived_engines(ledger: Path) -> Engines:
-    """Those that were in force, out of the archive beside the ledger. Each configuration is compiled once.
+    """Returns the recorded rules of each exchange, from the archive beside the ledger. Each configuration is
+    compiled once.
 
-    Otherwise `configuration_unknown` (it is not in the archive), `configuration_changed` (what is there is
-    not what its name says), `configuration_refused` (this version cannot use it).
+    Codes: `configuration_unknown` (not in the archive), `configuration_changed` (does not match its digest),
+    `configuration_refused` (not usable by this version).
     """
     compiled = functools.lru_cache(maxsize=_MAX_COMPILED)(functools.partial(_compile, ledger))
 
@@ -35,7 +36,7 @@ def archived_engines(ledger: Path) -> Engines:
 
 
 def fixed_engines(settings: Settings) -> Engines:
-    """Those of one configuration, for all exchanges."""
+    """Returns the rules of one configuration for all exchanges."""
     replayer = _core.Replayer(json.dumps(_document(settings)).encode(), other=True)
     return lambda _: replayer
 

@@ -20,7 +20,7 @@ class ReplayExchange:
 
     @classmethod
     def from_core(cls, core: _core.RecordedExchange) -> ReplayExchange:
-        """Reads the records."""
+        """Parses the records of an exchange."""
         completion = core.completion
         return cls(core, json.loads(core.begin), None if completion is None else json.loads(completion))
 
@@ -31,22 +31,23 @@ class ReplayExchange:
 
     @property
     def was_admitted(self) -> bool:
-        """Whether the request went on."""
+        """Whether the request was admitted."""
         return bool(self.start_record["kind"] == "admission")
 
     @property
     def is_committed(self) -> bool:
-        """Whether the record commits to the request: it does for what was admitted, or denied by a policy."""
+        """Whether the record commits to the request, which is the case for an admitted request and for one
+        that a policy denied."""
         return self.was_admitted or "request" in self.start_record
 
     @property
     def tenant(self) -> str | None:
-        """Whose it is, where that is known."""
+        """The tenant; None if it is unknown."""
         return self.start_record.get("tenant")
 
     @property
     def model(self) -> str | None:
-        """The model asked for; requests that were refused for another reason than a policy name none."""
+        """The requested model; None for requests that were refused for another reason than a policy."""
         return self.start_record.get("model")
 
     def body_length(self, answer: bool) -> int | None:

@@ -24,8 +24,8 @@ _MAX_ROWS = 40
 
 @dataclass
 class ReplayReport:
-    """What came out, exchange by exchange. `examples` are those that differ, at most `max_examples`; with
-    `shows_text` they hold what the bodies say."""
+    """The results of a replay. `examples` are differing exchanges, at most `max_examples`; with `shows_text`
+    they contain text of the bodies."""
 
     max_examples: int
     shows_text: bool = False
@@ -65,7 +65,7 @@ class ReplayReport:
 
     @property
     def compared_count(self) -> int:
-        """How many bodies were looked at and led to a result."""
+        """The number of bodies that were evaluated with a result."""
         compared = sum(self.results[direction, "same"] for direction in DIRECTIONS) + self.difference_count
         parts = sum(self.results[direction, "consistent"] for direction in DIRECTIONS)
         unseen = sum(self.reasons[direction, "consistent", "rules_and_score"] for direction in DIRECTIONS)
@@ -73,19 +73,19 @@ class ReplayReport:
 
     @property
     def difference_count(self) -> int:
-        """How many directions of exchanges have another verdict."""
+        """The number of directions of exchanges with another verdict."""
         return sum(self.results[direction, "differs"] for direction in DIRECTIONS)
 
     @property
     def problems(self) -> list[str]:
-        """What could not be read of logs, in words."""
+        """Messages about parts of logs that could not be read."""
         return [
             f"{origin}: cannot read {format_count(count, 'body')} [{reason}]: run fsck"
             for (origin, reason), count in sorted(self.unreadable.items())
         ]
 
     def document(self) -> dict[str, Any]:
-        """Everything, for machines."""
+        """Returns the whole report for programs."""
         return {
             "exchanges": self.exchanges,
             "versions": self.versions,
@@ -106,7 +106,7 @@ class ReplayReport:
         }
 
     def text(self) -> str:
-        """The same for people."""
+        """Returns the report as text for people."""
         rows = [("", *(result.replace("_", " ") for result in RESULTS))]
         for direction in DIRECTIONS:
             rows.append((f"{direction}s", *(str(self.results[direction, result]) for result in RESULTS)))
@@ -153,7 +153,7 @@ class ReplayReport:
     def _differs(self, replay: Replay) -> None:
         recorded, before, after = replay.exchange, replay.before, replay.after
         then = set(before["rules"]) if before else set()
-        # Where no body was looked at, the rules that the record names do not lead to its verdict.
+        # If no body was evaluated, the recorded rules do not lead to the recorded verdict.
         now = set(after["rules"]) if after else then
         verdicts = (before["verdict"] if before else "-", after["verdict"] if after else "-")
         named = (recorded.tenant or "-", recorded.model or "-")
@@ -193,12 +193,12 @@ def _count_lines(head: Sequence[str], counts: Counter[Any]) -> str:
 
 
 def _escape(text: str) -> str:
-    """A text that cannot leave its line."""
+    """Escapes a text so that it stays on one line."""
     return text if text.isprintable() else json.dumps(text)
 
 
 def _table(rows: Iterable[Sequence[str]]) -> str:
-    """Columns as wide as their widest entry."""
+    """Formats rows in columns as wide as their widest entry."""
     listed = [[_escape(entry) for entry in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*listed, strict=True)]
     return "\n".join(

@@ -1,4 +1,4 @@
-"""Goes through the exchanges of a ledger and replays each."""
+"""Replays all exchanges of a ledger."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Direction = Literal["request", "response"]
 
 @dataclass(frozen=True)
 class Replay:
-    """One direction of an exchange, replayed."""
+    """The replay of one direction of an exchange."""
 
     exchange: ReplayExchange
     direction: Direction
@@ -37,7 +37,7 @@ class Replay:
 
 
 def exchanges(core: _core.RecordedExchanges, limit: int | None) -> Iterator[ReplayExchange]:
-    """The exchanges of a ledger, at most `limit`."""
+    """Yields the exchanges of a ledger, at most `limit`; None: all."""
 
     def handed() -> Iterator[_core.RecordedExchange]:
         while batch := core.take(_BATCH_SIZE):
@@ -47,7 +47,7 @@ def exchanges(core: _core.RecordedExchanges, limit: int | None) -> Iterator[Repl
 
 
 def replay(found: Iterable[ReplayExchange], source: BodySource, engines: Engines) -> Iterator[list[Replay]]:
-    """Replays each exchange: its request, if a policy decided about it, and its answer, if there is one."""
+    """Replays each exchange: its request, if a policy decided about it, and its response, if there is one."""
     for recorded in found:
         engine = engines(recorded)
         request = _replay_direction(recorded, "request", source, engine)
@@ -76,7 +76,7 @@ def _replay_direction(
     if reason == "not_stored" and isinstance(body, str):
         reason = body
     if content is not None and not recorded.is_committed:
-        # Nothing binds it to the record but its length.
+        # Only the length connects the body to the record.
         reason = reason or "uncommitted"
     return Replay(
         recorded, direction, result, reason, compared["recorded"], compared.get("replayed"), content
@@ -84,8 +84,8 @@ def _replay_direction(
 
 
 def excuse_version_differences(replays: Iterable[list[Replay]]) -> Iterator[list[Replay]]:
-    """What another version of the gateway decided otherwise is no contradiction: its rules and its engine may
-    have been others."""
+    """Marks different verdicts of another version of the gateway as not comparable, because its rules and its
+    engine may differ."""
     for replayed in replays:
         yield [_excuse_version_difference(replay) for replay in replayed]
 

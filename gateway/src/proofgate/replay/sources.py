@@ -1,4 +1,4 @@
-"""Where the bodies of exchanges are."""
+"""Sources of the bodies of exchanges."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
 
 class BodySource(Protocol):
-    """Hands out bodies. What it hands out is what the record commits to, where one does."""
+    """A source of bodies. If the record commits to a body, the source returns only a matching one."""
 
     def body(self, recorded: ReplayExchange, answer: bool) -> bytes | str:
-        """The body of a request or of its answer; or why not: `not_stored`, `erased` (the commitment binds
-        nothing any more), `shred_key_missing`, `other_body` (it is not what the record commits to),
-        `too_large`."""
+        """Returns the body of a request or of its response, or the code of why there is none: `not_stored`,
+        `erased` (the commitment can no longer be checked), `shred_key_missing`, `other_body` (the body does
+        not match the commitment), `too_large`."""
 
 
 class StoredBodies:
     """The bodies that workers stored beside the log, for holders of the tenants' keys."""
 
     def body(self, recorded: ReplayExchange, answer: bool) -> bytes | str:
-        """As of every source; further codes are those of `proofgate ledger payload`."""
+        """See `BodySource`. Further codes are those of `proofgate ledger payload`."""
         return recorded.core.stored(answer)
 
 
 class BodyFolder:
-    """Files that somebody kept: `<request id>.request` and `<request id>.response`, byte for byte."""
+    """A folder of bodies in files: `<request id>.request` and `<request id>.response`, byte for byte."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def body(self, recorded: ReplayExchange, answer: bool) -> bytes | str:
-        """As of every source; not every record of a refused request commits to its body."""
+        """See `BodySource`. Not every record of a refused request commits to its body."""
         length = recorded.body_length(answer)
         if length is None or not _NAME.fullmatch(recorded.id):
             return "not_stored"
@@ -58,13 +58,14 @@ class BodyFolder:
 
 
 class FallbackSource:
-    """Several sources: what one has not, the next one is asked for."""
+    """Several sources, which are tried in order."""
 
     def __init__(self, sources: Sequence[BodySource]) -> None:
         self._sources = sources
 
     def body(self, recorded: ReplayExchange, answer: bool) -> bytes | str:
-        """The first body; else why the first one that knows of it has none."""
+        """Returns the first body that a source has; otherwise the code of the first source that knows the
+        exchange."""
         reason = "not_stored"
         for source in self._sources:
             body = source.body(recorded, answer)
@@ -75,7 +76,7 @@ class FallbackSource:
 
 
 def _read(path: Path, length: int) -> bytes | None:
-    """What a regular file holds, at most one byte more than `length`; None where there is none."""
+    """Reads at most `length` + 1 bytes of a regular file; None if there is none."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:

@@ -1,7 +1,7 @@
-"""How far the bytes of a segment are whole frames of the records that are expected there.
+"""Finds the complete frames of the expected records in the bytes of a segment.
 
-The layout is that of `rust-core/crates/evidence/src/frame.rs`. This only finds where records begin
-and end: the readers of a copy verify them.
+The layout is that of `rust-core/crates/evidence/src/frame.rs`. This only finds the bounds of records. The
+readers of a copy verify them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ MAX_FRAME_BYTES = _HEADER_BYTES + _MAX_PAYLOAD_BYTES + 1 + _FOOTER_BYTES
 
 @dataclass(frozen=True)
 class CompleteFrames:
-    """Whole frames: the bytes that they take, the number of the next record, and where the last begins."""
+    """The complete frames in a content: their total bytes, the number of the next record, and the offset of
+    the last frame."""
 
     length: int
     next_record: int
@@ -33,14 +34,15 @@ class CompleteFrames:
 
 
 def first_record(header: bytes) -> int | None:
-    """The number of the first record of a segment; None for one that has no header yet."""
+    """Returns the number of the first record of a segment; None if the segment has no header yet."""
     if len(header) < SEGMENT_HEADER_BYTES or not any(header):
         return None
     return int(_FIRST_RECORD.unpack_from(header)[0])
 
 
 def complete_frames(content: bytes, records: int, end: int) -> CompleteFrames:
-    """The frames at the beginning of `content` that are whole, of record `records` on and before `end`."""
+    """Finds the complete frames at the start of `content`, for the records from `records` to `end`
+    (exclusive)."""
     at = last = 0
     while records < end and at + _HEADER_BYTES <= len(content):
         length, *_, number = _HEADER_LAYOUT.unpack_from(content, at)
@@ -55,5 +57,5 @@ def complete_frames(content: bytes, records: int, end: int) -> CompleteFrames:
 
 
 def is_seal(content: bytes, frame: int) -> bool:
-    """Whether the record of the frame that begins at `frame` says that its log ends with it."""
+    """Whether the record in the frame at offset `frame` is a seal, which ends its log."""
     return content.startswith(_SEAL_PREFIX, frame + _HEADER_BYTES)

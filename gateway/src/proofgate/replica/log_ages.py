@@ -1,4 +1,4 @@
-"""How old logs are: a log ends, at the latest, when the next one of its shard begins."""
+"""Ages of logs: a log ends at the latest when the next log of its shard starts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _DAY_MILLISECONDS = 86_400_000
 
 
 def superseded_logs(places: Collection[str], keep_days: int) -> Iterator[str]:
-    """The logs of which the next one of their shard began more than `keep_days` ago.
+    """Yields the logs whose successor in the shard started more than `keep_days` ago.
 
-    Days are counted from the clock or the newest log, whichever is earlier, so that neither alone, being
-    wrong, makes a log old that is not.
+    Days are counted back from the clock or from the newest log, whichever is earlier, so that a wrong time in
+    one of them makes no log too old.
     """
     began = {place: milliseconds_of(place.split("/")[1]) for place in places}
     newest = min(time.time_ns() // 1_000_000, max(began.values(), default=0))

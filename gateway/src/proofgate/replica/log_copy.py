@@ -1,8 +1,8 @@
 """The copy of one log: it grows record by record, up to a checkpoint that the auditor accepted.
 
-No byte behind the checkpoint's last record is copied: the worker may be writing there. How far the copy is
-stands in a file of its own, written once the bytes are on the disk. What stands behind that was cut short,
-and is written again.
+No byte after the checkpoint's last record is copied, because the worker may be writing there. The progress of
+the copy is in a separate file, which is written after the bytes are on the disk. Bytes after this position
+are from an interrupted write, and are written again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SEGMENT = re.compile(r"[0-9]{20}\.(seg|next)")
 _RETAINED_FILE = re.compile(
     r"tombstone|[0-9]{20}\.(record|tlog-proof|consistency)|checkpoint|[0-9A-HJKMNP-TV-Z]{26}\.checkpoint"
 )
-#: The signed notes of a log: its own, and those over what logs before it left.
+#: The signed notes of a log: its own, and notes about the remains of earlier logs.
 _NOTE_FILE = re.compile(r"checkpoint|[0-9A-HJKMNP-TV-Z]{26}\.checkpoint")
 _MAX_RETAINED_FILES = 256
 _MAX_RETAINED_BYTES = 1 << 20
@@ -57,22 +57,22 @@ class LedgerSource(Protocol):
     """A worker's ledger folder. Raises OSError; FileNotFoundError for what does not exist."""
 
     def start_round(self) -> None:
-        """Begins a round, in which it may take a bounded time."""
+        """Starts a round, in which reading has a time limit."""
 
     def list_folder(self, folder: str) -> list[str]:
-        """The names in a folder."""
+        """Returns the names in a folder."""
 
     def read(self, path: str, offset: int, most: int) -> tuple[int, bytes]:
-        """The length of a file, and its bytes from `offset` on: fewer than `most` only at its end."""
+        """Returns the length of a file and its bytes from `offset`; fewer than `most` only at its end."""
 
 
 class CopyError(Exception):
-    """The worker does not hold what the auditor has accepted."""
+    """The worker does not have the records that the auditor has accepted."""
 
 
 @dataclass(frozen=True)
 class CopyCursor:
-    """How far a copy is: records, and where in which segment the next one begins."""
+    """The progress of a copy: the number of records, and the segment and offset of the next one."""
 
     records: int = 0
     segment: str = ""
@@ -80,17 +80,18 @@ class CopyCursor:
     removed: bool = False
     #: Digests of configurations that the copied records name.
     configurations: tuple[str, ...] = ()
-    #: The last copied record is a seal.
+    #: Whether the last copied record is a seal.
     sealed: bool = False
-    #: The log's signed notes are copied, too.
+    #: Whether the log's signed notes are copied too.
     notes: bool = False
 
 
 class LogCopy:
-    """The copy of the log at `place` (`<shard>/<incarnation>`), below `root`. For one thread."""
+    """The copy of the log at `place` (`<shard>/<incarnation>`), below `root`. For use by one thread."""
 
     def __init__(self, root: Path, place: str, require_room: Callable[[int], None] = lambda _: None) -> None:
-        """`require_room` is called before bytes are written, with their number; what it raises ends that."""
+        """`require_room` is called with the number of bytes before they are written. An exception prevents
+        the write."""
         self.place = place
         self.folder = root / LEDGER_FOLDER / place
         self._cursor_file = root / "cursors" / f"{place.replace('/', '-')}.json"
@@ -106,27 +107,27 @@ class LogCopy:
             return CopyCursor()
 
     def has_records(self, size: int) -> bool:
-        """Whether nothing is left to be copied of a log of this many records."""
+        """Whether all records of a log with `size` records are copied."""
         return self.cursor.removed or self.cursor.records >= size
 
     def is_complete(self, size: int) -> bool:
-        """Whether it has all that a mirror takes of a log that has ended with this many records."""
+        """Whether the copy has all files that a mirror needs of a log that ended with `size` records."""
         return self.cursor.removed or (self.cursor.records >= size and self.cursor.notes)
 
     def copy_records(self, source: LedgerSource, size: int) -> None:
-        """Copies on, up to so many records.
+        """Continues the copy up to `size` records.
 
-        Raises OSError, and CopyError where the worker has fewer; what was copied stays.
+        Raises OSError, and CopyError if the worker has fewer records; copied records stay.
         """
         if self.has_records(size):
             return
         names = source.list_folder(self.place)
         if TOMBSTONE_FILE in names:
-            # It may have been removed since: its records are not there any more.
+            # The log may have been removed since, with its records.
             raise CopyError("the worker has removed the log")
         segments = sorted(filter(_SEGMENT.fullmatch, names), key=_sort_key)
         if self.cursor.records == 0 or self.cursor.segment not in segments:
-            # A segment that was prepared is renamed once it is used: then the copy begins again.
+            # A prepared segment is renamed when it is first used, so the copy starts again.
             self.discard()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
@@ -165,7 +166,7 @@ class LogCopy:
                 try:
                     os.fdatasync(file.fileno())
                 except OSError:
-                    # Nobody knows what of it is on the disk.
+                    # It is unknown which of the bytes are on the disk.
                     self.cursor = before
                     raise
 
@@ -194,7 +195,7 @@ class LogCopy:
             wanted = _MAX_READ_BYTES
 
     def _copy_tree(self, source: LedgerSource) -> None:
-        """Copies the hashes above the records. They are derived: without them reading takes longer."""
+        """Copies the tree's hashes. They are derived from the records; without them, reading is slower."""
         records = self.cursor.records
         most = (2 * records - records.bit_count()) * _NODE_BYTES
         with (self.folder / _TREE_FOLDER).open("ab") as file:
@@ -215,9 +216,9 @@ class LogCopy:
                 at += len(content)
 
     def copy_notes(self, source: LedgerSource) -> None:
-        """Copies the signed notes of a log that has ended. Before that, its worker replaces them.
+        """Copies the signed notes of an ended log. Before the end, its worker replaces them.
 
-        Raises OSError, and CopyError where there are too many.
+        Raises OSError, and CopyError if there are too many.
         """
         if self.cursor.removed or self.cursor.notes:
             return
@@ -226,13 +227,13 @@ class LogCopy:
             raise CopyError(f"it has too many checkpoints: {len(names)} files")
         for name in names:
             _, content = source.read(f"{self.place}/{name}", 0, _MAX_NOTE_BYTES)
-            # Also on a full volume: a mirror that has the log frees space.
+            # This is written even on a full volume, because a copy can be removed after it is mirrored.
             _write(self.folder / name, content)
         self.cursor = replace(self.cursor, notes=True)
         self._save()
 
     def save_checkpoint(self, note: str) -> None:
-        """Takes the checkpoint that the auditor accepted of an ended log, which its worker holds no more.
+        """Stores the accepted checkpoint of an ended log that its worker no longer has.
 
         Raises OSError.
         """
@@ -241,9 +242,9 @@ class LogCopy:
         self._save()
 
     def apply_removal(self, source: LedgerSource, note: str, key: str, keeping_key: str | None) -> bool:
-        """Removes the copied records of a log that was removed by right, and keeps what stays of it. Whether
-        it was: `note` is the checkpoint that was accepted. Raises OSError, and CopyError for a tombstone that
-        is not the retention job's."""
+        """If a log was legitimately removed, removes its copied records and keeps its remaining files.
+        Returns whether that is so. `note` is the accepted checkpoint. Raises OSError, and CopyError for a
+        tombstone that is not from the retention job."""
         if self.cursor.removed:
             return True
         names = source.list_folder(self.place)
@@ -254,7 +255,7 @@ class LogCopy:
             raise CopyError(f"too many of its files remain: {len(kept)}")
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         written = []
-        # The tombstone last: with it, its records are not read any more.
+        # The tombstone is written last, because afterwards the records are no longer read.
         for name in sorted(kept, key=lambda name: name == TOMBSTONE_FILE):
             _, content = source.read(f"{self.place}/{name}", 0, _MAX_RETAINED_BYTES)
             _write(self.folder / name, content)
@@ -279,7 +280,7 @@ class LogCopy:
         return removed is not None and bool(removed["verified"])
 
     def discard(self) -> None:
-        """Removes the copy: the next one begins at the beginning."""
+        """Removes the copy. The next one starts at the first record."""
         self._cursor_file.unlink(missing_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)
         self.cursor = CopyCursor()
@@ -295,7 +296,8 @@ class LogCopy:
 
 
 def _sort_key(name: str) -> tuple[bool, str]:
-    """Those that are prepared come after those that are named by their first records."""
+    """The sort key of a segment's name: prepared segments follow segments that are named by their first
+    record."""
     return name.endswith(".next"), name
 
 
@@ -306,7 +308,7 @@ def _write_all(file: FileIO, content: bytes) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Writes a small file, which is replaced as a whole."""
+    """Writes a small file atomically."""
     draft = path.with_name(f"{path.name}.draft")
     with draft.open("wb") as file:
         file.write(content)

@@ -1,4 +1,4 @@
-"""What mirrors want of the copies, and how the copy of each log that they wait for stands."""
+"""The interface between mirrors and copies: required logs, and the status of their copies."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import NamedTuple, Protocol
 
 
 class RequiredLog(NamedTuple):
-    """A log that a mirror waits for: its place in a ledger, and the records with which it ended. `removed`:
-    what stays of it after its removal is wanted."""
+    """A log for which a mirror waits: its path in a ledger, and its number of records at its end. `removed`:
+    the mirror needs the files that remain after the log's removal."""
 
     log_path: str
     size: int
@@ -18,7 +18,7 @@ class RequiredLog(NamedTuple):
 
 @dataclass(frozen=True)
 class CopyStatus:
-    """How a copy stands. If it is not whole, `why` says what it waits for."""
+    """The status of a copy. If it is incomplete, `reason` says what it waits for."""
 
     is_complete: bool = False
     #: True if the worker answers but no longer has the log.
@@ -29,13 +29,14 @@ class CopyStatus:
 
 
 class ReplicaMirror(Protocol):
-    """A mirror, as the copies see it. All of it is asked from their thread."""
+    """The interface of a mirror for the copies, whose thread calls all its functions."""
 
     def required_logs(self) -> Collection[RequiredLog]:
-        """What it waits for."""
+        """The logs for which the mirror waits."""
 
     def rejected_logs(self) -> Collection[str]:
         """The origins of logs whose copies do not verify."""
 
     def has_log(self, place: str, *, removed: bool) -> bool:
-        """Whether it holds a log, or what stays of it after its removal. Then the copy may be removed."""
+        """Whether the mirror has a log, or with `removed` its remaining files, so that the copy may be
+        removed."""

@@ -1,7 +1,7 @@
-"""Copies what an auditor has accepted of its workers' logs, in a thread of its own, and hands it on.
+"""Copies the accepted records of workers' logs in a separate thread, and passes them on to readers.
 
-Nothing here delays the audit: what cannot be copied now waits, and is reported as a finding when it waits for
-long. A copy that a reader refuses is made again.
+It never delays the audit: a log that cannot be copied waits, and becomes a finding if it waits for long. A
+copy that a reader refuses is made again.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Replica:
         self.bytes_copied = 0
         self.failure: str | None = None
         self._offered: dict[str, str] = {}
-        #: The newest note of each log, and which of them are not copied, since when.
+        #: The newest note of each log.
         self._notes: dict[str, str] = {}
         self._since: dict[str, float] = {}
         self._resting: dict[str, float] = {}
@@ -112,26 +112,27 @@ class Replica:
         self.ledger.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def offer(self, accepted: AcceptedLogs) -> None:
-        """Takes logs that were accepted further: directories and notes. Waits for nothing."""
+        """Queues logs with newly accepted records, as pairs of directory and note. Does not block."""
         if accepted:
             with self._condition:
                 self._offered.update(accepted)
                 self._condition.notify()
 
     def start(self) -> None:
-        """Copies, until `stop`. Nobody waits for the thread when the process ends: it may be reading."""
+        """Starts the thread, which copies until `stop`. The end of the process does not wait for the thread,
+        which may be reading."""
         threading.Thread(target=self._run, name="replica", daemon=True).start()
 
     def stop(self) -> None:
-        """Begins nothing any more."""
+        """Starts no further work."""
         with self._condition:
             self._ending = True
             self._condition.notify()
 
     def lag_seconds(self) -> float:
-        """Since when a log has waited to be copied whose worker is listed; 0 when none does."""
+        """Seconds for which a log of a listed worker has waited to be copied; 0 if none waits."""
         workers = self._listed()
-        # Mirrors say themselves what they wait for.
+        # Mirrors report their own waiting logs.
         mirrored = set(self._for_mirrors)
         waits = [
             since
@@ -141,7 +142,7 @@ class Replica:
         return time.monotonic() - min(waits) if waits else 0.0
 
     def findings(self) -> list[dict[str, Any]]:
-        """What is wrong with it, in the core's form."""
+        """Problems of the copies, in the format of the core's findings."""
         lag = self.lag_seconds()
         if lag == 0 or lag < self._patience:
             return []
@@ -166,7 +167,7 @@ class Replica:
                     self._condition.wait_for(lambda: self._ending, ROUND_INTERVAL_SECONDS)
 
     def run_once(self) -> None:
-        """Copies what waits, as far as workers and the volume let it."""
+        """Copies the waiting logs, as far as workers and the volume permit."""
         with self._condition:
             offered, self._offered = self._offered, {}
         now = time.monotonic()
@@ -185,7 +186,7 @@ class Replica:
             try:
                 self._copy_logs()
             finally:
-                # What mirrors have frees space.
+                # Copies that mirrors have can be removed, which frees space.
                 self._update_statuses()
             if not self._since:
                 self._report_failure(None)
@@ -197,8 +198,8 @@ class Replica:
             self._report_failure(f"copies cannot be written: {reason}")
 
     def _copy_logs(self) -> None:
-        """Copies logs that wait. A later log of a shard waits for its worker's earlier ones, which its
-        records may refer to."""
+        """Copies the waiting logs. A log waits for its worker's earlier logs of the shard, to which its
+        records may refer."""
         failed: set[str] = set()
         for place in sorted(self._since, key=lambda place: (place in self._for_mirrors, place)):
             shard = shard_of(place)
@@ -210,7 +211,7 @@ class Replica:
                 self._resting.pop(place, None)
                 self._reasons.pop(place, None)
             except (CopyError, FileNotFoundError) as error:
-                # What is wrong with the worker's log is the auditor's to find. Others do not wait for it.
+                # The auditor reports problems of the worker's log. Other logs do not wait for it.
                 self._resting[place] = time.monotonic() + _LOG_RETRY_SECONDS
                 self._reasons[place] = str(error)
                 self._report_failure(f"{place}: {error}")
@@ -241,20 +242,20 @@ class Replica:
             for take in self.takers:
                 take([(str(self.ledger / place), note)])
         self._since.pop(place, None)
-        # Readers do not wait for them.
+        # Readers do not wait for configurations.
         self._shared.request_configurations(copy.configurations)
         if source is not None:
             if is_new and self.mirrors and (copy.cursor.sealed or place in self._wanted):
-                # Its worker may be about to go, with all that was not copied.
+                # The worker may be about to end, and data that was not copied would be lost.
                 copy.copy_notes(source)
             self._shared.copy_configurations(source)
 
     def status(self, wanted: RequiredLog) -> CopyStatus:
-        """How the copy of a log stands that a mirror waits for, as the last round saw it."""
+        """The status of the copy of a required log at the last round."""
         return self._standing.get(wanted, CopyStatus(reason="it has not been checked yet"))
 
     def _update_statuses(self) -> None:
-        """Completes the copies that mirrors wait for, and notes how each stands."""
+        """Completes the copies that mirrors require, and records their status."""
         wanted = {one for mirror in self.mirrors for one in mirror.required_logs()}
         self._standing = {one: self._complete_copy(one) for one in sorted(wanted)}
         self._wanted = {one.log_path for one in wanted}
@@ -286,8 +287,8 @@ class Replica:
         return CopyStatus(is_whole, is_gone, "" if is_whole else why, again)
 
     def _advance(self, copy: LogCopy, wanted: RequiredLog) -> tuple[bool, str]:
-        """Copies what a mirror waits for and others do not; whether it is gone at its worker, and what it
-        waits for otherwise. Raises OSError and CopyError."""
+        """Copies the files that only mirrors need. Returns whether the log is missing at its worker, and
+        otherwise why the copy is incomplete. Raises OSError and CopyError."""
         place, size, removed = wanted
         if removed:
             why = "the files that remain after its removal are not copied"
@@ -309,13 +310,13 @@ class Replica:
         elif copy.cursor.records >= size:
             copy.copy_notes(source)
         elif place not in self._since:
-            # Its copy has been removed since, as too old.
+            # The copy was removed since, because it was too old.
             self._since[place] = time.monotonic()
             self._for_mirrors.add(place)
         return False, why
 
     def _check_for_removals(self) -> None:
-        """Looks whether some of the copied logs were removed at their workers, others in each round."""
+        """Checks for some copied logs, different ones in each round, whether their workers removed them."""
         places = sorted(self._notes)
         first = bisect.bisect_right(places, self._last_looked)
         due = [*places[first:], *places[:first]][:_REMOVAL_CHECKS_PER_ROUND]
@@ -331,12 +332,12 @@ class Replica:
             except (WorkerError, UnreadableError):
                 self._workers.mark_failed(place)
             except (CopyError, FileNotFoundError) as error:
-                # The auditor finds what is wrong with the worker's log.
+                # The auditor reports problems of the worker's log.
                 self._resting[place] = time.monotonic() + _LOG_RETRY_SECONDS
                 log.debug("%s: %s", place, error)
 
     def _rebuild_rejected(self) -> None:
-        """Has copies made again that a reader has refused for a while."""
+        """Discards copies that a reader has refused for a while, so that they are made again."""
         now = time.monotonic()
         readers = [*self.refused, *(mirror.rejected_logs for mirror in self.mirrors)]
         refused = {"/".join(origin.split("/")[-2:]) for tell in readers for origin in tell()}
@@ -361,7 +362,7 @@ class Replica:
         self.bytes_copied += length
 
     def _prune(self) -> None:
-        """Removes the copies of logs that ended too long ago, and passes such logs over."""
+        """Removes the copies of logs that ended too long ago, and skips such logs."""
         if self._keep_days is None:
             return
         if time.monotonic() < self._prune_due:
@@ -377,7 +378,7 @@ class Replica:
                 )
 
     def _expired_logs(self) -> list[str]:
-        """Logs whose successors began before the days that are kept, and that nobody has yet to read."""
+        """Logs that are older than the retained days and that all readers have read."""
         read = [tell() for tell in self.read]
         wanted = {one.log_path for mirror in self.mirrors for one in mirror.required_logs()}
         found = []
@@ -403,10 +404,10 @@ def _is_complete(copy: LogCopy, wanted: RequiredLog) -> bool:
 
 
 def ledger_folder(root: Path) -> Path:
-    """Where the copies below `root` are, in the layout of a ledger."""
+    """Returns the folder of the copies below `root`, with the layout of a ledger."""
     return root / LEDGER_FOLDER
 
 
 def checkpoint_size(note: str) -> int:
-    """The records that a checkpoint covers."""
+    """Returns the number of records that a checkpoint covers."""
     return int(note.split("\n", 2)[1])

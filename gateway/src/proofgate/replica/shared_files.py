@@ -1,4 +1,5 @@
-"""What the logs of a ledger share: configurations that records name, and statements of key succession."""
+"""Copies of files that the logs of a ledger share: configurations that records name, and statements of key
+succession."""
 
 from __future__ import annotations
 
@@ -16,24 +17,25 @@ _BLOCK = 1 << 20
 
 
 class SharedFiles:
-    """Copies of them in `ledger`, the folder of a ledger's layout. For one thread."""
+    """The copies of shared files in `ledger`, a folder with the layout of a ledger. For use by one thread."""
 
     def __init__(self, ledger: Path, require_room: Callable[[int], None]) -> None:
-        """`require_room` is called before bytes are written, with their number; what it raises ends that."""
+        """`require_room` is called with the number of bytes before they are written. An exception prevents
+        the write."""
         self._ledger, self._require_room = ledger, require_room
         self._wanted: set[str] = set()
 
     def copy_statements(self, statements: Mapping[str, bytes], ledger_key: str) -> None:
-        """Writes those statements, by their files' names, that lead from a key to others."""
+        """Writes the statements, by file name, that lead from a key to others."""
         for name, text in chain_statements_from_files(statements, ledger_key):
             self._write_file(self._ledger / STATEMENTS / name, text.encode())
 
     def request_configurations(self, digests: set[str]) -> None:
-        """Takes the digests of configurations that copied records name."""
+        """Requests the configurations with these digests, which copied records name."""
         self._wanted |= digests
 
     def copy_configurations(self, source: LedgerSource) -> None:
-        """Copies the configurations that are wanted; those that this worker lacks wait. Raises OSError."""
+        """Copies the requested configurations. Those that this worker does not have wait. Raises OSError."""
         for digest in sorted(self._wanted):
             target = self._ledger / CONFIGURATIONS / f"{digest}.json"
             if target.exists():

@@ -1,4 +1,4 @@
-"""The workers whose logs are copied: where each is, and which of them answer."""
+"""The workers whose logs are copied: their URLs, and whether they answer."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ RETRY_SECONDS = 5.0
 
 
 class Workers:
-    """The workers of shards. `listed` returns the URL of each by its shard, and `open_worker` reads from one.
+    """The workers of shards. `listed` returns the URL of each by its shard, and `open_worker` opens one for
+    reading.
 
-    Places are those of logs: `<shard>/<incarnation>`. For one thread.
+    A place is the path of a log: `<shard>/<incarnation>`. For use by one thread.
     """
 
     def __init__(
@@ -28,7 +29,7 @@ class Workers:
         self._away: dict[str, float] = {}
 
     def start_round(self) -> None:
-        """Begins a round: reads the list."""
+        """Starts a round: reads the list."""
         self._urls, self._begun, self._logs = self._listed(), {}, {}
         kept = {shard: one for shard, one in self._sources.items() if one[0] == self._urls.get(shard)}
         self._sources = kept
@@ -38,7 +39,7 @@ class Workers:
         return shard_of(place) in self._urls
 
     def source(self, place: str) -> LedgerSource | None:
-        """The worker of a log, for this round; None if it has none that answers. Raises OSError."""
+        """Returns the worker of a log for this round; None if no worker answers. Raises OSError."""
         shard = shard_of(place)
         if self._away.get(shard, 0.0) > time.monotonic():
             return None
@@ -51,7 +52,8 @@ class Workers:
         return self._begun.get(shard)
 
     def has_log(self, source: LedgerSource, place: str) -> bool:
-        """Whether a log's worker, which answers, holds it. It is asked once in a round. Raises OSError."""
+        """Whether a log's responding worker has the log. The worker is queried once in a round. Raises
+        OSError."""
         shard, incarnation = place.split("/")
         if shard not in self._logs:
             try:
@@ -61,20 +63,20 @@ class Workers:
         return incarnation in self._logs[shard]
 
     def mark_failed(self, place: str) -> None:
-        """The worker of a log gave no answer that can be used."""
+        """Records that the worker of a log gave no usable response."""
         self._away[shard_of(place)] = time.monotonic() + RETRY_SECONDS
 
     def responding_sources(self) -> list[LedgerSource]:
-        """Those that were read from in this round, without those that failed."""
+        """The workers that were read in this round without a failure."""
         now = time.monotonic()
         return [source for shard, source in self._begun.items() if self._away.get(shard, 0.0) <= now]
 
     def absence_reason(self, place: str) -> str:
-        """Why a log's worker is not read."""
+        """Returns why a log's worker is not read."""
         why = "does not answer" if self.has_worker(place) else "was removed by a scale-down"
         return f"the worker of shard {shard_of(place)} {why}"
 
 
 def shard_of(place: str) -> str:
-    """The shard of a log, by its place."""
+    """Returns the shard of a log from its place."""
     return place.split("/")[0]

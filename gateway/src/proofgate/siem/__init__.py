@@ -1,1 +1,1 @@
-"""What a ledger says of exchanges, for whoever watches for incidents: as it is verified, to a collector."""
+"""Events about verified exchanges, sent to a collector for security monitoring (SIEM)."""

@@ -1,4 +1,4 @@
-"""An auditor that sends what it has accepted on: its arguments, and the parts."""
+"""An auditor's streams of events about accepted exchanges: arguments and components."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def argument_error(options: argparse.Namespace) -> str | None:
-    """Why the arguments do not go together; None when they do."""
+    """Why the arguments contradict each other; None if they do not."""
     from proofgate.siem.sink_address import SinkAddressError, parse
 
     if options.siem and options.once:
@@ -47,7 +47,7 @@ def argument_error(options: argparse.Namespace) -> str | None:
 
 
 def streams(options: argparse.Namespace, ledger_key: str) -> list[EventStream]:
-    """The streams that the arguments ask for. Raises CursorError."""
+    """Creates the streams that the arguments request. Raises CursorError."""
     if not options.siem:
         return []
     from proofgate.siem.cursor import EventCursor

@@ -1,4 +1,4 @@
-"""Events in the Common Event Format, version 0 (OpenText ArcSight): one line, without a header of syslog."""
+"""Events in the Common Event Format, version 0 (OpenText ArcSight): one line, without a syslog header."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KEYS = {
     "sourceServiceName": "key_name",
     "destinationServiceName": "providers",
 }
-#: Facts that no key is for, by the key of their value; another key has their name.
+#: Facts without a standard key, by the custom key of their value. Another custom key has their name.
 _LABELLED = {
     "cs1": "tenant",
     "cs2": "model",
@@ -40,7 +40,7 @@ _LABELLED = {
 
 
 def text(event: ExchangeEvent) -> str:
-    """An event as one line."""
+    """Formats an event as one line."""
     severity = _NOTABLE if is_notable(event) else _QUIET
     verdict = event.facts.get("verdict")
     kind = f"exchange.{verdict}" if verdict else "exchange"
@@ -94,7 +94,7 @@ def _value(value: Any) -> str:
 
 
 def _replace_control_characters(value: str) -> str:
-    """Without characters that end a line or that a terminal obeys: a blank is where one was."""
+    """Replaces line ends and control characters with blanks."""
     if value.isprintable():
         return value
     return "".join(" " if unicodedata.category(one) in ("Cc", "Zl", "Zp") else one for one in value)

@@ -1,4 +1,4 @@
-"""How far a stream of events is, in a file of SQLite: one row for each log."""
+"""The progress of a stream of events, in an SQLite file with one row for each log."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ CREATE TABLE IF NOT EXISTS log(origin TEXT PRIMARY KEY, note TEXT NOT NULL, plac
 
 
 class CursorError(Exception):
-    """The file cannot be used. Says why."""
+    """The cursor's file cannot be used. The message says why."""
 
     code = "siem_cursor"
 
 
 class EventCursor:
-    """What was sent, and the newest note of each log. One thread uses it at a time."""
+    """The progress of a stream, and the newest note of each log. For use by one thread at a time."""
 
     def __init__(self, state: Path, sink: str, ledger_key: str) -> None:
-        """Opens the file of a sink, or makes it: one for each ledger, whichever of its keys is given.
+        """Opens or creates the file of a sink. Each ledger has one file, regardless of which of its keys is
+        given.
 
         Raises CursorError.
         """
@@ -44,7 +45,7 @@ class EventCursor:
             raise CursorError(message) from None
 
     def update_notes(self, notes: list[tuple[str, str]]) -> None:
-        """Takes the newest notes of logs, by origin."""
+        """Stores the newest notes of logs, as pairs of origin and note."""
         with self._file:
             self._file.execute("BEGIN")
             self._file.executemany(
@@ -54,22 +55,23 @@ class EventCursor:
             )
 
     def note(self, origin: str) -> str | None:
-        """The newest note of a log; None of one that is not known."""
+        """Returns the newest note of a log; None for an unknown log."""
         row = self._file.execute("SELECT note FROM log WHERE origin = ?", (origin,)).fetchone()
         return None if row is None else str(row[0])
 
     def position(self, origin: str) -> tuple[str | None, int]:
-        """Where to go on in a log, and how many records of it were sent."""
+        """Returns the position at which to continue in a log, and the number of its records that were
+        sent."""
         row = self._file.execute("SELECT place, size FROM log WHERE origin = ?", (origin,)).fetchone()
         return (None, 0) if row is None else (row[0], row[1])
 
     def advance(self, origin: str, place: str, size: int) -> None:
-        """Everything up to a place was sent. On the disk when it returns."""
+        """Records durably that everything up to a position was sent."""
         self._file.execute("UPDATE log SET place = ?, size = ? WHERE origin = ?", (place, size, origin))
 
     def sent_counts(self) -> dict[str, int]:
-        """How many records of each log were sent, by origin. For any thread; empty while that cannot be
-        read."""
+        """Returns the number of sent records of each log, by origin. Thread-safe; empty while the file cannot
+        be read."""
         try:
             with contextlib.closing(sqlite3.connect(self._path, timeout=30)) as file:
                 return dict(file.execute("SELECT origin, size FROM log"))

@@ -1,4 +1,4 @@
-"""Exchanges in what was read of a log, each once it has ended: what is told of one is what an index has."""
+"""Events about the ended exchanges in a batch of a log, with the same facts as in an index."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _MAX_INTEGER = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class ExchangeEvent:
-    """One exchange that has ended, or a refusal. The place of its last record is what it is known by."""
+    """One ended exchange, or a refusal. It is identified by the position of its last record."""
 
     time: int
-    """When the exchange was admitted or refused, in unix microseconds."""
+    """When the exchange was admitted or refused, in Unix microseconds."""
     origin: str
     index: int
     facts: dict[str, Any]
     """The fields of the exchange in `GET /v1/exchanges`, without `records`."""
 
 
-#: Stored records of a log by its incarnation (None: the log itself) and their numbers; none of one that is
-#: not known or was removed.
+#: A function that returns stored records by incarnation (None: the log itself) and numbers; empty for a log
+#: that is unknown or was removed.
 RecordFetcher = Callable[[str | None, list[int]], dict[int, bytes]]
 
 
 def events_in(batch: _core.ExchangeBatch, origin: str, fetch: RecordFetcher) -> Iterator[ExchangeEvent]:
-    """The exchanges that ended in a batch of a log. Raises the core's LedgerError."""
+    """Yields the exchanges that ended in a batch of a log. Raises the core's LedgerError."""
     for day in batch.days():
         texts, lists = batch.texts(day), batch.lists(day)
         named = [[texts[number] for number in numbers] for numbers in lists]
@@ -92,7 +92,8 @@ def _event_from_row(
 def _events_started_earlier(
     batch: _core.ExchangeBatch, origin: str, fetch: RecordFetcher
 ) -> Iterator[ExchangeEvent]:
-    """What ended in a batch and had begun before it, or in another log: both records are read for that."""
+    """Yields the exchanges that ended in a batch but started earlier or in another log. Both of their records
+    are read."""
     ends = [late for late in map(json.loads, batch.late()) if late["kind"] == "end"]
     if not ends:
         return
@@ -106,7 +107,7 @@ def _events_started_earlier(
         end = json.loads(records[None][late["seq"]])
         stored = records[late["incarnation"]].get(late["admission"])
         admission = None if stored is None else json.loads(stored)
-        # Of one whose log is gone, its end is what there is.
+        # If the log of the start was removed, only the end is known.
         told = (
             {"id": late["id"], "outcome": late["outcome"]}
             if admission is None
@@ -117,14 +118,15 @@ def _events_started_earlier(
 
 
 def _clamp(value: Any) -> Any:
-    """A fact as an index keeps it: a number that is larger than any there can be stands at the most."""
+    """Limits a number to the largest value, as an index does."""
     return min(value, _MAX_INTEGER) if isinstance(value, int) else value
 
 
 def record_fetcher(
     directory: Path, origin: str, ledger_key: str, notes: Callable[[str], str | None]
 ) -> RecordFetcher:
-    """Reads records of a log and of those beside it, where `notes` knows a signed note of their origin."""
+    """Returns a function that reads records of a log and of other logs of its shard, if `notes` returns a
+    signed note for their origin."""
 
     def fetch(incarnation: str | None, numbers: list[int]) -> dict[int, bytes]:
         of_it = origin if incarnation is None else f"{origin.rpartition('/')[0]}/{incarnation}"

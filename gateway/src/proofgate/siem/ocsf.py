@@ -1,8 +1,8 @@
 """Events in the Open Cybersecurity Schema Framework 1.9.0: class API Activity (6003), with the profiles
 `ai_operation` and `record_integrity`, and `trace` if the client named one.
 
-The attestation has a fingerprint and no signature: it detects a change between the auditor and a reader, and
-is not the proof of the exchange. That is found by the record's place, which the event has.
+The attestation has a fingerprint and no signature. It detects a change between the auditor and a reader, and
+does not prove the exchange. The event has the position of the record, with which the proof can be found.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _UNMAPPED = (
 
 
 def text(event: ExchangeEvent) -> str:
-    """An event as one line of JSON, in its canonical form."""
+    """Formats an event as one line of canonical JSON."""
     return canonical_json(from_event(event)).decode()
 
 
 def from_event(event: ExchangeEvent) -> dict[str, Any]:
-    """An event with its fingerprint."""
+    """Creates the OCSF event with its fingerprint."""
     found = _without_attestation(event)
     attestation: dict[str, Any] = {"uid": found["metadata"]["uid"], "chain_uid": event.origin}
     found["attestation_list"] = [attestation]
@@ -56,8 +56,8 @@ def from_event(event: ExchangeEvent) -> dict[str, Any]:
 
 
 def canonical_json(value: Any) -> bytes:
-    """A value by the JSON Canonicalization Scheme (RFC 8785), if its keys are ASCII and it has no fractions
-    and no integer beyond 2^53."""
+    """Encodes a value by the JSON Canonicalization Scheme (RFC 8785). Its keys must be ASCII, and it must
+    have no fractions and no integer beyond 2^53."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode()
 
 
@@ -161,15 +161,15 @@ def _ai(facts: dict[str, Any], provider: str | None) -> dict[str, Any]:
         "completion_tokens": completion,
         "total_tokens": _clamp(known),
     }
-    # The schema has the model in the agent, where there is one.
+    # In the schema, the model is part of the agent if there is one.
     agent = facts.get("agent")
     operation = {"ai_model": model} if agent is None else {"ai_agent": {"uid": agent, "ai_model": model}}
     return {**operation, "message_context": context}
 
 
 def _endpoint(facts: dict[str, Any]) -> tuple[str | None, str | None]:
-    """Method and path: an endpoint without a method is one of POST. A method that the gateway does not serve
-    is not told, because the schema has a list of methods."""
+    """Returns method and path. An endpoint without a method means POST. A method that the gateway does not
+    serve is omitted, because the schema allows only listed methods."""
     endpoint = facts.get("endpoint")
     if endpoint is None:
         return None, None
@@ -195,7 +195,7 @@ def _clamp(value: Any) -> Any:
 
 
 def _without_empty(value: dict[str, Any]) -> dict[str, Any]:
-    """Without what is not known, and without objects of which nothing is known."""
+    """Removes unknown values, and objects that are empty then."""
     found = {}
     for name, one in value.items():
         kept = _without_empty(one) if isinstance(one, dict) else one

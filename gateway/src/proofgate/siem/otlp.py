@@ -26,7 +26,7 @@ from proofgate.telemetry import names
 
 _TIMEOUTS = (5.0, 10.0)
 _MAX_RESPONSE_BYTES = 1 << 16
-#: In the year 2554: what says that it is later stands there.
+#: The maximum time, in the year 2554. Later times are limited to it.
 _MAX_TIME = (1 << 64) - 1
 #: Field of an exchange for each attribute name.
 _ATTRIBUTES = {
@@ -56,14 +56,15 @@ _ATTRIBUTES = {
     names.CLIENT_ADDRESS: "client_address",
 }
 _EVENT_NAME = "proofgate.exchange"
-#: How the body of a log record is written, by the format's name; another than these has attributes.
+#: The function that formats the body of a log record, by format. Another format uses attributes instead of a
+#: body.
 _BODY_FORMATTERS: dict[str, Callable[[ExchangeEvent], str]] = {"ocsf": ocsf.text, "cef": cef.text}
 ATTRIBUTES_FORMAT = "attributes"
 FORMATS = (ATTRIBUTES_FORMAT, *_BODY_FORMATTERS)
 
 
 class OtlpSink:
-    """A collector. One thread uses it."""
+    """An OTLP collector as a sink. For use by one thread."""
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class OtlpSink:
         self._form = form
         self.name, self._url, self._authorization = name, f"{url.rstrip('/')}/v1/logs", authorization
         self._session = requests.Session()
-        # Neither a proxy nor credentials of a netrc file: the arguments say all that is sent.
+        # Ignore proxies and netrc credentials of the environment: only the arguments determine what is sent.
         self._session.trust_env = False
         self._verify = True if authorities is None else str(authorities)
         attributes = {"service.name": "proofgate-auditor", "service.version": __version__}
@@ -118,14 +119,14 @@ class OtlpSink:
         try:
             rejected = ExportLogsServiceResponse.FromString(body).partial_success.rejected_log_records
         except DecodeError:
-            # It took them, and says so in another form than the protocol's.
+            # The collector accepted the events, but its response does not follow the protocol.
             return
         if rejected:
             raise SinkError("siem_refused", f"it rejects {format_count(rejected, 'record')}")
 
 
 def log_record(event: ExchangeEvent, form: str = ATTRIBUTES_FORMAT) -> LogRecord:
-    """An event as a log record in one of `FORMATS`."""
+    """Converts an event to a log record in one of `FORMATS`."""
     if form in _BODY_FORMATTERS:
         body, told = _BODY_FORMATTERS[form](event), {}
     else:

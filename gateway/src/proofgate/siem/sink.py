@@ -1,4 +1,4 @@
-"""Where events go: what takes them, and how it says that it does not."""
+"""The interface of a sink for events, and its error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _MAX_SECRET_BYTES = 4096
 
 
 class SinkError(Exception):
-    """Events were not taken, or nobody knows whether they were. Says why, without a secret."""
+    """Events were not accepted, or it is unknown whether they were. The message says why and contains no
+    secret."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -21,25 +22,25 @@ class SinkError(Exception):
 
 
 class EventSink(Protocol):
-    """Takes events. One thread uses it."""
+    """A receiver of events. For use by one thread."""
 
     name: str
     """The address of the sink as configured, without secrets."""
 
     def send(self, events: Sequence[ExchangeEvent]) -> None:
-        """Sends events, in their order; when it returns, they were taken, as far as the protocol tells.
+        """Sends events in order. On return, the sink has accepted them, as far as the protocol shows.
 
         Raises SinkError.
         """
 
 
 def is_notable(event: ExchangeEvent) -> bool:
-    """Whether rules touched the exchange, or it was refused, or did not end well."""
+    """Whether rules affected the exchange, or it was refused, or it did not end successfully."""
     return event.facts.get("verdict") != "allowed" or event.facts.get("outcome") != "complete"
 
 
 def read_secret(path: Path) -> str:
-    """The value of a header field, from a file, read anew each time. Raises SinkError."""
+    """Reads the value of a header field from a file, on each call. Raises SinkError."""
     try:
         with path.open("rb") as file:
             value = file.read(_MAX_SECRET_BYTES + 1).decode("ascii", errors="replace").strip()

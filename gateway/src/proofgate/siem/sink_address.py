@@ -1,4 +1,4 @@
-"""A sink as its user names it: `otlp+https://…` or `otlp+http://…`."""
+"""Parsing of a sink's address: `otlp+https://…` or `otlp+http://…`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ _OPTION_NAMES = {"ca", "authorization", "format", "plain"}
 
 
 class SinkAddressError(ValueError):
-    """It names no sink. Says what to write."""
+    """The text is not the address of a sink. The message says what to write."""
 
 
 def parse(text: str, ledger: str) -> EventSink:
-    """The sink that a text names; `ledger` is whose exchanges it gets. Raises SinkAddressError."""
+    """Creates the sink for an address. `ledger` is the name of the ledger whose exchanges it gets. Raises
+    SinkAddressError."""
     url = urlsplit(text)
     options = dict(given := parse_qsl(url.query, keep_blank_values=True))
     try:

@@ -1,8 +1,8 @@
-"""Sends every exchange in what an auditor has accepted to one sink, in a thread of its own.
+"""Sends every exchange in the accepted records of an auditor to one sink, in a separate thread.
 
-At least once: how far it is is written after a batch was taken. So what was being sent when the auditor was
-killed, or when a sink broke off, comes again; the place of an exchange's last record tells that it is the
-same.
+Delivery is at least once, because the progress is written after a batch was accepted. If the auditor is
+killed or the sink fails during a batch, its events are sent again. The position of an exchange's last record
+identifies duplicates.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RETRY_SECONDS = 60.0
 
 @dataclass
 class StreamTotals:
-    """What a stream did, for metrics."""
+    """Totals of a stream, for metrics."""
 
     events: int = 0
     failures: Counter[str] = field(default_factory=Counter)
@@ -65,21 +65,22 @@ class EventStream:
 
     @property
     def name(self) -> str:
-        """The sink."""
+        """The address of the sink."""
         return self.sink.name
 
     def start(self) -> None:
-        """Sends, until `stop`. Nobody waits for the thread when the process ends: it may be sending."""
+        """Starts the thread, which sends until `stop`. The end of the process does not wait for the thread,
+        which may be sending."""
         threading.Thread(target=self._run, name="siem", daemon=True).start()
 
     def stop(self) -> None:
-        """Begins nothing any more."""
+        """Starts no further work."""
         with self._condition:
             self._stopping = True
             self._condition.notify()
 
     def offer(self, accepted: list[tuple[str, str]]) -> None:
-        """Takes logs that were accepted further: directories and notes. Waits for nothing."""
+        """Queues logs with newly accepted records, as pairs of directory and note. Does not block."""
         if accepted:
             with self._condition:
                 self._waiting.update(accepted)
@@ -87,16 +88,16 @@ class EventStream:
                 self._condition.notify()
 
     def rejected_origins(self) -> list[str]:
-        """The origins of logs that do not hold what was accepted."""
+        """The origins of logs that do not match what was accepted."""
         return [of for of, problem in list(self._problems.items()) if not problem.endswith("[siem_event]")]
 
     def lag_seconds(self) -> float:
-        """Since when something has waited to be sent; 0 when nothing does."""
+        """Seconds for which events have waited to be sent; 0 if none waits."""
         since = self._lagging_since
         return 0.0 if since is None else time.monotonic() - since
 
     def findings(self) -> list[dict[str, Any]]:
-        """What is wrong with it, as the auditor tells findings."""
+        """Problems of the stream, in the format of the auditor's findings."""
         lag = self.lag_seconds()
         if lag < self.max_lag_seconds:
             return []
@@ -148,11 +149,11 @@ class EventStream:
                     self._lagging_since = None
 
     def send(self, left: dict[str, str]) -> None:
-        """Sends what was not sent of logs, each up to its note; takes those that are done out of `left`.
+        """Sends the remaining exchanges of logs, each up to its note. Removes completed logs from `left`.
 
-        Raises SinkError. What is wrong with a log is told, and it stays.
+        Raises SinkError. The problem of a log is reported, and the log stays in `left`.
         """
-        # The oldest of a shard first: what ends in a later log began in an earlier one.
+        # The oldest logs of a shard first, because an exchange may start in one log and end in a later one.
         order = sorted(left.items())
         self.cursor.update_notes([(parse_note_head(note)[0], note) for _, note in order])
         self.lag_records = sum(
@@ -169,9 +170,9 @@ class EventStream:
                 if error.code != "log_removed":
                     self._report_problem(origin, f"{error} [{error.code}]")
                     continue
-                # By right, before it was read: there is nothing to be sent any more.
+                # The log was legitimately removed before it was read, so there is nothing to send.
             except (AttributeError, LookupError, TypeError, ValueError) as error:
-                # What is behind it waits, as nothing is left out; other logs do not.
+                # Later events of this log wait, because no event may be skipped. Other logs do not wait.
                 self.totals.failures["siem_event"] += 1
                 why = f"an exchange cannot be written in this format ({type(error).__name__}) [siem_event]"
                 self._report_problem(origin, why, error)

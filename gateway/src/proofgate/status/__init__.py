@@ -1,5 +1,4 @@
-"""What a gateway does now: read by kubectl or from one worker's admin port, shown as text or JSON.
+"""The status of a gateway, read with kubectl or from one worker's admin port, and shown as text or JSON.
 
-`seen` is what there is to know, `cluster`, `worker` and `limits` make it of what they are given, `text`
-shows it.
+`status_model` has the data types, `cluster`, `worker` and `limits` read the status, and `text` formats it.
 """

@@ -1,6 +1,6 @@
-"""A gateway from the objects of its cluster, which kubectl reads by the context that is set.
+"""Reads a gateway's status from the objects of its cluster, with kubectl and its current context.
 
-No Secret is read. Heads of the logs are those that the operator holds, at most a minute old.
+No Secret is read. The tree heads of the logs are the operator's, at most a minute old.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class ClusterError(Exception):
 
 
 def gateways(name: str | None, where: Sequence[str]) -> list[Gateway]:
-    """Every gateway, or the one of a name, where kubectl's options `where` point. Raises ClusterError."""
+    """Returns all gateways, or the one with a name, in the scope of kubectl's options `where`. Raises
+    ClusterError."""
     try:
         answer = _kubectl("get", _GATEWAYS, *([name] if name else []), *where)
     except ClusterError as error:
@@ -52,7 +53,7 @@ def gateways(name: str | None, where: Sequence[str]) -> list[Gateway]:
 
 
 def _read_gateway_tenants(cluster: Sequence[str]) -> tuple[list[Object], list[str]]:
-    """Every GatewayTenant, and why there are none to see."""
+    """Returns all GatewayTenants, and messages about why they cannot be read."""
     try:
         items: list[Object] = _kubectl("get", _TENANTS, "--all-namespaces", *cluster)["items"]
     except ClusterError as error:
@@ -65,14 +66,15 @@ def _read_gateway_tenants(cluster: Sequence[str]) -> tuple[list[Object], list[st
 def _read_checkpoints(
     namespace: str, gateways: Iterable[str], cluster: Sequence[str]
 ) -> tuple[dict[str, dict[str, str]], list[str]]:
-    """The checkpoints that the operator holds, by gateway and shard, and why there are none to see."""
+    """Returns the operator's held checkpoints by gateway and shard, and messages about why they cannot be
+    read."""
     names = [f"{name}{_CHECKPOINTS_SUFFIX}" for name in gateways]
     options = ("--namespace", namespace, "--ignore-not-found", *cluster)
     try:
         answer = _kubectl("get", "configmap", *names, *options)
     except ClusterError as error:
         return {}, [f"tree heads are not shown: {error}"]
-    # One object comes by itself, none as nothing.
+    # kubectl prints a single object without a list, and nothing if there is none.
     found = answer.get("items", [answer] if answer else [])
     return {
         item["metadata"]["name"].removesuffix(_CHECKPOINTS_SUFFIX): dict(item.get("data") or {})
@@ -83,7 +85,7 @@ def _read_checkpoints(
 def _kubectl(*arguments: str) -> dict[str, Any]:
     command = ["kubectl", *arguments, "--output=json", f"--request-timeout={_REQUEST_TIMEOUT}"]
     try:
-        # The user's own kubectl, as a shell would find it; no argument of it is a secret.
+        # The user's own kubectl from PATH. No argument is a secret.
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS)  # noqa: S603
     except FileNotFoundError:
         message = "kubectl is not on PATH: install it, or query one worker with --admin URL"
@@ -107,7 +109,8 @@ def _kubectl(*arguments: str) -> dict[str, Any]:
 def parse_gateway(
     item: Object, attached: Iterable[Object], heads: Mapping[str, str], notes: Iterable[str] = ()
 ) -> Gateway:
-    """A gateway from its object, the GatewayTenants of the cluster, and the checkpoints held, by shard."""
+    """Creates a gateway's status from its object, the GatewayTenants of the cluster, and the held checkpoints
+    by shard."""
     metadata, spec, status = item["metadata"], item["spec"], item.get("status") or {}
     namespace, name = metadata["namespace"], metadata["name"]
     faults = tuple(
@@ -124,7 +127,7 @@ def parse_gateway(
         ready_workers=status.get("readyReplicas", 0),
         conditions=conditions(item),
         shards=shards,
-        # Who has trouble comes first: of thousands, those are the ones to see.
+        # Tenants with problems come first, so that they are visible among thousands.
         tenants=tuple(sorted(tenants, key=lambda tenant: (not tenant.trouble, tenant.name))),
         faults=faults,
         verifying_key=(status.get("ledger") or {}).get("verifyingKey"),
@@ -133,7 +136,7 @@ def parse_gateway(
 
 
 def conditions(item: Object) -> tuple[Condition, ...]:
-    """The conditions of an object."""
+    """Returns the conditions of an object."""
     return tuple(
         Condition(
             found["type"],
@@ -147,7 +150,8 @@ def conditions(item: Object) -> tuple[Condition, ...]:
 
 
 def checkpoint_head(note: str | None) -> LogHead | None:
-    """The origin and the size in a checkpoint's note; None without one. Its signature is not checked."""
+    """Returns the origin and the size in a checkpoint's note; None without a note. The signature is not
+    checked."""
     lines = (note or "").split("\n")
     if len(lines) < 3 or not (lines[1].isascii() and lines[1].isdecimal()):
         return None
@@ -188,7 +192,7 @@ def _attached_tenant(found: Object) -> Tenant:
     wrong = [
         f"{item.type}={item.status} {item.reason}"
         for item in conditions(found)
-        # Ready sums the others up.
+        # Ready summarises the other conditions.
         if item.status != "True" and item.type != "Ready"
     ]
     return Tenant(

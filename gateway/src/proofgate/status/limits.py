@@ -1,6 +1,6 @@
-"""How much of its limits each tenant has used; workers report it to holders of the admin token.
+"""The used part of each tenant's limits. Workers report it to holders of the admin token.
 
-In a cluster kubectl forwards a port to each of them; the token comes from a file, and no Secret is read.
+In a cluster, kubectl forwards a port to each worker. The token is read from a file, not from a Secret.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from proofgate.status.cluster import ClusterError
 from proofgate.status.status_model import Gateway, Limits, LimitUsage, Shard, TenantLimits
 
 _RESPONSE_TIMEOUT_SECONDS = 10.0
-# As many as a worker tells of at most, so that JSON has them.
+# The maximum number of tenants that a worker returns, so that JSON output has all of them.
 _MAX_TENANTS = 1000
 _ADMIN_PORT = 9090
 _KUBECTL_SECONDS = 30.0
@@ -33,7 +33,7 @@ _SERVING_PHASES = frozenset({"Ready", "Retiring"})
 
 
 def fetch_limits(admin: str, token_file: Path) -> Limits:
-    """How much of its limits each tenant has used, by the worker at a URL. Raises AdminError."""
+    """Requests the used limits of tenants from the worker at a URL. Raises AdminError."""
     answer = admin_get(admin, f"/tenants/limits?most={_MAX_TENANTS}", _RESPONSE_TIMEOUT_SECONDS, token_file)
     try:
         return parse_limits(json.loads(answer))
@@ -42,29 +42,29 @@ def fetch_limits(admin: str, token_file: Path) -> Limits:
 
 
 def parse_limits(told: Mapping[str, Any]) -> Limits:
-    """The limits in an answer of `/tenants/limits`. Raises KeyError, TypeError, ValueError."""
+    """Parses a response of `/tenants/limits`. Raises KeyError, TypeError, ValueError."""
     tenants = tuple(_tenant_limits(str(found["tenant"]), found) for found in told["tenants"])
-    # Workers of the release before tell none.
+    # Workers of the previous release do not return this field.
     shared = told.get("namespaces", ())
     namespaces = tuple(_tenant_limits(f"{found['namespace']}/* ({found['plan']})", found) for found in shared)
     return Limits(tenants, int(told["more"]), namespaces, int(told.get("more_namespaces", 0)))
 
 
 def _tenant_limits(name: str, found: Mapping[str, Any]) -> TenantLimits:
-    # Workers of the release before do not tell of limits that are new.
+    # Workers of the previous release do not return new kinds of limits.
     if not any(kind.field in found for kind in LIMIT_KINDS):
         raise KeyError(name)
     return TenantLimits(name, {kind.field: _parse_usage(found.get(kind.field)) for kind in LIMIT_KINDS})
 
 
 def _parse_usage(found: Mapping[str, Any] | None) -> LimitUsage | None:
-    # No worker tells of a limit of nothing.
+    # A limit of 0 is not expected, and would cause a division by zero.
     return None if found is None else LimitUsage(int(found["used"]), max(1, int(found["limit"])))
 
 
 def with_limits(gateway: Gateway, token_file: Path, context: str | None) -> Gateway:
-    """The gateway with what its tenants have used of their limits, as its workers tell whoever has its admin
-    token. A worker that cannot be asked is a note."""
+    """Returns the gateway with the used limits of its tenants, which its workers report to holders of the
+    admin token. A worker that cannot be queried becomes a note."""
     cluster = [f"--context={context}"] if context else []
 
     def told_by(shard: Shard) -> Limits | str:
@@ -84,8 +84,8 @@ def with_limits(gateway: Gateway, token_file: Path, context: str | None) -> Gate
 
 
 def merge_limits(told: Sequence[Limits]) -> Limits:
-    """What several workers tell of limits. Each counts what the others had of a tenant, a little late, so of
-    what they tell of one tenant the most is the newest."""
+    """Merges the limits from several workers. Each worker also counts the other workers' use of a tenant,
+    with a short delay, so the highest value of a tenant is the newest."""
     tenants = _merge_by_name(tenant for limits in told for tenant in limits.tenants)
     known = max((len(limits.tenants) + limits.more for limits in told), default=0)
     namespaces = _merge_by_name(namespace for limits in told for namespace in limits.namespaces)
@@ -94,7 +94,7 @@ def merge_limits(told: Sequence[Limits]) -> Limits:
 
 
 def _merge_by_name(told: Iterable[TenantLimits]) -> tuple[TenantLimits, ...]:
-    """Of what is told of one name the most, most used first."""
+    """Returns the highest values for each name, sorted by use, highest first."""
     found: dict[str, TenantLimits] = {}
     for tenant in told:
         if tenant.tenant not in found or tenant.max_used_share > found[tenant.tenant].max_used_share:
@@ -104,11 +104,12 @@ def _merge_by_name(told: Iterable[TenantLimits]) -> tuple[TenantLimits, ...]:
 
 @contextmanager
 def _forward_port(namespace: str, pod: str, cluster: Sequence[str]) -> Iterator[str]:
-    """The URL by which kubectl lets a pod's admin port be asked meanwhile. Raises ClusterError."""
+    """Forwards a port to a pod's admin port with kubectl during the block, and yields its URL. Raises
+    ClusterError."""
     options = ["--address=127.0.0.1", f"--namespace={namespace}", *cluster]
     command = ["kubectl", "port-forward", f"pod/{pod}", f":{_ADMIN_PORT}", *options]
     try:
-        # The user's own kubectl; it says one line once it listens, or why it does not.
+        # The user's own kubectl. It prints one line when it listens, or an error.
         process = subprocess.Popen(  # noqa: S603
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )

@@ -1,4 +1,4 @@
-"""What there is to know of a gateway or a worker, in the words in which it is shown."""
+"""The data types of a gateway's or a worker's status, with names as in the output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proofgate.limit_kinds import LIMIT_KINDS
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition of an object. `since` is RFC 3339; "" where nobody said."""
+    """A condition of an object. `since` is RFC 3339; "" if it is unknown."""
 
     type: str
     status: str
@@ -22,7 +22,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class LogHead:
-    """The newest head of a worker's log that is known: whose it is, and how many records it covers."""
+    """The newest known head of a worker's log: its origin, and the number of records that it covers."""
 
     origin: str
     size: int
@@ -49,10 +49,10 @@ class ApiKey:
 
 @dataclass(frozen=True)
 class Tenant:
-    """Who may use a gateway.
+    """A tenant of a gateway.
 
-    `worker` is the ordinal of its owner; None where nobody but HAProxy's ring decides. `trouble` is what is
-    wrong with it, "" when nothing is.
+    `worker` is the ordinal of the worker that owns the tenant; None if only HAProxy's ring decides. `trouble`
+    is the tenant's problem, "" if there is none.
     """
 
     name: str
@@ -64,40 +64,41 @@ class Tenant:
 
 @dataclass(frozen=True)
 class LimitUsage:
-    """How much of one limit is used. It can be more than the limit, when that became smaller."""
+    """The used amount of one limit. It can exceed the limit after the limit was lowered."""
 
     used: int
     limit: int
 
     @property
     def percent(self) -> int:
-        """The part that is used, cut to a whole number."""
+        """The used percentage, rounded down."""
         return self.used * 100 // self.limit
 
 
 @dataclass(frozen=True)
 class TenantLimits:
-    """What a tenant has used of each of its limits, by their fields on the admin port; None where there is no
-    such limit."""
+    """The used amounts of a tenant's limits, by field name on the admin port; None for a limit that is not
+    set."""
 
     tenant: str
     limits: Mapping[str, LimitUsage | None]
 
     @property
     def budget(self) -> LimitUsage | None:
-        """Of the budgets in money, the one of which the greater part is used."""
+        """The budget in money with the highest used share; None without one."""
         budgets = (self.limits[kind.field] for kind in LIMIT_KINDS if kind.is_money)
         return max(filter(None, budgets), key=lambda budget: budget.used / budget.limit, default=None)
 
     @property
     def max_used_share(self) -> float:
-        """The greatest part of a limit that is used."""
+        """The highest used share of all limits."""
         return max((limit.used / limit.limit for limit in self.limits.values() if limit), default=0.0)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Tenants that have limits, most used first; `more` of them are left out, because these are used more.
+    """Tenants with limits, sorted by use, highest first. `more` is the number of omitted tenants, which have
+    used less.
 
     `namespaces` are the limits that tenants of one namespace share by a plan, named `<namespace>/* (<plan>)`.
     """
@@ -110,7 +111,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault of an object that the spec references, and who is affected."""
+    """A fault of an object that the spec references."""
 
     field: str
     reason: str
@@ -121,7 +122,7 @@ class Fault:
 class Gateway:
     """A GovernanceGateway as the operator reports it. `notes` list what could not be read.
 
-    `limits` are None where no worker was asked.
+    `limits` is None if no worker was queried.
     """
 
     namespace: str
@@ -139,7 +140,7 @@ class Gateway:
 
     @property
     def ready(self) -> Condition | None:
-        """The condition that sums up the others; None before the operator has looked."""
+        """The condition that summarises the others; None before the operator has set it."""
         return next((item for item in self.conditions if item.type == "Ready"), None)
 
     @property
@@ -152,9 +153,9 @@ class Gateway:
 class Worker:
     """One worker as its admin port reports it.
 
-    Counts of records are of its log: written, synced, covered by the newest checkpoint. `limit_refusals` are
-    requests over a limit since it started. `trouble` are what it is not ready for and what it warns of.
-    `limits` are None without the admin token.
+    `log.size`, `durable` and `checkpointed` are the numbers of written records, synced records and records
+    under the newest checkpoint. `limit_refusals` is the number of requests over a limit since the start.
+    `trouble` has the reasons for not being ready, and warnings. `limits` is None without the admin token.
     """
 
     address: str
@@ -172,12 +173,12 @@ class Worker:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether it wants traffic."""
+        """Whether the worker is ready for traffic."""
         return self.not_ready is None
 
 
 def as_json(seen: Gateway | Worker) -> dict[str, Any]:
-    """What is seen, as JSON has it: a tenant's limits are members beside its name."""
+    """Returns the status in the JSON format, in which a tenant's limits are members beside its name."""
     return asdict(seen, dict_factory=_members)
 
 

@@ -1,4 +1,4 @@
-"""A status as text for a terminal: a line that sums up, then tables. Nothing here reads anything."""
+"""Formats a status as text for a terminal: a summary line, then tables."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _MAX_FULL_NUMBER = 10_000
 
 
 def format_gateway(gateway: Gateway, now: datetime) -> str:
-    """A gateway, as tables."""
+    """Formats a gateway as tables."""
     return "\n\n".join(_sanitize(part) for part in _sections(gateway, now) if part) + "\n"
 
 
 def format_worker(worker: Worker) -> str:
-    """A worker, as facts."""
+    """Formats a worker as a list of facts."""
     refused = (
         f"{_EMPTY_CELL} requests"
         if worker.limit_refusals is None
@@ -48,7 +48,8 @@ def format_worker(worker: Worker) -> str:
 
 
 def _sanitize(lines: Iterable[str]) -> str:
-    """Lines, without what would steer a terminal: some words are of whoever runs a pod or a tenant."""
+    """Joins lines, without characters that could control a terminal, because some texts come from pods or
+    tenants."""
     return "\n".join("".join(mark if mark.isprintable() else " " for mark in line) for line in lines)
 
 
@@ -105,7 +106,7 @@ def _limits(limits: Limits | None) -> list[str]:
     known = sorted((*limits.tenants, *limits.namespaces), key=lambda one: (-one.max_used_share, one.tenant))
     shown = known[:MAX_DISPLAYED_TENANTS]
     hidden = len(known) - len(shown) + limits.more + limits.more_namespaces
-    # A terminal is not wide enough for limits that nobody shown has.
+    # Columns for limits that no shown tenant has are omitted, because a terminal is narrow.
     kinds = [kind for kind in _COUNTED_KINDS if any(tenant.limits[kind.field] for tenant in shown)]
     rows = [
         (tenant.tenant, *(_format_usage(tenant.limits[kind.field]) for kind in kinds)) for tenant in shown
@@ -135,7 +136,7 @@ def _budget_share(budget: LimitUsage | None) -> str:
 
 
 def _abbreviate(number: int) -> str:
-    """A number in five characters, cut and not rounded: what is not used up is not shown so."""
+    """Formats a number in five characters, rounded down, so that a limit never looks used up too early."""
     if number < _MAX_FULL_NUMBER:
         return str(number)
     unit, size = next((unit, size) for unit, size in _NUMBER_UNITS if number >= size)
@@ -155,7 +156,7 @@ def _log(log: LogHead | None) -> tuple[str, str]:
 
 
 def _age(text: str, now: datetime) -> str:
-    """How long ago a time was, in its largest unit."""
+    """Formats the age of a time in its largest unit."""
     time = _time(text)
     if time is None:
         return _EMPTY_CELL
@@ -172,7 +173,7 @@ def _time(text: str) -> datetime | None:
 
 
 def _table(rows: Sequence[tuple[str, ...]], head: tuple[str, ...] = ()) -> list[str]:
-    """Rows in columns as wide as they have to be, under a head; nothing without rows."""
+    """Formats rows in columns of the necessary width, under a header; empty without rows."""
     if not rows:
         return []
     lines = [head, *rows] if head else list(rows)

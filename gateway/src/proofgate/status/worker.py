@@ -1,4 +1,4 @@
-"""One worker, from its admin port."""
+"""Reads the status of one worker from its admin port."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TIMEOUT_SECONDS = 5.0
 
 
 def fetch_worker(admin: str, token_file: Path | None) -> Worker:
-    """The status of the worker at a URL; with the token also its limits. Raises AdminError."""
+    """Requests the status of the worker at a URL, and with the token also its limits. Raises AdminError."""
     status = admin_get(admin, "/status", _TIMEOUT_SECONDS, token_file)
     metrics = admin_get(admin, "/metrics", _TIMEOUT_SECONDS, token_file)
     try:
@@ -28,7 +28,7 @@ def fetch_worker(admin: str, token_file: Path | None) -> Worker:
 
 
 def parse_worker(status: Mapping[str, Any], metrics: str) -> Worker:
-    """A worker from its `/status` and `/metrics`. Raises KeyError, TypeError, ValueError."""
+    """Parses a worker's `/status` and `/metrics`. Raises KeyError, TypeError, ValueError."""
     refused = re.search(r"^proofgate_limit_refusals_total (\d+)", metrics, re.MULTILINE | re.ASCII)
     trouble = [f"the ledger has stopped: {status['ledger_stopped']}"] if status["ledger_stopped"] else []
     failed = status.get("last_reload_error")

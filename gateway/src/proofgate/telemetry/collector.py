@@ -1,4 +1,4 @@
-"""A collector that takes OTLP over HTTP, as one configuration describes it."""
+"""Client of a collector for OTLP over HTTP, from one configuration."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from proofgate.telemetry.names import NAMES
 from proofgate.telemetry.points import MetricPoints
 from proofgate.telemetry.spans import ExchangeSpans, ProviderAddress
 
-# For one export, with everything that the library tries again meanwhile.
+# Maximum seconds of one export, including the library's retries.
 EXPORT_SECONDS = 5.0
 MAX_HEADER_BYTES = 4096
 
 
 class HeaderFileError(Exception):
-    """A file of a header field holds no value for one. The message names the file alone."""
+    """A file does not contain a valid value of a header field. The message only names the file."""
 
 
 class Collector:
-    """Sends spans and metrics. One thread at a time may use it."""
+    """Sends spans and metrics to a collector. For use by one thread at a time."""
 
     def __init__(self, config: Config, worker_origin: str, since: int) -> None:
-        """`since`: from when on the worker has counted, in unix nanoseconds."""
+        """`since` is the start of the worker's counts, in Unix nanoseconds."""
         self._settings = config.settings.telemetry
         self._base = config.source.parent
         names = NAMES[self._settings.semantic_conventions]
@@ -52,21 +52,21 @@ class Collector:
         self._metrics: OTLPMetricExporter | None = None
 
     def send_traces(self, exchanges: list[str]) -> bool:
-        """Sends exchanges, as `_core.ExchangeQueue.take` gives them; whether the collector took them."""
+        """Sends exchanges from `_core.ExchangeQueue.take`. Returns whether the collector accepted them."""
         spans = self._spans.build(json.loads(exchange) for exchange in exchanges)
         self._connect()
         assert self._traces is not None  # noqa: S101 - it is connected
         return self._traces.export(spans) is SpanExportResult.SUCCESS
 
     def send_metrics(self, counted: str, now: int) -> bool:
-        """Sends what `_core.Worker.counted` gives; whether the collector took it."""
+        """Sends the result of `_core.Worker.counted`. Returns whether the collector accepted it."""
         data = self._points.metrics_at(json.loads(counted), now)
         self._connect()
         assert self._metrics is not None  # noqa: S101 - it is connected
         return self._metrics.export(data, timeout_millis=EXPORT_SECONDS * 1000) is MetricExportResult.SUCCESS
 
     def close(self) -> None:
-        """Gives the connections up."""
+        """Closes the connections."""
         if self._traces is not None:
             self._traces.shutdown()  # type: ignore[no-untyped-call]
         if self._metrics is not None:
@@ -74,7 +74,7 @@ class Collector:
         self._headers = self._traces = self._metrics = None
 
     def _connect(self) -> None:
-        """Makes the exporters, anew when a header field has another value.
+        """Creates the exporters, and again when the value of a header field has changed.
 
         Raises OSError, HeaderFileError.
         """
@@ -83,7 +83,8 @@ class Collector:
             return
         self.close()
         session = requests.Session()
-        # Neither a proxy nor credentials of a netrc file: the configuration says all that is sent.
+        # Ignore proxies and netrc credentials of the environment: only the configuration determines what is
+        # sent.
         session.trust_env = False
         url, ca_file = self._settings.endpoint, self._settings.ca_file
         certificates = None if ca_file is None else str(self._base / ca_file)

@@ -1,6 +1,6 @@
 """The thread that exports traces and metrics.
 
-Whatever a collector does costs telemetry alone, and is counted.
+Problems of a collector affect only telemetry, and are counted.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 log = logging.getLogger("proofgate")
 
 LOWEST_PRIORITY = 19
-# Traces gather for so long; the queue holds 4096 of them.
+# Seconds for which traces are collected before an export. The queue holds 4096 of them.
 TRACES_INTERVAL_SECONDS = 1.0
 METRICS_INTERVAL_SECONDS = 15.0
 BATCH_SIZE = 512
-# A process that ends gives the last export so long.
+# Seconds that the last export has when the process ends.
 CLOSE_SECONDS = 2.0
-# A collector that is down is down for many exports: the log has one line in this time.
+# Seconds between two log lines about failures, because an unreachable collector fails many exports.
 ERROR_LOG_INTERVAL_SECONDS = 60.0
 
 
 class TelemetryExporter:
-    """Exports what the configuration in force asks for.
+    """Exports the telemetry that the configuration in force requests.
 
-    It has a thread from when the first one asks for something.
+    The thread starts with the first configuration that requests telemetry.
     """
 
     def __init__(self, worker: _core.Worker) -> None:
@@ -50,7 +50,7 @@ class TelemetryExporter:
         self._metrics_at = float("-inf")
 
     def apply_config(self, config: Config) -> None:
-        """Exports as this configuration says from now on. The worker runs."""
+        """Applies the settings of a configuration. The worker must be running."""
         settings = config.settings.telemetry
         asked = settings.endpoint is not None and (settings.traces is not None or settings.metrics)
         self._config = config if asked else None
@@ -61,18 +61,18 @@ class TelemetryExporter:
             self._thread.start()
 
     def close(self, seconds: float = CLOSE_SECONDS) -> None:
-        """Ends the thread, and waits for that as long."""
+        """Ends the thread, and waits for it at most `seconds`."""
         self._ends.set()
         if self._thread is not None:
             self._thread.join(seconds)
 
     def status(self) -> dict[str, Any]:
-        """What the admin port shows."""
+        """The status for the admin port."""
         return {"exporting": self._config is not None, "error": self._error}
 
     def _run(self) -> None:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
-        # Its own messages may quote what a collector answered, one for each export.
+        # The library would log a message for each failed export, which may quote a collector's response.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
         while not self._ends.wait(TRACES_INTERVAL_SECONDS):
             self._export_once()
@@ -104,12 +104,12 @@ class TelemetryExporter:
             except Exception as error:
                 self._record_result("traces", len(exchanges), type(error).__name__)
             if self._error is not None:
-                # What is left waits for the next turn: it is bounded, and may then be taken.
+                # The rest stays in the queue, whose size is limited, until the next export.
                 return
 
     def _send_metrics(self, config: Config) -> None:
         try:
-            # A clock that was set back would end what is counted before it began.
+            # If the clock was set back, the period would end before it started.
             now = max(time.time_ns(), self._since)
             sent = self._collector_of(config).send_metrics(self._worker.counted(), now)
             self._record_result("metrics", 1, None if sent else "the collector did not accept them")
@@ -118,16 +118,16 @@ class TelemetryExporter:
 
     def _collector_of(self, config: Config) -> Collector:
         if self._collector is None:
-            # OpenTelemetry's packages are imported here, and only here.
+            # This import is the only one of OpenTelemetry's packages.
             from proofgate.telemetry.collector import Collector
 
             self._collector = Collector(config, self._worker.origin, self._since)
         return self._collector
 
     def _record_result(self, signal: str, count: int, error: str | None) -> None:
-        """Notes what came of an export.
+        """Records the result of an export.
 
-        Of an error only its type is told: the message may quote a header field.
+        Only the type of an error is reported, because its message may quote a header field.
         """
         self._error = error
         if error is None:

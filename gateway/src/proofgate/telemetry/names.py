@@ -1,7 +1,7 @@
-"""Names of OpenTelemetry's conventions for generative AI, in the two versions that are spoken.
+"""Names of OpenTelemetry's conventions for generative AI, in the two supported versions.
 
-All of them are in development there: opentelemetry.io/docs/specs/semconv/gen-ai (to v1.41), and
-github.com/open-telemetry/semantic-conventions-genai since.
+All these conventions are still in development: opentelemetry.io/docs/specs/semconv/gen-ai (up to v1.41), and
+later github.com/open-telemetry/semantic-conventions-genai.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
 CACHE_READ_TOKENS = "gen_ai.usage.cache_read.input_tokens"
 REASONING_TOKENS = "gen_ai.usage.reasoning.output_tokens"
 TOKEN_MODALITY = "gen_ai.token.modality"  # noqa: S105 - of a model's tokens
-#: What a client says of itself: of a registry, and not of the conventions for spans.
+#: Attributes from the client. They are in the attribute registry, and not in the conventions for spans.
 CONVERSATION = "gen_ai.conversation.id"
 AGENT = "gen_ai.agent.id"
 END_USER = "enduser.pseudo.id"
@@ -81,7 +81,7 @@ PROVIDERS = {
 
 @dataclass(frozen=True)
 class ConventionNames:
-    """What the versions call differently."""
+    """Names that differ between the versions."""
 
     cache_write_tokens: str
     duration: str

@@ -1,4 +1,4 @@
-"""What a worker has counted of its traffic as OpenTelemetry's metrics, cumulative since its start."""
+"""A worker's traffic counts as OpenTelemetry metrics, cumulative since its start."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ Labels = dict[str, str | int]
 
 
 class MetricPoints:
-    """Makes metrics of what `_core.Worker.counted` says."""
+    """Converts the result of `_core.Worker.counted` to metrics."""
 
     def __init__(
         self, resource: Resource, spoken: ConventionNames, places: Mapping[str, ProviderAddress], since: int
     ) -> None:
-        """`since`: from when on the worker has counted, in unix nanoseconds."""
+        """`since` is the start of the worker's counts, in Unix nanoseconds."""
         self._resource = resource
         self._names = spoken
         self._places = places
         self._since = since
 
     def metrics_at(self, counted: Mapping[str, Any], now: int) -> MetricsData:
-        """All metrics at `now`, unix nanoseconds."""
+        """Returns all metrics at `now`, in Unix nanoseconds."""
         tenants, models = counted["tenants"], counted["models"]
         known = [entry for entry in tenants if entry["model"]]
         metrics = [
@@ -107,7 +107,7 @@ class MetricPoints:
                 sum=one[field]["sum_seconds"],
                 bucket_counts=one[field]["counts"],
                 explicit_bounds=one[field]["bounds"],
-                # They are not known, and left out.
+                # Minimum and maximum are unknown and omitted.
                 min=None,  # type: ignore[arg-type]
                 max=None,  # type: ignore[arg-type]
             )

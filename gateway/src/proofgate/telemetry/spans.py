@@ -1,4 +1,4 @@
-"""Exchanges as spans: one of the exchange, and below it one of what its provider does."""
+"""Exchanges as spans: one for the exchange, and below it one for the request to its provider."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Attributes = dict[str, Any]
 
 @dataclass(frozen=True)
 class ProviderAddress:
-    """What a span says of the provider that a request went to."""
+    """The attributes in a span about the provider of a request."""
 
     kind: str
     address: str
@@ -34,14 +34,14 @@ class ProviderAddress:
 
     @classmethod
     def from_provider(cls, provider: Provider) -> ProviderAddress:
-        """The place of a provider of the configuration."""
+        """Returns the address of a configured provider."""
         url = urlsplit(provider.base_url)
         port = url.port or {"http": 80, "https": 443}[url.scheme]
         return cls(names.PROVIDERS[provider.type], url.hostname or "", port)
 
 
 class _PresetIdGenerator(IdGenerator):
-    """The ids that the worker made: providers have been told them."""
+    """Generates the ids that the worker created and already sent to providers."""
 
     trace_id = 0
     span_id = 0
@@ -54,7 +54,7 @@ class _PresetIdGenerator(IdGenerator):
 
 
 class _SpanCollector(SpanProcessor):
-    """Gathers the spans that have ended."""
+    """Collects the ended spans."""
 
     def __init__(self) -> None:
         self.spans: list[ReadableSpan] = []
@@ -64,7 +64,7 @@ class _SpanCollector(SpanProcessor):
 
 
 class ExchangeSpans:
-    """Makes spans of exchanges. One thread at a time may use it."""
+    """Builds spans from exchanges. For use by one thread at a time."""
 
     def __init__(
         self, resource: Resource, spoken: ConventionNames, places: Mapping[str, ProviderAddress]
@@ -80,7 +80,7 @@ class ExchangeSpans:
         self._tracer = provider.get_tracer("proofgate", __version__)
 
     def build(self, exchanges: Iterable[Exchange]) -> list[ReadableSpan]:
-        """The spans of exchanges, the outer one of each last."""
+        """Returns the spans of exchanges, the outer span of each last."""
         for exchange in exchanges:
             self._add(exchange)
         found, self._finished.spans = self._finished.spans, []
@@ -182,7 +182,7 @@ def _server_attributes(exchange: Exchange) -> Attributes:
 
 
 def _client_context_attributes(exchange: Exchange) -> Attributes:
-    """What the client says of its session, its agent and its end user."""
+    """Attributes from the client about its session, its agent and its end user."""
     said = {
         names.CONVERSATION: exchange.get("session"),
         names.AGENT: exchange.get("agent"),
@@ -193,7 +193,8 @@ def _client_context_attributes(exchange: Exchange) -> Attributes:
 
 
 def _method_and_route(exchange: Exchange) -> tuple[str | None, str | None]:
-    """Of files and batches both stand in `endpoint`; what else goes to a provider is a POST."""
+    """For files and batches, `endpoint` contains both method and route. All other requests to providers are
+    POST."""
     endpoint = exchange.get("endpoint")
     if endpoint is None:
         return None, None

@@ -1,1 +1,1 @@
-"""Requests as applications, an agent and a careless user send them, for a gateway that shows what it can."""
+"""Demonstration traffic: requests like those of applications, an agent and a careless user."""

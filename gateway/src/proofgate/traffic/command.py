@@ -15,12 +15,12 @@ from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, fail
 
 _MAX_REQUESTS = 10_000
 _DEFAULT_REQUESTS = 120
-#: Lines of progress.
+#: Number of progress lines.
 _STEPS = 4
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command; `command` makes one."""
+    """Adds the command. `command` creates its parser."""
     parser = command(
         run,
         "Sends chats, streams, embeddings and a coding agent's session as each tenant. Also "
@@ -67,7 +67,7 @@ def _seed(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Sends, and prints what came of it."""
+    """Sends the requests and prints the results."""
     from proofgate.config import InvalidConfigError, load
     from proofgate.local.folder import QuickstartFolder
     from proofgate.quickstart import CONFIGURATION_FILE, QuickstartError
@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _keys(folder: Path, tenants: list[str]) -> dict[str, str]:
-    """The API keys of tenants that have a file in the folder. Raises OSError."""
+    """Reads the API keys of the tenants with a key file in the folder. Raises OSError."""
     from proofgate.quickstart import tenant_key_file
 
     paths = {tenant: folder / tenant_key_file(tenant) for tenant in tenants}

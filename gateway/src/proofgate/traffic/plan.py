@@ -1,4 +1,4 @@
-"""Which requests are sent, in which order: decided by a seed alone."""
+"""The sequence of requests, determined only by a seed."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class PlannedRequest:
 
 @dataclass(frozen=True)
 class ModelsByKind:
-    """The models of a gateway, by what they are asked for. A kind without a model is left out."""
+    """The models of a gateway by kind of request. Requests of a kind without a model are omitted."""
 
     chat: tuple[str, ...]
     embedding: str | None = None
 
     @classmethod
     def from_names(cls, names: Sequence[str]) -> ModelsByKind:
-        """Sorts the models of a configuration."""
+        """Classifies the models of a configuration."""
         embedding = next((name for name in names if "embedding" in name), None)
         return cls(tuple(name for name in names if "embedding" not in name), embedding)
 
@@ -56,8 +56,8 @@ class ModelsByKind:
 def plan_requests(
     count: int, seed: int, tenants: Sequence[str], models: ModelsByKind
 ) -> list[PlannedRequest]:
-    """At most `count` requests: one of each kind, then more of those that are common. The same arguments give
-    the same requests."""
+    """Returns at most `count` requests: one of each kind, then more of the common kinds. The same arguments
+    result in the same requests."""
     made = _RequestGenerator(random.Random(seed), tenants, models)  # noqa: S311 - it chooses examples, not secrets
     lists = made.one_of_each()
     if count < len(lists):
@@ -67,7 +67,7 @@ def plan_requests(
         lists.append(made.common_requests())
     excess = sum(map(len, lists)) - count
     for number in reversed(range(len(lists))):
-        # What is left out is the end of a session: each kind stays.
+        # Only the end of a session is cut, so that each kind remains.
         cut = min(excess, len(lists[number]) - (number < kinds))
         del lists[number][len(lists[number]) - cut :]
         excess -= cut
@@ -79,7 +79,7 @@ class _RequestGenerator:
         self._random, self._tenants, self._models = random, tenants, models
 
     def one_of_each(self) -> list[list[PlannedRequest]]:
-        """Lists whose requests have to stay in their order."""
+        """Returns lists of requests, each of which must stay in its order."""
         lists = [
             [self._chat("chat", self._question())],
             [self._chat("secret", f"Why does this fail? key = '{self._secret_key_text()}'")],
@@ -95,7 +95,7 @@ class _RequestGenerator:
         return lists
 
     def common_requests(self) -> list[PlannedRequest]:
-        """What applications send, most of it harmless."""
+        """Returns typical requests of applications, most of them harmless."""
         kind = self._random.choices(
             ("chat", "streamed chat", "agent", "embedding", "personal data", "secret", "attack"),
             (40, 18, 8, 12, 10, 6, 6),
@@ -116,14 +116,14 @@ class _RequestGenerator:
         return [self._chat("chat", self._question())]
 
     def merge_randomly(self, lists: list[list[PlannedRequest]]) -> list[PlannedRequest]:
-        """All requests in a random order in which those of a list keep theirs."""
+        """Merges the lists in random order. The requests of one list stay in order."""
         turns = [number for number, one in enumerate(lists) for _ in one]
         self._random.shuffle(turns)
         iterators: list[Iterator[PlannedRequest]] = [iter(one) for one in lists]
         return [next(iterators[number]) for number in turns]
 
     def _tenant(self) -> str:
-        # The first one sends most.
+        # The first tenant sends most requests.
         return self._random.choices(
             self._tenants, [len(self._tenants) - at for at in range(len(self._tenants))]
         )[0]
@@ -155,7 +155,7 @@ class _RequestGenerator:
         return PlannedRequest("unknown model", self._tenant(), CHAT, body)
 
     def _personal_data_text(self) -> str:
-        # A number that banks give to nobody, with a valid check digit.
+        # An account number that no bank assigns, with a valid check digit.
         number = self._random.randint(1, 999)
         return (
             f"Write to ann.{number}@globex-mail.com that card 4539 5787 6362 1486 was charged twice, and ask "
@@ -163,12 +163,12 @@ class _RequestGenerator:
         )
 
     def _secret_key_text(self) -> str:
-        # It looks like a provider's key, and was never one.
+        # The text looks like a provider's key, but was never a real key.
         letters = string.ascii_letters + string.digits
         return "sk" + "_live_" + "".join(self._random.choices(letters, k=32))
 
     def _agent_session(self) -> list[PlannedRequest]:
-        """Turns of a coding agent, which sends its whole history each time."""
+        """The turns of a coding agent, which sends its whole history each time."""
         tenant, model = self._tenant(), self._random.choice(self._models.chat)
         session = f"demo-{self._random.getrandbits(64):016x}"
         messages: list[dict[str, Any]] = [
@@ -188,7 +188,7 @@ class _RequestGenerator:
         return turns
 
     def _file_read_messages(self, turn: int) -> list[dict[str, Any]]:
-        """A call of a tool, and the file that it returned."""
+        """The messages of a tool call and of the file that it returned."""
         name = self._random.choice(_FILES)
         lines = [
             f"{number}: total += rows[{number}].amount" for number in range(self._random.randint(20, 200))

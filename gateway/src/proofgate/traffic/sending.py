@@ -1,4 +1,4 @@
-"""Sends planned requests, one after the other, and counts what came of them."""
+"""Sends planned requests one after the other, and counts the results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class GatewayUnreachableError(Exception):
 
 @dataclass
 class SendCounts:
-    """What came of the requests."""
+    """Counts of the requests' results."""
 
     by_kind: Counter[str] = field(default_factory=Counter)
     #: Number of responses by status and refusal code.
@@ -31,7 +31,7 @@ class SendCounts:
 
 
 class Sender:
-    """Sends to the gateway at an address, with a key for each tenant."""
+    """A client of the gateway at an address, with a key for each tenant."""
 
     def __init__(self, address: str, keys: Mapping[str, str]) -> None:
         self._host, self._port = split_address(address)
@@ -39,7 +39,7 @@ class Sender:
         self.counts = SendCounts()
 
     def send(self, request: PlannedRequest) -> None:
-        """Sends a request and reads its whole answer. Raises GatewayUnreachableError."""
+        """Sends a request and reads its whole response. Raises GatewayUnreachableError."""
         key = _INVALID_KEY if request.tenant == NO_TENANT else self._keys[request.tenant]
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}", **request.headers}
         connection = http.client.HTTPConnection(self._host, self._port, timeout=_TIMEOUT_SECONDS)

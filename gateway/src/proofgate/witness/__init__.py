@@ -1,1 +1,1 @@
-"""The witness's process: what serves the core's witness over HTTP."""
+"""The witness's process, which serves the core's witness over HTTP."""

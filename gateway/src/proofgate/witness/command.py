@@ -14,7 +14,7 @@ from proofgate.keys import warn_if_exposed
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
-    """Adds the command; `command` makes one."""
+    """Adds the command. `command` creates its parser."""
     parser = command(
         run,
         "Serves c2sp.org/tlog-witness. Cosignatures show that an auditor, or another log, has one history.",
@@ -52,7 +52,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Cosigns until a signal."""
+    """Serves the witness until a signal."""
     from proofgate.http_server import ListenError, bind
     from proofgate.witness import service
 
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     except UnicodeDecodeError:
         return fail("--signing-key or --logs is not text", EXIT_USAGE)
     except ValueError as error:
-        # The text of a key is not in it.
+        # The error does not contain the text of a key.
         return fail(f"--signing-key: {error}", EXIT_USAGE)
     except _core.WitnessError as error:
         code = EXIT_USAGE if error.code == "witness_log_list" else EXIT_FAILED

@@ -1,6 +1,6 @@
-"""The witness's port: add-checkpoint (c2sp.org/tlog-witness), what was cosigned, metrics and a probe.
+"""The witness's port: add-checkpoint (c2sp.org/tlog-witness), cosigned checkpoints, metrics and a probe.
 
-Whoever asks needs no token: only what a log has signed is cosigned.
+Clients need no token, because only checkpoints that a known log has signed are cosigned.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LOG_LEVELS = {"not_consistent": logging.WARNING, "state": logging.ERROR}
 
 
 def create_app(witness: _core.Witness) -> FastAPI:
-    """The application of one witness."""
+    """Creates the application of one witness."""
     app = FastAPI(title="Proofgate witness", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_exception_handler(ApiError, handle_api_error)
     app.add_exception_handler(StarletteHTTPException, handle_http_exception)
@@ -47,7 +47,7 @@ def create_app(witness: _core.Witness) -> FastAPI:
     async def healthz() -> PlainTextResponse:
         return PlainTextResponse("ok\n")
 
-    # A lock of the core may be held while something is written: a thread of the pool waits for it.
+    # The core may hold a lock during a write, so a thread of the pool waits for it.
     @app.get("/metrics")
     def metrics() -> Response:
         text = "".join(f"{line}\n" for line in _metrics(witness, results))
@@ -64,7 +64,7 @@ def create_app(witness: _core.Witness) -> FastAPI:
         if status == HTTPStatus.OK:
             return PlainTextResponse(text)
         if status == HTTPStatus.CONFLICT:
-            # Starlette would add a charset to a type of text.
+            # Starlette would add a charset to a text media type.
             return Response(f"{text}\n", status, {"Content-Type": "text/x.tlog.size"})
         return PlainTextResponse(f"{text}\n", status)
 
@@ -102,6 +102,6 @@ async def _serve(witness: _core.Witness, listener: socket.socket) -> None:
 
 
 def run(witness: _core.Witness, listener: socket.socket) -> None:
-    """Answers until SIGTERM or SIGINT. What is being cosigned then is brought to its end."""
+    """Serves until SIGTERM or SIGINT. A cosigning in progress is completed."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(witness, listener))

@@ -24,7 +24,7 @@ pub extern "C" fn argument(length: usize) -> *mut u8 {
     place
 }
 
-/// Leaves out the next argument.
+/// Marks the next argument as absent.
 #[expect(unsafe_code, reason = "the name is part of the exported interface")]
 #[unsafe(no_mangle)]
 pub extern "C" fn no_argument() {

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! An answer has `ok`. For a question that cannot be answered, `ok` is false and `error` has a stable `code` and a
-//! sentence. A panic ends the instance by a trap, which the caller must treat as a refusal. No state is kept between two
-//! questions.
+//! sentence. A panic ends the instance by a trap, which the caller must treat as a refusal. The
+//! module has no state between two questions.
 //!
 //! There is no I/O, and no randomness or clock is read: the module imports nothing.
 

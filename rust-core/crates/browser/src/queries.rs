@@ -13,7 +13,7 @@ use proofgate_ledger::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The arguments that the caller passed; `None` for one that was left out.
+/// The arguments that the caller passed; `None` for an absent argument.
 pub type Arguments = [Option<Vec<u8>>];
 /// A function that answers a question from its arguments.
 pub type QueryHandler = fn(&Arguments) -> Result<Value, Refusal>;
@@ -65,7 +65,7 @@ pub fn consistency(arguments: &Arguments) -> Result<Value, Refusal> {
     }
     let hashes = parse_hashes(required_text(hashes)?)?;
     if older.size == 0 {
-        // Every log is an extension of the empty one.
+        // Every log is an extension of the empty log.
         if older.root != Mmr::new().root() || !hashes.is_empty() {
             return Err(Refusal::new(
                 "root_mismatch",
@@ -82,7 +82,7 @@ pub fn consistency(arguments: &Arguments) -> Result<Value, Refusal> {
 /// the `.tlog-proof` states, and whether the head in it is signed; also returns the path to the root.
 ///
 /// # Errors
-/// When there is no valid proof to check. A failed check is in the steps, and `ok` is false.
+/// If there is no valid proof to check. A failed check is in the steps, and `ok` is false.
 pub fn entry(arguments: &Arguments) -> Result<Value, Refusal> {
     let [entry, proof, key, ledger_key] = take_arguments(arguments)?;
     let (entry, key) = (required(entry)?, parse_key(key)?);

@@ -14,10 +14,11 @@ use std::collections::BTreeSet;
 
 /// Largest receipt that is read, in bytes.
 const MAX_RECEIPT: usize = 16 << 20;
-/// Most records, and most consistency proofs. An exchange has an admission, a few attempts and an end.
+/// Maximum number of records, and of consistency proofs. An exchange has an admission, a few
+/// attempts and an end.
 const MAX_RECORDS: usize = 256;
-/// The records that commit to a request, and the field that does. If the body was still arriving at admission, only the
-/// completion commits to the whole of it.
+/// The kinds of records that commit to a request, with the field of the commitment. If the body was
+/// still arriving at admission, only the completion commits to the whole body.
 const REQUEST_COMMITMENTS: [(&str, &str); 3] = [
     ("completion", "received"),
     ("admission", "request"),
@@ -98,7 +99,7 @@ impl Receipt {
         key.with_successions(&statements?)
     }
 
-    /// Takes every step, even after a failed one; returns the records that were proved.
+    /// Performs every step, even after a failed one. Returns the proved records.
     pub(crate) fn verify(
         &self,
         key: &VerifyingKey,
@@ -209,7 +210,7 @@ impl Receipt {
         Ok(facts)
     }
 
-    /// Checks that several checkpoints of one log are one history.
+    /// Checks that the checkpoints of one log are consistent.
     fn check_histories(&self, proved: &[ProvedRecord<'_>], steps: &mut Steps) {
         let mut signed: Vec<&Checkpoint> = proved.iter().map(|record| &record.checkpoint).collect();
         signed.sort_by(|one, other| (&one.origin, one.size).cmp(&(&other.origin, other.size)));
@@ -307,8 +308,8 @@ fn check_single_exchange(proved: &[ProvedRecord<'_>]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Checks that a body is the recorded one. `places` lists the kinds of records that may commit to it, and the field that
-/// does.
+/// Checks that a body is the recorded one. `places` lists the kinds of records that may commit to
+/// it, with the field of the commitment.
 fn check_body(
     proved: &[ProvedRecord<'_>],
     name: &'static str,

@@ -7,11 +7,11 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum StepOutcome {
-    /// It holds.
+    /// The check succeeded.
     Shown,
-    /// It does not hold.
+    /// The check failed.
     Refuted,
-    /// It was not checked: some input is missing.
+    /// The check was not made, because input is missing.
     Open,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Step {
     outcome: StepOutcome,
     /// A sentence for people. It may quote untrusted text.
     text: String,
-    /// Stable machine code of what is wrong.
+    /// Stable machine code of the problem; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'static str>,
 }

@@ -1,8 +1,9 @@
 //! UTC days, months and dates, counted from 1970-01-01.
 //!
-//! Limits need the month of a day, the log and AWS signatures need its date, and prices need the day of a date. All follow
-//! H. Hinnant, "chrono-Compatible Low-Level Date Algorithms" (howardhinnant.github.io/date_algorithms.html): a year begins
-//! in March there, so that the leap day is its last day.
+//! Limits need the month of a day, the log and AWS signatures need its date, and prices need the
+//! day of a date. All algorithms are from H. Hinnant, "chrono-Compatible Low-Level Date Algorithms"
+//! (howardhinnant.github.io/date_algorithms.html). They use years that start in March, so that the
+//! leap day is the last day of a year.
 
 /// Seconds in a day. UTC days here have no leap seconds, as in POSIX.
 pub const SECONDS_PER_DAY: u64 = 86_400;
@@ -74,7 +75,7 @@ impl Date {
 #[must_use]
 pub fn month_of(day: u64) -> u64 {
     let (year, month, _) = march_based(day);
-    // March of year 0 is 1970 years less two months before January 1970.
+    // March of year 0 is 1970 years minus two months before January 1970.
     (year * 12 + month).saturating_sub(1970 * 12 - 2)
 }
 

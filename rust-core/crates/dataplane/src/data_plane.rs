@@ -36,8 +36,8 @@ use crate::reload::{self, PendingCommand};
 /// How long exchanges may take to end after they were cancelled.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
-/// How long the ledger thread may take to sign the rest of the previous log, before the last log is sealed without
-/// it.
+/// How long the ledger thread may take to sign the rest of the previous log. After that, the last
+/// log is sealed without it.
 const FORMER_LOG_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum number of tasks that run before the event loop polls for I/O, which is a system call.
@@ -111,7 +111,8 @@ impl DataPlane {
             self.handoff,
             move || ledger.unpark(),
         ));
-        // None of these tasks ends on its own. One that ends has panicked, and without it nothing may be admitted.
+        // None of these tasks ends on its own. A task that ends has panicked, and without it no
+        // request may be admitted.
         let mut vital = JoinSet::new();
         vital.spawn_local(Rc::clone(&recorder).write_batches());
         vital.spawn_local(Rc::clone(&recorder).follow_syncs());

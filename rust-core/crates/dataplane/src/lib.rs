@@ -1,9 +1,9 @@
 //! Sockets, TLS, pools, relay and drain: composes the pure crates into a worker.
 //!
-//! A worker has three threads, none of which knows Python. The data-plane thread serves the traffic port on a
-//! single-threaded runtime and writes records. The ledger thread follows what was written, hashes it into the tree,
-//! makes it durable and signs checkpoints. The limits thread keeps the tenants' usage on the volume. [`Worker`]
-//! starts, drains and joins them.
+//! A worker has three threads, which do not use Python. The data-plane thread serves the traffic
+//! port on a single-threaded runtime and writes records. The ledger thread reads the written
+//! records, hashes them into the tree, makes them durable and signs checkpoints. The limits thread
+//! stores the tenants' usage on the volume. [`Worker`] starts, drains and joins them.
 #![forbid(unsafe_code)]
 
 mod data_plane;

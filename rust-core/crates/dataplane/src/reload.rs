@@ -35,7 +35,7 @@ pub(crate) enum Command {
 /// A command in transit. It is either executed or withdrawn, and both sides know which.
 pub(crate) struct PendingCommand {
     command: Command,
-    /// Whether one side has decided.
+    /// Whether one side has claimed or withdrawn the command.
     claimed: Arc<AtomicBool>,
 }
 
@@ -70,8 +70,9 @@ impl PendingCommand {
 }
 
 impl<A> CommandReply<A> {
-    /// Waits for the response. A command that is not started within `patience` is withdrawn. A command that has
-    /// started is waited for without a limit, because otherwise it would be unknown which configuration is active.
+    /// Waits for the response. A command that is not started within `patience` is withdrawn. The
+    /// wait for a started command has no limit, because otherwise it would be unknown which
+    /// configuration is active.
     fn wait(self, patience: Duration) -> Result<A, Error> {
         match self.response.recv_timeout(patience) {
             Ok(answer) => Ok(answer),
@@ -115,7 +116,7 @@ pub(crate) async fn execute_commands(gateway: Rc<Gateway>, mut orders: Receiver<
             None => {}
         }
     }
-    // All senders are gone; the task is vital and must not end on its own.
+    // All senders are dropped. The task is vital and must not end on its own.
     std::future::pending::<()>().await;
 }
 

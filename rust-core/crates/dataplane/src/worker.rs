@@ -54,7 +54,7 @@ const ACCESS_LOG_FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 pub struct Worker {
     /// The active configuration; its ledger and its listener never change.
     config: Mutex<Arc<Config>>,
-    /// The compiled configuration, until the start takes it.
+    /// The compiled configuration; `None` after the start.
     blueprint: Mutex<Option<CompiledConfig>>,
     keys: LedgerKeys,
     profiler: Arc<Profiler>,
@@ -80,9 +80,9 @@ struct RunningWorker {
     commands: mpsc::Sender<PendingCommand>,
     limits: SharedLimitStore,
     threads: Arc<Threads>,
-    /// Telemetry threads: without them only telemetry is lost.
+    /// Telemetry threads, whose failure affects only telemetry.
     telemetry_threads: Arc<Threads>,
-    /// Present until the exporter takes it.
+    /// The queue of sampled exchanges; `None` after the exporter has taken it.
     exchange_queue: Mutex<Option<ExchangeQueue>>,
 }
 
@@ -93,7 +93,7 @@ pub struct WorkerStatus {
     pub origin: String,
     /// Its shard.
     pub shard: u32,
-    /// Identifies this run of the worker, a ULID.
+    /// ULID of this run of the worker.
     pub incarnation: String,
     /// Traffic address.
     pub address: String,
@@ -111,7 +111,7 @@ pub struct WorkerStatus {
     pub durable: u64,
     /// Records of its log that the latest checkpoint covers.
     pub checkpointed: u64,
-    /// Why the ledger takes no more records; `null` if it does.
+    /// Why the ledger accepts no more records; `null` if it accepts records.
     pub ledger_stopped: Option<String>,
     /// How the file descriptors of the process are divided.
     pub descriptors: DescriptorShares,
@@ -154,7 +154,7 @@ impl Worker {
     /// [`Error::Busy`]; the old configuration then stays in service. [`Error::NotRunning`].
     pub fn reload(&self, mut config: Config) -> Result<(), Error> {
         let running = self.running()?;
-        // Held to the end: two configurations must not overtake each other.
+        // Held to the end, so that two configurations cannot overtake each other.
         let mut current = lock(&self.config);
         if let Some(field) = current.field_requiring_restart(&config) {
             return Err(Error::Config(format!("{field} cannot change without a restart")));
@@ -184,7 +184,7 @@ impl Worker {
     ///
     /// # Errors
     /// [`Error::Config`] if the text is not a key set or the issuer is not configured; [`Error::Busy`] if the
-    /// data-plane thread is busy, and nothing has changed; [`Error::NotRunning`].
+    /// data-plane thread is busy; nothing has changed then; [`Error::NotRunning`].
     pub fn set_key_set(&self, issuer: &str, jwks: &str) -> Result<usize, Error> {
         let (keys, _) = KeySet::parse(jwks).map_err(|error| Error::Config(error.to_string()))?;
         let usable = keys.len();
@@ -207,7 +207,7 @@ impl Worker {
     ///
     /// # Errors
     /// [`Error::Config`] if the text is not a token or the provider uses none; the message never contains the token.
-    /// [`Error::Busy`] if the data-plane thread is busy, and nothing has changed; [`Error::NotRunning`].
+    /// [`Error::Busy`] if the data-plane thread is busy; nothing has changed then; [`Error::NotRunning`].
     pub fn set_access_token(&self, provider: &str, token: &str, lifetime: Duration) -> Result<(), Error> {
         let token = ExpiringToken::new(token, lifetime).ok_or_else(|| {
             Error::Config("the access token is empty or contains an invalid character".into())
@@ -227,7 +227,7 @@ impl Worker {
     ///
     /// # Errors
     /// [`Error::Config`] if a part is invalid or the provider accepts none; the message never contains a part.
-    /// [`Error::Busy`] if the data-plane thread is busy, and nothing has changed; [`Error::NotRunning`].
+    /// [`Error::Busy`] if the data-plane thread is busy; nothing has changed then; [`Error::NotRunning`].
     pub fn set_aws_credentials(
         &self,
         provider: &str,
@@ -269,7 +269,7 @@ impl Worker {
         Ok(lock(&self.running()?.exchange_queue).take())
     }
 
-    /// Returns the traffic of tenants and models as JSON, about a second late.
+    /// Returns the traffic of tenants and models as JSON, with a delay of about a second.
     ///
     /// # Errors
     /// [`Error::NotRunning`].
@@ -357,7 +357,7 @@ impl Worker {
         let shares = DescriptorShares::for_process(config.limits.connections, config.limits.descriptors);
         metrics.set_descriptor_shares(&shares);
         metrics.records_lost.set(as_gauge(lost));
-        // The start of a log is signed before it serves.
+        // The start of a log is signed before the worker serves.
         metrics.checkpoint_timestamp.set(unix_seconds());
         metrics
             .checkpoint_interval
@@ -522,7 +522,7 @@ impl Worker {
         })
     }
 
-    /// Returns how much of its limits each tenant has used, for the `most` tenants that have used most of theirs. The
+    /// Returns the used limits of each tenant, for the `most` tenants with the highest use. The
     /// figures are about a second old.
     ///
     /// # Errors
@@ -615,7 +615,7 @@ impl Worker {
         Ok(*running.phase.borrow() >= Phase::Retiring)
     }
 
-    /// Starts a drain: the worker is not ready from now on. Returns at once.
+    /// Starts a drain: the worker is not ready from now on. Returns immediately.
     pub fn drain(&self) {
         if let Ok(running) = self.running() {
             running.phase.send_if_modified(|phase| {
@@ -631,7 +631,7 @@ impl Worker {
         let Ok(running) = self.running() else { return true };
         let ended = running.threads.join(timeout) && running.current_log.get().watermark.sealed();
         if ended {
-            // A reader that does not read standard output must not keep the worker from ending.
+            // A process that does not read standard output must not prevent the worker from ending.
             running
                 .telemetry_threads
                 .join(timeout.min(ACCESS_LOG_FLUSH_TIMEOUT));

@@ -96,12 +96,12 @@ struct Connection {
     client: Client,
     scanner: HeadScanner,
     peer: Peer,
-    /// From this time on the next response closes the connection, so that the client reconnects to where it is routed
-    /// by then.
+    /// Time after which the next response closes the connection, so that the client reconnects and
+    /// is routed again.
     close_after: Option<std::time::Instant>,
     /// Additional header lines of the response to this request.
     extra_headers: Vec<u8>,
-    /// On whose behalf the request is made, as the client states.
+    /// The session and the end user of the request, as the client states them.
     attribution: Attribution,
     /// The approvals for calls of guarded tools.
     approvals: Vec<Approval>,
@@ -129,7 +129,7 @@ struct PartialRequest {
     tenant: Option<Arc<str>>,
     /// The configured name of the API key.
     key_name: Option<Arc<str>>,
-    /// Whether the client wants no response body.
+    /// Whether the client requests no response body (HEAD).
     head_only: bool,
     /// The API family whose error format the client expects.
     family: Family,
@@ -148,8 +148,9 @@ enum HeadOutcome {
 }
 
 impl Connection {
-    /// Whether the load balancer routes this tenant to this worker. It routes connections, so a later request on a
-    /// connection can belong to another tenant than the one that it was routed for.
+    /// Whether the load balancer routes this tenant to this worker. The load balancer routes
+    /// connections, so a later request on a connection can belong to another tenant than its first
+    /// request.
     fn owns(&self, identity: &Identity) -> bool {
         self.peer.tenant_route.allows(&identity.tenant.name)
     }
@@ -275,7 +276,7 @@ impl Connection {
                     dialect,
                     frame_writer: (request.route.body_form() == BodyForm::Invoke).then(Box::default),
                 };
-                // Pinned in place: awaiting it as a value would copy it twice.
+                // Pinned in place, because awaiting the future by value would copy it twice.
                 let after = pin!(exchange::run(call, back)).await;
                 self.attribution.clear();
                 self.buffers.release(&self.gateway.buffers.pool);
@@ -371,7 +372,7 @@ impl Connection {
     ) -> Result<HeadOutcome, RequestReadError> {
         let terms = &self.catalog.settings;
         let parsed = parse_request(&self.client.input[..length], &terms.head_limits);
-        // Kept in place: it is large.
+        // Used by reference, because it is large.
         let head = parsed.as_ref().map_err(|refusal| *refusal)?;
         let route = Route::from_head(head);
         let has_form = route.dialect().is_some_and(Dialect::has_form);
@@ -501,7 +502,7 @@ impl Connection {
         }
     }
 
-    /// Answers a request that is invalid or rejected; the connection cannot continue after it.
+    /// Answers a request that is invalid or rejected. The connection cannot continue afterwards.
     async fn reject(
         &mut self,
         unserved: RequestReadError,

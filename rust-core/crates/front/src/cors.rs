@@ -1,4 +1,4 @@
-//! Which web pages may call the gateway from a browser (Fetch Standard, CORS protocol).
+//! The web pages that may call the gateway from a browser (Fetch Standard, CORS protocol).
 
 use proofgate_config::Cors;
 use proofgate_wire::{Headers, Method, RequestHead, encode};

@@ -48,22 +48,22 @@ impl Day {
 /// The content of a range of a log.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// The position after it.
+    /// The position after the batch.
     pub cursor: LogCursor,
-    /// The exchanges that begin in it, by the day on which they do, counted from 1970-01-01 (UTC).
+    /// The exchanges that start in the batch, by their start day, counted from 1970-01-01 (UTC).
     pub days: BTreeMap<i64, Day>,
     /// Records about other exchanges, in the order of the log.
     pub late_records: Vec<LateRecord>,
-    /// Whether its last record is a seal.
+    /// Whether the batch's last record is a seal.
     pub sealed: bool,
-    /// The final sizes of other logs that it states: incarnation and number of records.
+    /// The final sizes of other logs that the batch states: incarnation and number of records.
     pub ended_logs: Vec<(String, u64)>,
-    /// The last configuration change in it; `None` if the configuration stays the same.
+    /// The last configuration change in the batch; `None` if the configuration stays the same.
     pub configuration: Option<ConfigurationChange>,
 }
 
 impl Batch {
-    /// Returns the number and time of each admission in it that has no end in it.
+    /// Returns the number and time of each admission in the batch whose end is not in the batch.
     pub fn open_admissions(&self) -> impl Iterator<Item = (i64, i64)> {
         let exchanges = self.days.values().flat_map(|day| &day.exchanges);
         exchanges
@@ -85,10 +85,10 @@ pub(crate) struct BatchBuilder {
 }
 
 impl BatchBuilder {
-    /// Processes a record. A record that this version does not know, or that belongs to no exchange, adds nothing.
+    /// Processes a record. Unknown records, and records without an exchange, are ignored.
     ///
     /// # Errors
-    /// A description of what is wrong with it.
+    /// A description of what is wrong with the record.
     pub(crate) fn process(&mut self, seq: u64, payload: &[u8]) -> Result<(), String> {
         let record = record::parse(payload).map_err(|error| format!("record {seq}: {error}"))?;
         if record.seq() != seq {
@@ -196,7 +196,8 @@ impl BatchBuilder {
         of.exchanges.push(exchange);
     }
 
-    /// Returns the exchange of this batch that an admission of this log started, if it has this id and no end.
+    /// Returns the exchange in this batch that an admission in this log started, if the exchange
+    /// has this id and no end.
     fn find_started(
         &mut self,
         incarnation: Option<&Cow<'_, str>>,

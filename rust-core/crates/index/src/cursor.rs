@@ -5,8 +5,8 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use proofgate_evidence::log_reader::ResumePosition;
 use proofgate_ledger::{Hash, Mmr};
 
-/// The position of a reader in a log. Its text is one line: records, segment, offset and chain in decimal, and the peaks
-/// of the range in base64, oldest first.
+/// The position of a reader in a log. Its text form is one line: records, segment, offset and chain
+/// in decimal, and the peaks of the range in base64, oldest first.
 #[derive(Clone, Debug)]
 pub struct LogCursor {
     pub(crate) mmr: Mmr,
@@ -14,13 +14,13 @@ pub struct LogCursor {
 }
 
 impl LogCursor {
-    /// Returns the number of records before it.
+    /// Returns the number of records before the position.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.mmr.size()
     }
 
-    /// Returns its text.
+    /// Returns the text form of the cursor.
     #[must_use]
     pub fn to_text(&self) -> String {
         let ResumePosition {
@@ -33,7 +33,7 @@ impl LogCursor {
         format!("{seq} {segment} {offset} {chain} {peaks}")
     }
 
-    /// Parses a text.
+    /// Parses the text form of a cursor.
     ///
     /// # Errors
     /// [`IndexError::InvalidCursor`] for anything that [`Self::to_text`] would not write.

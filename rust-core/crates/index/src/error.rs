@@ -12,7 +12,7 @@ pub enum IndexError {
     Inconsistent {
         /// The log.
         origin: String,
-        /// What contradicts what.
+        /// Description of the contradiction.
         reason: String,
     },
     /// The directory belongs to another log than the checkpoint.

@@ -5,7 +5,8 @@ use proofgate_ledger::record::{Attribution, Completion, Outcome, PolicyNote};
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// Largest time, the end of the year 9999: later times are set to it, as no calendar has them.
+/// Largest time, the end of the year 9999. Later times are set to it, because calendars do not
+/// support them.
 const MAX_TIME: i64 = 253_402_300_799_999_999;
 const DAY_MICROS: i64 = 86_400_000_000;
 
@@ -57,7 +58,7 @@ impl Verdict {
 pub enum RequestId {
     /// The 32 lower-case hexadecimal digits after `req_`, decoded.
     Gateway([u8; 16]),
-    /// Any other.
+    /// Any other id, as its text.
     Other(String),
 }
 
@@ -92,7 +93,7 @@ pub struct Exchange {
     pub seq: i64,
     /// Its request id.
     pub id: RequestId,
-    /// Its tenant, as far as it is known.
+    /// The tenant, a text; `None` if it is unknown.
     pub tenant: Option<u32>,
     /// Sequence number among its tenant's admitted and denied requests in this log; `None` for other refusals.
     pub tenant_seq: Option<i64>,
@@ -116,7 +117,7 @@ pub struct Exchange {
     pub attribution: AttributionRow,
     /// The address that its client connected from, if the record has it: a text.
     pub client_address: Option<u32>,
-    /// Attempts after the first, as far as they are in this batch.
+    /// Attempts after the first that are in this batch.
     pub attempts: Vec<Attempt>,
     /// Its end, if it is in this batch.
     pub end: Option<ExchangeEnd>,
@@ -158,7 +159,7 @@ impl AttributionRow {
 pub struct Attempt {
     /// Number of the record.
     pub seq: i64,
-    /// Which attempt it is, from 2.
+    /// Number of the attempt, from 2.
     pub number: u32,
     /// The provider's name, as a text.
     pub provider: u32,

@@ -1,4 +1,5 @@
-//! The values in each minute of a day, and in each hour of a tenant, so that a query skips the times without a match.
+//! The values in each minute of a day, and in each hour of a tenant, so that a query can skip times
+//! without a match.
 
 use crate::batch::Day;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,9 +33,10 @@ pub struct MinuteIndex {
     pub values: BTreeSet<(IndexedColumn, u32, i64)>,
     /// The highest cost of an exchange in a minute, in nanodollars, if any cost is known.
     pub max_costs: BTreeMap<i64, i64>,
-    /// As `values`, for the number of a tenant and an hour. Keys are left out: a key has one tenant.
+    /// Like `values`, for the number of a tenant and an hour. Keys are omitted, because a key
+    /// belongs to one tenant.
     pub tenant_values: BTreeSet<(u32, IndexedColumn, u32, i64)>,
-    /// As `max_costs`, for a tenant and an hour.
+    /// Like `max_costs`, for a tenant and an hour.
     pub tenant_max_costs: BTreeMap<(u32, i64), i64>,
 }
 

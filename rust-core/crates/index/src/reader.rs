@@ -1,9 +1,10 @@
 //! Reads a log in batches from a cursor, up to a checkpoint and never beyond it.
 //!
-//! The checkpoint signs only the root of all records that it covers. A batch ends earlier, so its root is compared with
-//! the signed root by a consistency proof from the log's `tree` (RFC 9162 section 2.1.4). That file is derived and may be
-//! missing or wrong; then everything up to the checkpoint is hashed once before the next batch is returned, and the roots
-//! on the way are kept.
+//! The checkpoint signs only the root of all records that it covers. A batch ends earlier, so a
+//! consistency proof from the log's file `tree` (RFC 9162 section 2.1.4) connects its root with the
+//! signed root. That file is derived and may be missing or wrong. In that case all records up to
+//! the checkpoint are hashed once before the next batch is returned, and the intermediate roots are
+//! stored.
 
 use crate::IndexError;
 use crate::batch::{Batch, BatchBuilder};
@@ -51,7 +52,7 @@ pub struct BatchReader<'s> {
     limits: BatchLimits,
     log: LogReader<'s>,
     mmr: Mmr,
-    /// Batch ends and their roots, for a log whose tree file does not provide them.
+    /// Ends of batches and their roots, for a log whose tree file does not provide them.
     roots: VecDeque<(u64, Hash)>,
 }
 
@@ -128,10 +129,11 @@ impl<'s> BatchReader<'s> {
     }
 
     /// Passes the records of the next batch to `take`, each with its number, and returns the position after it; `None` at
-    /// the checkpoint. The records are verified only once this has returned without an error.
+    /// the checkpoint. The records are verified only after this has returned without an error.
     ///
     /// # Errors
-    /// As for [`next`](BatchReader::next); an error that `take` returns for a record contradicts the checkpoint.
+    /// The errors of [`next`](BatchReader::next); an error that `take` returns for a record
+    /// contradicts the checkpoint.
     pub fn read_batch(
         &mut self,
         mut take: impl FnMut(u64, &[u8]) -> Result<(), String>,
@@ -199,8 +201,9 @@ impl<'s> BatchReader<'s> {
         })
     }
 
-    /// Hashes the records from a position up to the checkpoint, and returns the roots at which batches will end. As they
-    /// lead to the signed root, the records before the position are verified too.
+    /// Hashes the records from a position up to the checkpoint, and returns the roots at the ends
+    /// of the future batches. Because the records lead to the signed root, the records before the
+    /// position are verified too.
     fn read_ahead(&self, place: &LogCursor) -> Result<VecDeque<(u64, Hash)>, IndexError> {
         let mut log = self.open_log_at(place)?;
         let mut mmr = place.mmr.clone();

@@ -1,4 +1,4 @@
-//! Finds the logs of a ledger that have been signed, by themselves or by a successor, and how far.
+//! Finds the signed logs of a ledger, with the size that the log itself or a successor has signed.
 
 use crate::IndexError;
 use proofgate_evidence::layout::{Shard, shards};
@@ -17,9 +17,10 @@ pub struct SignedLog {
     pub note: String,
 }
 
-/// Returns the logs under a ledger's directory that are signed beyond their `known` size (records, by origin), oldest of
-/// each shard first; also describes what is wrong with the checkpoints of others. A log known to have ended, with the
-/// size `u64::MAX`, is skipped. So is a log that the retention job removed, which only the `keeping` key can verify.
+/// Returns the logs under a ledger's directory that are signed beyond their `known` size (records,
+/// by origin), oldest of each shard first. Also describes problems with the checkpoints of other
+/// logs. A log that is known to have ended, with the size `u64::MAX`, is skipped. A log that the
+/// retention job removed is also skipped; only the `keeping` key can verify this.
 ///
 /// # Errors
 /// [`IndexError::Evidence`] when the directory cannot be listed.
@@ -91,7 +92,7 @@ fn newest_note(
     let mut consider = |note: Option<String>| -> Result<(), String> {
         let Some(note) = note else { return Ok(()) };
         let wrong = |error: LedgerError| format!("its checkpoint is refused: {error} [{}]", error.code());
-        // The sizes of most notes are already known, so nothing has to be verified.
+        // The sizes of most notes are already known, so these notes need not be verified.
         let least = newest.as_ref().map_or(size, |(size, _)| *size);
         if Checkpoint::parse_unverified(&note).map_err(wrong)?.size <= least {
             return Ok(());
@@ -106,7 +107,7 @@ fn newest_note(
     let unread = |error: EvidenceError| error.to_string();
     let own = shard.dir.join(incarnation.to_string());
     consider(checkpoint_file::read(storage, &own).map_err(unread)?)?;
-    // A killed worker leaves its last records to its successor, which signs for them.
+    // The successor of a killed worker signs the worker's last records.
     let later = shard.incarnations.iter().filter(|later| **later > incarnation);
     for successor in later {
         let dir = shard.dir.join(successor.to_string());

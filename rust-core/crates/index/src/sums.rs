@@ -19,7 +19,8 @@ pub struct ExchangeSums {
     pub blocked: i64,
     /// Number of those without an end.
     pub open: i64,
-    /// Prompt tokens. A float, as any number that a provider reports is added and an integer could overflow.
+    /// Prompt tokens. A float, because providers can report any number and an integer sum could
+    /// overflow.
     pub prompt_tokens: f64,
     /// Completion tokens.
     pub completion_tokens: f64,

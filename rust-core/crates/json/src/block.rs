@@ -16,8 +16,8 @@ pub(crate) fn backslash_bits(block: &[u8; BLOCK_SIZE]) -> u64 {
     bitmask(block, |byte| byte == b'\\')
 }
 
-/// Returns one bit for each matching byte. The compiler vectorizes the comparisons. The vector instructions that
-/// collect the bits at once are unsafe to call.
+/// Returns one bit for each matching byte. The compiler vectorizes the comparisons. The vector
+/// instruction that would collect all bits in one step is unsafe to call.
 #[inline]
 fn bitmask(block: &[u8; BLOCK_SIZE], is_found: impl Fn(u8) -> bool) -> u64 {
     let found = block.map(|byte| u8::from(is_found(byte)));

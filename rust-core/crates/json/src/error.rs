@@ -1,4 +1,4 @@
-/// Why a document is refused, and at which byte. It quotes nothing of the document.
+/// Why a document is refused, and at which byte. It quotes no text of the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
     /// The document is not UTF-8 (RFC 8259 section 8.1).

@@ -58,7 +58,7 @@ fn characters(text: Str<'_>) -> impl Iterator<Item = char> {
     })
 }
 
-/// The keys of all open objects, with those of the innermost object last.
+/// The keys of all open objects; the keys of the innermost object are last.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     keys: Vec<Key>,

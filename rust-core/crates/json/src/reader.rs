@@ -26,7 +26,7 @@ impl Workspace {
         self.keys.release_memory(most);
     }
 
-    /// Returns the number of bytes of memory that the buffers take, not counting a few for each nesting level.
+    /// Returns the bytes of memory of the buffers, without a few bytes for each nesting level.
     pub fn capacity(&self) -> usize {
         self.keys.capacity()
     }
@@ -144,7 +144,8 @@ impl<'d, 'w> Reader<'d, 'w> {
     /// Returns the next event of a document that must not have ended.
     ///
     /// # Errors
-    /// As for [`next`](Reader::next), and [`JsonError::UnexpectedEnd`] after the end of the value.
+    /// The errors of [`next`](Reader::next), and [`JsonError::UnexpectedEnd`] after the end of the
+    /// value.
     #[inline]
     pub fn read_event(&mut self) -> Result<Event<'d>, JsonError> {
         let byte = match self.skip_whitespace() {
@@ -174,7 +175,7 @@ impl<'d, 'w> Reader<'d, 'w> {
     /// the value is not an object or array.
     ///
     /// # Errors
-    /// As for [`next`](Reader::next).
+    /// The errors of [`next`](Reader::next).
     pub fn skip(&mut self, event: Event<'d>) -> Result<(), JsonError> {
         if !matches!(event, Event::ObjectStart | Event::ArrayStart) {
             return Ok(());

@@ -5,8 +5,8 @@ use crate::block::{BLOCK_SIZE, special_bits};
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// Returns the first offset from `at` on whose byte is a quote, a backslash or a control character; the length if
-/// there is none.
+/// Returns the first offset at or after `at` whose byte is a quote, a backslash or a control
+/// character; the length if there is none.
 #[inline]
 pub(crate) fn plain_run_end(bytes: &[u8], at: usize) -> usize {
     match short_run_end(bytes, at) {
@@ -15,7 +15,8 @@ pub(crate) fn plain_run_end(bytes: &[u8], at: usize) -> usize {
     }
 }
 
-/// Does the same within two words; `Err` contains the offset where the run continues.
+/// Searches like [`plain_run_end`], but only in the next two words; `Err` contains the offset at
+/// which the run continues.
 #[inline]
 pub(crate) fn short_run_end(bytes: &[u8], mut at: usize) -> Result<usize, usize> {
     for _ in 0..2 {

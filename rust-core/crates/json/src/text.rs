@@ -10,8 +10,9 @@ use crate::unescape::unescape_into;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Str<'d> {
     raw: &'d str,
-    /// The offset of the string in the document, below 2 GiB; the highest bit is set if it contains escapes. A
-    /// separate flag byte would be written alone and read together with its neighbours, which stalls the processor.
+    /// The offset of the string in the document, below 2 GiB; the highest bit is set if it contains
+    /// escapes. A separate flag byte would be written separately but read together with its
+    /// neighbours, which stalls the processor.
     packed_start: usize,
 }
 
@@ -46,7 +47,7 @@ impl<'d> Str<'d> {
         self.raw
     }
 
-    /// Returns the range of those characters in the document, in bytes; the quotes are directly around it.
+    /// Returns the range of the characters between the quotes in the document, in bytes.
     pub fn range(&self) -> Range<usize> {
         let start = self.packed_start & !ESCAPED;
         start..start + self.raw.len()

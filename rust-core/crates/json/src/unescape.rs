@@ -5,11 +5,11 @@ use crate::escape::read_escape;
 
 /// Number of bytes that are collected before they are appended: they stay in the processor's first-level cache.
 const BUFFER_BYTES: usize = 2048;
-/// Number of bytes that are copied at once.
+/// Number of bytes that one copy operation copies.
 const COPY_BYTES: usize = 32;
 /// Size of the input of one step: a block, and the bytes that are copied beyond its end.
 const WINDOW: usize = BLOCK_SIZE + COPY_BYTES;
-/// Size of the buffer: the collected bytes, and what the last steps write beyond them.
+/// Size of the buffer: the collected bytes, and the excess bytes of the last steps.
 const PADDED_BUFFER_BYTES: usize = BUFFER_BYTES + WINDOW + COPY_BYTES;
 
 /// Appends the value of `raw`, the characters between the quotes of a string that was accepted. In other text, an
@@ -96,7 +96,7 @@ impl PendingValue {
         Some(length)
     }
 
-    /// Appends the collected bytes; the beginning of an incomplete character is kept.
+    /// Appends the collected bytes, except for the start of an incomplete character.
     fn append(&mut self, out: &mut String) {
         let bytes = &self.room[..self.length];
         let whole = match std::str::from_utf8(bytes) {
@@ -141,7 +141,8 @@ fn copy_chunk(window: &[u8; WINDOW], start: usize, room: &mut [u8; PADDED_BUFFER
     }
 }
 
-/// The byte that a backslash and this byte stand for, if it is one byte of a character known at once; otherwise 0.
+/// The character of an escape of a backslash and this byte, if it is a single-byte character;
+/// otherwise 0.
 const SIMPLE_ESCAPES: [u8; 256] = {
     let mut table = [0; 256];
     let pairs = [

@@ -1,5 +1,5 @@
-//! The retention job's statements that are in the auditor's log. Where anchoring is required, nothing is destroyed before
-//! its statement is there.
+//! The retention job's statements in the auditor's log. If anchoring is required, nothing is
+//! destroyed before its statement is in this log.
 
 use crate::RetentionError;
 use crate::reason::{RetentionReason, reason};
@@ -11,8 +11,8 @@ use proofgate_ledger::{HoldChange, VerifyingKey};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The SHA-256 of each statement in the auditor's log, in 64 lower-case hexadecimal digits, tombstones included. The
-/// caller has verified that log.
+/// The SHA-256 of each statement in the auditor's log, in 64 lower-case hexadecimal digits,
+/// tombstones included. The caller has verified the log.
 #[derive(Clone, Debug, Default)]
 pub struct Anchors {
     digests: BTreeSet<String>,
@@ -45,7 +45,8 @@ impl Anchors {
     }
 }
 
-/// Returns the numbers of the holds whose release is stated at a path and is among `anchors`.
+/// Returns the numbers of the holds whose release statement in the ledger at a path is among
+/// `anchors`.
 pub(crate) fn anchored_releases(
     storage: &dyn ReadStorage,
     path: &Path,
@@ -59,7 +60,8 @@ pub(crate) fn anchored_releases(
     Ok(releases.map(|read| read.hold).collect())
 }
 
-/// Returns the reason why what this note states is not carried out yet; `None` when there is no note.
+/// Returns the reason why a statement is not carried out yet. `note` is its signed note; `None` if
+/// there is no note.
 pub(crate) fn not_anchored_reason(note: Option<&str>) -> RetentionReason {
     let text =
         "the statement is signed, but the auditor's log does not contain it yet: run this command again";

@@ -1,5 +1,6 @@
-//! Erasure: destroys the salts of admissions, so that their commitments reveal nothing any more. A statement of what will
-//! be destroyed is signed first: an interruption leaves an unfinished erasure, which the next run repeats.
+//! Erasure: destroys the salts of admissions, so that their commitments can no longer be opened. A
+//! statement about the destruction is signed first, so an interruption leaves an unfinished
+//! erasure, which the next run repeats.
 
 use crate::anchors::not_anchored_reason;
 use crate::exchange_ends::ExchangeEnds;
@@ -54,11 +55,12 @@ pub struct ErasureRequest<'p> {
     pub target: &'p ErasureTarget,
     /// How long records must be kept; `None` when that was overridden.
     pub policy: Option<&'p RetentionPolicy>,
-    /// Who requested it and why, for the signed statement.
+    /// Who requested the erasure and why, for the signed statement.
     pub justification: &'p Justification,
     /// The current time in unix microseconds.
     pub now: u64,
-    /// The instant of `now`, so that statements carry the time of signing; `None` to use `now`.
+    /// The instant of `now`, from which the time of signing is computed; `None` to use `now`
+    /// itself.
     pub started_at: Option<Instant>,
 }
 
@@ -88,13 +90,13 @@ pub struct PlannedErasure {
     pub admissions: Vec<u64>,
     /// What happens to their salts.
     pub action: SaltAction,
-    /// The statement to sign; `None` when it was signed before.
+    /// The statement to sign; `None` if it was signed before.
     statement: Option<Erasure>,
     /// Statements that were signed for them before.
     signed_notes: Vec<String>,
 }
 
-/// Plans which salts are destroyed, by shard and age. Nothing is changed.
+/// Plans the destruction of salts, in the order of shards and ages. Nothing is changed.
 ///
 /// # Errors
 /// [`RetentionError::InvalidRequest`] for an exchange that does not exist; [`RetentionError::Wal`] when the ledger cannot
@@ -112,7 +114,7 @@ pub fn plan_erasure(
     let mut planned = Vec::new();
     for mut shard in shards(storage, request.ledger)? {
         if let Some(located) = &exchange {
-            // The logs of the exchange, and the later ones, which state how it ended.
+            // The logs of the exchange, and later logs, which may contain its end.
             let dirs = located.keys().filter(|dir| dir.parent() == Some(&shard.dir));
             let Some(first) = dirs.filter_map(|dir| incarnation_of(dir).ok()).min() else {
                 continue;
@@ -157,8 +159,8 @@ pub fn plan_erasure(
 /// Plans and carries out an erasure; also finishes an interrupted one. Returns the plan as it was carried out.
 ///
 /// # Errors
-/// As [`plan_erasure`]; [`RetentionError::StateCorrupt`] and [`RetentionError::InvalidKey`] when the state does not
-/// belong to this ledger and this key.
+/// The errors of [`plan_erasure`]; [`RetentionError::StateCorrupt`] and
+/// [`RetentionError::InvalidKey`] when the state does not belong to this ledger and this key.
 pub fn erase(
     storage: &dyn Storage,
     request: &ErasureRequest<'_>,
@@ -252,11 +254,11 @@ fn locate(
 /// The affected admissions of a log.
 #[derive(Default)]
 struct AffectedAdmissions {
-    /// In order. They are most of the memory that a plan uses.
+    /// Numbers of the admissions, in order. They use most of a plan's memory.
     admissions: Vec<u64>,
-    /// Their tenant: all of them belong to the same one.
+    /// The tenant of all these admissions.
     tenant: String,
-    /// The last of them that must still be kept, and for how many days.
+    /// The last admission that must still be retained, and for how many days.
     too_young: Option<(u64, u64)>,
     /// An admission with a time in the future.
     future: Option<u64>,
@@ -264,7 +266,7 @@ struct AffectedAdmissions {
 }
 
 impl AffectedAdmissions {
-    /// Starts with the admissions that are known to be affected.
+    /// Creates the set from the admissions that are known to be affected.
     fn from_admissions(wanted: &BTreeSet<u64>) -> Self {
         Self {
             admissions: wanted.iter().copied().collect(),
@@ -369,7 +371,7 @@ fn plan_log(
         reason("future", text)
     }));
     if concerned.admissions.is_empty() {
-        // If the content of a log is unknown, it may have held the exchange.
+        // A log with unknown content may contain the exchange.
         let stays = !why.is_empty();
         return Ok(stays.then(|| PlannedErasure::for_log(log, SaltAction::Retain(why))));
     }
@@ -440,7 +442,8 @@ fn plan_log(
     }))
 }
 
-/// Returns why the leftover files of a removed log are retained; `None` when none of them reveals anything.
+/// Returns why the leftover files of a removed log are retained; `None` if none of them reveals
+/// anything.
 fn leftover_reasons(retention: &RetentionState, removed: &RemovedLog) -> Option<Vec<RetentionReason>> {
     let tells = |name: &String| name == SALTS_FILE || name == PAYLOADS_FILE;
     if !removed.leftover_files.iter().any(tells) {

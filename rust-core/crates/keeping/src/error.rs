@@ -27,7 +27,7 @@ pub enum RetentionError {
         "the retention job's state is missing: it may have contained holds, so nothing is removed or erased. Restore the state. Use `hold begin` only to create the state for the first time"
     )]
     NoState,
-    /// A state was to be created where one exists.
+    /// A new state was requested, but one exists.
     #[error("the retention job already has a state")]
     StateExists,
     /// The state contradicts itself, or belongs to another retention job.
@@ -35,7 +35,7 @@ pub enum RetentionError {
     StateCorrupt {
         /// The file.
         name: String,
-        /// What contradicts what.
+        /// Description of the contradiction.
         reason: String,
     },
     /// The retention job signed a statement about this hold, but its state does not contain it.

@@ -1,5 +1,5 @@
-//! The later logs in which exchanges ended that their own log left open. While such a log cannot be read, a hold may
-//! apply to its records of these exchanges.
+//! The later logs with the ends of exchanges that are open in their own log. While such a log
+//! cannot be read, a hold may apply to its records of these exchanges.
 
 use crate::hold::Hold;
 use crate::reason::{RetentionReason, reason};
@@ -23,7 +23,7 @@ pub(crate) struct SignedLog<'r> {
 pub(crate) struct ExchangeEnds {
     /// The log that holds each end, by the log and the number of the admission.
     ending_logs: BTreeMap<(Ulid, u64), Ulid>,
-    /// Logs whose present or former content is unknown.
+    /// Logs whose current or former content is unknown.
     doubtful: BTreeSet<Ulid>,
 }
 

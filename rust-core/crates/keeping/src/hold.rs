@@ -1,4 +1,4 @@
-//! Holds: records that must be retained, whatever a policy or a request says.
+//! Holds: records that must be retained regardless of any policy or request.
 
 use serde::{Deserialize, Serialize};
 
@@ -44,7 +44,7 @@ impl HoldScope {
 pub struct HoldRelease {
     /// The time in unix microseconds.
     pub at: u64,
-    /// Who released it; absent where an older version did not record it.
+    /// Who released it; absent if an older version did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
     /// The reason.
@@ -65,12 +65,12 @@ pub struct Hold {
     pub name: Option<String>,
     /// Its scope.
     pub scope: HoldScope,
-    /// Who placed it; absent where an older version did not record it.
+    /// Who placed it; absent if an older version did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
     /// The reason.
     pub reason: String,
-    /// The case or ticket that it is for.
+    /// The case or ticket of the hold.
     #[serde(default, skip_serializing_if = "Option::is_none", alias = "reference")]
     pub ticket: Option<String>,
     /// When it was added, in unix microseconds.

@@ -1,5 +1,6 @@
-//! The logs of a shard, each read from its beginning, and why the content of a log may be unknown. Someone who can write
-//! to the volume but has no key can replace records that no checkpoint covers, and delete logs.
+//! The logs of a shard, each read from its first record, and why the content of a log may be
+//! unknown. A writer of the volume without a key can replace records that no checkpoint covers, and
+//! delete logs.
 
 use crate::exchange_ends::{ExchangeEnds, SignedLog, referenced_logs};
 use crate::reason::{RetentionReason, reason};
@@ -53,7 +54,8 @@ impl Log {
     }
 }
 
-/// Most listings of a shard for logs created while it was read. Each pass finds fewer new ones.
+/// Maximum number of listings of a shard, for logs that were created while it was read. Each
+/// listing finds fewer new logs.
 const MAX_LISTINGS: usize = 64;
 
 /// Reads the logs of a shard, oldest first, and then those that a worker creates meanwhile. `visit` is called once for
@@ -119,8 +121,8 @@ fn new_logs(storage: &dyn ReadStorage, shard: &Shard, logs: &[Log]) -> Result<Ve
     Ok(since)
 }
 
-/// Returns how far a log was read that may have been extended since: it has ended, but no checkpoint found then covers
-/// it, or later logs state a larger size.
+/// Returns the position up to which a log was read, if the log may have been extended since: it has
+/// ended, but no checkpoint from that time covers it, or later logs state a larger size.
 fn end_if_extended(logs: &[Log], at: usize) -> Option<Checkpoint> {
     let read = logs[at].survey().filter(|read| read.damage.is_none())?;
     let claims = collect_claims(
@@ -152,7 +154,7 @@ pub(crate) fn read_removal(
 pub(crate) struct LogState {
     /// Whether it is sealed, or a later log has recorded its end.
     pub(crate) ended: bool,
-    /// Why its present or former content is unknown.
+    /// Why its current or former content is unknown.
     pub(crate) unknown_content_reasons: Vec<RetentionReason>,
 }
 
@@ -179,8 +181,9 @@ pub(crate) fn log_state(logs: &[Log], at: usize, key: &VerifyingKey) -> LogState
     standing
 }
 
-/// Returns the state of a log for which later ones make these claims. The newest records of a log that is being written
-/// are under no checkpoint yet; any other log must be covered as a whole.
+/// Returns the state of a log for which later ones make these claims. The newest records of a log
+/// that is being written are not covered by a checkpoint yet. Any other log must be covered
+/// completely.
 pub(crate) fn state_from_claims(
     survey: &LogSurvey,
     claims: &[(Predecessor, bool)],
@@ -189,7 +192,7 @@ pub(crate) fn state_from_claims(
 ) -> LogState {
     let mut doubts = Vec::new();
     let ended = survey.tracker.is_sealed() || claims.iter().any(|(_, ended)| *ended);
-    // Everything else would follow from it.
+    // All other problems would follow from the damage.
     if let Some(damage) = &survey.damage {
         doubts.push(reason("damaged", format!("{damage}: run fsck")));
         return LogState {
@@ -203,7 +206,7 @@ pub(crate) fn state_from_claims(
     }
     doubts.extend(contradiction(claims, survey.end.as_ref()));
     let is_written = !ended && survey.own_checkpoint.is_some() && (is_newest || !claims.is_empty());
-    // A start that was interrupted before it was signed has not served any request.
+    // A worker start that was interrupted before it was signed has served no request.
     let has_served = survey.own_checkpoint.is_some() || survey.tracker.first_served().is_some();
     if survey.final_note.is_none() && has_served && !is_written {
         doubts.push(reason(
@@ -241,7 +244,7 @@ pub(crate) fn missing_log_reasons(logs: &[Log]) -> Vec<RetentionReason> {
     why
 }
 
-/// Returns what later logs state about a log, each with whether it is the log's end.
+/// Returns the statements of later logs about a log, each with whether it is about the log's end.
 pub(crate) fn collect_claims<'r>(
     of: Ulid,
     later: impl Iterator<Item = &'r LogTracker>,
@@ -287,8 +290,8 @@ pub(crate) fn hold_candidates(of: Ulid, later: &[Log]) -> impl Iterator<Item = &
     ends.filter(move |end| end.incarnation == of)
 }
 
-/// Returns the reasons of holds that keep the leftover files of a removed log: they were placed after its tombstone was
-/// signed.
+/// Returns the reasons of holds that retain the leftover files of a removed log. These holds were
+/// placed after its tombstone was signed.
 pub(crate) fn late_hold_reasons(retention: &RetentionState, removed: &RemovedLog) -> Vec<RetentionReason> {
     let since = retention
         .active_holds()

@@ -1,4 +1,4 @@
-//! Plans which logs may be removed, and why others are retained. Nothing is changed here.
+//! Plans which logs may be removed and why others are retained. This module changes nothing.
 
 mod later_logs;
 
@@ -22,9 +22,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// A worker that starts reads the newest log of its shard, and may need the previous one.
+/// Number of newest logs that a starting worker may read: the newest log of its shard, and the
+/// previous one.
 const RECOVERY_LOGS: usize = 2;
-/// How many later logs are searched for how a log ended.
+/// Number of later logs that are searched for the end of a log.
 const MAX_SUCCESSORS: usize = 2;
 
 /// The inputs of a plan.
@@ -42,11 +43,13 @@ pub struct PlanRequest<'p> {
     pub policy: &'p RetentionPolicy,
     /// Who approves the removal and why, for the tombstones.
     pub justification: &'p Justification,
-    /// Checkpoints held outside. That they belong to a log stays provable after its removal.
+    /// Checkpoints that are held outside the ledger. It stays provable after a log's removal that
+    /// they belong to the log.
     pub held_checkpoints: &'p [HeldCheckpoint],
     /// The current time in unix microseconds.
     pub now: u64,
-    /// The instant of `now`, so that a tombstone carries the time of signing; `None` to use `now`.
+    /// The instant of `now`, from which the time of signing a tombstone is computed; `None` to use
+    /// `now` itself.
     pub started_at: Option<Instant>,
 }
 
@@ -121,7 +124,7 @@ enum KnownLog {
     Refused(String, SignatureState),
     /// It has no checkpoint.
     Unsigned,
-    /// It is too young, or needed whatever it contains.
+    /// It is too young, or needed regardless of its content.
     NotRead,
     Read(Box<LogSurvey>),
 }
@@ -229,8 +232,8 @@ impl<'p> ShardPlan<'p> {
         Ok(this)
     }
 
-    /// Returns whether a log may be old enough by its name, and is not needed. A name with a future time shows nothing:
-    /// the records decide.
+    /// Returns whether a log may be old enough by its name, and is not needed. If its name has a
+    /// future time, the records decide.
     fn is_candidate(&self, at: usize) -> bool {
         let (incarnation, known) = &self.logs[at];
         let begun = incarnation.timestamp_ms();
@@ -357,7 +360,7 @@ impl<'p> ShardPlan<'p> {
                 .tenants
                 .iter()
                 .fold(policy.days(), |most, tenant| most.max(policy.days_for(tenant))),
-            // The log does not state the tenants of those exchanges.
+            // The log does not contain the tenants of these exchanges.
             false => policy.max_days(),
         }
     }
@@ -375,8 +378,8 @@ impl<'p> ShardPlan<'p> {
         Some(reason("young", text))
     }
 
-    /// Returns the reasons of holds that apply to records of a log, or to ends of its exchanges in later logs: without
-    /// the log, their salts are gone.
+    /// Returns the reasons of holds that apply to records of a log, or to ends of its exchanges in
+    /// later logs, whose salts would be lost with the log.
     fn hold_reasons(&self, at: usize, read: &LogSurvey) -> Vec<RetentionReason> {
         let of = self.logs[at].0;
         let here = read.hold_candidates.iter();
@@ -406,7 +409,8 @@ impl<'p> ShardPlan<'p> {
             .collect()
     }
 
-    /// Returns what later logs state about a log, each with whether it is the log's end.
+    /// Returns the statements of later logs about a log, each with whether it is about the log's
+    /// end.
     fn claims(&self, at: usize) -> Vec<(Predecessor, bool)> {
         let later = self.logs[at + 1..]
             .iter()
@@ -475,7 +479,8 @@ impl<'p> ShardPlan<'p> {
         }
     }
 
-    /// Returns what is written for a log that may be removed, or why its stated heads cannot be proven.
+    /// Returns the files to write for a log that may be removed, or why its stated heads cannot be
+    /// proven.
     fn build_removable(
         &self,
         at: usize,

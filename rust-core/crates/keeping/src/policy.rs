@@ -14,11 +14,12 @@ pub struct RetentionPolicy {
 }
 
 impl RetentionPolicy {
-    /// Creates a policy: `days` for everything, and for each tenant in `tenants` its own minimum. A log belongs to many
-    /// tenants, so no tenant's minimum may be shorter than the general one.
+    /// Creates a policy with a general minimum of `days`, and a separate minimum for each tenant in
+    /// `tenants`. A log belongs to many tenants, so no tenant's minimum may be shorter than the
+    /// general one.
     ///
     /// # Errors
-    /// [`RetentionError::InvalidRequest`] for a shorter one.
+    /// [`RetentionError::InvalidRequest`] for a shorter minimum.
     pub fn new(days: u64, tenants: BTreeMap<String, u64>) -> Result<Self, RetentionError> {
         if let Some((tenant, shorter)) = tenants.iter().find(|(_, minimum)| **minimum < days) {
             return Err(RetentionError::InvalidRequest(format!(

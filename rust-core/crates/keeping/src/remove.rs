@@ -1,5 +1,5 @@
 //! Removes a log. The retained files are written first, then the tombstone, and only then are files deleted: an
-//! interruption leaves either a whole log, or a removed one with leftover files.
+//! interruption leaves either a complete log, or a removed log with leftover files.
 
 use crate::RetentionError;
 use crate::anchors::not_anchored_reason;
@@ -21,8 +21,9 @@ use std::path::Path;
 /// Plans and carries out the removal of logs; also finishes interrupted removals. Returns the plan as it was carried out.
 ///
 /// # Errors
-/// [`RetentionError::StateCorrupt`] and [`RetentionError::InvalidKey`] when the state does not belong to this ledger and
-/// this key; [`RetentionError::Wal`], after which another run finishes what was started.
+/// [`RetentionError::StateCorrupt`] and [`RetentionError::InvalidKey`] when the state does not
+/// belong to this ledger and this key; [`RetentionError::Wal`], after which another run completes
+/// the removal.
 pub fn prune(
     storage: &dyn Storage,
     what: &PlanRequest<'_>,
@@ -52,8 +53,8 @@ pub fn prune(
     Ok(planned)
 }
 
-/// Removes a log or finishes its removal; or returns why the log or a file of it is retained. `staying` are logs that
-/// were to be removed and have no tombstone.
+/// Removes a log or finishes its removal; or returns why the log or a file of it is retained.
+/// `staying` has the logs whose removal was planned but that have no tombstone.
 fn execute(
     storage: &dyn Storage,
     what: &PlanRequest<'_>,
@@ -119,7 +120,7 @@ fn write_tombstone(
     let directory = storage.open_dir(dir).map_err(EvidenceError::io("open", dir))?;
     let write =
         |name: &str, bytes: &[u8]| replace_file(storage, &*directory, dir, (TEMPORARY_FILE, name), bytes);
-    // A foreign file under such a name would be taken for one of them.
+    // A foreign file with such a name would be read as a retained file.
     let names = storage.list(dir).map_err(EvidenceError::io("list", dir))?;
     for name in names.iter().filter(|name| is_retained(name)) {
         let path = dir.join(name);

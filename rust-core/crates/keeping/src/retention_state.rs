@@ -1,5 +1,5 @@
-//! The retention job's state: its identity and the holds. They are stored nowhere else, so a state that cannot be read
-//! blocks every deletion.
+//! The retention job's state: its identity and the holds. The holds are stored nowhere else, so an
+//! unreadable state blocks every deletion.
 
 use crate::RetentionError;
 use crate::anchors::{Anchors, anchored_releases};
@@ -66,7 +66,7 @@ impl RetentionState {
         keeping: &VerifyingKey,
     ) -> Result<Self, RetentionError> {
         require_independent(ledger, keeping)?;
-        // An interrupted first start leaves a list without a hold; any other list is in use.
+        // An interrupted first start leaves an empty list. Any other list is in use.
         let held = match read(&*state, HOLDS_FILE)? {
             Some(bytes) => !decode::<Holds>(HOLDS_FILE, &bytes)?.holds.is_empty(),
             None => false,

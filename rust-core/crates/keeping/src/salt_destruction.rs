@@ -10,7 +10,7 @@ use std::path::Path;
 /// Number of salts that are zeroed in one call.
 const CHUNK_SALTS: usize = 4096;
 
-/// Returns whether nothing is left of the salts of these admissions.
+/// Returns whether the salts of these admissions are completely overwritten or missing.
 pub(crate) fn are_zeroed(
     storage: &dyn ReadStorage,
     dir: &Path,

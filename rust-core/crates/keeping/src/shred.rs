@@ -1,5 +1,6 @@
-//! Shredding: destroys a tenant's key, so that the salts which need it are lost in every copy of the ledger. The
-//! destruction is signed first. The keys themselves are stored elsewhere: the caller deletes them afterwards.
+//! Shredding: destroys a tenant's key, so that the salts that need this key are lost in every copy
+//! of the ledger. The destruction is signed first. The keys themselves are stored elsewhere: the
+//! caller deletes them afterwards.
 
 use crate::anchors::not_anchored_reason;
 use crate::logs::{self, LogPresence, late_hold_reasons, log_state, missing_log_reasons};
@@ -31,17 +32,19 @@ pub struct ShredRequest<'p> {
     pub retention: &'p RetentionState,
     /// The tenant whose keys are destroyed.
     pub tenant: &'p str,
-    /// The keys to destroy; `None` for all that its admissions name and all that exist.
+    /// The keys to destroy; `None` for all keys that the tenant's admissions name and all existing
+    /// keys.
     pub requested_keys: Option<&'p BTreeSet<ShredKeyId>>,
-    /// The tenant's keys that still exist, as far as that is known.
+    /// The tenant's keys that are known to exist.
     pub existing_keys: &'p BTreeSet<ShredKeyId>,
     /// How long records must be kept; `None` when that was overridden.
     pub policy: Option<&'p RetentionPolicy>,
-    /// Who requested it and why, for the signed statement.
+    /// Who requested the shredding and why, for the signed statement.
     pub justification: &'p Justification,
     /// The current time in unix microseconds.
     pub now: u64,
-    /// The instant of `now`, so that statements carry the time of signing; `None` to use `now`.
+    /// The instant of `now`, from which the time of signing is computed; `None` to use `now`
+    /// itself.
     pub started_at: Option<Instant>,
 }
 
@@ -65,7 +68,7 @@ pub struct PlannedShred {
     pub exchanges: u64,
     /// What happens to it.
     pub action: KeyAction,
-    /// The statement to sign; `None` when it was signed before.
+    /// The statement to sign; `None` if it was signed before.
     statement: Option<KeyDestruction>,
 }
 
@@ -96,7 +99,7 @@ pub fn plan_shred(
         .map(|key| (*key, AffectedExchanges::default()))
         .collect();
     let mut why = Vec::new();
-    // Holds on records whose tenant is stated only in another log, or whose exchange may have any key.
+    // Holds on records whose tenant is only in another log, or whose exchange may use any key.
     let mut held_elsewhere = BTreeSet::new();
     // These holds retain every key, whatever the logs contain.
     let keeps_all = |hold: &&Hold| {
@@ -245,8 +248,8 @@ pub fn plan_shred(
 /// wherever they are stored.
 ///
 /// # Errors
-/// As [`plan_shred`]; [`RetentionError::StateCorrupt`] and [`RetentionError::InvalidKey`] when the state does not belong
-/// to this ledger and this key.
+/// The errors of [`plan_shred`]; [`RetentionError::StateCorrupt`] and
+/// [`RetentionError::InvalidKey`] when the state does not belong to this ledger and this key.
 pub fn shred(
     storage: &dyn Storage,
     request: &ShredRequest<'_>,

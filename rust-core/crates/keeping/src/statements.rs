@@ -1,5 +1,5 @@
-//! Statements beside the shards about destroyed keys and about holds, so that they are known outside the retention job's
-//! state.
+//! Statements about destroyed keys and holds, in folders beside the shards, so that they are known
+//! outside the retention job's state.
 
 use crate::hold::{Hold, HoldRelease};
 use crate::{RetentionError, RetentionState};
@@ -16,8 +16,9 @@ use std::path::Path;
 /// Placeholder for an author that an older version did not record.
 const UNKNOWN_AUTHOR: &str = "not recorded";
 
-/// Writes signed statements for what the state knows about holds and the ledger at a path does not state yet. They are on
-/// the disk when this returns. Every removal or destruction does this first. `now` is in unix microseconds.
+/// Writes missing signed statements about the state's holds to the ledger at a path. The statements
+/// are on the disk when this returns. Every removal or destruction calls this first. `now` is in
+/// unix microseconds.
 ///
 /// # Errors
 /// [`RetentionError::StateRolledBack`] when a stated hold is not in the state; [`RetentionError::StateCorrupt`] and
@@ -92,7 +93,7 @@ fn build_hold_statements(ledger: &str, hold: &Hold, now: u64) -> Result<Vec<Hold
     }) = &hold.released
     {
         found.push(of(
-            // The clock may have been set back, where an older version did not refuse that.
+            // An older version did not refuse a clock that was set back.
             HoldChange::Released {
                 at: (*at).max(hold.added),
             },

@@ -21,7 +21,8 @@ pub(crate) struct LogSurvey {
     pub(crate) end: Option<Checkpoint>,
     /// Its own newest checkpoint, verified.
     pub(crate) own_checkpoint: Option<Checkpoint>,
-    /// The verified note that covers all of it, its own or a successor's; `None` when there is none.
+    /// The verified note that covers the whole log, its own or a successor's; `None` if there is
+    /// none.
     pub(crate) final_note: Option<(Checkpoint, String)>,
     /// Time of its newest record, in unix microseconds.
     pub(crate) newest_time: u64,
@@ -39,7 +40,7 @@ pub(crate) struct LogSurvey {
     pub(crate) hold_candidates: BTreeSet<HoldCandidate>,
     /// Number of records of kinds that this version does not know.
     pub(crate) unknown_records: u64,
-    /// Why it is damaged.
+    /// Why the log is damaged; `None` if it is not.
     pub(crate) damage: Option<String>,
     /// Numbers and bytes of the records that a removal retains.
     pub(crate) retained_records: Vec<(u64, Vec<u8>)>,
@@ -51,7 +52,7 @@ pub(crate) struct LogSurvey {
 pub(crate) struct HoldCandidate {
     /// The log of the admission.
     pub(crate) incarnation: Ulid,
-    /// Number of the admission there.
+    /// Number of the admission in that log.
     pub(crate) admission: u64,
     /// Number of the hold.
     pub(crate) hold: u64,
@@ -80,8 +81,9 @@ pub(crate) fn exchange_id<'r>(record: &'r Record<'_>) -> Option<&'r str> {
     }
 }
 
-/// Reads a log. `holds` are the active ones, and `visit` is called for every record with its number. If the log was read
-/// before, up to `seen`, `visit` is called only for later records; the earlier ones must be unchanged.
+/// Reads a log. `holds` has the active holds, and `visit` is called for every record with its
+/// number. If the log was read before, up to `seen`, `visit` is called only for later records; the
+/// earlier ones must be unchanged.
 pub(crate) fn survey_log(
     storage: &dyn ReadStorage,
     dir: &Path,
@@ -114,7 +116,7 @@ pub(crate) fn survey_log(
         damage: None,
         retained_records: Vec::new(),
     };
-    // Read before the records, which only grow.
+    // The checkpoint is read before the records, whose number only grows.
     let own = match checkpoint_file::read(storage, dir) {
         Ok(note) => note,
         Err(error) => {
@@ -167,7 +169,7 @@ impl LogSurvey {
         self.own_checkpoint.is_some() || self.final_note.is_some()
     }
 
-    /// Processes all records of the log, up to the first that is wrong.
+    /// Processes all records of the log, up to the first invalid one.
     fn read_records(
         &mut self,
         storage: &dyn ReadStorage,
@@ -276,7 +278,7 @@ impl LogSurvey {
             self.admission_logs.extend(elsewhere.map(|(log, _)| log));
         }
         for hold in holds {
-            // The end of another log's exchange does not state its tenant.
+            // The end record of another log's exchange does not contain the tenant.
             let unsaid = elsewhere.and(hold.scope.tenant.as_deref());
             let whose = tenant.as_deref().or(unsaid);
             if !hold.scope.matches(whose, exchange_id(&record), record.ts()) {

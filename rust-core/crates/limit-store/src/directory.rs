@@ -7,13 +7,13 @@ use proofgate_wal::{ReadFile, Storage, Ulid};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How long an incarnation can count after its successor began, in milliseconds: the month in which it consumed, plus a
-/// margin for clock differences.
+/// Maximum time in milliseconds for which an incarnation counts after the start of its successor:
+/// the month of its consumption, plus a margin for clock differences.
 const MAX_AGE_MILLIS: u64 = (31 * 24 + 1) * 3600 * 1000;
 
 const SUFFIX: &str = ".limits";
 
-/// Returns the name of a worker life's state file in its shard's directory.
+/// Returns the name of the state file of a worker life in its shard's directory.
 #[must_use]
 pub fn file_name(first_incarnation: Ulid) -> String {
     format!("{first_incarnation}{SUFFIX}")
@@ -92,7 +92,7 @@ fn parse_file_name(name: &str) -> Option<Ulid> {
 pub(crate) enum FileRead {
     /// The file does not exist.
     Missing,
-    /// The file is the one read before.
+    /// The file has not changed since the last read.
     Unchanged,
     /// The file is new. Contains its header and its snapshots, the writer's own first.
     Snapshots([u8; HEADER_BYTES], Vec<Snapshot>),
@@ -100,8 +100,9 @@ pub(crate) enum FileRead {
     Damaged(Damage),
 }
 
-/// Reads a state file, unless its header is the one seen before. It reads the header from the opened file instead of the
-/// file attributes, because a network file system revalidates a file on open, but may return cached attributes.
+/// Reads a state file, unless its header is unchanged. It reads the header from the opened file
+/// instead of the file attributes, because a network file system revalidates a file on open, but
+/// may return cached attributes.
 ///
 /// # Errors
 /// Returns an error if the file cannot be opened or read.
@@ -168,8 +169,8 @@ fn read_full(file: &dyn ReadFile, into: &mut [u8], offset: u64) -> io::Result<us
     Ok(done)
 }
 
-/// Replaces a whole file through a temporary one. With `sync`, `directory` must have been open since before, so that its
-/// sync reports every failure.
+/// Replaces a file atomically through a temporary one. With `sync`, `directory` must have been
+/// opened before, so that its sync reports every failure.
 ///
 /// # Errors
 /// Returns the name of the failed call and the system's error. The file is then the old one or, if only the last sync
@@ -183,7 +184,7 @@ pub(crate) fn replace_file(
 ) -> Result<(), (&'static str, io::Error)> {
     let created = match storage.create(temporary) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            // Left by an attempt that ran out of disk space.
+            // The temporary file is from an attempt that ran out of disk space.
             storage.remove(temporary).map_err(|error| ("remove", error))?;
             storage.create(temporary)
         }

@@ -17,7 +17,7 @@ pub enum LimitStoreError {
         /// The system's error.
         source: io::Error,
     },
-    /// The usage of more subjects than one file may hold.
+    /// There are more subjects than one file can hold.
     #[error(
         "the usage of {subjects} tenants and keys needs {bytes} bytes, more than the maximum file size ({limit})"
     )]

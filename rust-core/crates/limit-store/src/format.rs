@@ -41,7 +41,7 @@ const VERSION_WITH_SHARES: u8 = 3;
 const VERSION_WITH_ALL_COUNTS: u8 = 4;
 /// The maximum length of a tenant's or model's name in bytes; a longer one is damage.
 const MAX_NAME_BYTES: usize = 4096;
-/// The maximum number of days that a clock has left; more are damage.
+/// The maximum number of past days in a file after changes of the clock; more are damage.
 const MAX_PAST_PERIODS: usize = 64;
 
 /// Why a file is damaged.
@@ -266,7 +266,7 @@ fn write_clock_history(out: &mut Vec<u8>, stepped: Option<&ClockStepHistory>, ve
     }
 }
 
-/// Decodes a body; whatever does not fit the format is damage.
+/// A decoder of a body. Any deviation from the format is damage.
 struct Reader<'b> {
     rest: &'b [u8],
     version: u8,

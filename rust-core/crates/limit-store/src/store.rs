@@ -1,4 +1,4 @@
-//! The store: it writes the own state file and reads all others.
+//! The store, which writes its own state file and reads all others.
 
 use crate::directory::{self, FileRead, Incarnation, file_name};
 use crate::error::{LimitStoreError, Problem};
@@ -15,10 +15,11 @@ use std::sync::Arc;
 /// them.
 const WRITE_INTERVAL_MICROS: u64 = IN_FLIGHT_FRESH_SECONDS * 1_000_000 / 3;
 
-/// A clock that goes back by this many microseconds (one minute) was set.
+/// Minimum backward jump of the clock, in microseconds, that counts as a change of the clock (one
+/// minute).
 const MIN_CLOCK_STEP_BACK: u64 = 60 * 1_000_000;
-/// Number of polls, about two days, for which the consumption of predecessors is written in full. The clock that says a day
-/// is over may have been set ahead and be set back.
+/// Number of polls, about two days, during which the consumption of predecessors is written in
+/// full. A clock that shows the end of a day may have been set ahead and may be set back.
 const INHERITED_FULL_POLLS: u64 = 2 * 86_400;
 
 /// One incarnation's view of a gateway's state files. Times are unix microseconds.
@@ -36,8 +37,8 @@ pub struct LimitStore {
     temporary: PathBuf,
     sync: bool,
     own_snapshot: Snapshot,
-    /// Predecessors that crashed, as recovered by this incarnation. They are kept when nothing of them counts any more, so
-    /// that no worker recovers them again.
+    /// Predecessors that crashed, as recovered by this incarnation. They are retained even if their
+    /// consumption no longer counts, so that no worker recovers them again.
     inherited: BTreeMap<Origin, Snapshot>,
     remote: RemoteSnapshots,
     /// Incarnations on the own shard with a damaged file.
@@ -48,7 +49,7 @@ pub struct LimitStore {
     needs_all_counts: bool,
     writes: u64,
     written_at: u64,
-    /// When the files were last polled.
+    /// Time of the last poll of the files.
     polled_at: u64,
     polls: u64,
     buffer: Vec<u8>,
@@ -58,8 +59,9 @@ pub struct LimitStore {
 pub struct OpenedStore {
     /// The store.
     pub store: LimitStore,
-    /// Predecessors on the own shard that did not end, oldest first: the last known snapshot of each, from which its log
-    /// must be replayed. One with a damaged file starts from an empty snapshot.
+    /// Predecessors on the own shard that did not end, oldest first: the last known snapshot of
+    /// each, from which its log must be replayed. A predecessor with a damaged file has an empty
+    /// snapshot.
     pub crashed_predecessors: Vec<Snapshot>,
     /// Files that could not be read or are damaged.
     pub problems: Vec<Problem>,
@@ -69,9 +71,9 @@ pub struct OpenedStore {
 #[derive(Default)]
 struct KnownFile {
     header: Option<[u8; HEADER_BYTES]>,
-    /// The problem last reported for it.
+    /// The problem that was last reported for the file; `None` without one.
     problem: Option<String>,
-    /// Whether it is never read again.
+    /// Whether the file is never read again.
     expired: bool,
 }
 
@@ -180,7 +182,8 @@ impl LimitStore {
     /// Returns [`LimitStoreError`]; the previous file stays, and the next call retries.
     pub fn write(&mut self, now: u64) -> Result<bool, LimitStoreError> {
         self.own_snapshot.prune(now);
-        // Measured in both directions of the clock: other workers soon stop counting the requests of a silent one.
+        // Measured in both directions of the clock, because other workers soon stop counting the
+        // requests of a silent worker.
         let silent = now.abs_diff(self.written_at) >= WRITE_INTERVAL_MICROS;
         let due = silent
             && self
@@ -235,7 +238,8 @@ impl LimitStore {
         }
     }
 
-    /// Reads all files again, because the clock was set back: expired consumption may count again.
+    /// Reads all files again after the clock was set back, because expired consumption may count
+    /// again.
     fn recheck_all(&mut self, now: u64) {
         self.files.clear();
         for snapshot in self.inherited.values() {
@@ -292,7 +296,7 @@ impl LimitStore {
         let read = directory::read(&*self.storage, &path, origin, seen.header.as_ref());
         let problem = match read {
             Ok(FileRead::Unchanged) => {
-                // Nothing of it counts, and its successor has begun.
+                // Its consumption no longer counts, and its successor has started.
                 seen.expired = !incarnation.newest && self.remote.get(&origin).is_none();
                 seen.problem.clone()
             }

@@ -1,6 +1,6 @@
 //! Decimal numbers in configurations.
 
-/// Ten billion dollars.
+/// The maximum amount: ten billion dollars, in nanodollars.
 const MAX_NANODOLLARS: u64 = 10_000_000_000 * 1_000_000_000;
 
 /// The error returned for text that is not a valid amount of dollars.

@@ -2,8 +2,9 @@
 
 use crate::rates::{Rates, Tokens};
 
-/// Tiers that no provider sells for more than the standard one. Without a price of their own they cost as much as the
-/// standard tier (OpenAI, "Flex processing" and "Batch"; Google, "Flex inference").
+/// Tiers that no provider sells for more than the standard tier. Without a separate price, they
+/// cost as much as the standard tier (OpenAI, "Flex processing" and "Batch"; Google, "Flex
+/// inference").
 const DISCOUNT_TIERS: [&str; 2] = ["flex", "batch"];
 
 /// The price of a model.
@@ -11,7 +12,7 @@ const DISCOUNT_TIERS: [&str; 2] = ["flex", "batch"];
 pub struct Price {
     /// Prices of the standard tier, which apply unless another tier's do.
     pub standard: Bands,
-    /// Service tiers with prices of their own, by the names used in requests and answers.
+    /// Service tiers with separate prices, by the names in requests and answers.
     pub tiers: Vec<(Box<str>, Bands)>,
     /// Picodollars per answered request.
     pub per_request: u64,

@@ -102,7 +102,8 @@ impl Rates {
     }
 }
 
-/// Cannot overflow: a product of 64 bits of tokens and 41 bits of a price leaves room in 128 bits for all sums here.
+/// Returns the total cost. It cannot overflow: a product of 64 bits of tokens and 41 bits of a
+/// price leaves room in 128 bits for all sums here.
 fn total_cost<const N: usize>(besides: u128, parts: [(u64, u64); N]) -> u64 {
     let sum = parts.iter().fold(besides, |sum, &(tokens, price)| {
         sum.saturating_add(u128::from(tokens) * u128::from(price))

@@ -1,4 +1,4 @@
-//! The table of prices, and which price applies when.
+//! The table of prices, and the price that applies at a time.
 
 use std::sync::Arc;
 

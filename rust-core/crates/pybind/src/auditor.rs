@@ -1,4 +1,4 @@
-//! The auditor of a ledger, for a process that drives it and serves what it publishes.
+//! The auditor of a ledger, for a process that polls it and serves its published data.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,7 +21,8 @@ use serde::Serialize;
 use crate::errors::auditor_error;
 use crate::python_storage::PythonStorage;
 
-/// Follows a ledger. One thread polls; published data can be read without waiting for it.
+/// An auditor that follows a ledger. One thread polls; published data can be read without waiting
+/// for the poll.
 #[pyclass(module = "proofgate._core", frozen)]
 pub(crate) struct Auditor {
     auditor: Mutex<core::Auditor>,
@@ -32,7 +33,7 @@ pub(crate) struct Auditor {
     keys: (String, String),
     /// The pending requests to witnesses.
     asked: Mutex<BTreeMap<usize, WitnessRequest>>,
-    /// The findings and the state of the shards, as of the last poll.
+    /// The findings and the state of the shards at the last poll.
     seen: Mutex<(String, String)>,
 }
 

@@ -244,7 +244,8 @@ fn export_leaves(python: Python<'_>, incarnation_dir: PathBuf, out_path: PathBuf
     Ok(leaves)
 }
 
-/// Compares the single note in each file, and proves that the log at the older one is a prefix of the log at the newer one.
+/// Compares the single note in each file, and proves that the log at the older note is a prefix of
+/// the log at the newer.
 #[pyfunction]
 #[pyo3(signature = (old, new, verifying_key, path=None, proof=None))]
 fn consistency(

@@ -37,8 +37,8 @@ type MinuteRows = (
     Vec<TenantHourColumn>,
     Vec<TenantHourMaxCost>,
 );
-/// Five-minute interval, tenant and model; exchanges, refused, blocked, open; input tokens, output tokens, nanodollars;
-/// unpriced, and the newest.
+/// Five-minute interval, tenant and model; exchanges, refused, blocked, open; input tokens, output
+/// tokens, nanodollars; unpriced, and the time of the newest exchange.
 type SumRow = (
     (i64, Option<String>, Option<String>),
     (i64, i64, i64, i64),
@@ -440,8 +440,8 @@ fn log_records<'py>(
         .collect())
 }
 
-/// Checks that records are included, byte for byte, at their indices under one signed checkpoint, and that each states its
-/// index.
+/// Checks that records are included, byte for byte, at their indices under one signed checkpoint,
+/// and that each contains its index.
 #[pyfunction]
 fn verify_log_records(
     python: Python<'_>,

@@ -34,7 +34,7 @@ struct Rule<'e> {
     target: &'static str,
     view: &'static str,
     score: u32,
-    /// Its action in each scope that it applies to.
+    /// The rule's action in each scope to which it applies.
     actions: BTreeMap<&'static str, &'static str>,
     examples: Examples<'e>,
 }
@@ -49,7 +49,7 @@ struct Examples<'e> {
 struct Verdict<'e> {
     decision: &'static str,
     would_block: bool,
-    /// The rule that blocks.
+    /// The rule that blocks; `None` if no rule blocks.
     rule: Option<&'e str>,
     by_score: bool,
     score: u32,
@@ -80,7 +80,7 @@ struct RequestCheck<'e> {
     scope: Option<&'static str>,
     /// The messages with matches.
     messages: Vec<Message<'e>>,
-    /// The body that would be sent instead.
+    /// The body that would be sent instead of the original one.
     sent: Option<String>,
 }
 
@@ -90,7 +90,7 @@ struct Message<'e> {
     scope: &'static str,
     score: u32,
     flagged: bool,
-    /// Whether it is a text of a tool that is flagged as instructions.
+    /// Whether the text is from a tool and flagged as instructions.
     from_tool: bool,
     decision: &'static str,
     matches: Vec<Found<'e>>,

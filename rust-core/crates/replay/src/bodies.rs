@@ -1,4 +1,4 @@
-//! The bodies of an exchange: stored beside its log, or kept elsewhere.
+//! The bodies of an exchange: stored beside its log or elsewhere.
 
 use std::io;
 
@@ -22,7 +22,7 @@ impl Exchange {
     /// Reads a stored body, decrypts it and verifies it against the record's commitment.
     ///
     /// # Errors
-    /// The reason why it is unavailable.
+    /// The reason why the body is unavailable.
     pub fn read_stored_body(
         &self,
         storage: &dyn ReadStorage,
@@ -50,7 +50,7 @@ impl Exchange {
     /// Verifies that a record commits to a body.
     ///
     /// # Errors
-    /// The reason why it does not, or why this cannot be verified.
+    /// The reason why the record does not commit to the body, or why this cannot be verified.
     pub fn check_commitment(
         &self,
         storage: &dyn ReadStorage,
@@ -61,7 +61,7 @@ impl Exchange {
         let begun = record::parse(&self.first_record).map_err(|_| NOT_STORED)?;
         let request = begun.committed_request().ok_or(NOT_STORED)?;
         let half = match read_stored_salt(storage, &self.dir, self.seq) {
-            // A copy without salts, such as a mirror.
+            // The ledger is a copy without salts, such as a mirror.
             Err(EvidenceError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
             stored => stored.map_err(|error| error.code())?,
         };

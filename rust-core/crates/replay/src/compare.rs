@@ -19,7 +19,8 @@ pub enum Agreement {
     /// The recorded verdict, with the same rules and the same score; for rules other than the recorded ones, the same
     /// decision for the same reasons.
     Same,
-    /// A part of what was evaluated is missing. The rest agrees; the reason states what was compared.
+    /// A part of the evaluated text is missing, and the rest agrees. The reason states what was
+    /// compared.
     Consistent,
     /// A different verdict.
     Differs,
@@ -32,7 +33,8 @@ pub enum Agreement {
 pub struct Comparison {
     /// The result of the comparison.
     pub result: Agreement,
-    /// Why only a part, or nothing, was compared: a stable machine code.
+    /// Why only a part, or nothing, was compared: a stable machine code; `None` for a complete
+    /// comparison.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
     /// The recorded verdict.
@@ -84,7 +86,7 @@ impl Comparison {
     }
 }
 
-/// Replays exchanges with the rules of one configuration. It is used by one thread.
+/// Replays exchanges with the rules of one configuration. For use by one thread.
 pub struct Replayer {
     configuration: Configuration,
     basis: RuleSource,
@@ -235,7 +237,8 @@ impl Replayer {
             .as_ref()
             .is_some_and(|note| may_be_masked(note, &self.configuration, terms))
         {
-            // What was masked in the request is restored in the answer, but the rules saw the masks.
+            // Text that was masked in the request is restored in the answer, but the rules saw the
+            // masks.
             return Comparison::not_replayable(recorded, "other_policy");
         }
         let is_flagged = admission
@@ -294,7 +297,7 @@ impl Replayer {
         }
         match (seen, reason) {
             (RuleResult::Verdict(seen), None) => Comparison::from_verdicts(recorded, seen, self.basis),
-            // What was found before the rules gave up is recorded as if it were complete.
+            // The findings before the rules gave up are recorded as if they were complete.
             (RuleResult::NoVerdict(_, seen), None)
                 if seen == recorded && self.basis == RuleSource::Recorded =>
             {

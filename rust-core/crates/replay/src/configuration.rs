@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::direction_verdict::{DirectionVerdict, GuardedToolCall};
 
-/// How many times the CPU time of a worker an evaluation may take.
+/// Factor by which the CPU time of an evaluation may exceed a worker's.
 pub const TIME_BUDGET_FACTOR: u64 = 10;
 /// Lower and upper limit of that time for any text, in microseconds, so that no configuration makes its verdicts
 /// irreplayable.
@@ -32,7 +32,7 @@ pub enum ReplayError {
         /// Column in that line.
         column: usize,
     },
-    /// An earlier version archived it, in another format.
+    /// An earlier version archived it in another format.
     #[error(
         "the configuration was archived by an earlier version, in a form that this version does not read"
     )]
@@ -133,7 +133,7 @@ impl ReplayPolicy {
 pub(crate) struct Configuration {
     pub(crate) engine: Engine,
     pub(crate) attachments: proofgate_providers::AttachmentPolicy,
-    /// Most bytes of an answer that are buffered.
+    /// Maximum bytes of an answer that are buffered.
     pub(crate) body_bytes: usize,
     tenants: BTreeMap<String, ReplayPolicy>,
     /// The terms of all other tenants; `None` when unknown.
@@ -206,9 +206,10 @@ impl Configuration {
             .any(|rule| self.is_masking_rule(terms, &rule.id))
     }
 
-    /// Returns the lowest possible score of an answer of which only `seen` is left; `whole` names the rules that matched
-    /// in all of it. Among overlapping matches, the one with the highest score counts: if that one is gone, others count
-    /// instead. `None` when no rule is missing that could have outweighed another.
+    /// Returns the lowest possible score of an answer of which only the part `seen` remains.
+    /// `whole` names the rules that matched in the complete answer. Among overlapping matches, only
+    /// the match with the highest score counts. If that match is missing, others count instead.
+    /// `None` if no missing rule could have outweighed another.
     pub(crate) fn min_score(
         &self,
         terms: &ReplayPolicy,
@@ -249,8 +250,8 @@ impl Configuration {
             .then(|| self.engine.rule(index).score)
     }
 
-    /// Returns whether the rules that a verdict names can deny: one of them alone, or their recorded score, which cannot
-    /// exceed the sum of theirs. `None` when the verdict does not name all of them.
+    /// Returns whether the rules in a verdict can deny: one rule alone, or their recorded score,
+    /// which cannot exceed the sum of their scores. `None` if the verdict does not name all rules.
     pub(crate) fn can_deny(
         &self,
         terms: &ReplayPolicy,

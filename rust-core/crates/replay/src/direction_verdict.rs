@@ -24,9 +24,9 @@ pub enum VerdictKind {
 /// Tool texts that are flagged as instructions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FlaggedToolTexts {
-    /// Scope of the first one.
+    /// Scope of the first flagged text.
     pub scope: String,
-    /// Location of the first one in its request.
+    /// Location of the first flagged text in its request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Number of flagged texts.
@@ -157,23 +157,24 @@ impl DirectionVerdict {
         decided(self) == decided(other) && self.rules == other.rules
     }
 
-    /// Returns whether everything that it names is also named in `other`, and its score is not higher.
+    /// Returns whether `other` contains all names in this verdict, and this score is not higher.
     pub(crate) fn is_subset_of(&self, other: &Self) -> bool {
         self.score <= other.score && self.names_subset_of(other)
     }
 
-    /// Returns whether everything that it names is also named in `other`.
+    /// Returns whether `other` contains all names in this verdict.
     pub(crate) fn names_subset_of(&self, other: &Self) -> bool {
         let named = |rule: &String| other.rules.contains(rule);
         other.unnamed > 0 || (self.unnamed == 0 && self.rules.iter().all(named))
     }
 
-    /// Returns whether an external policy contributed to it: their names contain a slash.
+    /// Returns whether an external policy, whose name contains a slash, contributed to the verdict.
     pub(crate) fn has_external_policies(&self) -> bool {
         self.rules.iter().any(|rule| rule.contains('/'))
     }
 
-    /// Returns whether a record contains this verdict of the rules, and in addition only what external policies found.
+    /// Returns whether a record contains this verdict of the rules, and in addition only findings
+    /// of external policies.
     pub(crate) fn matches_apart_from_external_policies(&self, recorded: &Self) -> bool {
         if !recorded.has_external_policies() && recorded.unnamed == 0 {
             return self == recorded;

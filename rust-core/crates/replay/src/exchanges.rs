@@ -10,7 +10,7 @@ use proofgate_index::{BatchLimits, BatchReader, IndexError, SignedLog, signed_lo
 use proofgate_ledger::record::{self, Admission, ConfigId, Record, Rejection};
 use proofgate_ledger::{Hash, VerifyingKey};
 
-/// Limits of the records that are verified together: they are buffered until then.
+/// Limits of the records that are buffered and verified together.
 const BATCH_LIMITS: BatchLimits = BatchLimits {
     records: 4096,
     bytes: 8 << 20,
@@ -91,7 +91,7 @@ pub struct Exchanges<'s> {
     finished: VecDeque<Exchange>,
     /// Descriptions of what is wrong with logs.
     pub problems: Vec<String>,
-    /// Number of matching exchanges that were left out, because no checkpoint covers their start.
+    /// Number of matching exchanges that were omitted because no checkpoint covers their start.
     pub unverified: u64,
 }
 
@@ -247,7 +247,7 @@ impl<'s> Exchanges<'s> {
     ) {
         let begun = match incarnation {
             None => Some(dir.to_owned()),
-            // A name in another form could lead out of the shard.
+            // A name in another format could be a path out of the shard.
             Some(name) => parse_incarnation(name)
                 .zip(dir.parent())
                 .map(|(named, shard)| shard.join(named.to_string())),

@@ -26,9 +26,9 @@ pub(crate) struct EvaluationBuffers {
 /// How much of an answer's inspection can be repeated with the client's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResponseExtent {
-    /// All of it: the client received everything that was inspected, to the end.
+    /// The whole inspection: the client received all inspected text, to the end.
     Full,
-    /// The part before the answer broke off. Its end was never evaluated.
+    /// The part before the answer was cut off. The end of the answer was never evaluated.
     Partial,
 }
 
@@ -97,8 +97,9 @@ pub(crate) fn response_kind(dialect: Dialect, body: &[u8]) -> Option<ResponseKin
     }
 }
 
-/// Returns the guard that looks for calls of guarded tools, for an answer to a request with flagged tool texts. Records
-/// do not state which approval applied: `is_approved` is whether one states an approval.
+/// Returns the guard that looks for calls of guarded tools, for an answer to a request with flagged
+/// tool texts. Records do not contain which approval applied. `is_approved` is whether a record
+/// contains an approval.
 pub(crate) fn call_guard(terms: &ReplayPolicy, is_approved: bool) -> Option<CallGuard> {
     let (tools, _) = terms.guarded_tools.as_ref()?;
     let approved = if is_approved { tools.entries().len() } else { 0 };
@@ -162,7 +163,7 @@ pub(crate) fn evaluate_response(
         Err(Denial::Blocked { .. } | Denial::GuardedCall) => {
             RuleResult::Verdict(DirectionVerdict::denied(note.as_ref()))
         }
-        // In dry-run mode a worker passes the rest of the answer, and records what was found until then.
+        // In dry-run mode, a worker passes the rest of the answer, and records the findings so far.
         Err(denial) if profile.mode() == Mode::DryRun => RuleResult::NoVerdict(denial.code(), passed),
         Err(Denial::Malformed) => RuleResult::Verdict(DirectionVerdict::undecided(
             VerdictKind::Block,

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 /// Maximum time to wait for a signature.
 pub const SIGN_TIMEOUT: Duration = Duration::from_secs(2);
-/// Longest refusal that is read, in bytes.
+/// Maximum bytes of a refusal that are read.
 const MAX_REFUSAL_BYTES: usize = 512;
 const SIGNER_PREFIX: &str = "SIGNER ";
 
@@ -140,7 +140,7 @@ pub fn read_keys(text: &str) -> Result<(SigningKey, Option<SigningKey>), LedgerE
     })
 }
 
-/// Whether a text is that of a key file with a key that can sign.
+/// Whether a text is the text of a key file with a key that can sign.
 #[must_use]
 pub fn is_secret_key_text(text: &str) -> bool {
     let text = text.trim_start();

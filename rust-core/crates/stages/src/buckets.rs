@@ -1,7 +1,7 @@
 //! Histogram bounds: two in each power of two, from 1 microsecond to 12.6 seconds, so a quantile read from them is off by at
 //! most a third. The bounds are 1, 2, 3, 4, 6, 8, 12, 16, 24, … microseconds.
 
-/// Number of buckets: those with a bound, and one for everything beyond.
+/// Number of buckets: the buckets with a bound, and one for longer durations.
 pub(crate) const COUNT: usize = 48;
 
 /// Returns the bucket of a duration: the first whose bound is not below it.

@@ -10,8 +10,8 @@ use crate::histogram::Histogram;
 use crate::profiler::Profiler;
 use crate::stage::{Interval, Stage};
 
-/// Exposes `stage_seconds{stage="…"}`, to which the registry adds its prefix. There are no series until profiling was on for
-/// the first time; from then on there are all of them.
+/// Exposes `stage_seconds{stage="…"}`, to which the registry adds its prefix. There are no series
+/// before profiling is on for the first time, and afterwards there are all series.
 impl Collector for Profiler {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         if !self.was_enabled() {

@@ -3,17 +3,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::buckets;
 
-/// A distribution of durations. Recording is two atomic additions; a concurrent reader may see only the first.
+/// A distribution of durations. Recording makes two atomic additions, and a concurrent reader may
+/// see only the first.
 #[derive(Debug)]
 pub(crate) struct Histogram {
     counts: [AtomicU64; buckets::COUNT],
-    /// Enough for 584 years of summed time.
+    /// The sum of all durations; 64 bits are enough for 584 years.
     sum_nanoseconds: AtomicU64,
 }
 
 /// The contents of a histogram at one moment.
 pub(crate) struct DurationSnapshot {
-    /// Not cumulative.
+    /// The number of durations in each bucket, not cumulative.
     pub(crate) counts: [u64; buckets::COUNT],
     pub(crate) sum_nanoseconds: u64,
 }

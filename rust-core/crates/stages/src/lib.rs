@@ -3,9 +3,10 @@
 //! Profiling is off unless a switch is on or a scope is open ([`Profiler`]). While it is off, an exchange costs one relaxed
 //! load, no clock is read, and no series exist. While it is on, the exchange carries a [`Span`]: each [`Span::lap`] adds the
 //! time since the previous lap to a [`Stage`], and [`Span::finish`] records every stage that occurred once, with the sum of
-//! its laps. In either case nothing is locked, looked up or allocated: a measured span reuses the memory of one that has
-//! ended, once its thread has had as many at a time. An exchange that started while profiling was off is not measured, and
-//! one that started while it was on is measured completely.
+//! its laps. In either case nothing is locked, looked up or allocated: a measured span reuses the
+//! memory of an ended one, if its thread has had as many concurrent spans before. An exchange that
+//! started while profiling was off is not measured, and one that started while it was on is
+//! measured completely.
 //!
 //! # Stages
 //! Stages of one exchange, in the order of their first laps. Stages are disjoint, and those of one exchange together with

@@ -27,7 +27,7 @@ struct Laps {
     last_lap_end: Instant,
     /// Nanoseconds spent in each stage.
     spent: [u64; Stage::COUNT],
-    /// Bit n: stage n has occurred, perhaps with no duration.
+    /// Bit n is set if stage n has occurred, even with no duration.
     occurred: u16,
 }
 
@@ -125,7 +125,7 @@ impl Laps {
 
     #[cold]
     fn recycle(self: Box<Self>) {
-        // Fails while the thread ends; nothing is kept then.
+        // This fails while the thread ends; the memory is then freed.
         let _ = FREE_LAPS.try_with(|spare| {
             let mut spare = spare.borrow_mut();
             if spare.len() < MAX_FREE_LAPS {

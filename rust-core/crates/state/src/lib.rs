@@ -1,5 +1,6 @@
-//! Small files that are replaced atomically and durably, for the state to which an auditor or a witness has committed.
-//! They are stored apart from the audited data, so that rolling back that data does not roll back the state.
+//! Small files that are replaced atomically and durably, for the state to which an auditor or a
+//! witness has committed. They are stored apart from the audited data, so that a rollback of the
+//! data does not roll back the state.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "testing")]
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 const LOCK_FILE: &str = "lock";
 const TEMP_SUFFIX: &str = ".tmp";
 
-/// Named files that are replaced whole. Names are relative, with `/` between parts.
+/// A store of named files that are replaced atomically. Names are relative paths with `/`.
 pub trait StateStorage: Send + Sync {
     /// Reads a file; `None` when it does not exist.
     ///

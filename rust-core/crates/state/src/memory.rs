@@ -21,9 +21,9 @@ struct Files {
     files: BTreeMap<String, Vec<u8>>,
     writes: u64,
     fault: Option<(u64, Fault)>,
-    /// What the disk holds of files whose last write was not synced.
+    /// The content on the disk of files whose last write was not synced.
     unsynced: BTreeMap<String, Option<Vec<u8>>>,
-    /// Every content that each name ever had.
+    /// All contents that each name has ever had.
     history: BTreeMap<String, BTreeSet<Vec<u8>>>,
 }
 
@@ -36,7 +36,7 @@ impl MemoryStorage {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes all writes fail from the write with this number on, counted from 0.
+    /// Makes all writes fail, starting with the write with this number, counted from 0.
     pub fn fail_from(&self, write: u64, fault: Fault) {
         let mut files = self.files();
         files.writes = 0;
@@ -59,7 +59,7 @@ impl MemoryStorage {
         self.files().fault = None;
     }
 
-    /// Returns every text that a name ever had, sorted.
+    /// Returns all texts that a name has ever had, sorted.
     #[must_use]
     pub fn history(&self, name: &str) -> Vec<String> {
         let files = self.files();

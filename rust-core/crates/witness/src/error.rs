@@ -33,7 +33,7 @@ pub enum WitnessError {
     StateCorrupt {
         /// The file.
         name: String,
-        /// What the contradiction is.
+        /// Description of the contradiction.
         reason: String,
     },
     /// The list of logs is not a C2SP tlog-list.
@@ -80,7 +80,7 @@ impl WitnessError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CosignError {
-    /// The request has another form, or its old size is larger than the new one.
+    /// The request has another format, or its old size is larger than the new one.
     #[error("{0}")]
     Malformed(String),
     /// No log of this origin is known.
@@ -89,7 +89,7 @@ pub enum CosignError {
     /// The checkpoint is not signed by the log's key.
     #[error("{0}")]
     NotSignedByLog(LedgerError),
-    /// Another size was cosigned last, or this size with another root.
+    /// The last cosigned checkpoint has another size, or this size with another root.
     #[error("the last cosigned checkpoint has {0} entries")]
     Conflict(u64),
     /// The proof does not lead from the last cosigned checkpoint to this one.

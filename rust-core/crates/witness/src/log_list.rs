@@ -15,7 +15,7 @@ use crate::WitnessError;
 use proofgate_ledger::VerifyingKey;
 
 const HEADER: &str = "logs/v0";
-/// Keys of an entry, in their order.
+/// The keys of an entry, in order.
 const ITEM_KEYS: [&str; 4] = ["vkey", "origin", "qpd", "contact"];
 
 /// A log in a list.

@@ -1,4 +1,4 @@
-//! The state of each log, and how it changes.
+//! The state of each log, and its changes.
 
 use crate::{CosignError, ListedLog, WitnessError};
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -32,7 +32,7 @@ struct StoredLog {
     v: u32,
     origin: String,
     size: u64,
-    /// Base64.
+    /// The root of the last cosigned checkpoint, in base64.
     root: String,
     /// The log's note with this witness's cosignature; empty when no checkpoint was cosigned.
     note: String,
@@ -43,7 +43,7 @@ struct LastCosigned {
     size: u64,
     root: Hash,
     note: String,
-    /// Whether the disk may hold something else, because a write failed or this state was only read.
+    /// Whether the disk may have another state, because a write failed or this state was only read.
     unsure: bool,
 }
 
@@ -58,7 +58,7 @@ struct Log {
 pub struct CosignedSize {
     /// Origin of the log.
     pub origin: String,
-    /// Entries of the newest checkpoint that was cosigned.
+    /// Number of entries under the newest cosigned checkpoint.
     pub size: u64,
 }
 
@@ -129,7 +129,7 @@ impl Witness {
     /// Returns the body of the response, one signature line; the new state is on the disk by then.
     ///
     /// # Errors
-    /// [`CosignError`], and nothing was cosigned.
+    /// [`CosignError`]; nothing was cosigned then.
     pub fn add_checkpoint(&self, body: &[u8], now: u64) -> Result<String, CosignError> {
         let malformed = |error: LedgerError| CosignError::Malformed(error.to_string());
         let body = std::str::from_utf8(body).map_err(|_| CosignError::Malformed("not UTF-8".to_owned()))?;

@@ -8,14 +8,15 @@ use proofgate_observe::tenant_shards::{ShardFiles, ShardsReport};
 use crate::reload::{self, Command};
 
 impl Worker {
-    /// Applies new contents of tenant shards as one change. Returns once it is in service; before the start, at once.
-    /// A shard that cannot be read keeps its old contents and does not affect the others.
+    /// Applies new contents of tenant shards as one change. Returns when the change is in service;
+    /// before the start, immediately. A shard that cannot be read keeps its old contents and does
+    /// not affect the others.
     ///
     /// # Errors
-    /// [`Error::Config`] if the configuration has no shards; [`Error::Busy`] if the data-plane thread is busy, and
-    /// nothing has changed; [`Error::NotRunning`].
+    /// [`Error::Config`] if the configuration has no shards; [`Error::Busy`] if the data-plane
+    /// thread is busy; nothing has changed then; [`Error::NotRunning`].
     pub fn set_tenant_shards(&self, files: &[ShardFiles<'_>]) -> Result<ShardsReport, Error> {
-        // Held to the end: a change must not overtake a configuration or another change.
+        // Held to the end, so that a change cannot overtake a configuration or another change.
         let _config = lock(&self.config);
         let shards = lock(&self.shards).clone();
         if !shards.has_configured_shards() {

@@ -1,4 +1,4 @@
-//! Clients that keep the rules, or nearly, and only want to cost work and memory.
+//! Clients that obey the protocol, or nearly so, and only try to consume CPU and memory.
 
 use h2::Reason;
 
@@ -9,7 +9,7 @@ use crate::smuggling::{GOOD, request, the_good_request_is_served};
 
 const ENHANCE_YOUR_CALM: Outcome = Outcome::GoAway(11);
 const REFUSED_STREAM: Outcome = Outcome::Reset(7);
-/// No stream has this number.
+/// A stream number that no stream has.
 const NONE: u32 = 999;
 
 async fn attack(gateway: &Gateway, frames: impl IntoIterator<Item = Vec<u8>>) -> Outcome {
@@ -86,7 +86,7 @@ async fn streams_that_break_the_protocol_again_and_again_end_the_connection() {
     let gateway = Gateway::start().await;
     let key = format!("Bearer {ACME}");
     let fields = request(&GOOD, &[], &key);
-    // An increment of nothing has us reset the stream (RFC 9113 section 6.9).
+    // An increment of 0 makes the gateway reset the stream (RFC 9113 section 6.9).
     let streams = (0..150).flat_map(|index| {
         let stream = 2 * index + 1;
         [headers(stream, &fields, false), window_update(stream, 0)]

@@ -1,4 +1,4 @@
-//! What clients say of their session and their end user, as it is recorded with the exchange.
+//! Clients' statements about their session and end user, as recorded with the exchange.
 
 use http::Request;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::dialects::admission;
 use crate::gateway::{ACME, Gateway, MODEL};
 use crate::relayed::id;
 
-/// Sends a request, and gives its admission and what the provider was sent.
+/// Sends a request. Returns its admission and the request that the provider received.
 async fn admitted(
     gateway: &mut Gateway,
     path: &str,
@@ -52,7 +52,7 @@ async fn a_session_an_agent_and_a_trace_of_the_head_are_recorded_and_an_end_user
     assert_eq!(said["agent"], "77aa-thread");
     assert_eq!(said["parent_agent"], "5f1d-session");
     assert_eq!(said["trace_id"], "0af7651916cd43dd8448eb211c80319c");
-    // Of Python's hashlib, as docs/reference/ledger-format.md has it.
+    // Computed with Python's hashlib according to docs/reference/ledger-format.md.
     assert_eq!(said["end_user"], "a7019471b6977193ea1bb172a4b40fae");
     assert!(!record.to_string().contains("alice"), "{record}");
     assert_eq!(serde_json::from_slice::<Value>(&sent).unwrap(), body);

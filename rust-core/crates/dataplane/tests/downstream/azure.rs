@@ -1,4 +1,4 @@
-//! Azure's deployments, at a provider and as its clients name them.
+//! Azure deployments, at a provider and in clients' requests.
 
 use http::Request;
 use serde_json::{Value, json};
@@ -8,12 +8,12 @@ use crate::gateway::{ACME, Gateway, MODEL};
 use crate::relayed::{completion, id};
 use crate::upstream::{Exchange, Upstream};
 
-/// What Azure says of a prompt that its filter holds back (azure-rest-api-specs, 2024-10-21).
+/// Azure's error for a prompt that its filter rejects (azure-rest-api-specs, 2024-10-21).
 const FILTERED: &str = r#"{"error":{"message":"The response was filtered","type":null,"param":"prompt","code":"content_filter","status":400,"innererror":{"code":"ResponsibleAIPolicyViolation","content_filter_result":{"hate":{"filtered":true,"severity":"high"}}}}}"#;
-/// The first event of a stream, which brings what the filter says of the prompt.
+/// The first event of a stream, with the filter's results for the prompt.
 const OF_PROMPT: &str = "data: {\"choices\":[],\"created\":0,\"id\":\"\",\"model\":\"\",\"object\":\"\",\"prompt_filter_results\":[{\"prompt_index\":0,\"content_filter_results\":{\"hate\":{\"filtered\":false,\"severity\":\"safe\"}}}]}\n\n";
 
-/// A gateway before Azure's deployments, whose other models begin with `any-`.
+/// A gateway in front of Azure deployments, whose other models start with `any-`.
 async fn gateway() -> Gateway {
     gateway_with(|_| ()).await
 }
@@ -210,7 +210,7 @@ async fn what_the_filter_says_of_a_prompt_reaches_the_client_before_any_choice()
     }
     exchange.send(b"0\r\n\r\n").await;
     let answer = read(answer).await.unwrap();
-    // Without the usage, for which the gateway asked.
+    // The client's stream has no usage, which only the gateway requested.
     let expected = [OF_PROMPT, text, "data: [DONE]\n\n"].concat();
     assert_eq!(String::from_utf8_lossy(&answer.body), expected);
     let record = completion(&gateway, id(&answer)).await;

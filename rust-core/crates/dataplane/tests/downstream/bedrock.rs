@@ -82,7 +82,7 @@ pub(crate) fn message(model: &str, stream: bool) -> Value {
     json!({"model": model, "max_tokens": 10, "stream": stream, "messages": [{"role": "user", "content": "Hi"}]})
 }
 
-/// The value of a field of a request's head.
+/// Returns the value of a field in a request's head.
 fn field<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     head.lines().find_map(|line| {
         let (field, value) = line.split_once(": ")?;
@@ -90,7 +90,7 @@ fn field<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     })
 }
 
-/// Whether the request's signature is the one that its bytes have.
+/// Asserts that the request's signature matches its bytes.
 fn assert_signed(exchange: &Exchange) {
     let head = &exchange.head;
     let path = head.split(' ').nth(1).unwrap();
@@ -121,7 +121,7 @@ fn assert_signed(exchange: &Exchange) {
     assert_eq!(field(head, "x-amz-security-token"), Some(TOKEN));
 }
 
-/// Unix seconds of a date such as `20261120T120000Z`, which is today or was yesterday.
+/// Returns the Unix seconds of a date such as `20261120T120000Z`, which is today or yesterday.
 fn at(date: &str) -> u64 {
     let number = |range: std::ops::Range<usize>| date[range].parse::<u64>().unwrap();
     let second = number(9..11) * 3600 + number(11..13) * 60 + number(13..15);
@@ -142,7 +142,8 @@ pub(crate) async fn answer_with(exchange: &mut Exchange, head: &str, body: &[u8]
 
 const STREAM: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.amazon.eventstream\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-/// What a client reads of a stream that comes in chunks of `size` bytes, and whether it ended as it should.
+/// Returns what a client reads of a stream in chunks of `size` bytes, and whether the stream ended
+/// correctly.
 pub(crate) async fn streamed(
     answer: ResponseFuture,
     mut exchange: Exchange,
@@ -179,7 +180,7 @@ pub(crate) async fn streamed(
     (String::from_utf8(body).unwrap(), whole, id)
 }
 
-/// The documents of a stream's `data` lines, but for `[DONE]`.
+/// Returns the documents in a stream's `data` lines, without `[DONE]`.
 pub(crate) fn documents(body: &str) -> Vec<Value> {
     let lines = body.lines().filter_map(|line| line.strip_prefix("data: "));
     let documents = lines.filter(|data| *data != "[DONE]");
@@ -265,7 +266,7 @@ async fn a_key_of_bedrock_is_sent_as_it_is_and_nothing_is_signed() {
 
 #[tokio::test]
 async fn an_arn_is_one_segment_of_the_path_and_signed_as_it_is_sent() {
-    // envoyproxy/ai-gateway PR#1332: a slash that is not encoded makes two segments of it.
+    // envoyproxy/ai-gateway PR#1332: an unencoded slash divides the name into two segments.
     let mut gateway = gateway_with(|_| ()).await;
     assert_arn_in_path(&mut gateway, &ARN.replace(':', "%3A").replace('/', "%2F")).await;
 }
@@ -446,11 +447,11 @@ async fn what_goes_wrong_in_a_stream_is_one_error_of_the_clients_dialect_and_no_
             (&flipped, "does not match its API"),
             (&thrown, "it broke"),
         ];
-        // In pieces, and all at once with its end.
+        // In pieces, and in one piece with its end.
         for ((frames, told), size) in cases.iter().flat_map(|case| [(case, 40), (case, usize::MAX)]) {
             let (_client, answer, exchange) = begin(&mut gateway, path, &document).await;
             let (body, ended, id) = streamed(answer, exchange, frames, size).await;
-            // What is known to be wrong before the answer has begun is an answer of its own.
+            // An error before the start of the response gets a separate response.
             let errors: Vec<_> = match serde_json::from_str::<Value>(&body) {
                 Ok(answer) => vec![answer],
                 Err(_) => {
@@ -705,7 +706,7 @@ async fn without_issued_credentials_nothing_is_sent_and_each_request_is_signed_w
             .worker
             .set_aws_credentials("stand-in", credentials, lifetime)
     };
-    // None yet, then some that have ended.
+    // First no credentials, then expired ones.
     for _ in 0..2 {
         let body = chat(NOVA, false).to_string().into_bytes();
         let request = Request::post("https://gateway.test/v1/chat/completions")
@@ -723,7 +724,7 @@ async fn without_issued_credentials_nothing_is_sent_and_each_request_is_signed_w
     assert_eq!(gateway.upstream.requests(), 0);
     for (id, token) in [("ASIAFIRST", "first"), ("ASIASECOND", "second")] {
         issue(&gateway, id, token, HOUR).unwrap();
-        // They stay, whatever else changes.
+        // The credentials stay when other settings change.
         gateway.reload(|config| config["timeouts"]["answerSeconds"] = json!(400));
         let (_client, _answer, exchange) =
             begin(&mut gateway, "/v1/chat/completions", &chat(NOVA, false)).await;

@@ -1,4 +1,5 @@
-//! Clients before models that no single pair of dialects leads to: what they say goes through chat completions.
+//! Clients of models that no single translation between dialects reaches: their requests are
+//! translated through chat completions.
 
 use serde_json::{Value, json};
 
@@ -81,7 +82,7 @@ async fn what_goes_wrong_in_a_stream_is_one_error_of_messages_and_no_good_end() 
     ] {
         let (_client, answer, exchange) = begin(&mut gateway, PATH, &message(NOVA, true)).await;
         let (body, _, _) = streamed(answer, exchange, &frames, 10_000).await;
-        // An event, or all of the answer where nothing of it has left.
+        // The error is an event, or the whole response if nothing of it has been sent.
         assert_eq!(body.matches(r#""type":"error""#).count(), 1, "{body}");
         assert!(body.contains(told) && !body.contains("message_stop"), "{body}");
     }
@@ -183,7 +184,7 @@ async fn a_stream_of_converse_becomes_one_of_a_response_however_it_is_cut() {
     }
 }
 
-/// A worker before OpenAI's newest model, which takes tools at `/v1/responses` alone.
+/// A worker in front of OpenAI's newest model, which accepts tools only at `/v1/responses`.
 async fn before_openai() -> Gateway {
     Gateway::with(|config| {
         config["models"][0]["routes"][0]["upstreamModel"] = "gpt-5.6".into();

@@ -1,4 +1,5 @@
-//! Clients of Claude that speak to Amazon Bedrock or Vertex AI: they are served as those of Anthropic's messages are.
+//! Claude clients that use the APIs of Amazon Bedrock or Vertex AI: they are served like clients of
+//! Anthropic's messages.
 
 use h2::client::ResponseFuture;
 use http::Request;
@@ -68,7 +69,7 @@ async fn begin(gateway: &mut Gateway, path: &str, document: &Value) -> (Client, 
     (client, answer, exchange)
 }
 
-/// The events that frames carry.
+/// Returns the events in frames.
 fn unframed(frames: &[u8]) -> String {
     let mut reader = FrameDecoder::new(Dialect::Invoke, 1 << 20);
     reader.push(frames);
@@ -268,7 +269,7 @@ async fn rules_read_and_change_what_is_said_in_frames() {
             .as_bytes(),
     )
     .await;
-    // Once it has begun, what follows can only be broken off.
+    // After the start of the response, it can only be cut off.
     let begun = answer.await.unwrap();
     assert_eq!(begun.status(), 200);
     send_chunk(&mut exchange, event(EVENTS[2]).as_bytes()).await;
@@ -277,7 +278,7 @@ async fn rules_read_and_change_what_is_said_in_frames() {
     assert!(!told.contains("johndoe") && told.contains("exception"), "{told}");
 }
 
-/// What comes of an answer, however it ends.
+/// Returns the received part of a response, regardless of its end.
 async fn all_of(answer: http::Response<h2::RecvStream>) -> Vec<u8> {
     let mut body = Vec::new();
     let mut stream = answer.into_body();
@@ -330,7 +331,7 @@ async fn failures_are_told_in_amazons_words() {
         );
         client = Client::connect(&gateway).await;
     }
-    // A provider's own words pass, and its status is named besides.
+    // The provider's own message is passed on, with its status.
     let (_client, answer, mut exchange) = begin(&mut gateway, INVOKE, &message()).await;
     let said = br#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
     answer_with(

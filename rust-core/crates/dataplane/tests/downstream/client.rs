@@ -1,4 +1,4 @@
-//! Clients that behave: TLS, and HTTP/2 with the `h2` crate.
+//! Well-behaved clients: TLS, and HTTP/2 with the `h2` crate.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::gateway::{ACME, FIRST, Gateway, PATIENCE, chat};
 
-/// A request for a chat completion as the tenant acme; `length` is what it says of its body.
+/// A request for a chat completion as the tenant acme. `length` is its Content-Length.
 pub fn post(length: Option<usize>) -> Request<()> {
     post_as(ACME, length)
 }
@@ -44,7 +44,7 @@ pub fn ask(method: &str, path: &str) -> Request<()> {
         .unwrap()
 }
 
-/// Shakes hands, trusting one certificate and offering `protocols`.
+/// Performs a TLS handshake that trusts one certificate and offers `protocols`.
 pub async fn tls(
     tcp: TcpStream,
     certificate: &str,
@@ -53,7 +53,7 @@ pub async fn tls(
     tls_of(rustls::ALL_VERSIONS, tcp, certificate, protocols).await
 }
 
-/// The same, with these versions of TLS alone.
+/// Performs the same handshake with only these versions of TLS.
 pub async fn tls_of(
     versions: &[&'static SupportedProtocolVersion],
     tcp: TcpStream,
@@ -77,7 +77,7 @@ pub async fn tls_of(
 
 pub async fn tcp(gateway: &Gateway) -> TcpStream {
     let tcp = TcpStream::connect(gateway.address).await.unwrap();
-    // Small frames follow one another, and none waits for an acknowledgement of the one before.
+    // Small frames are sent without waiting for an acknowledgement of the previous one.
     tcp.set_nodelay(true).unwrap();
     tcp
 }
@@ -85,11 +85,11 @@ pub async fn tcp(gateway: &Gateway) -> TcpStream {
 /// An HTTP/2 connection.
 pub struct Client {
     requests: SendRequest<Bytes>,
-    /// Ends with the connection, with what h2 says of its end.
+    /// The connection's task, which ends with the connection and returns h2's result.
     pub connection: JoinHandle<Result<(), h2::Error>>,
 }
 
-/// A whole answer.
+/// A complete response.
 pub struct Answer {
     pub status: StatusCode,
     pub headers: HeaderMap,
@@ -119,7 +119,7 @@ impl Client {
         }
     }
 
-    /// Sends a head; `ended` when no body follows.
+    /// Sends a head; `ended` means that no body follows.
     pub async fn send_head(
         &mut self,
         request: Request<()>,
@@ -128,11 +128,11 @@ impl Client {
         self.requests.clone().ready().await?.send_request(request, ended)
     }
 
-    /// Sends a whole request as fast as flow control lets it.
+    /// Sends a whole request as fast as flow control permits.
     pub async fn send(&mut self, request: Request<()>, body: &[u8]) -> ResponseFuture {
         let (answer, mut stream) = self.send_head(request, body.is_empty()).await.unwrap();
         if !body.is_empty() {
-            // Once the gateway has answered it wants no more of the body, which is what some tests want.
+            // After its response, the gateway reads no more of the body, which some tests expect.
             let _ = stream.send_data(Bytes::copy_from_slice(body), true);
         }
         answer
@@ -144,7 +144,7 @@ impl Client {
         self.send(post(Some(body.len())), &body).await
     }
 
-    /// Sends a whole request and reads its whole answer.
+    /// Sends a whole request and reads the whole response.
     pub async fn exchange(&mut self, request: Request<()>, body: &[u8]) -> Answer {
         let answer = self.send(request, body).await;
         read(answer).await.unwrap()
@@ -157,7 +157,7 @@ impl Client {
     }
 }
 
-/// Reads a whole answer.
+/// Reads a whole response.
 pub async fn read(answer: ResponseFuture) -> Result<Answer, h2::Error> {
     let answer = timeout(PATIENCE, answer).await.expect("no answer")?;
     let (parts, mut stream) = answer.into_parts();
@@ -172,7 +172,7 @@ pub async fn read(answer: ResponseFuture) -> Result<Answer, h2::Error> {
     })
 }
 
-/// The next piece of an answer's body.
+/// Returns the next piece of a response's body.
 pub async fn next(stream: &mut RecvStream) -> Result<Option<Bytes>, h2::Error> {
     let piece = timeout(PATIENCE, stream.data())
         .await

@@ -1,4 +1,4 @@
-//! TLS in both directions: the gateway serves whoever shows the load balancer's certificate, and nobody else.
+//! Mutual TLS: the gateway serves only clients with the load balancer's certificate.
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -26,12 +26,13 @@ const AUTHORITY: &str = include_str!("certificates/authority.crt");
 const NEXT_AUTHORITY: &str = include_str!("certificates/next-authority.crt");
 const BALANCER: [&str; 2] = pem!("balancer");
 const NEXT_BALANCER: [&str; 2] = pem!("next-balancer");
-/// Of the same authority, for another name.
+/// A certificate of the same CA for another name.
 const SOMEBODY: [&str; 2] = pem!("somebody");
-/// Of the same authority and for the same name, but to serve with.
+/// A certificate of the same CA and for the same name, but only for servers.
 const SERVER_ONLY: [&str; 2] = pem!("server-only");
 
-/// What a load balancer writes before anything else: PROXY v2 of an unspecified family, with a unique id.
+/// The header that a load balancer sends first: PROXY v2 with an unspecified family and a unique
+/// id.
 const PROXY_HEADER: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x00\x00\x0b\x05\x00\x08key:acme";
 const REQUEST: &str = "GET /v1/models HTTP/1.1\r\nHost: gateway.test\r\nAuthorization: Bearer ";
 
@@ -51,7 +52,7 @@ async fn gateway(change: impl FnOnce(&mut Value)) -> Gateway {
     .await
 }
 
-/// The status that one request gets; `None` when the connection ends without an answer.
+/// Returns the status of one request; `None` if the connection ends without a response.
 async fn status(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> Option<String> {
     let request = format!("{REQUEST}{ACME}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.ok()?;

@@ -1,4 +1,5 @@
-//! A process that may open few files: connections have their part of them, and what finds none is told so.
+//! A process with a low limit of open files: connections have a share of it, and requests without a
+//! free descriptor get an error.
 
 use h2::server::Builder;
 use serde_json::json;
@@ -10,7 +11,7 @@ use crate::client::{Client, post, read, tcp};
 use crate::gateway::{Gateway, MODEL, PATIENCE};
 use crate::http2_provider::{CERTIFICATE, Provider};
 
-/// Of these 32 are kept back; clients have 22, providers 10.
+/// The limit of descriptors: 32 are reserved, clients have 22 and providers 10.
 const DESCRIPTORS: u64 = 64;
 const CLIENTS: usize = 22;
 const PROVIDERS: usize = 10;
@@ -66,7 +67,7 @@ async fn requests_that_find_no_connection_to_their_provider_are_refused_by_name_
         gateway.metric("proofgate_exchanges_total{outcome=\"internal_error\"}"),
         5
     );
-    // The provider is not to blame, and is asked as before.
+    // This is not the provider's fault, so the provider is used as before.
     assert_eq!(
         gateway.metric("proofgate_provider_paused{provider=\"stand-in\"}"),
         0
@@ -91,7 +92,7 @@ async fn connections_of_strangers_beyond_their_part_wait_and_keep_no_descriptor(
     gateway
         .wait_for_metric("proofgate_connections", CLIENTS as u64)
         .await;
-    // Those that were accepted leave, in whatever order they were; then the rest is.
+    // The accepted connections close, in any order; then the others are accepted.
     for mut stranger in silent {
         let _ = stranger.shutdown().await;
     }

@@ -1,4 +1,5 @@
-//! The endpoints besides chat completions: what reaches the provider of each, and how its answers end.
+//! The endpoints other than chat completions: the requests that reach the provider, and the ends of
+//! responses.
 
 use http::Request;
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use crate::upstream::Exchange;
 
 const CLAUDE: &str = "claude";
 
-/// A gateway before a provider of each family.
+/// A gateway in front of a provider of each family.
 async fn gateway() -> Gateway {
     gateway_with(|_| ()).await
 }
@@ -50,7 +51,8 @@ fn message(stream: bool) -> Value {
     json!({"model": CLAUDE, "max_tokens": 10, "stream": stream, "messages": [{"role": "user", "content": "Hi"}]})
 }
 
-/// Sends a request and returns what the upstream got, with its answer's future.
+/// Sends a request. Returns the request that the upstream received, with the future of the
+/// response.
 pub async fn begin(
     gateway: &mut Gateway,
     path: &str,
@@ -285,7 +287,8 @@ const START: &str = "event: message_start\ndata: {\"type\":\"message_start\",\"m
 const DELTA: &str = "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":8}}\n\n";
 const STOP: &str = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
 
-/// What a stream of a message becomes whose upstream sends these events and then ends the transfer well.
+/// Returns the client's stream of a message whose upstream sends these events and then ends the
+/// transfer correctly.
 async fn streamed(
     gateway: &mut Gateway,
     path: &str,
@@ -302,7 +305,7 @@ async fn streamed(
     let (mut stream, mut body) = (answer.into_body(), Vec::new());
     let mut over = false;
     let whole = loop {
-        // Once the head has left, the transfer ends.
+        // The transfer ends after the head was sent.
         if !body.is_empty() && !std::mem::replace(&mut over, true) {
             exchange.try_send(b"0\r\n\r\n").await;
         }

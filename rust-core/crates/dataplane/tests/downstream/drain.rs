@@ -1,4 +1,4 @@
-//! The end of connections: of those that idle, and of all when the worker drains.
+//! The end of idle connections, and of all connections when the worker drains.
 
 use tokio::net::TcpStream;
 
@@ -15,7 +15,7 @@ async fn a_drain_says_goodbye_and_lets_streams_finish() {
     let exchange = gateway.upstream.exchange().await;
     gateway.worker.drain();
     idle.ended().await.unwrap();
-    // The client has read GOAWAY when it refuses to open another stream.
+    // The client has read GOAWAY as soon as it refuses to open another stream.
     let refused = loop {
         match busy.send_head(ask("GET", "/v1/models"), true).await {
             Ok((answer, _)) => drop(read(answer).await),
@@ -52,7 +52,8 @@ async fn a_stream_that_crosses_the_goodbye_is_served() {
     while TcpStream::connect(gateway.address).await.is_ok() {
         tokio::task::yield_now().await;
     }
-    // The PING behind it is not acknowledged yet, so the gateway cannot know what is still on its way.
+    // The PING after GOAWAY is not acknowledged yet, so streams may still be in transit to the
+    // gateway.
     raw.send(&headers(3, &request("GET", "/v1/models"), true)).await;
     assert!(matches!(raw.outcome(3).await, Outcome::Answer(models) if models.contains("gpt-4o-mini")));
     exchange.answer(b"{}").await;

@@ -1,4 +1,4 @@
-//! A provider that dies under load, and another one that goes on.
+//! A provider that dies under load, and another one that continues.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::gateway::{Gateway, MODEL, PATIENCE, chat};
 const CLIENTS: usize = 20;
 const REQUESTS: usize = 30;
 const WORDS: usize = 10;
-/// Requests with which the first provider dies, in the midst of all others.
+/// Number of requests after which the first provider dies, while others are running.
 const LIFE: usize = CLIENTS * REQUESTS / 3;
 
-/// A socket at an address that it shares with others of these.
+/// Returns a socket at an address that it shares with other such sockets.
 fn bound(address: SocketAddr) -> TcpSocket {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_reuseport(true).unwrap();
@@ -27,7 +27,8 @@ fn bound(address: SocketAddr) -> TcpSocket {
     socket
 }
 
-/// A provider that dies with its `life`th request, how many it got, and what keeps its port from others when it is dead.
+/// Starts a provider that dies at request number `life`. Returns its URL, its number of requests,
+/// and a socket that reserves its port after its death.
 fn provider(life: usize) -> (String, Arc<AtomicUsize>, TcpSocket) {
     let socket = bound(SocketAddr::from(([127, 0, 0, 1], 0)));
     let address = socket.local_addr().unwrap();
@@ -46,11 +47,11 @@ fn provider(life: usize) -> (String, Arc<AtomicUsize>, TcpSocket) {
                         let _ = serve(stream, &count, life).await;
                     });
                 }
-                // The one that got the last request of its life ends.
+                // The connection with the provider's last request ends.
                 Some(_) = connections.join_next(), if !connections.is_empty() => {}
             }
         }
-        // Dropped, all its connections end where they are.
+        // Dropping the provider ends all its connections immediately.
     });
     (url, asked, kept)
 }
@@ -88,11 +89,11 @@ async fn serve(mut stream: TcpStream, asked: &AtomicUsize, life: usize) -> std::
     }
 }
 
-/// What a client saw of an answer.
+/// The response as seen by a client.
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
     Whole,
-    /// A stream that says that it failed, and does not end.
+    /// A stream with an error event and without an end.
     BrokenAndSaid,
     Else(String),
 }

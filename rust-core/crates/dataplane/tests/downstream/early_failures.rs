@@ -1,4 +1,5 @@
-//! Answers of status 200 that begin with their provider's failure, and where their requests go then.
+//! Responses with status 200 that start with a provider's failure, and the fallbacks of their
+//! requests.
 
 use http::Request;
 use serde_json::{Value, json};
@@ -72,7 +73,7 @@ async fn ask(gateway: &Gateway, (path, document): (String, Value)) -> (Client, h
     (client, answer)
 }
 
-/// Begins an answer of status 200 with bytes, in one chunk, and says that this was all of it.
+/// Sends a complete response with status 200 and these bytes in one chunk.
 async fn answer(exchange: &mut Exchange, kind: &str, body: &[u8]) {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nTransfer-Encoding: chunked\r\n\r\n");
     let chunk = [format!("{:x}\r\n", body.len()).as_bytes(), body, b"\r\n0\r\n\r\n"].concat();
@@ -80,7 +81,7 @@ async fn answer(exchange: &mut Exchange, kind: &str, body: &[u8]) {
     exchange.send(&chunk).await;
 }
 
-/// The attempt record of an exchange that was sent twice.
+/// Returns the attempt record of an exchange that was sent twice.
 pub async fn attempt(gateway: &Gateway, id: &str) -> Value {
     let (worker, id) = (std::sync::Arc::clone(&gateway.worker), id.to_owned());
     let evidence = tokio::task::spawn_blocking(move || worker.prove(&id, PATIENCE));
@@ -140,7 +141,7 @@ async fn an_answer_that_begins_with_a_failure_is_asked_for_elsewhere_in_every_di
     .enumerate()
     {
         let case = format!("{number}: {} {}", asked.0, String::from_utf8_lossy(&begin));
-        // Each with providers that have not failed yet.
+        // Each case has providers that have not failed yet.
         let mut gateway = gateway_with(|_| ()).await;
         let (_client, response) = ask(&gateway, asked).await;
         let mut first = gateway.upstream.exchange().await;
@@ -181,7 +182,7 @@ async fn a_provider_whose_answers_begin_with_its_rate_limit_is_left_alone_for_a_
         "{}",
         gateway.worker.metrics().unwrap()
     );
-    // The next one goes to the other provider at once.
+    // The next request goes directly to the other provider.
     let (_client, response) = ask(&gateway, chat("openai", true)).await;
     gateway.upstream.exchange().await.answer(b"{}").await;
     assert!(
@@ -217,7 +218,7 @@ async fn a_stream_whose_first_event_takes_long_lets_its_head_go_after_a_heartbea
     let mut exchange = gateway.upstream.exchange().await;
     exchange.begin_events().await;
     let mut body = response.await.unwrap().into_body();
-    // From then on it is relayed as any other, whatever comes.
+    // From here on the response is relayed like any other.
     assert_eq!(next(&mut body).await.unwrap().unwrap(), ": hb\n");
     exchange
         .send_chunk("data: {\"choices\":[]}\n\ndata: [DONE]\n\n")

@@ -1,4 +1,4 @@
-//! Providers behind a forward proxy: what it is asked, and what becomes of requests when it opens no tunnel.
+//! Providers behind a forward proxy: the proxy's requests, and the results if it opens no tunnel.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
@@ -14,20 +14,20 @@ use crate::upstream_tls::{CLIENT, Provider, show};
 const ANSWER: &[u8] = br#"{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
 const CREDENTIALS: &str = "Basic dXNlcjpwYXNz";
 
-/// What a proxy does when a tunnel is asked for.
+/// The proxy's reaction to a request for a tunnel.
 #[derive(Clone, Copy)]
 enum Behaviour {
-    /// Opens it; its answer comes in pieces of one byte.
+    /// Opens the tunnel, and sends its response in pieces of one byte.
     Tunnel,
-    /// Answers so and ends the connection.
+    /// Sends this response and closes the connection.
     Answer(&'static str),
-    /// Says nothing.
+    /// Sends no response.
     Silent,
-    /// Opens it and ends it with the first byte of the provider's answer.
+    /// Opens the tunnel, and closes it at the first byte of the provider's response.
     Break,
 }
 
-/// A forward proxy, and the heads of what it was asked.
+/// A forward proxy, and the heads of its requests.
 struct Proxy {
     port: u16,
     asked: mpsc::UnboundedReceiver<String>,
@@ -46,14 +46,14 @@ impl Proxy {
         Proxy { port, asked }
     }
 
-    /// Has the first provider of a configuration reached through it.
+    /// Configures the first provider to be reached through the proxy.
     fn is_used_by(&self, document: &mut Value) {
         let url = format!("http://127.0.0.1:{}", self.port);
         document["egress"] = json!({"proxy": {"url": url, "authorization": CREDENTIALS}});
         document["providers"][0]["proxied"] = json!(true);
     }
 
-    /// The head of the next request for a tunnel.
+    /// Returns the head of the next request for a tunnel.
     async fn asked(&mut self) -> String {
         let asked = timeout(PATIENCE, self.asked.recv()).await;
         asked.expect("no tunnel is asked for").unwrap()
@@ -133,7 +133,7 @@ async fn requests_go_through_a_tunnel_and_the_credentials_stay_with_the_proxy() 
             "CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\nProxy-Authorization: {CREDENTIALS}\r\n\r\n"
         )
     );
-    // Other credentials are shown from the next connection on.
+    // New credentials are used from the next connection on.
     gateway.change(|document| document["egress"]["proxy"]["authorization"] = json!("Basic bmV3"));
     let sent = client.send_chat(false).await;
     gateway.upstream.exchange().await.answer(ANSWER).await;
@@ -144,7 +144,7 @@ async fn requests_go_through_a_tunnel_and_the_credentials_stay_with_the_proxy() 
             .await
             .contains("\r\nProxy-Authorization: Basic bmV3\r\n")
     );
-    // And none where the provider is reached directly.
+    // No credentials are sent if the provider is reached directly.
     gateway.change(|document| document["providers"][0]["proxied"] = json!(false));
     let sent = client.send_chat(false).await;
     gateway.upstream.exchange().await.answer(ANSWER).await;
@@ -255,7 +255,7 @@ async fn no_tunnel_is_asked_for_to_an_address_that_may_not_be_reached() {
         verdict(&ask(&mut client).await),
         (502, "upstream_unreachable".into())
     );
-    // Where no range is given, a machine's metadata is refused all the same, by address and by name.
+    // Without a configured range, metadata services are still refused, by address and by name.
     for host in ["169.254.169.254", "Metadata.Google.Internal."] {
         gateway.change(|document| {
             document["egress"]["allow"] = Value::Null;

@@ -1,4 +1,4 @@
-//! Requests over HTTP/2 and what is answered to them.
+//! Requests over HTTP/2 and their responses.
 
 use crate::client::{Client, ask, post, post_as, read};
 use crate::gateway::{ACME, BODY_BYTES, GLOBEX, Gateway, chat};
@@ -380,7 +380,7 @@ async fn an_exchange_takes_its_memory_out_of_the_budget_and_gives_it_back() {
 
 #[tokio::test]
 async fn streams_for_which_there_is_no_memory_are_refused_and_the_next_one_is_served() {
-    // Room for one stream with its exchange, and for no other.
+    // Memory for only one stream with its exchange.
     let mut gateway = Gateway::with(|config| {
         config["limits"]["bodyBytes"] = 10_000.into();
         config["limits"]["bufferedBytes"] = 100_000.into();

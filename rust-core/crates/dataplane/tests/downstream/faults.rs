@@ -1,4 +1,5 @@
-//! What a provider does wrong, and what comes of it: for the client, in the records, and at every provider that was asked.
+//! Faults of a provider, and their effects on the client, in the records, and at every provider
+//! that got the request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,22 +18,23 @@ use tokio_rustls::TlsAcceptor;
 use crate::client::{Client, next, post};
 use crate::gateway::{FIRST, Gateway, MODEL, PATIENCE, SECOND, chat};
 
-/// How long a provider may be silent in its answer.
+/// Maximum silence of a provider within its response.
 const SILENCE: Duration = Duration::from_millis(300);
-/// How long until its answer begins, where it never does: by then it has the whole request, also on a busy machine.
+/// Timeout for the start of a response. It is long enough for the provider to get the whole
+/// request, even on a busy machine.
 const FIRST_BYTE: Duration = Duration::from_secs(1);
-/// Between two bytes of one that is slow and well.
+/// Delay between two bytes of a slow but correct provider.
 const DRIP: Duration = Duration::from_millis(5);
-/// Set aside for a request: its prompt, about, and the answer.
+/// Tokens that a request uses: its prompt, approximately, and the response.
 const USED: u64 = 7;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
-    /// Nobody listens.
+    /// The connection is refused.
     Refuses,
-    /// It speaks no TLS.
+    /// The provider does not speak TLS.
     SpeaksNoTls,
-    /// Its certificate is another one than is trusted.
+    /// The provider has another certificate than the trusted one.
     ChangedItsCertificate,
     EndsBeforeTheHead,
     EndsInTheHead,
@@ -49,51 +51,51 @@ enum Fault {
     IsOverloaded,
     DoesNotKnowTheKey,
     FindsThePromptTooLong,
-    /// Its answer has status 200 and is, or begins with, an error.
+    /// The response has status 200 and is, or starts with, an error.
     BeginsWithAnError,
-    /// Its answer has status 200 and says in the middle that it failed.
+    /// The response has status 200 and reports a failure in the middle.
     FailsInTheMiddle,
-    /// No fault: it is slow.
+    /// No fault: the provider is slow.
     Drips,
-    /// No fault: it thinks for longer than it may be silent once it answers.
+    /// No fault: the time before the response is longer than the allowed silence within it.
     ThinksForLong,
 }
 
-/// What else the model has.
+/// The model's fallback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fallback {
     None,
-    /// A provider that is well, for what cannot have been executed.
+    /// A working provider, only for requests that cannot have been executed.
     Safe,
-    /// The same, whatever happened.
+    /// A working provider, for all requests.
     Always,
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug, PartialEq, Eq)]
 struct Cell {
     status: u16,
-    /// The code of an error, of a whole answer or of an event; empty without one.
+    /// The code of an error, in a complete response or an event; empty without one.
     code: String,
-    /// Whether the answer came to an end that looks like one.
+    /// Whether the response looks complete.
     whole: bool,
     outcome: String,
     attempts: u64,
     charged: Charged,
-    /// Requests that each of the providers got whole.
+    /// Number of complete requests at each provider.
     asked: [usize; 2],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Charged {
     Nothing,
-    /// What the provider says was used.
+    /// The usage that the provider reported.
     Usage,
-    /// The reservation stands: nobody knows what was used.
+    /// The reservation, because the usage is unknown.
     Reservation,
-    /// What was used, and as much as was set aside for the attempt before.
+    /// The usage, plus the reservation of the previous attempt.
     UsageAndReservation,
-    /// What nothing explains.
+    /// An unexpected number.
     Other(u64),
 }
 
@@ -133,9 +135,9 @@ fn chunk(data: &str) -> String {
 /// A provider with a fault, or without.
 struct Provider {
     url: String,
-    /// Requests that arrived whole.
+    /// Number of requests that arrived completely.
     asked: Arc<AtomicUsize>,
-    /// Of a provider at whose port nobody listens: bound, so that nobody else gets the port.
+    /// The bound socket of a provider that does not listen, which reserves its port.
     _unheard: Option<TcpSocket>,
 }
 
@@ -176,7 +178,7 @@ impl Provider {
 
 async fn meet(tcp: TcpStream, fault: Option<Fault>, stream: bool, asked: Arc<AtomicUsize>) {
     if fault != Some(Fault::ChangedItsCertificate) {
-        // What ends it is the other side's business.
+        // An error from the other side is ignored.
         let _ = serve(tcp, fault, stream, &asked).await;
         return;
     }
@@ -220,7 +222,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         tcp.write_all(error(413, "too_large", "Connection: close\r\n").as_bytes())
             .await?;
         tcp.shutdown().await?;
-        // What is still on its way is read, so that it does not undo what was said.
+        // The remaining input is read, because otherwise a reset would discard the response.
         tokio::io::copy(&mut tcp, &mut tokio::io::sink()).await?;
         return Ok(());
     }
@@ -318,7 +320,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// What is configured in front of the providers.
+/// Configures the gateway for the providers.
 fn configure(document: &mut Value, fault: Fault, urls: [&str; 2], fallback: Fallback) {
     let mut well = document["providers"][0].clone();
     let faulty = &mut document["providers"][0];
@@ -353,21 +355,21 @@ fn configure(document: &mut Value, fault: Fault, urls: [&str; 2], fallback: Fall
         let second = json!({"provider": "well", "upstreamModel": MODEL, "weight": 0});
         model["routes"].as_array_mut().unwrap().push(second);
     }
-    // No other time is short, so that what is measured is the fault and not the machine.
+    // Other timeouts are long, so that only the fault matters, and not the speed of the machine.
     for time in ["upstreamFirstByteSeconds", "upstreamResponseSeconds"] {
         document["timeouts"][time] = json!(seconds(PATIENCE));
     }
     document["tenants"][0]["limits"] = json!({"tokensPerDay": 1_000_000_000, "concurrency": 10});
 }
 
-/// Sends a request through a gateway in front of a provider with a fault.
+/// Sends a request through a gateway in front of a faulty provider. Returns the result.
 async fn outcome(fault: Fault, stream: bool, fallback: Fallback) -> Cell {
     let faulty = Provider::start(Some(fault), stream).await;
     let well = Provider::start(None, stream).await;
     let urls = [&*faulty.url, &*well.url];
     let gateway = Gateway::with(|document| configure(document, fault, urls, fallback)).await;
     let mut client = Client::connect(&gateway).await;
-    // Long enough not to leave before an early refusal has come.
+    // The body is so long that it is not sent completely before an early refusal arrives.
     let body = chat(if fault == Fault::RefusesEarly { 6 << 20 } else { 10 }, stream);
     let sent = client.send(post(Some(body.len())), &body).await;
     let answer = timeout(PATIENCE, sent).await.expect("no answer").unwrap();
@@ -389,7 +391,7 @@ async fn outcome(fault: Fault, stream: bool, fallback: Fallback) -> Cell {
         .map(|proved| serde_json::from_str(&proved.record).unwrap())
         .collect();
     let (admission, completion) = (&records[0], records.last().unwrap());
-    // Nothing is left of it.
+    // Nothing of the exchange is left.
     gateway.wait_for_metric("proofgate_exchanges_in_flight", 0).await;
     gateway.wait_for_metric("proofgate_buffered_bytes", 0).await;
     let said = String::from_utf8(said).unwrap();
@@ -426,7 +428,7 @@ async fn outcome(fault: Fault, stream: bool, fallback: Fallback) -> Cell {
     }
 }
 
-/// The code of the error that an answer is, or ends with.
+/// Returns the code of the error that a response consists of or ends with.
 fn code(said: &str) -> String {
     let last = said.trim_end().rsplit("\n\n").next().unwrap_or_default();
     let document: Option<Value> = serde_json::from_str(last.trim_start_matches("data: ")).ok();
@@ -434,7 +436,7 @@ fn code(said: &str) -> String {
     code.unwrap_or_default()
 }
 
-/// Answered by the provider that is well.
+/// Expects a response of the working provider.
 fn answered_elsewhere(faulty: usize, charged: Charged) -> Cell {
     Cell {
         attempts: 2,
@@ -444,7 +446,7 @@ fn answered_elsewhere(faulty: usize, charged: Charged) -> Cell {
     }
 }
 
-/// Answered at once.
+/// Expects an immediate response.
 fn answered() -> Cell {
     Cell {
         status: 200,
@@ -457,7 +459,7 @@ fn answered() -> Cell {
     }
 }
 
-/// Told that it failed, by an answer of the gateway's own.
+/// Expects the gateway's own error response.
 fn failed(status: u16, code: &str, charged: Charged) -> Cell {
     let timed_out = status == 504;
     Cell {
@@ -474,7 +476,7 @@ fn failed(status: u16, code: &str, charged: Charged) -> Cell {
     }
 }
 
-/// Told what the provider says.
+/// Expects the provider's own error.
 fn told(status: u16, code: &str) -> Cell {
     Cell {
         status,
@@ -484,7 +486,8 @@ fn told(status: u16, code: &str) -> Cell {
     }
 }
 
-/// Broken off in the middle: a stream says so, and nothing of either kind looks whole.
+/// Expects a response that is cut off in the middle: a stream has an error event, and no response
+/// looks complete.
 fn broken_off(code: &str, stream: bool) -> Cell {
     Cell {
         code: if stream { code } else { "" }.to_owned(),
@@ -501,7 +504,7 @@ fn broken_off(code: &str, stream: bool) -> Cell {
 }
 
 async fn check(fault: Fault, expected: impl Fn(bool, Fallback) -> Cell) {
-    // Side by side, for some of them wait.
+    // The cases run concurrently, because some of them wait.
     let mut cells = JoinSet::new();
     for stream in [false, true] {
         for fallback in [Fallback::None, Fallback::Safe, Fallback::Always] {
@@ -514,7 +517,8 @@ async fn check(fault: Fault, expected: impl Fn(bool, Fallback) -> Cell) {
     }
 }
 
-/// A provider that takes no request is asked twice at most, and another one takes what it did not.
+/// Checks that a provider that accepts no request is tried at most twice, and that another provider
+/// then gets the request.
 async fn check_unconnected(fault: Fault) {
     check(fault, |_, fallback| match fallback {
         Fallback::None => Cell {
@@ -542,7 +546,8 @@ async fn a_provider_whose_certificate_is_not_trusted_any_more() {
     check_unconnected(Fault::ChangedItsCertificate).await;
 }
 
-/// What may have been executed goes elsewhere only where that is wanted, and is charged for.
+/// Checks that a request that may have been executed is retried elsewhere only if configured, and
+/// is charged.
 async fn check_unanswered(fault: Fault, status: u16, code: &'static str) {
     check(fault, |_, fallback| match fallback {
         Fallback::Always => answered_elsewhere(1, Charged::UsageAndReservation),
@@ -595,9 +600,9 @@ async fn a_provider_that_stalls_in_its_body() {
 #[tokio::test]
 async fn a_provider_that_ends_in_an_event_and_says_that_this_is_the_end() {
     check(Fault::EndsInAnEvent, |stream, _| match stream {
-        // Its end came with what it had said, so nothing has left yet.
+        // The end arrived together with the data, so nothing has been sent yet.
         true => failed(502, "upstream_stream_unfinished", Charged::Reservation),
-        // Nothing tells a body that ends with its connection from a part of it.
+        // A body that ends with its connection cannot be distinguished from a part of it.
         false => Cell {
             charged: Charged::Reservation,
             ..answered()
@@ -610,7 +615,7 @@ async fn a_provider_that_ends_in_an_event_and_says_that_this_is_the_end() {
 async fn a_provider_that_says_less_than_it_announced() {
     check(Fault::SaysTooLittle, |stream, _| match stream {
         true => answered(),
-        // It is known what it cost, for all of it came.
+        // The cost is known, because the whole response arrived.
         false => Cell {
             charged: Charged::Usage,
             ..broken_off("upstream_unreachable", false)
@@ -628,7 +633,8 @@ async fn a_provider_that_refuses_before_it_has_the_request() {
     .await;
 }
 
-/// What a provider turns away goes elsewhere where that is wanted; else its words reach the client.
+/// Checks that a request that the provider rejects is retried elsewhere if configured, and that
+/// otherwise the client gets the provider's error.
 async fn check_turned_away(fault: Fault, status: u16, code: &'static str, is_safe: bool) {
     check(fault, |_, fallback| match fallback {
         Fallback::Always => answered_elsewhere(1, Charged::Usage),
@@ -664,7 +670,7 @@ async fn a_provider_for_which_the_prompt_is_too_long() {
     .await;
 }
 
-/// What a client gets where nobody else takes its request: the answer as it came.
+/// Expects the provider's unchanged response if there is no fallback.
 fn passed_on(stream: bool, code: &str) -> Cell {
     Cell {
         code: code.to_owned(),

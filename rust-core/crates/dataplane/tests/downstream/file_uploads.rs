@@ -1,4 +1,4 @@
-//! Files that are uploaded: what of a batch's input a provider ever gets.
+//! File uploads: the part of a batch's input that a provider gets.
 
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
@@ -8,7 +8,7 @@ use crate::gateway::{ACME, Gateway, MODEL};
 use crate::objects::{FILES, send, with_objects};
 use crate::uploads::{Answer, Slow, answer, body_of, field, form, packs, pass, records, revealed, rule};
 
-/// Begins an upload of so many bytes, with what there is of them.
+/// Starts an upload of `length` bytes with the first part of its body.
 async fn upload(gateway: &Gateway, length: usize, body: &[u8]) -> TcpStream {
     let fields = format!("Content-Type: multipart/form-data; boundary=limit\r\nContent-Length: {length}\r\n");
     send(gateway, ACME, &format!("POST {FILES}"), &fields, body).await
@@ -281,7 +281,7 @@ async fn a_line_with_a_flagged_text_of_a_tool_and_with_tools_is_refused_where_to
     assert_eq!(answer(&mut client).await.status, 200);
 }
 
-/// So many lines that a form of them is not held.
+/// Returns so many lines that a form with them is not buffered.
 fn many() -> Vec<String> {
     (0..12_000)
         .map(|number| line(&format!("Hello {number}")))
@@ -299,7 +299,7 @@ async fn a_long_batch_passes_line_by_line_and_little_of_it_is_in_memory() {
     let body = batch(&many());
     assert!(body.len() > 1 << 20);
     let mut client = upload(&gateway, body.len(), b"").await;
-    // All but the last line, which is not whole.
+    // All lines except the last one, which is incomplete.
     let whole_lines = |seen: &[u8]| assert!(body_of(seen).last() == Some(&b'\n'));
     let (mut upstream, most) = pass(&gateway, &mut client, &slow, &body, 300_001, 400, whole_lines).await;
     assert!(most < 2 << 20, "{most}");
@@ -334,7 +334,7 @@ async fn a_line_that_is_denied_never_leaves_and_the_upload_is_never_whole() {
         let mut client = upload(&gateway, body.len(), b"").await;
         let sending = async {
             for piece in body.chunks(77_777) {
-                // It is answered before it is whole.
+                // The response may come before the upload is complete.
                 if client.write_all(piece).await.is_err() {
                     break;
                 }

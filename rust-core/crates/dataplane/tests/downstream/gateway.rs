@@ -1,4 +1,4 @@
-//! A running worker in front of a stand-in upstream.
+//! A running worker in front of a mock upstream.
 
 use std::fmt::Debug;
 use std::net::SocketAddr;
@@ -17,9 +17,9 @@ use crate::upstream::Upstream;
 pub const ACME: &str = "acme-key-0123456789abcdef";
 pub const GLOBEX: &str = "globex-key-0123456789abcdef";
 pub const MODEL: &str = "gpt-4o-mini";
-/// No test waits longer for anything. A machine that is busy with other work takes many times as long as one that is not.
+/// Maximum wait of a test. A busy machine is many times slower than an idle one.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// The longest request body, in bytes.
+/// Maximum bytes of a request body.
 pub const BODY_BYTES: usize = 8 * 1024 * 1024;
 
 pub const FIRST: [&str; 2] = [
@@ -31,7 +31,7 @@ pub const SECOND: [&str; 2] = [
     include_str!("certificates/second.key"),
 ];
 
-/// A worker; dropped, it takes its ledger with it.
+/// A worker. Dropping it removes its ledger.
 pub struct Gateway {
     pub worker: Arc<Worker>,
     pub upstream: Upstream,
@@ -45,7 +45,7 @@ impl Gateway {
         Self::with(|_| ()).await
     }
 
-    /// A worker whose configuration `change` has changed.
+    /// Starts a worker with a configuration that `change` has modified.
     pub async fn with(change: impl FnOnce(&mut Value)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let upstream = Upstream::start().await;
@@ -99,12 +99,12 @@ impl Gateway {
         }
     }
 
-    /// Takes a changed configuration into service.
+    /// Applies a changed configuration.
     pub fn reload(&self, change: impl FnOnce(&mut Value)) {
         self.try_reload(change).unwrap();
     }
 
-    /// The same, or what is wrong with it.
+    /// Applies a changed configuration, or returns the error.
     pub fn try_reload(&self, change: impl FnOnce(&mut Value)) -> Result<(), proofgate_dataplane::Error> {
         let mut document = self.document.clone();
         change(&mut document);
@@ -112,13 +112,14 @@ impl Gateway {
         Ok(())
     }
 
-    /// The same, and later changes build on it.
+    /// Applies a changed configuration, on which later changes build.
     pub fn change(&mut self, change: impl FnOnce(&mut Value)) {
         change(&mut self.document);
         self.reload(|_| ());
     }
 
-    /// The sum of the series whose labels begin with these; 0 while there is none.
+    /// Returns the sum of the series with this name, and with at least these labels at the start of
+    /// the label list; 0 if there is none.
     pub fn metric(&self, series: &str) -> u64 {
         let text = self.worker.metrics().unwrap();
         let beginning = series.strip_suffix('}').unwrap_or(series);
@@ -148,7 +149,7 @@ impl Gateway {
         );
     }
 
-    /// Waits until a drain is over; says whether the log is sealed.
+    /// Waits until a drain is over. Returns whether the log is sealed.
     pub async fn join(&self) -> bool {
         let worker = Arc::clone(&self.worker);
         tokio::task::spawn_blocking(move || worker.join(PATIENCE))
@@ -163,7 +164,7 @@ impl Drop for Gateway {
     }
 }
 
-/// The word of a configuration for the kind of a provider.
+/// Returns the configuration value for a kind of provider.
 pub fn word(kind: &str) -> &'static str {
     match kind {
         "openai" => "OpenAI",
@@ -176,7 +177,7 @@ pub fn word(kind: &str) -> &'static str {
     }
 }
 
-/// The part of a configuration that says how clients are met.
+/// Returns the TLS section of a configuration.
 pub fn certificate([certificate, key]: [&str; 2]) -> Value {
     json!({"certificatePem": certificate, "privateKeyPem": key, "minVersion": "1.2"})
 }

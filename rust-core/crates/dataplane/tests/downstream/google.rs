@@ -1,4 +1,5 @@
-//! Google's own clients: the model in the path, a body that goes on byte for byte, and their shapes of answers and errors.
+//! Google's own clients: the model in the path, a body that is forwarded byte for byte, and
+//! Google's formats of responses and errors.
 
 use http::Request;
 use serde_json::{Value, json};
@@ -54,7 +55,7 @@ async fn begin(
     (client, answer, exchange)
 }
 
-/// The status and the document of an answer to a request that goes nowhere.
+/// Returns the status and the document of the response to a request that is not forwarded.
 async fn told(gateway: &Gateway, method: &str, path: &str, body: &[u8]) -> (u16, Value) {
     let mut client = Client::connect(gateway).await;
     let length = (method == "POST").then_some(body.len());
@@ -74,7 +75,7 @@ const FINISHED: &str = ",\"finishReason\":\"STOP\"";
 #[tokio::test]
 async fn a_request_goes_on_byte_for_byte_with_the_models_upstream_name_in_its_path() {
     let mut gateway = gateway_with(|_| ()).await;
-    // Spelled as no writer of JSON would.
+    // Written in an unusual JSON format.
     let body = b"{ \"contents\" : [{\"parts\":[{\"text\":\"H\\u0069\"}]}],\n\"labels\":{} }";
     for (version, model) in [("v1", "team%2Fgemini"), ("v1beta", "team/gemini")] {
         let path = format!("/{version}/models/{model}:generateContent");
@@ -134,9 +135,10 @@ async fn the_admission_names_the_model_the_stream_and_the_endpoint_and_not_what_
     }
 }
 
-/// Sends a stream, in whole events, and says what the client got, whether its transfer was whole, and the record.
+/// Sends a stream of complete events. Returns the client's data, whether its transfer was complete,
+/// and the record.
 ///
-/// `held`: everything is held back before the transfer ends.
+/// `held`: all data is held back before the transfer ends.
 async fn streamed(gateway: &mut Gateway, events: &[&str], held: bool) -> (String, bool, Value) {
     let body = prompt().to_string();
     let path = "/v1beta/models/team%2Fgemini:streamGenerateContent?alt=sse";
@@ -205,7 +207,8 @@ async fn a_stream_is_whole_where_its_end_follows_the_last_reason_to_finish() {
 
 #[tokio::test]
 async fn a_stream_comes_as_it_was_however_it_is_cut_into_pieces() {
-    // What finishes one candidate is held back, and let go when another one goes on.
+    // The event that finishes a candidate is held back, and released when another candidate
+    // continues.
     let stream = [
         event(&generated("Hel", "")),
         event(&generated("lo", FINISHED)),
@@ -270,7 +273,7 @@ async fn a_failure_that_google_reports_in_a_stream_is_the_last_that_the_client_g
         assert_eq!((body, whole), ([first.as_str(), &error].concat(), false));
         assert_eq!(record["outcome"], "upstream_error");
     }
-    // Nothing that was held back as a possible end leaves before it either.
+    // Data that was held back as a possible end is not sent before the error either.
     let error = event(r#"{"error":{"code":503}}"#);
     let (body, whole, record) = streamed(&mut gateway, &[&first, &last, &error], false).await;
     assert_eq!((body, whole), ([first, last, error].concat(), false));
@@ -422,7 +425,7 @@ async fn a_limit_tells_how_long_to_wait_in_googles_words() {
         (status, &document["error"]["status"]),
         (429, &json!("RESOURCE_EXHAUSTED"))
     );
-    // Waiting does not help who asks for more than there ever is.
+    // Waiting does not help if a request exceeds the limit by itself.
     let kinds = document["error"]["details"].as_array().unwrap().iter();
     let kinds: Vec<_> = kinds.map(|detail| detail["@type"].as_str().unwrap()).collect();
     let expected = ["ErrorInfo", "BadRequest"].map(|kind| format!("type.googleapis.com/google.rpc.{kind}"));

@@ -1,4 +1,4 @@
-//! Calls of guarded tools in answers that come from Amazon Bedrock in frames.
+//! Calls of guarded tools in responses from Amazon Bedrock, which consist of frames.
 
 use http::Response;
 use serde_json::{Value, json};
@@ -37,8 +37,8 @@ async fn gateway(on_flag: &str) -> Gateway {
     .await
 }
 
-/// A text, a call of a tool in two fragments, and the end, each in a frame, as the operation that a request's head names
-/// has them.
+/// Returns a text, a tool call in two fragments, and the end, each in a frame, in the format of the
+/// operation in a request's head.
 fn frames(head: &str, tool: &str) -> Vec<Vec<u8>> {
     let arguments = json!({"command": ARGUMENTS}).to_string();
     let (begin, rest) = arguments.split_at(5);
@@ -84,7 +84,8 @@ fn frames(head: &str, tool: &str) -> Vec<Vec<u8>> {
     .collect()
 }
 
-/// Has a tool called; the answer's status, id and text, and whether it was whole. `size`: bytes of a chunk.
+/// Lets a response call a tool. Returns the response's status, id and text, and whether it was
+/// complete. `size` is the bytes of a chunk.
 async fn call(
     gateway: &mut Gateway,
     (client, model): (&str, &str),
@@ -106,7 +107,7 @@ async fn call(
     let frames = frames(&exchange.head, tool).concat();
     for piece in frames.chunks(size) {
         let chunk = [format!("{:x}\r\n", piece.len()).as_bytes(), piece, b"\r\n"].concat();
-        // The gateway may be gone by then.
+        // The gateway may have closed the connection by then.
         exchange.try_send(&chunk).await;
     }
     exchange.try_send(b"0\r\n\r\n").await;
@@ -128,7 +129,7 @@ async fn call(
     (status, id, text, is_whole)
 }
 
-/// The payloads of frames, those that carry events as these.
+/// Returns the events in frames as text.
 fn unframed(frames: &[u8]) -> String {
     let mut reader = proofgate_providers::FrameDecoder::new(proofgate_providers::Dialect::Invoke, 1 << 20);
     reader.push(frames);
@@ -137,7 +138,7 @@ fn unframed(frames: &[u8]) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Whether something of the call is there: its id, or what the tool is called with.
+/// Whether a text contains a part of the call: its id or its arguments.
 fn has_call(text: &str) -> bool {
     text.contains("tooluse_1") || text.contains(ARGUMENTS)
 }

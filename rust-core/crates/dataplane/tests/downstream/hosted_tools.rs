@@ -1,4 +1,4 @@
-//! Tools that the provider runs itself: left out, refused or allowed by the tenant's plan.
+//! Tools that the provider runs itself: removed, refused or allowed by the tenant's plan.
 
 use http::Request;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::dialects::{admission, begin, post};
 use crate::gateway::{ACME, Gateway, MODEL};
 use crate::relayed::{completion, id};
 
-/// The first request of Codex with its defaults.
+/// Returns the first request of Codex with its defaults.
 fn of_codex() -> Value {
     json!({
         "model": MODEL, "stream": false, "store": false, "input": [{"role": "user", "content": "list the files"}],
@@ -86,7 +86,7 @@ async fn with_budget(tools: Value) -> Gateway {
         config["tenants"][0]["hostedTools"] =
             json!({"allow": ["web_search", "code_execution"], "maxCalls": 4});
         config["tenants"][0]["limits"] = json!({"dollarsPerDay": "10"});
-        // Dollars for a million tokens: 1000 and 2000 nanodollars for one.
+        // Dollars per million tokens, which are 1000 and 2000 nanodollars per token.
         config["prices"] = json!([{"model": MODEL, "effectiveFrom": "1970-01-01", "input": "1", "output": "2",
             "maxInputTokens": 100_000, "tools": tools}]);
     })
@@ -99,7 +99,7 @@ fn search() -> Value {
             {"type": "web_search_20250305", "name": "web_search"}, {"type": "mcp_toolset", "mcp_server_name": "a"}]})
 }
 
-/// The status and the document of a refusal.
+/// Returns the status and the document of a refusal.
 async fn refusal(gateway: &Gateway, path: &str, body: &Value) -> (u16, Value) {
     let (request, body) = post(path, body);
     let mut client = Client::connect(gateway).await;
@@ -126,7 +126,7 @@ async fn a_search_under_a_budget_is_bounded_counted_and_charged() {
     assert_eq!(answer.status, 200);
     assert_eq!(answer.headers["x-proofgate-dropped-tools"], "mcp_toolset");
     let opened = admission(&gateway, id(&answer)).await;
-    // Four searches, five prompts that fill what the model takes, and the answer.
+    // Four searches, five prompts of the model's maximum length, and the response.
     assert_eq!(
         opened["reserved_nanodollars"],
         4 * 10_000_000 + 5 * 100_000 * 1000_u64 + 10 * 2000
@@ -156,7 +156,7 @@ async fn the_searches_of_a_response_are_bounded_together_and_charged_as_told() {
     for (told, searches) in [
         (json!({"web_search": {"num_requests": 2}}), 2),
         (json!({"web_search": {"num_requests": 0}}), 0),
-        // Nothing is told, so all of them count.
+        // No number is reported, so all allowed calls count.
         (json!(null), 3),
     ] {
         let (_client, answer, exchange) = begin(&mut gateway, "/v1/responses", &of_codex()).await;

@@ -1,4 +1,5 @@
-//! What a provider does wrong over HTTP/2, and what comes of it: for the client, in the records, and at the provider.
+//! Faults of a provider over HTTP/2, and their effects on the client, in the records, and at the
+//! provider.
 
 use bytes::Bytes;
 use h2::Reason;
@@ -15,7 +16,7 @@ use crate::http2_provider::{Provider, acceptor, gateway};
 
 const ANSWER: &str = r#"{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
 
-/// What the completion of an answer says.
+/// Returns the completion record of a response.
 async fn completion(gateway: &Gateway, answer: &Answer) -> Value {
     let id = answer.headers["x-request-id"].to_str().unwrap().to_owned();
     completion_of(gateway, id).await
@@ -76,7 +77,7 @@ async fn a_request_that_is_refused_is_answered_elsewhere() {
             let mut second = document["providers"][0].clone();
             second["name"] = json!("second");
             second["http"] = json!("Http1");
-            // Of the stand-in in front of which every gateway stands.
+            // A placeholder, which the URL of the gateway's mock upstream replaces below.
             second["baseURL"] = json!("http://127.0.0.1:1/v1");
             document["providers"].as_array_mut().unwrap().push(second);
             document["models"][0]["routes"] = json!([
@@ -140,7 +141,8 @@ async fn a_session_that_breaks_off_takes_its_requests_with_it_and_none_is_sent_a
     assert_eq!(read(answer).await.unwrap().status, 200);
 }
 
-/// Begins a streamed or unary answer and has it go wrong; returns what the client got, and what is recorded.
+/// Starts a streamed or unary response and lets it fail. Returns the client's response and the
+/// record.
 async fn broken(
     stream: bool,
     length: Option<usize>,
@@ -166,7 +168,7 @@ async fn broken(
     let answer = timeout(PATIENCE, answer).await.unwrap().unwrap();
     let id = answer.headers()["x-request-id"].to_str().unwrap().to_owned();
     let (parts, mut body) = answer.into_parts();
-    // Something of it has left.
+    // A part of the response was sent.
     let first = crate::client::next(&mut body).await.unwrap().unwrap();
     goes_wrong(sending);
     let mut bytes = first.to_vec();
@@ -226,7 +228,8 @@ async fn heads_that_are_too_large_are_no_answers() {
     }
 }
 
-/// The code with which a request ends that its provider leaves waiting, and its outcome.
+/// Returns the status, the code and the outcome of a request to which the provider does not
+/// respond.
 async fn waits(gateway: &Gateway, begin: impl AsyncFnOnce()) -> (u16, String, Value) {
     let mut client = Client::connect(gateway).await;
     let answer = client.send_chat(false).await;
@@ -242,7 +245,7 @@ async fn a_provider_that_is_silent_ends_with_the_patience_for_it_wherever_it_is(
     let short = |name: &'static str, seconds: f64| {
         move |document: &mut Value| document["providers"][0]["timeouts"] = json!({name: seconds})
     };
-    // It shakes hands and says nothing of HTTP/2.
+    // The provider completes the TLS handshake and sends no HTTP/2 frames.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/v1", listener.local_addr().unwrap());
     let mute = gateway(&url, "Http2", short("connectSeconds", 1.0)).await;
@@ -336,7 +339,7 @@ fn frame(kind: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, 0], &stream.to_be_bytes(), payload].concat()
 }
 
-/// Reads frames until one of this kind has come.
+/// Reads frames until one of this type arrives.
 async fn read_until(stream: &mut TlsStream<TcpStream>, wanted: u8) {
     let reading = async {
         loop {
@@ -352,7 +355,7 @@ async fn read_until(stream: &mut TlsStream<TcpStream>, wanted: u8) {
     timeout(PATIENCE, reading).await.unwrap();
 }
 
-/// A session whose provider sends `frames` once a request has begun.
+/// Returns a session whose provider sends `frames` after the start of a request.
 async fn session(listener: &TcpListener, frames: &[u8]) -> TlsStream<TcpStream> {
     let mut stream = accept(listener).await;
     stream.write_all(&frame(SETTINGS, 0, b"")).await.unwrap();
@@ -370,7 +373,7 @@ async fn a_request_behind_the_last_one_that_a_provider_takes_is_sent_again_on_an
     let gateway = gateway(&url, "Http2", |_| ()).await;
     let mut client = Client::connect(&gateway).await;
     let answer = client.send_chat(false).await;
-    // Its last stream is 0: it has looked at none.
+    // The last stream id is 0: the provider has processed no stream.
     let _left = session(&listener, &frame(GOAWAY, 0, &[0; 8])).await;
     // HPACK: index 8 of the static table is `:status: 200`.
     let head = [&[0, 0, 1, HEADERS, 4, 0, 0, 0, 1][..], &[0x88]].concat();
@@ -387,7 +390,7 @@ async fn a_request_that_a_provider_takes_leave_with_may_have_been_acted_on() {
     let gateway = gateway(&url, "Http2", |_| ()).await;
     let mut client = Client::connect(&gateway).await;
     let answer = client.send_chat(false).await;
-    // Its last stream is 1, ours; then it ends, with INTERNAL_ERROR.
+    // The last stream id is 1, the gateway's stream; then the session ends with INTERNAL_ERROR.
     let mut stream = session(&listener, &frame(GOAWAY, 0, &[0, 0, 0, 1, 0, 0, 0, 2])).await;
     stream.shutdown().await.unwrap();
     drop(stream);

@@ -1,4 +1,4 @@
-//! A provider that speaks HTTP/2, whose every frame a test decides.
+//! A provider that speaks HTTP/2, all of whose frames a test determines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,12 +24,13 @@ use crate::gateway::{Gateway, PATIENCE};
 pub const CERTIFICATE: &str = include_str!("certificates/upstream.crt");
 const KEY: &str = include_str!("certificates/upstream.key");
 
-/// TLS as the provider speaks it, which would choose one of `protocols`.
+/// Returns the provider's TLS acceptor, which selects one of `protocols`.
 pub fn acceptor(protocols: &[&[u8]]) -> TlsAcceptor {
     acceptor_for(protocols, None)
 }
 
-/// The same; it serves nobody who does not show the certificate `client`, if there is one.
+/// Returns the provider's TLS acceptor, which serves only clients with the certificate `client`, if
+/// one is given.
 fn acceptor_for(protocols: &[&[u8]], client: Option<&str>) -> TlsAcceptor {
     let certificate = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -55,16 +56,16 @@ fn acceptor_for(protocols: &[&[u8]], client: Option<&str>) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// What is asked of the provider's side of a session.
+/// An order to the provider's side of a session.
 #[derive(Debug, Clone, Copy)]
 enum Order {
-    /// To take leave: what is under way goes on.
+    /// Send GOAWAY; running streams continue.
     Leave,
-    /// To end without a word.
+    /// Close the connection without GOAWAY.
     Vanish,
 }
 
-/// A listener whose requests wait for the test to answer them.
+/// A provider whose requests wait until the test answers them.
 pub struct Provider {
     url: String,
     sessions: Arc<AtomicUsize>,
@@ -72,9 +73,9 @@ pub struct Provider {
     calls: mpsc::UnboundedReceiver<Call>,
 }
 
-/// One request, and the stream to answer it on.
+/// One request, and the stream for its response.
 pub struct Call {
-    /// Which session it came on, counted from 1.
+    /// The number of its session, from 1.
     pub session: usize,
     pub parts: Parts,
     pub body: RecvStream,
@@ -83,12 +84,12 @@ pub struct Call {
 }
 
 impl Provider {
-    /// Over TLS.
+    /// Starts a provider with TLS.
     pub async fn start() -> Self {
         Self::with(true, Builder::new()).await
     }
 
-    /// One that serves nobody who does not show the certificate `client`.
+    /// Starts a provider that serves only clients with the certificate `client`.
     pub async fn for_client(client: &str) -> Self {
         Self::behind(Some(acceptor_for(&[b"h2"], Some(client))), Builder::new()).await
     }
@@ -132,17 +133,17 @@ impl Provider {
         }
     }
 
-    /// Where it is reached.
+    /// Returns the provider's URL.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// How many sessions there were.
+    /// Returns the number of sessions so far.
     pub fn sessions(&self) -> usize {
         self.sessions.load(Ordering::SeqCst)
     }
 
-    /// A gateway before it.
+    /// Starts a gateway in front of the provider.
     pub async fn gateway(&self) -> Gateway {
         self.gateway_with("Http2", |_| ()).await
     }
@@ -151,25 +152,25 @@ impl Provider {
         gateway(&self.url, http, change).await
     }
 
-    /// The next request.
+    /// Returns the next request.
     pub async fn call(&mut self) -> Call {
         let call = timeout(PATIENCE, self.calls.recv()).await;
         call.expect("no request reached the provider").unwrap()
     }
 
-    /// Whether a request has come that nobody has looked at.
+    /// Whether a request has arrived that the test has not taken yet.
     pub fn has_call(&mut self) -> bool {
         !self.calls.is_empty()
     }
 
-    /// The next session that ends.
+    /// Waits for the end of a session and returns its number.
     pub async fn ended(&mut self) -> usize {
         let ended = timeout(PATIENCE, self.ended.recv()).await;
         ended.expect("no session ends").unwrap()
     }
 }
 
-/// A gateway before a provider at `url`.
+/// Starts a gateway in front of a provider at `url`.
 pub async fn gateway(url: &str, http: &str, change: impl FnOnce(&mut Value)) -> Gateway {
     Gateway::with(|document| {
         let provider = &mut document["providers"][0];
@@ -207,7 +208,7 @@ where
 }
 
 impl Call {
-    /// The rest of its body, which is taken as it comes.
+    /// Reads the rest of the request's body.
     pub async fn rest(&mut self) -> Result<Vec<u8>, h2::Error> {
         let mut body = Vec::new();
         while let Some(piece) = timeout(PATIENCE, self.body.data()).await.expect("no more comes") {
@@ -218,7 +219,7 @@ impl Call {
         Ok(body)
     }
 
-    /// Begins an answer; `length` is what it says of its body.
+    /// Starts a response; `length` is its Content-Length.
     pub fn begin(&mut self, status: u16, kind: &str, length: Option<usize>) -> SendStream<Bytes> {
         let response = Response::builder()
             .status(StatusCode::from_u16(status).unwrap())
@@ -239,12 +240,12 @@ impl Call {
             .unwrap();
     }
 
-    /// Takes leave of the session that it came on.
+    /// Sends GOAWAY on the request's session.
     pub fn leave_session(&self) {
         self.orders.send(Order::Leave).unwrap();
     }
 
-    /// Ends the session that it came on without a word.
+    /// Closes the request's session without GOAWAY.
     pub fn drop_session(&self) {
         self.orders.send(Order::Vanish).unwrap();
     }

@@ -1,4 +1,4 @@
-//! HTTP/2 to providers: what is asked and answered there, on how many sessions, and for how long those last.
+//! HTTP/2 to providers: requests and responses, the number of sessions, and their lifetime.
 
 use bytes::Bytes;
 use h2::server::Builder;
@@ -16,7 +16,7 @@ use crate::http2_provider::{Call, Provider, acceptor, gateway};
 const ANSWER: &str = r#"{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
 const IDLE: &str = "proofgate_provider_idle_connections{provider=\"stand-in\"}";
 
-/// A request whose answer is [`ANSWER`], on whatever session it comes; which that is.
+/// Makes a request whose response is [`ANSWER`]. Returns the number of its session.
 async fn exchange(client: &mut Client, provider: &mut Provider) -> usize {
     let answer = client.send_chat(false).await;
     let mut call = provider.call().await;
@@ -233,7 +233,7 @@ async fn without_tls_http_2_is_spoken_with_prior_knowledge_and_auto_is_http_1() 
     assert_eq!(read(answer).await.unwrap().status, 200);
 }
 
-/// A provider over TLS that speaks HTTP/1.1, and chooses among `protocols`.
+/// Starts a TLS provider that speaks HTTP/1.1 and selects one of `protocols`.
 async fn old_provider(protocols: &'static [&'static [u8]]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/v1", listener.local_addr().unwrap());
@@ -287,7 +287,7 @@ async fn a_provider_that_speaks_http_1_without_being_asked_gets_no_request_in_ht
     };
     let refusing = async {
         loop {
-            // What it took for a request is the preface of HTTP/2.
+            // The provider reads the preface of HTTP/2 as a request.
             let mut exchange = gateway.upstream.exchange().await;
             assert!(exchange.head.starts_with("PRI * HTTP/2.0\r\n"));
             exchange
@@ -361,7 +361,7 @@ async fn a_long_request_leaves_as_its_provider_makes_room() {
     assert_eq!(read(answer).await.unwrap().status, 200);
 }
 
-/// Sends a form of `length` bytes of a file, with or without saying how long it is, and has `answer` answer it.
+/// Sends a form with a file of `length` bytes, with or without Content-Length. `answer` answers it.
 async fn upload(
     says_length: bool,
     file: usize,
@@ -453,7 +453,7 @@ async fn a_client_that_takes_nothing_leaves_an_answer_at_its_provider_and_the_ot
         assert_eq!(exchange(&mut client, &mut provider).await, 1);
     }
     let sent = *room.borrow();
-    // What the windows of both sides and the buffers between them hold.
+    // At most the windows of both sides and the buffers between them.
     assert!(sent < 512 << 10, "{sent}");
     let mut taken = 0;
     while let Some(piece) = next(&mut body).await.unwrap() {

@@ -1,4 +1,5 @@
-//! What a stream that does not come to its end is charged: what is known of it by then, and for its answer what was reserved.
+//! The charge for an interrupted stream: the known usage so far, and the reservation for its
+//! response.
 
 use http::Request;
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use crate::gateway::{ACME, Gateway, MODEL, word};
 use crate::relayed::{completion, id};
 use crate::uploads::{answer, ended, plain};
 
-/// Tokens that each answer may have.
+/// Maximum tokens of each response.
 const MOST: u64 = 50;
 
 const START: &str = r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","content":[],"model":"m","stop_reason":null,"usage":{"input_tokens":9,"cache_read_input_tokens":1000,"output_tokens":1}}}"#;
@@ -22,7 +23,7 @@ const DELTA: &str =
 const COUNTED: &str = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":2}}"#;
 const FAILED: &str = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
 
-/// A gateway before a provider of each family, each with a model of its type's name.
+/// A gateway in front of a provider of each family, each with a model named like its type.
 async fn gateway() -> Gateway {
     gateway_with(|_| ()).await
 }
@@ -74,7 +75,7 @@ fn gemini() -> (String, Value) {
     )
 }
 
-/// Events of a message as a stream of them.
+/// Encodes events of a message as a stream.
 fn events(events: &[&str]) -> Vec<u8> {
     let event = |data: &&str| {
         let document: Value = serde_json::from_str(data).unwrap();
@@ -95,7 +96,7 @@ enum Interrupted {
     ByItsClient,
 }
 
-/// The completion of a request whose answer begins with `begin` and is interrupted then.
+/// Returns the completion of a request whose response starts with `begin` and is then interrupted.
 async fn record(
     gateway: &mut Gateway,
     (path, document): (String, Value),
@@ -204,7 +205,7 @@ async fn an_interrupted_stream_is_charged_what_its_provider_has_told_and_what_wa
     }
 }
 
-/// A chunk of vLLM's, which counts the tokens of its choice when it is asked to.
+/// Returns a chunk of vLLM, which counts the tokens of its choice on request.
 fn counted_chunk(choices: &str, completion_tokens: u64) -> String {
     format!(
         r#"{{"choices":[{choices}],"usage":{{"prompt_tokens":9,"completion_tokens":{completion_tokens},"total_tokens":{}}}}}"#,
@@ -246,7 +247,7 @@ async fn a_count_of_one_choice_is_not_taken_for_that_of_all() {
 
     for (last, usage) in [
         (&sum, of_all),
-        // Mistral counts beside its last choice, and nowhere else.
+        // Mistral reports usage only with its last choice.
         (&second, json!({"prompt_tokens": 9, "completion_tokens": 0})),
     ] {
         let mut events = chunks(&[&first, last]);
@@ -256,7 +257,7 @@ async fn a_count_of_one_choice_is_not_taken_for_that_of_all() {
     }
 }
 
-/// The completion of a request whose answer is these events, to their end.
+/// Returns the completion of a request whose complete response has these events.
 async fn whole(gateway: &mut Gateway, path: &str, document: &Value, events: &[u8]) -> Value {
     let (_client, answer, mut exchange) = begin(gateway, path, document).await;
     exchange.begin_events().await;
@@ -306,11 +307,11 @@ async fn what_has_been_seen_of_an_answer_is_charged_where_more_was_generated_tha
         let mut events = seen.clone();
         events.extend_from_slice(b"data: [DONE]\n\n");
         let ended = whole(&mut gateway, &path, &document, &events).await;
-        // The end marker is an event as well.
+        // The end marker is also an event.
         for (record, answer) in [(left, SEEN as u64), (ended, SEEN as u64 + 1)] {
             assert_eq!(record["usage"], Value::Null);
             assert_eq!(record["charged"], prompt + answer);
-            // Money is reserved by what bounds a prompt: a token for each byte.
+            // Money is reserved for the upper bound of a prompt's tokens: one for each byte.
             let cost = budget.then_some(bytes * 1000 + answer * 2000);
             assert_eq!(record["cost_nanodollars"], json!(cost));
         }
@@ -351,7 +352,7 @@ async fn a_stream_that_says_that_it_failed_is_charged_as_one_that_breaks_off() {
 
 #[tokio::test]
 async fn what_is_not_counted_costs_its_reservation_where_money_is_counted_and_else_what_is_known() {
-    // Dollars for a million tokens: 1000 and 2000 nanodollars for one.
+    // Dollars per million tokens, which are 1000 and 2000 nanodollars per token.
     let price =
         json!({"model": "anthropic.claude", "effectiveFrom": "1970-01-01", "input": "1", "output": "2"});
     for (budget, cost) in [(true, 1009 * 1000 + MOST * 2000), (false, 1009 * 1000 + 2000)] {
@@ -393,7 +394,7 @@ async fn a_client_that_leaves_while_the_rest_of_an_error_is_waited_for_ends_its_
     let mut stalled = gateway.upstream.exchange().await;
     let begin = "HTTP/1.1 400 Bad\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
     stalled.send(begin.as_bytes()).await;
-    // Behind it another one is served: it has been read.
+    // Another request is served after it, so it has been read.
     other.write_all(request.as_bytes()).await.unwrap();
     gateway.upstream.exchange().await.answer(b"{}").await;
     assert_eq!(answer(&mut other).await.status, 200);

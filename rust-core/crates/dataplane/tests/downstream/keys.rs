@@ -1,4 +1,4 @@
-//! The fields in which clients send their keys.
+//! The header fields in which clients send their keys.
 
 use http::Request;
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::gateway::{ACME, GLOBEX, Gateway, PATIENCE, chat};
 
 const NAMES: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
 
-/// A field with a key in it.
+/// Returns a header field with a key.
 fn field(name: &'static str, key: &str) -> (&'static str, String) {
     match name {
         "authorization" => (name, format!("Bearer {key}")),
@@ -16,14 +16,14 @@ fn field(name: &'static str, key: &str) -> (&'static str, String) {
     }
 }
 
-/// A request for a chat completion with these fields, and nothing else that holds a key.
+/// Returns a request for a chat completion with these fields and no other key.
 fn post(fields: &[(&str, String)]) -> Request<()> {
     let request = Request::post("https://gateway.test/v1/chat/completions");
     let with = |request: http::request::Builder, (name, value): &(&str, String)| request.header(*name, value);
     fields.iter().fold(request, with).body(()).unwrap()
 }
 
-/// Everything that is recorded under an id.
+/// Returns all records with an id.
 async fn records(gateway: &Gateway, id: &str) -> String {
     let (worker, id) = (std::sync::Arc::clone(&gateway.worker), id.to_owned());
     let evidence = tokio::task::spawn_blocking(move || worker.prove(&id, PATIENCE));
@@ -143,7 +143,7 @@ async fn a_web_page_may_send_what_the_clients_of_providers_send_and_read_whether
         Gateway::with(|config| config["cors"] = json!({"allowedOrigins": [page], "maxAgeSeconds": 600}))
             .await;
     let mut client = Client::connect(&gateway).await;
-    // Of openai-node's stream helpers, Anthropic's library for browsers, and agents.
+    // Fields of openai-node's stream helpers, Anthropic's library for browsers, and agents.
     let asked = "authorization,content-type,x-stainless-helper-method,x-stainless-retry-count,openai-organization,\
                  openai-project,anthropic-version,anthropic-dangerous-direct-browser-access,x-stainless-helper,\
                  x-stainless-async,x-claude-code-session-id,session-id,traceparent";

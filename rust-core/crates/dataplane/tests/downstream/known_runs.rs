@@ -1,4 +1,5 @@
-//! A turn costs what is new in it: what a tenant has sent before is not scanned again.
+//! The cost of a turn depends only on its new text: text that a tenant has sent before is not
+//! scanned again.
 
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ fn rules(document: &mut Value, word: &str) {
     }]});
 }
 
-/// A session of so many turns, in each of which a name is said.
+/// Returns a session of `turns` turns, each with a name.
 fn session(turns: usize) -> Vec<u8> {
     let texts = (0..turns).map(|turn| format!("{turn}: johndoe {}", "has a word to say. ".repeat(1000)));
     let messages: Vec<Value> = (texts.enumerate())
@@ -20,7 +21,7 @@ fn session(turns: usize) -> Vec<u8> {
     serde_json::to_vec(&json!({"model": MODEL, "messages": messages})).unwrap()
 }
 
-/// What is counted: hits, misses, and bytes of text of both.
+/// Returns the counts of hits and misses, and their bytes of text.
 fn counted(gateway: &Gateway) -> [u64; 4] {
     [
         r#"proofgate_prefix_verdicts_total{result="hit"}"#,
@@ -31,7 +32,7 @@ fn counted(gateway: &Gateway) -> [u64; 4] {
     .map(|series| gateway.metric(series))
 }
 
-/// Sends a session; whether the name has left.
+/// Sends a session. Returns whether the name was sent to the provider.
 async fn send(gateway: &mut Gateway, key: Option<&str>, turns: usize) -> bool {
     let mut client = Client::connect(gateway).await;
     let body = session(turns);
@@ -70,7 +71,7 @@ async fn another_tenant_and_other_rules_begin_anew() {
         assert!(!send(&mut gateway, key, 2).await);
         assert_eq!(counted(&gateway)[..2], [hits, misses]);
     }
-    // What leaves the rules as they are leaves what is known.
+    // A change that does not affect the rules does not clear the cache.
     gateway.change(|document| document["timeouts"]["answerSeconds"] = json!(700));
     assert!(!send(&mut gateway, None, 2).await);
     assert_eq!(counted(&gateway)[..2], [4, 4]);

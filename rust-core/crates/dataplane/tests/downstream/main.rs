@@ -1,4 +1,4 @@
-//! The side of the clients: TLS and HTTP/2 against a running worker, from a client's first byte to its record.
+//! The client side: TLS and HTTP/2 with a running worker, from a client's first byte to the record.
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,

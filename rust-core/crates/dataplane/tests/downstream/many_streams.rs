@@ -1,4 +1,5 @@
-//! Many streams at once, half of which their clients drop: nothing is left of any, and each is recorded once.
+//! Many concurrent streams, half of which are dropped by their clients: no resources are leaked,
+//! and each exchange is recorded once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,11 +17,12 @@ use crate::gateway::{Gateway, MODEL, PATIENCE};
 
 const CONNECTIONS: usize = 40;
 const STREAMS: usize = 50;
-/// Words of a stream; one that is to be dropped has no end.
+/// Number of words in a stream. A stream that will be dropped has no end.
 const WORDS: usize = 20;
 const DROPPED: &str = "to be dropped";
 
-/// A provider that says a word every few milliseconds, and the connections that are open there.
+/// Starts a provider that sends a word every few milliseconds. Returns its URL and its number of
+/// open connections.
 async fn provider() -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -31,7 +33,7 @@ async fn provider() -> (String, Arc<AtomicUsize>) {
             let count = Arc::clone(&count);
             tokio::spawn(async move {
                 count.fetch_add(1, Ordering::SeqCst);
-                // It ends when the gateway ends the connection.
+                // The task ends when the gateway closes the connection.
                 let _ = serve(stream).await;
                 count.fetch_sub(1, Ordering::SeqCst);
             });
@@ -40,7 +42,7 @@ async fn provider() -> (String, Arc<AtomicUsize>) {
     (url, open)
 }
 
-/// What a body ends with, of those that are sent here.
+/// The end of all request bodies in this test.
 const END_OF_REQUEST: &[u8] = br#""end":1}}"#;
 
 fn body(dropped: bool) -> Vec<u8> {
@@ -81,7 +83,7 @@ async fn serve(mut stream: TcpStream) -> std::io::Result<()> {
     }
 }
 
-/// Lets this process have as many descriptors as it may, up to `most`.
+/// Raises this process's limit of descriptors, at most to `most`.
 fn allow_descriptors(most: u64) {
     let mut limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.map_or(most, |hard| hard.min(most));
@@ -91,7 +93,7 @@ fn allow_descriptors(most: u64) {
 
 #[tokio::test]
 async fn two_thousand_streams_of_which_half_are_dropped_leave_nothing_and_one_record_each() {
-    // Both ends of a connection for each stream are here.
+    // Both ends of each stream's connection are in this process.
     allow_descriptors(10_000);
     let (url, open) = provider().await;
     let gateway = Gateway::with(|document| {
@@ -110,7 +112,7 @@ async fn two_thousand_streams_of_which_half_are_dropped_leave_nothing_and_one_re
             for place in 0..STREAMS {
                 let body = body(place % 2 == 0);
                 let answer = client.send(post(Some(body.len())), &body).await;
-                // Where it is dropped: before its head, or behind so many pieces.
+                // The position of the drop: before the head, or after a number of pieces.
                 let drops_at = (place % 2 == 0).then(|| random.random_range(0..WORDS));
                 streams.push(tokio::spawn(read(answer, drops_at)));
             }
@@ -135,12 +137,13 @@ async fn two_thousand_streams_of_which_half_are_dropped_leave_nothing_and_one_re
     for nothing in ["exchanges_in_flight", "connections", "buffered_bytes"] {
         gateway.wait_for_metric(&format!("proofgate_{nothing}"), 0).await;
     }
-    // `open`, and two records for each.
+    // `open`, and two records for each exchange.
     assert_eq!(
         gateway.metric("proofgate_ledger_records_written_total"),
         1 + 2 * all
     );
-    // What is open at the provider waits for the next request; when nothing comes, that ends as well.
+    // Connections that are open at the provider wait for the next request, and close if none
+    // arrives.
     let kept = open.load(Ordering::SeqCst) as u64;
     assert!(kept <= all / 2, "{kept} connections are kept");
     gateway.worker.drain();
@@ -155,7 +158,7 @@ async fn two_thousand_streams_of_which_half_are_dropped_leave_nothing_and_one_re
         .expect("connections to the provider are left");
 }
 
-/// Reads a stream to its end, or drops it behind `drops_at` pieces.
+/// Reads a stream to its end, or drops it after `drops_at` pieces.
 async fn read(answer: h2::client::ResponseFuture, drops_at: Option<usize>) {
     if drops_at == Some(0) {
         return;

@@ -1,4 +1,4 @@
-//! What a rule masks or redacts: what the provider gets, what the client gets back, and how it is told.
+//! Masking and redaction by rules: the provider's request, the client's response, and the records.
 
 use h2::client::ResponseFuture;
 use serde_json::{Value, json};
@@ -89,7 +89,7 @@ async fn what_is_masked_comes_back_in_a_stream_and_a_comment_says_what_was_redac
         })
         .collect();
     assert_eq!(contents, "Hello ann@acme.test, password: [redacted:password] ");
-    // No choice said that it finished, so the last word was decided behind the last event.
+    // No choice reported its end, so the last word was evaluated after the last event.
     assert!(
         body.ends_with("data: [DONE]\n\n: proofgate redacted password=1\n\n"),
         "{body}"

@@ -1,4 +1,4 @@
-//! Images and speech: large answers, and answers that are no text.
+//! Images and speech: large responses, and responses that are not text.
 
 use http::Request;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ const IMAGES: &str = "/v1/images/generations";
 const EDITS: &str = "/v1/images/edits";
 const SPEECH: &str = "/v1/audio/speech";
 
-/// A gateway whose rules redact a word in answers, or that has none.
+/// A gateway whose rules redact a word in responses, or without rules.
 async fn gateway(with_rules: bool) -> Gateway {
     Gateway::with(|config| {
         if with_rules {
@@ -133,7 +133,7 @@ async fn a_stream_of_large_images_is_whole_with_the_last_of_them() {
             exchange.send_chunk(&event).await;
             sent.push_str(&event);
         }
-        // The provider ends its transfer late: the answer is whole without it.
+        // The provider ends its transfer late; the response is complete before.
         let answer = read(answer).await.unwrap();
         assert!(answer.body == sent.as_bytes());
         let record = completion(&gateway, id(&answer)).await;
@@ -146,7 +146,8 @@ async fn a_stream_of_large_images_is_whole_with_the_last_of_them() {
 
 #[tokio::test]
 async fn a_recording_passes_rules_as_it_came_whatever_its_first_bytes_are() {
-    // Samples, which may be any bytes: those that begin a stream of events, or an object, among them.
+    // Samples may be any bytes, including bytes that look like the start of an event stream or an
+    // object.
     for begin_of_recording in [&b":\x00\x01"[..], b"{\"audio\":", b"data: x\n\n", b"\xff\xfb\x90"] {
         for with_rules in [false, true] {
             let mut gateway = gateway(with_rules).await;
@@ -231,7 +232,7 @@ async fn a_form_has_set_aside_what_as_many_answers_may_cost_as_it_asks_for() {
                 .unwrap(),
         );
     }
-    // Each answer may have a hundred tokens.
+    // Each response may have a hundred tokens.
     assert_eq!(reserved[1] - reserved[0], 300);
 }
 
@@ -270,7 +271,7 @@ async fn what_a_form_says_behind_a_long_file_does_not_make_it_another_request() 
         let mut seen = Vec::new();
         let reading = async {
             let mut upstream = slow.accept().await;
-            // To its end, or to where it is broken off.
+            // Reads to the end, or to the point where the request is cut off.
             read_until(&mut upstream, &mut seen, |seen| seen.ends_with(b"--limit--\r\n")).await;
             let answered =
                 b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";

@@ -1,4 +1,5 @@
-//! Health by provider and model: what a provider says of one model moves no traffic of another one.
+//! Health by provider and model: a provider's failures for one model do not move the traffic of
+//! another model.
 
 use serde_json::{Value, json};
 
@@ -8,7 +9,8 @@ use crate::upstream::{Exchange, Upstream};
 
 const ANSWER: &[u8] = br#"{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
 
-/// A gateway with two models, and all names that begin with `any-`; each has the stand-in first and `other` as its fallback.
+/// A gateway with two models and all names that start with `any-`. Each uses the mock upstream
+/// first, and `other` as its fallback.
 async fn gateway(other: &Upstream) -> Gateway {
     let url = other.url().to_owned();
     Gateway::with(|document| {
@@ -28,7 +30,7 @@ async fn gateway(other: &Upstream) -> Gateway {
     .await
 }
 
-/// Asks for a model; `answered` serves what reaches the providers meanwhile.
+/// Requests a model, while `answered` serves the requests at the providers.
 async fn ask(client: &mut Client, model: &str, answered: impl Future<Output = ()>) -> Answer {
     let body = json!({"model": model, "messages": [{"role": "user", "content": "hi"}]}).to_string();
     let sent = client.send(post(Some(body.len())), body.as_bytes()).await;

@@ -1,4 +1,4 @@
-//! The lists of models: what is known of each, and what those come to that stand for several.
+//! The lists of models: the data of each, and entries for wildcards.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn model(name: &str, upstream: &[&str]) -> Value {
     json!({"name": name, "routes": targets, "maxOutputTokens": 10})
 }
 
-/// The list, and what its head says of wildcards.
+/// Returns the list, and the header field about wildcards.
 async fn list(gateway: &Gateway, field: Option<(&'static str, &str)>) -> (Value, Option<String>) {
     let mut request = ask("GET", "/v1/models");
     if let Some((name, value)) = field {
@@ -98,7 +98,7 @@ async fn of_a_wildcard_the_names_are_listed_that_have_a_price_and_its_head_names
     assert_eq!(names(&listed), ["small", "vendor/large", "vendor/small"]);
     assert_eq!(wildcards.as_deref(), Some("vendor/*, fixed-*, s*"));
     assert_eq!(listed["data"][2]["context_length"], 1000);
-    // The one of that name goes elsewhere, and nothing is known of it.
+    // The model with that name goes to another provider, and no data is known.
     assert_eq!(listed["data"][1].get("context_length"), None);
 }
 

@@ -1,4 +1,5 @@
-//! Conversations that have moved from one provider to another: no provider is sent what only another one reads.
+//! Conversations that moved from one provider to another: a provider does not get data that only
+//! another provider can read.
 
 use serde_json::{Value, json};
 
@@ -11,7 +12,8 @@ use crate::relayed::id;
 const DROPPED: &str = "x-proofgate-dropped-fields";
 const SEALED: &str = "reasoning_details:eyJkYXRhIjoiZCJ9";
 
-/// Sends a request, lets the provider answer with nothing, and returns what was sent there, the answer and its admission.
+/// Sends a request and lets the provider send an empty response. Returns the provider's request,
+/// the response and the admission.
 async fn sent(gateway: &mut Gateway, path: &str, document: &Value) -> (Value, Answer, Value) {
     let (_client, answer, exchange) = begin(gateway, path, document).await;
     let sent = serde_json::from_slice(&exchange.body).unwrap();

@@ -1,4 +1,4 @@
-//! Files and batches: whose they are, and what of them passes.
+//! Files and batches: their owners, and the allowed operations.
 
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
@@ -10,7 +10,7 @@ use crate::uploads::{Answer, Slow, answer, ended, plain, read_until, records, re
 
 pub const FILES: &str = "/v1/files";
 
-/// A worker whose provider keeps what is acme's.
+/// A worker whose provider stores acme's objects.
 pub async fn with_objects(change: impl FnOnce(&mut Value)) -> Gateway {
     plain(|config| {
         config["providers"][0]["objectsOf"] = "acme".into();
@@ -27,7 +27,7 @@ pub async fn send(gateway: &Gateway, key: &str, line: &str, fields: &str, body: 
     client
 }
 
-/// Asks without a body, and reads an answer that no provider gave.
+/// Sends a request without a body, and reads a response of the gateway itself.
 async fn turned_away(gateway: &Gateway, key: &str, line: &str) -> Answer {
     let mut client = send(gateway, key, line, "", b"").await;
     answer(&mut client).await
@@ -110,7 +110,7 @@ async fn what_is_asked_goes_to_the_provider_by_its_method_and_is_recorded_with_i
             (&json!(""), &json!(0))
         );
         assert_eq!(records[1].0["outcome"], "complete");
-        // What a batch has used was not used by who asks for it.
+        // The usage of a batch is not charged to the reader of its status.
         assert_eq!(records[1].0["usage"], Value::Null);
     }
 }

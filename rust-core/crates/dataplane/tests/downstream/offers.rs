@@ -1,4 +1,4 @@
-//! Clients that offer to go on in another protocol (RFC 9110 section 7.8).
+//! Clients that offer to switch to another protocol (RFC 9110 section 7.8).
 
 use serde_json::json;
 
@@ -6,7 +6,8 @@ use crate::gateway::{ACME, MODEL};
 use crate::objects::send;
 use crate::uploads::{answer, plain};
 
-/// Codex asks for a WebSocket first, and goes on by POST at once when it gets 426 (openai/codex#19821).
+/// Codex requests a WebSocket first, and continues with POST immediately after a 426
+/// (openai/codex#19821).
 #[tokio::test]
 async fn a_websocket_for_responses_is_a_426_that_says_how_to_go_on() {
     let gateway = plain(|_| ()).await;
@@ -19,7 +20,7 @@ async fn a_websocket_for_responses_is_a_426_that_says_how_to_go_on() {
     assert_eq!(gateway.upstream.requests(), 0);
 }
 
-/// What the JDK's client sends over plain HTTP.
+/// The request of the JDK's client over plain HTTP.
 #[tokio::test]
 async fn an_offer_of_h2c_is_ignored_and_goes_no_further() {
     let mut gateway = plain(|_| ()).await;

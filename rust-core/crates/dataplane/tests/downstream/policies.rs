@@ -1,4 +1,4 @@
-//! Policies outside of the data plane, with these tests as their evaluator.
+//! External policies, with these tests as their evaluator.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::gateway::{ACME, GLOBEX, Gateway, MODEL, PATIENCE, chat};
 use crate::uploads::{field, form};
 use http::Request;
 
-/// A configuration whose first tenant, acme, asks for a policy; it waits longer than any test.
+/// Configures a policy for the first tenant, acme, with a timeout longer than any test.
 fn asking(document: &mut Value, on_failure: &str) {
     document["policies"] = json!([
         {"name": "p", "revision": "1", "deadlineMilliseconds": 60_000, "onFailure": on_failure}
@@ -24,7 +24,7 @@ async fn governed() -> (Gateway, Arc<PolicyQueue>) {
     (gateway, queue)
 }
 
-/// The one request that waits for the policy.
+/// Returns the only request that waits for the policy.
 async fn taken(queue: &Arc<PolicyQueue>) -> PolicyItem {
     let queue = Arc::clone(queue);
     let batch = tokio::task::spawn_blocking(move || queue.take_batch(8, PATIENCE));
@@ -64,7 +64,7 @@ async fn a_configuration_that_leaves_the_policy_as_it_is_leaves_those_who_wait_f
     assert!(item.respond(Verdict::Allow));
     gateway.upstream.exchange().await.answer(b"{}").await;
     assert_eq!(read(waits).await.unwrap().status, 200);
-    // The next one waits in the same queue.
+    // The next request waits in the same queue.
     let denied = client.send(post(Some(body.len())), &body).await;
     let (code, reason) = ("no".to_owned(), "No.".to_owned());
     assert!(taken(&queue).await.respond(Verdict::Deny { code, reason }));
@@ -76,7 +76,7 @@ async fn a_copy_without_room_is_refused_whatever_becomes_of_failures() {
     const BODY: usize = 600_000;
     let gateway = Gateway::with(|document| {
         asking(document, "Allow");
-        // For a body and its text, and not for the copy, which takes as much as both.
+        // Enough for a body and its text, but not for the copy, which needs as much as both.
         document["limits"]["bufferedBytes"] = json!(4 * BODY);
     });
     let mut gateway = gateway.await;
@@ -148,7 +148,7 @@ async fn what_a_policy_has_replaced_is_put_back_in_a_stream_and_holds_nothing_el
     assert_eq!(next(&mut stream).await.unwrap(), None);
 }
 
-/// A form of acme's.
+/// Returns a form request of acme.
 fn post_form(path: &str, length: usize) -> Request<()> {
     Request::post(format!("https://gateway.test{path}"))
         .header("authorization", format!("Bearer {ACME}"))

@@ -80,7 +80,7 @@ async fn an_error_that_was_set_aside_for_another_provider_passes_when_that_canno
     let other = Upstream::start().await;
     let url = other.url().to_owned();
     let mut gateway = gateway(|document| {
-        // What it has no words for: `logit_bias`.
+        // A field that the other dialect does not have: `logit_bias`.
         document["providers"][1]["baseURL"] = json!(url);
         let target = json!({"provider": "anthropic", "upstreamModel": "c", "weight": 0});
         document["models"][0]["routes"]
@@ -92,7 +92,7 @@ async fn an_error_that_was_set_aside_for_another_provider_passes_when_that_canno
     .await;
     let mut client = Client::connect(&gateway).await;
     let (_, _, body) = ERRORS[0];
-    // The last one asks for a pause.
+    // The last response has a Retry-After.
     for (status, fields) in [(400, ""), (503, ""), (429, "Retry-After: 7\r\n")] {
         let (request, asked) = request("/v1/chat/completions", MODEL);
         let sent = client.send(request, &asked).await;

@@ -1,4 +1,4 @@
-//! What a provider allows in a minute, and what becomes of requests beyond that.
+//! Rate limits of a provider, and requests beyond them.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -10,7 +10,7 @@ use crate::upstream::Upstream;
 
 const ANSWER: &[u8] = br#"{"id":"c","object":"chat.completion","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}"#;
 
-/// A gateway in front of a provider that allows so much.
+/// A gateway in front of a provider with this rate limit.
 async fn limited(rate: Value) -> Gateway {
     Gateway::with(|document| document["providers"][0]["limits"] = rate).await
 }
@@ -70,7 +70,7 @@ async fn what_was_sent_counts_after_a_change_of_the_configuration_and_under_a_ne
 
 #[tokio::test]
 async fn of_tokens_the_estimate_counts_until_the_provider_has_counted() {
-    // A bucket holds 100, and a request sets aside what flows in within 50 seconds.
+    // A bucket has 100, and a request reserves the inflow of 50 seconds.
     let mut gateway = Gateway::with(|document| {
         document["providers"][0]["limits"] = json!({"tokensPerMinute": 600});
         document["models"][0]["maxOutputTokens"] = json!(500);
@@ -108,7 +108,7 @@ async fn what_is_denied_before_it_is_sent_takes_nothing_of_what_a_provider_allow
 #[tokio::test]
 async fn a_request_whose_body_comes_long_after_its_head_is_judged_by_what_is_left_when_it_is_whole() {
     const ASKED: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-    // A bucket holds what flows in within ten seconds, and each request takes about that.
+    // A bucket has the inflow of ten seconds, and each request uses about that much.
     let mut gateway = Gateway::with(|document| {
         document["tls"] = Value::Null;
         document["providers"][0]["limits"] = json!({"tokensPerMinute": 60_000_000_000_u64});

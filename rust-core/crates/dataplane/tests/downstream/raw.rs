@@ -22,19 +22,19 @@ const END_HEADERS: u8 = 4;
 
 pub type Field<'f> = (&'f str, &'f str);
 
-/// A connection whose preface is sent.
+/// A connection on which the preface was sent.
 pub struct Raw(TlsStream<TcpStream>);
 
-/// What became of a stream.
+/// The outcome of a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The stream was reset with this error code.
     Reset(u32),
-    /// The connection was ended with this error code.
+    /// The connection was closed with this error code.
     GoAway(u32),
-    /// It was answered, with this body.
+    /// The stream got a response with this body.
     Answer(String),
-    /// The connection ended without a word.
+    /// The connection was closed without GOAWAY.
     Closed,
 }
 
@@ -49,7 +49,7 @@ impl Raw {
         Raw(stream)
     }
 
-    /// A connection whose streams have a window of one byte.
+    /// Opens a connection whose streams have a window of one byte.
     pub async fn thirsty(gateway: &Gateway) -> Self {
         let mut raw = Self::connect(gateway).await;
         // SETTINGS_INITIAL_WINDOW_SIZE
@@ -62,7 +62,7 @@ impl Raw {
         self.0.flush().await.unwrap();
     }
 
-    /// Reads on until it is clear what becomes of a stream.
+    /// Reads frames until the outcome of a stream is known.
     pub async fn outcome(&mut self, stream: u32) -> Outcome {
         timeout(PATIENCE, self.read_outcome(stream))
             .await
@@ -86,7 +86,7 @@ impl Raw {
         Outcome::Closed
     }
 
-    /// The next frame; `None` at the end of the connection.
+    /// Returns the next frame; `None` at the end of the connection.
     async fn frame(&mut self) -> Option<Frame> {
         let mut head = [0; 9];
         self.0.read_exact(&mut head).await.ok()?;
@@ -101,7 +101,8 @@ impl Raw {
         })
     }
 
-    /// Waits until everything sent so far has been looked at; `false` when the connection ends instead.
+    /// Waits until the gateway has processed all sent frames; returns `false` if the connection
+    /// ends instead.
     pub async fn settle(&mut self) -> bool {
         self.0.write_all(&frame(PING, 0, 0, b"settled?")).await.is_ok()
             && timeout(PATIENCE, async {
@@ -116,8 +117,8 @@ impl Raw {
             .expect("no answer to a PING")
     }
 
-    /// Takes a stream's answer byte by byte, a thousand a second at most, until the stream is reset; returns the error
-    /// code.
+    /// Reads a stream's response byte by byte, at most a thousand bytes per second, until the
+    /// stream is reset. Returns the error code.
     pub async fn drip(&mut self, stream: u32) -> u32 {
         let reset = timeout(PATIENCE, async {
             loop {
@@ -125,7 +126,7 @@ impl Raw {
                 match frame.kind {
                     RST_STREAM if frame.stream == stream => return frame.code(0),
                     DATA if frame.stream == stream => {
-                        // As fast as it can, it would take a whole piece within the patience for one.
+                        // Without a delay, the client would read a whole piece within its timeout.
                         sleep(Duration::from_millis(1)).await;
                         self.send(&window_update(stream, 1)).await;
                     }
@@ -136,7 +137,7 @@ impl Raw {
         reset.await.expect("the answer goes on and on")
     }
 
-    /// Reads until the connection ends, which must be in peace.
+    /// Reads until the connection ends, which must happen without an error.
     pub async fn end(mut self) {
         let mut rest = Vec::new();
         let end = timeout(PATIENCE, self.0.read_to_end(&mut rest)).await;
@@ -157,17 +158,17 @@ impl Frame {
     }
 }
 
-/// The head of a message, or its trailers.
+/// Encodes the head or the trailers of a message.
 pub fn headers(stream: u32, fields: &[Field<'_>], ended: bool) -> Vec<u8> {
     frame(HEADERS, END_HEADERS | u8::from(ended), stream, &block(fields))
 }
 
-/// The begin of a head that goes on.
+/// Encodes the start of a head that is continued.
 pub fn begun_headers(stream: u32, fields: &[Field<'_>]) -> Vec<u8> {
     frame(HEADERS, END_STREAM, stream, &block(fields))
 }
 
-/// More of a head, which goes on.
+/// Encodes a further part of a head that is continued.
 pub fn continuation(stream: u32, fields: &[Field<'_>]) -> Vec<u8> {
     frame(CONTINUATION, 0, stream, &block(fields))
 }
@@ -179,7 +180,8 @@ pub fn window_update(stream: u32, bytes: u32) -> Vec<u8> {
 fn block(fields: &[Field<'_>]) -> Vec<u8> {
     let mut block = Vec::new();
     for (name, value) in fields {
-        // A literal that is never indexed, with a new name, neither part coded (RFC 7541 section 6.2.3).
+        // A literal that is never indexed, with a new name, without Huffman coding (RFC 7541
+        // section 6.2.3).
         block.push(0x10);
         write_text(name, &mut block);
         write_text(value, &mut block);

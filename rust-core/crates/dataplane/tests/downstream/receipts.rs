@@ -1,4 +1,4 @@
-//! Receipts over the traffic port: who gets them, what is in them, and what is said instead.
+//! Receipts on the traffic port: access, contents and errors.
 
 use http::{HeaderMap, Request};
 use proofgate_evidence::check_consistency;
@@ -10,9 +10,9 @@ use crate::client::{Answer, Client, ask, next, post_as, read};
 use crate::gateway::{ACME, GLOBEX, Gateway, PATIENCE, chat};
 
 const ANSWER: &[u8] = br#"{"id":"1"}"#;
-/// Records that a checkpoint covers.
+/// Metric of the records that a checkpoint covers.
 const SIGNED: &str = "proofgate_ledger_records_checkpointed_total";
-/// Those when there was one exchange: `open`, its admission and its completion.
+/// Number of records after one exchange: `open`, its admission and its completion.
 const OF_ONE_EXCHANGE: u64 = 3;
 
 fn verifying_key() -> VerifyingKey {
@@ -28,7 +28,7 @@ fn get(key: &str, path: &str) -> Request<()> {
     request
 }
 
-/// Has an exchange; returns its id and its request.
+/// Makes an exchange. Returns its id and its request.
 async fn exchange(gateway: &mut Gateway, client: &mut Client, key: &str) -> (String, Vec<u8>) {
     let body = chat(10, false);
     let answer = client.send(post_as(key, Some(body.len())), &body).await;
@@ -42,7 +42,8 @@ fn id(headers: &HeaderMap) -> String {
     headers["x-request-id"].to_str().unwrap().to_owned()
 }
 
-/// A receipt, or what is said instead; a slow disk may sign later than a request waits.
+/// Returns a receipt or an error. Retries, because a slow disk may delay a checkpoint beyond the
+/// wait of a request.
 async fn receipt(client: &mut Client, key: &str, path: &str) -> (u16, Value) {
     let signed = async {
         loop {
@@ -237,7 +238,8 @@ async fn what_no_checkpoint_covers_is_a_conflict_that_says_when_to_ask_again() {
     let mut gateway =
         Gateway::with(|config| config["ledger"]["checkpointIntervalSeconds"] = 3600.into()).await;
     let mut client = Client::connect(&gateway).await;
-    // The first records behind `open` are signed as soon as they are seen, and what comes then an hour later.
+    // The first records after `open` are signed as soon as they are seen, and later records after
+    // an hour.
     exchange(&mut gateway, &mut client, ACME).await;
     gateway.wait_for_metric_in(SIGNED, 2..).await;
     let (id, _) = exchange(&mut gateway, &mut client, ACME).await;

@@ -1,4 +1,4 @@
-//! What becomes of an upstream's answer on its way, and of what it did not say or should not have said.
+//! The relay of an upstream's response, including missing and invalid parts.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const EVENT: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"H
 const DONE: &str = "data: [DONE]\n\n";
 const USAGE: &str = r#""usage":{"prompt_tokens":7,"completion_tokens":9,"total_tokens":16}"#;
 
-/// A rule that redacts a word in answers.
+/// Adds a rule that redacts a word in responses.
 fn enforce(config: &mut Value) {
     config["policy"] = json!({"mode": "Enforce", "rules": [{
         "id": "word", "reason": "a word", "target": "Response", "literals": ["johndoe"],
@@ -30,7 +30,7 @@ async fn begin(gateway: &mut Gateway, body: &[u8]) -> (Client, ResponseFuture, E
     (client, answer, exchange)
 }
 
-/// Reads what arrives of an answer's body; says whether it ended as it should.
+/// Reads the received part of a response's body. Returns it, and whether the body ended correctly.
 async fn body(answer: ResponseFuture) -> (String, bool) {
     let mut stream = answer.await.unwrap().into_body();
     let mut body = Vec::new();
@@ -44,7 +44,8 @@ async fn body(answer: ResponseFuture) -> (String, bool) {
     (String::from_utf8(body).unwrap(), whole)
 }
 
-/// The completion record of an exchange; when its client has left, nobody says when it is written.
+/// Returns the completion record of an exchange. Waits for it, because it may be written after the
+/// client has disconnected.
 pub async fn completion(gateway: &Gateway, id: &str) -> Value {
     let written = async {
         loop {
@@ -156,7 +157,7 @@ async fn a_large_event_that_comes_byte_by_byte_costs_no_more_than_its_bytes() {
     let mut gateway = Gateway::start().await;
     let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
     exchange.begin_events().await;
-    // It is read for an error wherever it is looked at.
+    // The text is searched for an error regardless of where it is inspected.
     let text = "x".repeat(60_000);
     let event =
         format!("data: {{\"error\":null,\"choices\":[{{\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
@@ -180,7 +181,7 @@ async fn what_the_rules_cannot_hold_of_a_huge_event_is_said_behind_the_event_bef
     let (_client, answer, mut exchange) = begin(&mut gateway, &chat(10, true)).await;
     exchange.begin_events().await;
     exchange.send_chunk(EVENT).await;
-    // The text may go on as a word that a rule looks for, until its choice has finished.
+    // Until its choice has finished, the text may continue to a word that a rule searches for.
     exchange
         .send_chunk("data: {\"choices\":[{\"index\":0,\"finish_reason\":\"stop\"}]}\n\n")
         .await;
@@ -229,7 +230,7 @@ async fn a_stream_is_whole_with_its_end_marker_whatever_its_provider_does_then()
     }
 }
 
-/// Goes on sending comments of so many bytes until nobody takes them any more.
+/// Sends comments of `length` bytes until the connection is closed.
 pub async fn go_on(mut exchange: Exchange, length: usize, pause: Duration) {
     let comment = format!("{length:x}\r\n:{}\n\n\r\n", "x".repeat(length - 3));
     let mut pause = tokio::time::interval(pause);
@@ -285,7 +286,7 @@ async fn an_end_marker_whose_last_byte_comes_alone_and_without_an_empty_line_is_
         exchange.send_chunk(&format!("{EVENT}{end}")).await;
         exchange.send_chunk("]").await;
         let (body, whole) = body(answer).await;
-        // Where its events come slowly, a heartbeat may stand before them.
+        // Before slow events, there may be a heartbeat.
         assert_eq!(body.replace(": hb\n", ""), format!("{EVENT}{end}]"));
         assert!(whole);
         gateway.wait_for_metric(COMPLETE, 1).await;
@@ -401,7 +402,7 @@ async fn usage_is_read_wherever_it_stands_in_an_answer() {
     );
 }
 
-/// Sends an answer with this `Content-Type` line, or none, as one body.
+/// Sends a response with this `Content-Type` line, or without one, as one body.
 async fn send(exchange: &mut Exchange, kind: &str, body: &str) {
     let head = format!(
         "HTTP/1.1 200 OK\r\n{kind}Content-Length: {}\r\n\r\n{body}",
@@ -601,7 +602,7 @@ async fn an_answer_with_as_many_fields_as_a_provider_may_send_arrives_over_http_
 
 #[tokio::test]
 async fn comments_of_a_provider_stay_comments_and_become_no_events() {
-    // mnfst/llm-gateway#2053: OpenRouter and DeepSeek keep a connection busy with them.
+    // mnfst/llm-gateway#2053: OpenRouter and DeepSeek send them to keep a connection alive.
     const COMMENT: &str = ": OPENROUTER PROCESSING\n\n";
     let stream = format!("{COMMENT}{EVENT}: keep-alive\n{EVENT}{COMMENT}{DONE}");
     let ask = chat(10, true);
@@ -616,7 +617,7 @@ async fn comments_of_a_provider_stay_comments_and_become_no_events() {
         send(&mut exchange, "Content-Type: text/event-stream\r\n", &stream).await;
         assert_eq!(body(answer).await, (stream.clone(), true));
     }
-    // A client of messages gets none of them for an event of the completion.
+    // A client of messages does not get these comments as events.
     let mut gateway = Gateway::start().await;
     let message = json!({"model": MODEL, "max_tokens": 5, "stream": true, "messages": [{"role": "user", "content": "Hi"}]});
     let message = message.to_string().into_bytes();

@@ -1,4 +1,4 @@
-//! The first phase of leaving, which can be taken back: a worker that retires.
+//! A retiring worker, which is the first phase of ending and can be cancelled.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -8,7 +8,7 @@ use tokio_rustls::client::TlsStream;
 use crate::client::{Client, ask, read, tcp, tls};
 use crate::gateway::{ACME, FIRST, Gateway, PATIENCE};
 
-/// A client of HTTP/1.1 that keeps its connection.
+/// An HTTP/1.1 client with a persistent connection.
 struct KeptAlive(TlsStream<TcpStream>);
 
 impl KeptAlive {
@@ -17,13 +17,13 @@ impl KeptAlive {
         KeptAlive(stream.unwrap())
     }
 
-    /// The head of the answer to one request.
+    /// Sends one request and returns the head of the response.
     async fn exchange(&mut self) -> String {
         let request =
             format!("GET /v1/models HTTP/1.1\r\nhost: gateway.test\r\nauthorization: Bearer {ACME}\r\n\r\n");
         self.0.write_all(request.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
-        // The list of models ends the object that it stands in.
+        // The list of models ends with the end of its object.
         while !answer.ends_with(b"]}") {
             let read = timeout(PATIENCE, self.0.read_buf(&mut answer)).await;
             assert_ne!(read.expect("no answer").unwrap(), 0, "the connection ended");
@@ -35,7 +35,7 @@ impl KeptAlive {
     async fn ended(mut self) {
         let mut rest = Vec::new();
         let read = timeout(PATIENCE, self.0.read_to_end(&mut rest)).await;
-        // A connection that ends without a word is what a client sees of an idle one.
+        // An idle connection ends without further data.
         assert!(read.is_ok() && rest.is_empty(), "the connection is still open");
     }
 }
@@ -59,7 +59,8 @@ async fn a_worker_that_retires_serves_what_comes_and_ends_each_connection_after_
 async fn a_connection_that_is_old_ends_with_its_next_answer() {
     let gateway = Gateway::with(|config| config["timeouts"]["connectionAgeSeconds"] = 0.001.into()).await;
     let mut client = KeptAlive::connect(&gateway).await;
-    // It is old a millisecond after it was accepted, which may be later than it was made.
+    // The connection reaches its maximum age a millisecond after it was accepted, which may be
+    // after it was opened.
     let until_it_closes = async { while !client.exchange().await.contains("connection: close") {} };
     timeout(PATIENCE, until_it_closes).await.unwrap();
     client.ended().await;

@@ -1,4 +1,4 @@
-//! Models that several providers answer for: who is asked, and what is recorded of that.
+//! Models with several providers: the selected provider, and the record.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use crate::upstream::{Exchange, Upstream};
 
 const ANSWER: &[u8] = br#"{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
 
-/// A gateway whose model has these targets; the first provider is its own stand-in, called `stand-in`, the second `other`.
+/// A gateway whose model has these targets. The first provider, `stand-in`, is its own mock
+/// upstream, the second is `other`.
 async fn gateway(other: &Upstream, targets: Value, change: impl FnOnce(&mut Value)) -> Gateway {
     let url = other.url().to_owned();
     Gateway::with(|document| {
@@ -45,7 +46,7 @@ async fn decline(mut exchange: Exchange, status: u16) {
     exchange.send(head.as_bytes()).await;
 }
 
-/// Sends a request that whichever provider gets it answers.
+/// Sends a request, which the provider that gets it answers.
 async fn is_answered_by_either(client: &mut Client, gateway: &mut Gateway, other: &mut Upstream) {
     let sent = client.send_chat(false).await;
     tokio::select! {
@@ -127,7 +128,7 @@ async fn what_another_provider_is_sent_is_recorded_before_and_named_as_it_is_the
     let sent = client.send_chat(false).await;
     decline(gateway.upstream.exchange().await, 429).await;
     let exchange = other.exchange().await;
-    // It is there although nobody has answered yet.
+    // The series exists although no provider has responded yet.
     gateway
         .wait_for_metric("proofgate_ledger_records_written_total", 3)
         .await;
@@ -348,7 +349,7 @@ async fn a_provider_at_an_address_that_may_not_be_reached_is_not_connected_to() 
         (502, "upstream_unreachable")
     );
     assert_eq!(other.requests(), 0);
-    // What may be reached changes without a restart, also for connections that are open.
+    // Allowed addresses change without a restart, also for open connections.
     gateway.reload(|document| document["egress"] = json!({"allow": ["127.0.0.0/8"]}));
     let sent = client.send_chat(false).await;
     other.exchange().await.answer(ANSWER).await;
@@ -398,7 +399,8 @@ async fn a_wildcard_stands_for_all_names_that_begin_so_and_passes_the_rest_on() 
             [asked, there]
         );
     }
-    // Its own name is not for this tenant, and nothing else stands for it; the rest has to be a name.
+    // The model's own name is not allowed for this tenant, and no wildcard matches it; the rest
+    // must be a valid name.
     for asked in [
         "vendor/large-one",
         "vendor/",

@@ -1,4 +1,5 @@
-//! Providers that answer, or go away, before they have the whole of a request; and what that costs a tenant.
+//! Providers that respond or disconnect before they have the whole request, and the charge for the
+//! tenant.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ const FINE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConte
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// A provider whose connections a test serves byte by byte.
+/// A provider whose connections a test serves directly.
 struct Provider {
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
@@ -34,7 +35,7 @@ struct Provider {
 impl Provider {
     fn start(over_tls: bool) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
-        // A long request does not fit into it.
+        // A long request does not fit into this buffer.
         socket.set_recv_buffer_size(16 * 1024).unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -52,7 +53,7 @@ impl Provider {
         }
     }
 
-    /// The part of a configuration that leads here.
+    /// Configures the gateway to use this provider.
     fn configure(&self, document: &mut Value) {
         let address = self.listener.local_addr().unwrap();
         let scheme = if self.tls.is_some() { "https" } else { "http" };
@@ -65,7 +66,8 @@ impl Provider {
     async fn accept(&self) -> Box<dyn Stream> {
         let accepted = timeout(PATIENCE, self.listener.accept()).await;
         let (tcp, _) = accepted.expect("nobody connects").unwrap();
-        // Else a short answer waits until what the handshake sent is acknowledged, and a close throws it away.
+        // Otherwise a short response waits for the acknowledgement of the handshake, and a close
+        // discards it.
         tcp.set_nodelay(true).unwrap();
         match &self.tls {
             None => Box::new(tcp),
@@ -74,7 +76,7 @@ impl Provider {
     }
 }
 
-/// Reads up to the end of a head.
+/// Reads to the end of a head.
 async fn read_head(stream: &mut Box<dyn Stream>) {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -87,7 +89,7 @@ async fn read_body(stream: &mut Box<dyn Stream>, length: usize) {
     tokio::io::copy(&mut body, &mut tokio::io::sink()).await.unwrap();
 }
 
-/// A gateway in front of a provider, and a request on its way through.
+/// A gateway in front of a provider, with a request in progress.
 struct Sent {
     gateway: Gateway,
     answer: h2::client::ResponseFuture,
@@ -110,7 +112,7 @@ impl Sent {
         }
     }
 
-    /// The answer, and what its completion says.
+    /// Returns the response and its completion record.
     async fn end(self) -> (Answer, Value) {
         let answer = read(self.answer).await.unwrap();
         let id = answer.headers["x-request-id"].to_str().unwrap().to_owned();
@@ -135,7 +137,7 @@ async fn an_answer_that_comes_before_the_request_has_left_is_passed_on_and_costs
             read_head(&mut stream).await;
             stream.write_all(TOO_LARGE).await.unwrap();
             stream.flush().await.unwrap();
-            // One that goes away resets the connection, because it has not read everything.
+            // A provider that disconnects resets the connection, because it has not read all data.
             let kept = stays.then_some(stream);
             let (answer, completion) = sent.end().await;
             assert_eq!(

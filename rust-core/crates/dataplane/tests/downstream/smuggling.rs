@@ -7,14 +7,15 @@ use crate::raw::{Field, Outcome, Raw, data, headers, reset};
 const PROTOCOL_ERROR: u32 = 1;
 const COMPRESSION_ERROR: u32 = 9;
 
-/// How a request is refused.
+/// The way in which a request is refused.
 #[derive(Debug, Clone, Copy)]
 enum Refused {
-    /// By an answer with this machine code, and recorded.
+    /// By a response with this machine code, and a record.
     Answer(&'static str),
     /// By resetting the stream.
     Reset,
-    /// By ending the connection: the header block cannot be read, so nothing behind it can.
+    /// By closing the connection: the header block cannot be decoded, so later frames cannot be
+    /// decoded either.
     GoAway,
 }
 use Refused::{Answer, GoAway, Reset};
@@ -41,7 +42,7 @@ fn body() -> String {
     format!("{{\"model\":\"{MODEL}\",\"messages\":[]}}")
 }
 
-/// The fields of a request that is good but for them, with its key.
+/// Returns the fields of an otherwise valid request with its key.
 pub fn request<'f>(pseudo: &[Field<'f>], fields: &[Field<'f>], key: &'f str) -> Vec<Field<'f>> {
     [pseudo, &[("authorization", key)], fields].concat()
 }
@@ -54,7 +55,7 @@ async fn refused(gateway: &Gateway, name: &str, frames: &[Vec<u8>], how: Refused
     assert_eq!(gateway.upstream.requests(), 0, "{name}");
 }
 
-/// Sends a good request, which shows that the others are refused for what is wrong with them alone.
+/// Sends a valid request, which shows that the other requests are refused only for their faults.
 pub async fn the_good_request_is_served(mut gateway: Gateway) {
     let key = format!("Bearer {ACME}");
     let mut raw = Raw::connect(&gateway).await;

@@ -1,4 +1,4 @@
-//! Header and body fields that a provider is always sent.
+//! Header and body fields that are added to all requests to a provider.
 
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ async fn a_provider_is_sent_the_header_and_body_fields_that_are_set_and_no_other
     let answer = read(sent).await.unwrap();
     assert_eq!(answer.status, 200);
     assert_eq!(answer.headers["x-proofgate-dropped-fields"], "store");
-    // Without them the body goes as it came.
+    // Without these fields, the body is forwarded unchanged.
     gateway.change(|document| {
         document["providers"][0]["bodyFields"] = json!({});
         document["models"][0]["routes"][0]["upstreamModel"] = json!(MODEL);

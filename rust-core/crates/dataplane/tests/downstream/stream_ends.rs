@@ -1,4 +1,5 @@
-//! Streams without the mark at their end: whole when every choice has finished and the body ended well.
+//! Streams without an end marker: they are complete if every choice has finished and the body ended
+//! correctly.
 
 use h2::client::ResponseFuture;
 use http::Request;
@@ -10,7 +11,7 @@ use crate::upstream::Exchange;
 
 const CLAUDE: &str = "claude";
 
-/// The stream of `field/06`: vLLM's and others' without `[DONE]`.
+/// The stream of `field/06`, without `[DONE]`, as from vLLM and others.
 const UNMARKED: &str = concat!(
     r#"data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"Paris."},"finish_reason":null}]}"#,
     "\n\n",
@@ -77,7 +78,7 @@ async fn a_stream_whose_choices_finished_and_whose_body_ended_is_whole_and_passe
         exchange.send(b"0\r\n\r\n").await;
         let answer = read(sent).await.unwrap();
         assert_eq!(String::from_utf8(answer.body).unwrap(), events);
-        // The connection is kept, and nothing waits for its end.
+        // The connection stays open, and nothing waits for its end.
         drop(exchange);
     }
     gateway
@@ -131,7 +132,8 @@ async fn a_stream_that_breaks_off_or_lacks_a_choice_is_none() {
         drop(exchange);
         let mut body = sent.await.unwrap().into_body();
         let mut said = Vec::new();
-        // Of what has left nothing yet, the client gets an answer that says so; a stream is broken off.
+        // If nothing has been sent yet, the client gets an error response; otherwise the stream is
+        // cut off.
         while let Ok(Some(piece)) = next(&mut body).await {
             said.extend_from_slice(&piece);
         }

@@ -1,4 +1,4 @@
-//! Answers that come in pieces.
+//! Responses that arrive in pieces.
 
 use crate::client::{Client, next};
 use crate::gateway::{ACME, Gateway, chat};
@@ -30,7 +30,7 @@ async fn every_event_arrives_when_it_is_sent() {
     assert_eq!(next(&mut body).await.unwrap(), None);
 }
 
-/// The first piece that is no heartbeat.
+/// Returns the first piece that is not a heartbeat.
 async fn behind_heartbeats(body: &mut RecvStream) -> Bytes {
     loop {
         let piece = next(body).await.unwrap().unwrap();
@@ -50,7 +50,7 @@ async fn a_silent_stream_has_heartbeats_between_whole_events_until_its_provider_
     exchange.begin_events().await;
     let mut body = answer.await.unwrap().into_body();
     assert_eq!(next(&mut body).await.unwrap().unwrap(), ": hb\n");
-    // Half an event has not left, so a heartbeat never stands within one.
+    // Incomplete events are not sent, so a heartbeat is never inside an event.
     exchange.send_chunk("data: {\"half\":").await;
     assert_eq!(next(&mut body).await.unwrap().unwrap(), ": hb\n");
     exchange.send_chunk("1}\n\n").await;
@@ -145,7 +145,7 @@ async fn a_client_that_makes_no_room_for_its_answer_is_given_up() {
     let answer = client.send_chat(true).await;
     let mut exchange = gateway.upstream.exchange().await;
     exchange.begin_events().await;
-    // More than the window and the pipe hold.
+    // More bytes than fit into the window and the pipe.
     exchange.send_chunk(&"x".repeat(200_000)).await;
     let _body = answer.await.unwrap().into_body();
     exchange.given_up().await;

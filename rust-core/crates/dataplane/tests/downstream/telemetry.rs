@@ -1,4 +1,4 @@
-//! What providers are told of traces, and what is told of exchanges.
+//! Trace fields in requests to providers, and telemetry about exchanges.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn traces(ratio: f64, propagate: bool) -> Value {
     json!({"traces": {"ratio": ratio, "propagate": propagate}})
 }
 
-/// Sends a request with these fields, and gives what the provider was sent and what the client got.
+/// Sends a request with these fields. Returns the provider's request and the client's response.
 async fn exchange(gateway: &mut Gateway, fields: &[(&'static str, &str)]) -> (String, Answer) {
     let body = json!({"model": MODEL, "messages": [{"role": "user", "content": PROMPT}]}).to_string();
     let mut request = post(Some(body.len()));
@@ -38,7 +38,7 @@ fn field<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     lines.find(|(field, _)| *field == name).map(|(_, value)| value)
 }
 
-/// What is told of sampled exchanges so far.
+/// Returns the telemetry of sampled exchanges so far.
 fn told(gateway: &Gateway) -> Vec<Value> {
     let queue = gateway.worker.exchange_queue().unwrap().unwrap();
     let taken = queue.take_batch(100).unwrap();
@@ -183,7 +183,7 @@ async fn a_refusal_of_a_known_tenant_is_told_with_its_code_and_one_of_nobody_is_
 async fn latencies_are_measured_for_every_exchange() {
     let mut gateway = Gateway::start().await;
     exchange(&mut gateway, &[]).await;
-    // A model's series are shown within a second.
+    // A model's series appear within a second.
     for name in ["request_duration", "time_to_first_byte"] {
         let count = format!("proofgate_{name}_seconds_count{{model=\"{MODEL}\"");
         gateway.wait_for_metric(&count, 1).await;

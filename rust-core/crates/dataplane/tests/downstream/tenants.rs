@@ -1,4 +1,4 @@
-//! Tenants in shards, that come and go while connections are open.
+//! Tenants in shards, which are added and removed while connections are open.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::gateway::{Gateway, PATIENCE, chat};
 const KEY: &str = "team-key-0123456789abcdef";
 const TENANT: &str = "team-a/chat";
 
-/// A worker with shards, and the plans gold, of a request a minute, and silver.
+/// A worker with shards and two plans: gold, with one request per minute, and silver.
 async fn start() -> Gateway {
     Gateway::with(|document| {
         let plan = |name: &str, limits| {
@@ -28,7 +28,7 @@ fn shard_of(text: &str) -> usize {
     usize::from(hash_api_key(text.as_bytes())[0] >> 3)
 }
 
-/// Gives the two shards that the key and its tenant stand in these lines.
+/// Sets the lines of the key and of its tenant in their two shards.
 async fn set(gateway: &Gateway, key: bool, plan: Option<&str>) -> ShardsReport {
     let digest = hash_api_key(KEY.as_bytes()).map(|byte| format!("{byte:02x}"));
     let keys = if key {
@@ -57,7 +57,8 @@ async fn set(gateway: &Gateway, key: bool, plan: Option<&str>) -> ShardsReport {
     set.await.unwrap().unwrap()
 }
 
-/// Asks with the key of the shard, and answers as the provider when it comes so far; the status.
+/// Sends a request with the key in the shard, and answers it as the provider if it arrives. Returns
+/// the status.
 async fn ask(gateway: &mut Gateway, client: &mut Client) -> u16 {
     let body = chat(10, false);
     let answer = client.send(post_as(KEY, Some(body.len())), &body).await;
@@ -203,7 +204,7 @@ async fn an_answer_under_way_ends_with_what_its_request_began_with() {
     assert_eq!(read(answer).await.unwrap().status, 200, "nobody else notices");
 }
 
-/// What is told of the limits once a tenant's use has been told to the thread that knows of all workers.
+/// Returns the report of limits after a tenant's use has reached the limits thread.
 async fn limits_once(
     gateway: &Gateway,
     most: usize,

@@ -1,4 +1,4 @@
-//! TLS: which protocol is spoken, who is turned away, and a certificate that is replaced.
+//! TLS: the selected protocol, rejected clients, and replacement of a certificate.
 
 use rustls::version::{TLS12, TLS13};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -74,7 +74,7 @@ async fn a_request_without_tls_gets_no_answer() {
 async fn a_client_that_does_not_finish_its_handshake_is_dropped() {
     let gateway = Gateway::with(|config| config["timeouts"]["clientHeadSeconds"] = 1.into()).await;
     let mut silent = tcp(&gateway).await;
-    // One that finishes the handshake of TLS and then says nothing of HTTP/2.
+    // A client that completes the TLS handshake and then sends no HTTP/2 data.
     let mut half = tls(tcp(&gateway).await, FIRST[0], &[b"h2"]).await.unwrap();
     let mut received = Vec::new();
     let end = timeout(PATIENCE, silent.read_to_end(&mut received))

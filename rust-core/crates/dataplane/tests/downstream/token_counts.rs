@@ -1,4 +1,5 @@
-//! How many tokens a prompt has, before providers that do not say: the gateway estimates it and says that it did.
+//! Token counts of prompts for providers that do not count them: the gateway estimates the number
+//! and marks it as an estimate.
 
 use http::Request;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Clients and providers that do not speak the same dialect.
+//! Clients and providers with different dialects.
 
 use std::time::Duration;
 
@@ -128,7 +128,8 @@ async fn a_message_is_a_chat_completion_at_openai_and_its_answer_a_message() {
     assert_eq!(record["usage"]["completion_tokens"], 2);
 }
 
-/// Reads what arrives of a stream; once its beginning has, `rest` is sent. Says whether it ended as it should.
+/// Reads a stream, and sends `rest` after its start has arrived. Returns the data, and whether the
+/// stream ended correctly.
 async fn streamed(
     answer: h2::client::ResponseFuture,
     mut exchange: Exchange,
@@ -163,7 +164,7 @@ const BLOCK_STOP: &str = "event: content_block_stop\ndata: {\"type\":\"content_b
 const MESSAGE_DELTA: &str = "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\",\"stop_sequence\":null},\"usage\":{\"output_tokens\":2}}\n\n";
 const STOP: &str = "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
 
-/// The documents of a stream's `data` lines, but for `[DONE]`.
+/// Returns the documents in a stream's `data` lines, without `[DONE]`.
 fn documents(body: &str) -> Vec<Value> {
     let lines = body.lines().filter_map(|line| line.strip_prefix("data: "));
     let documents = lines.filter(|data| *data != "[DONE]");
@@ -243,7 +244,7 @@ async fn all_that_waits_for_the_end_of_a_chat_completion_leaves_with_it_however_
         let call = json!({"index": index, "id": id, "type": "function", "function": function});
         chunk(&json!({"tool_calls": [call]}).to_string(), "null")
     };
-    // Arguments that are empty are never whole: what stands behind them waits.
+    // Empty arguments are never complete, so later data waits.
     let first = call(0, "a", "now", "");
     let arguments = format!("{{\"text\":\"{}\"}}", "x".repeat(70_000));
     let second = call(1, "b", "write_file", &arguments);

@@ -1,4 +1,4 @@
-//! Forms with files: what passes, what is held, what is recorded of them, and what ends them.
+//! Forms with files: forwarded and buffered parts, records, and errors.
 
 use proofgate_ledger::{SigningKey, TlogProof};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub fn form(parts: &[Vec<u8>]) -> Vec<u8> {
     [&parts.concat()[..], b"--limit--\r\n"].concat()
 }
 
-/// A worker that speaks HTTP/1.1 without TLS.
+/// Starts a worker that speaks HTTP/1.1 without TLS.
 pub async fn plain(change: impl FnOnce(&mut Value)) -> Gateway {
     Gateway::with(|config| {
         config["tls"] = Value::Null;
@@ -76,7 +76,7 @@ impl Answer {
     }
 }
 
-/// Reads an answer that has a length.
+/// Reads a response with a Content-Length.
 pub async fn answer(client: &mut (impl AsyncRead + Unpin)) -> Answer {
     let mut bytes = Vec::new();
     let reading = async {
@@ -105,7 +105,7 @@ pub async fn answer(client: &mut (impl AsyncRead + Unpin)) -> Answer {
     timeout(PATIENCE, reading).await.unwrap()
 }
 
-/// The records of an exchange, with what each of these bodies opens.
+/// Returns the records of an exchange with their proofs.
 pub async fn records(gateway: &Gateway, id: &str) -> Vec<(Value, TlogProof, String)> {
     let (worker, id) = (std::sync::Arc::clone(&gateway.worker), id.to_owned());
     let evidence = tokio::task::spawn_blocking(move || worker.prove(&id, PATIENCE));
@@ -117,7 +117,8 @@ pub async fn records(gateway: &Gateway, id: &str) -> Vec<(Value, TlogProof, Stri
     parsed.collect()
 }
 
-/// Which body of its exchange a record commits to with these bytes.
+/// Returns the body of the exchange to which a record commits with these bytes; `None` if it does
+/// not match.
 pub fn revealed((_, proof, record): &(Value, TlogProof, String), body: &[u8]) -> Option<&'static str> {
     let key = SigningKey::generate("gateway.test/ledger", [7; 32]).unwrap();
     proof.reveal(record.as_bytes(), &key.verifying_key(), body).ok()
@@ -173,7 +174,7 @@ async fn a_short_form_is_taken_whole_wherever_its_model_stands() {
     }
 }
 
-/// A provider that takes a request apart as it comes.
+/// A provider that reads a request as it arrives.
 pub struct Slow(TcpListener);
 
 impl Slow {
@@ -187,7 +188,7 @@ impl Slow {
         timeout(PATIENCE, self.0.accept()).await.unwrap().unwrap().0
     }
 
-    /// What comes over the next connection until its end.
+    /// Returns all bytes of the next connection.
     pub async fn seen(&self) -> Vec<u8> {
         let (mut upstream, mut seen) = (self.accept().await, Vec::new());
         read_until(&mut upstream, &mut seen, |_| false).await;
@@ -195,7 +196,7 @@ impl Slow {
     }
 }
 
-/// Reads until `enough` says so, or the end.
+/// Reads until `enough` returns true, or to the end.
 pub async fn read_until(stream: &mut TcpStream, bytes: &mut Vec<u8>, enough: impl Fn(&[u8]) -> bool) {
     let reading = async { while !enough(bytes) && matches!(stream.read_buf(bytes).await, Ok(1..)) {} };
     timeout(PATIENCE, reading).await.unwrap();
@@ -247,7 +248,7 @@ async fn a_long_file_passes_as_it_comes_and_little_of_it_is_ever_in_memory() {
     let gateway = plain(|config| config["providers"][0]["baseURL"] = url.into()).await;
     let body = form(&[field("model", MODEL), file("a.mp3", 64 << 20)]);
     let mut client = begin(&gateway, TRANSCRIPTIONS, body.len()).await;
-    // All but what a line's end may hold back is there before any more is sent.
+    // All bytes except a possible line end have arrived before more are sent.
     let (mut upstream, most) = pass(&gateway, &mut client, &slow, &body, 1 << 20, 16, |_| ()).await;
     assert!(most < 1 << 20, "{most}");
     upstream
@@ -326,7 +327,7 @@ async fn a_long_form_in_chunks_leaves_in_chunks_with_its_model_renamed() {
     assert!(whole == named);
 }
 
-/// The record of how an exchange ended that was broken off, by its outcome's counter.
+/// Waits until the counter of an outcome shows the end of an interrupted exchange.
 pub async fn ended(gateway: &Gateway, outcome: &str) {
     let series = format!("proofgate_exchanges_total{{outcome=\"{outcome}\"}}");
     gateway.wait_for_metric(&series, 1).await;
@@ -367,7 +368,7 @@ async fn a_text_behind_a_file_that_a_rule_denies_never_leaves() {
     }
 }
 
-/// The packs as they are, and what a policy says of personal data.
+/// Returns a policy with the standard packs and these actions for personal data.
 pub fn packs(actions: &Value) -> Value {
     json!({"mode": "Enforce", "packs": ["pii", "secrets"], "actions": actions, "budgetMilliseconds": 10_000})
 }
@@ -486,7 +487,7 @@ async fn a_provider_that_answers_amid_an_upload_is_heard_and_the_connection_ends
     let records = records(&gateway, &answer.id).await;
     assert_eq!(records[1].0["upstream_status"], 413);
     assert_eq!(records[1].0["received"]["whole"], false);
-    // Only the rest of what was under way.
+    // Only the rest of the data that was in transit.
     read_until(&mut upstream, &mut Vec::new(), |_| false).await;
 }
 
@@ -533,7 +534,7 @@ async fn a_long_form_goes_elsewhere_while_none_of_its_rest_has_passed() {
 #[tokio::test]
 async fn a_client_that_does_not_finish_its_upload_is_no_failure_of_its_provider() {
     let tired: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n";
-    // What the provider says before it goes; `None`: it waits until the answer's time is over.
+    // The provider's response before it disconnects; `None`: it waits until the response timeout.
     for (said, status) in [(None, 504), (Some(tired), 408), (Some(&b""[..]), 502)] {
         let (slow, url) = Slow::start().await;
         let other = Upstream::start().await;
@@ -558,7 +559,7 @@ async fn a_client_that_does_not_finish_its_upload_is_no_failure_of_its_provider(
             let mut client = begin(&gateway, TRANSCRIPTIONS, body.len()).await;
             client.write_all(&body[..LONG / 2]).await.unwrap();
             let (mut upstream, mut seen) = (slow.accept().await, Vec::new());
-            // The line that is not whole is held back.
+            // The incomplete line is held back.
             read_until(&mut upstream, &mut seen, |seen| seen.len() >= LONG / 2).await;
             if let Some(said) = said {
                 upstream.write_all(said).await.unwrap();
@@ -657,12 +658,12 @@ async fn a_form_that_cannot_be_read_or_routed_is_refused_and_says_why() {
         ),
     ] {
         let mut client = begin(&gateway, TRANSCRIPTIONS, body.len()).await;
-        // What is refused early is not read to its end.
+        // A request that is refused early is not read to its end.
         let _ = client.write_all(&body).await;
         assert_eq!(answer(&mut client).await.code(), code);
     }
     assert_eq!(gateway.upstream.requests(), 0);
-    // The next one is served all the same.
+    // The next request is still served.
     let body = form(&[model, file("a.mp3", 10)]);
     let mut client = begin(&gateway, TRANSCRIPTIONS, body.len()).await;
     client.write_all(&body).await.unwrap();

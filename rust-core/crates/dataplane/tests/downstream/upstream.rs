@@ -1,4 +1,4 @@
-//! A stand-in for a provider, whose every byte a test decides.
+//! A mock provider, all of whose bytes a test determines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,14 +10,14 @@ use tokio::time::timeout;
 
 use crate::gateway::PATIENCE;
 
-/// A listener whose requests wait for the test to answer them.
+/// A provider whose requests wait until the test answers them.
 pub struct Upstream {
     url: String,
     requests: Arc<AtomicUsize>,
     exchanges: mpsc::UnboundedReceiver<Exchange>,
 }
 
-/// One request, and the connection to answer it on.
+/// One request, and the connection for its response.
 pub struct Exchange {
     pub head: String,
     pub body: Vec<u8>,
@@ -47,12 +47,12 @@ impl Upstream {
         &self.url
     }
 
-    /// How many requests have arrived, or begun to.
+    /// Returns the number of requests that have arrived at least in part.
     pub fn requests(&self) -> usize {
         self.requests.load(Ordering::SeqCst)
     }
 
-    /// The next request.
+    /// Returns the next request.
     pub async fn exchange(&mut self) -> Exchange {
         let exchange = timeout(PATIENCE, self.exchanges.recv()).await;
         exchange.expect("no request reached the upstream").unwrap()
@@ -98,7 +98,7 @@ impl Exchange {
         self.send(json).await;
     }
 
-    /// Begins to answer with a stream of events.
+    /// Starts a response with a stream of events.
     pub async fn begin_events(&mut self) {
         self.send(
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n",
@@ -106,7 +106,7 @@ impl Exchange {
         .await;
     }
 
-    /// Sends bytes in a chunk of their own.
+    /// Sends bytes in a separate chunk.
     pub async fn send_chunk(&mut self, data: &str) {
         self.send(format!("{:x}\r\n{data}\r\n", data.len()).as_bytes())
             .await;
@@ -117,7 +117,7 @@ impl Exchange {
         self.stream.write_all(bytes).await.unwrap();
     }
 
-    /// Sends bytes as they are; `false` when nobody takes them any more.
+    /// Sends raw bytes; returns `false` if the connection is closed.
     pub async fn try_send(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).await.is_ok()
     }
@@ -128,7 +128,7 @@ impl Exchange {
         assert_ne!(read.expect("no request on the connection").unwrap(), 0);
     }
 
-    /// Waits until the gateway gives the connection up.
+    /// Waits until the gateway closes the connection.
     pub async fn given_up(mut self) {
         let end = timeout(PATIENCE, self.stream.read(&mut [0])).await;
         assert!(matches!(end, Ok(Ok(0) | Err(_))), "the connection is still used");

@@ -1,4 +1,4 @@
-//! TLS to providers: whom the gateway trusts, what it shows, and what changes while it serves.
+//! TLS to providers: trusted certificates, the gateway's own certificate, and changes at run time.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use tokio_rustls::server::TlsStream;
 use crate::client::{Answer, Client, post};
 use crate::gateway::{Gateway, PATIENCE, SECOND, chat};
 
-/// Of the stand-in, and trusted by itself.
+/// The mock provider's self-signed certificate.
 const OWN: [&str; 2] = [
     include_str!("certificates/upstream.crt"),
     include_str!("certificates/upstream.key"),
 ];
-/// What the gateway shows.
+/// The gateway's client certificate.
 pub const CLIENT: [&str; 2] = [
     include_str!("certificates/client.crt"),
     include_str!("certificates/client.key"),
@@ -32,16 +32,16 @@ const NEXT: [&str; 2] = [
 ];
 const ANSWER: &str = r#"{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}"#;
 
-/// What happens at a provider.
+/// An event at a provider.
 #[derive(Debug, PartialEq, Eq)]
 enum Event {
-    /// A request was answered, for whom this certificate was shown.
+    /// A request was answered whose client presented this certificate.
     Answered(Option<CertificateDer<'static>>),
     /// A connection ended.
     Ended,
 }
 
-/// A provider that speaks TLS, and asks for a certificate that is `CLIENT` or `NEXT`.
+/// A TLS provider that requests a client certificate, which must be `CLIENT` or `NEXT`.
 pub struct Provider {
     url: String,
     events: mpsc::UnboundedReceiver<Event>,
@@ -85,7 +85,7 @@ impl Provider {
         Provider { url, events }
     }
 
-    /// What happens next.
+    /// Returns the next event.
     async fn event(&mut self) -> Event {
         let event = tokio::time::timeout(PATIENCE, self.events.recv()).await;
         event.expect("nothing happens").unwrap()
@@ -168,7 +168,7 @@ async fn a_certificate_that_is_replaced_is_shown_from_then_on_and_connections_ma
         provider.event().await,
         Event::Answered(Some(certificate(NEXT[0])))
     );
-    // A change that is none for the provider leaves its connections alone.
+    // A change that does not concern the provider does not affect its connections.
     gateway.change(|document| document["models"][0]["maxOutputTokens"] = json!(7));
     assert_eq!(ask(&mut client).await.status, 200);
     assert_eq!(

@@ -1,4 +1,5 @@
-//! Google's Vertex AI as a provider: paths by publisher, and access tokens that come and pass while it serves.
+//! Google's Vertex AI as a provider: paths by publisher, and access tokens that are set and expire
+//! at run time.
 
 use std::time::Duration;
 
@@ -79,7 +80,7 @@ async fn begin(gateway: &mut Gateway, path: &str, document: &Value) -> (Client, 
     (client, answer, exchange)
 }
 
-/// The status and code of a refusal.
+/// Returns the status and the code of a refusal.
 async fn refused(gateway: &Gateway, path: &str, document: &Value) -> (u16, String) {
     let body = document.to_string().into_bytes();
     let mut client = Client::connect(gateway).await;
@@ -102,7 +103,7 @@ fn prompt() -> Value {
     json!({"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]})
 }
 
-/// The path and the values of `Authorization` of a request.
+/// Returns the path and the values of `Authorization` of a request.
 fn sent(exchange: &Exchange) -> (&str, Vec<&str>) {
     let head = &exchange.head;
     let lines = head.lines().filter_map(|line| line.split_once(": "));
@@ -277,14 +278,14 @@ async fn without_a_token_nothing_is_sent_and_with_the_next_one_it_is() {
     };
     let (status, body) = refused(&gateway, "/v1/messages", &message(CLAUDE, false)).await;
     assert!(status == 503 && body.contains("no usable key"), "{body}");
-    // One that is over.
+    // An expired token.
     set(&gateway, TOKEN, Duration::ZERO);
     let (status, body) = refused(&gateway, "/v1/chat/completions", &chat(GEMINI, false)).await;
     assert!(status == 503 && body.contains("provider_key_missing"), "{body}");
     assert_eq!(gateway.upstream.requests(), 0);
     for token in ["first", "second"] {
         set(&gateway, token, HOUR);
-        // It stays, whatever else changes.
+        // The token stays when other settings change.
         gateway.reload(|config| config["timeouts"]["answerSeconds"] = json!(400));
         let (_client, _answer, exchange) =
             begin(&mut gateway, "/v1/chat/completions", &chat(GEMINI, false)).await;

@@ -1,4 +1,4 @@
-//! Requests that wait for what others have reserved.
+//! Requests that wait for reservations of other requests.
 
 use h2::client::ResponseFuture;
 use serde_json::{Value, json};
@@ -11,7 +11,8 @@ const WAITING: &str = "proofgate_requests_waiting_for_limits";
 const ANSWER: &[u8] =
     br#"{"choices":[],"usage":{"prompt_tokens":20,"completion_tokens":9,"total_tokens":29}}"#;
 
-/// Reserves most of the limit: two do not fit, what two use does.
+/// Returns a request that reserves most of the limit: two reservations do not fit, but the usage of
+/// two does.
 fn chat(user: &str) -> Value {
     json!({
         "model": MODEL, "max_tokens": 64_000, "user": user,
@@ -32,7 +33,7 @@ async fn gateway(wait_seconds: f64) -> Gateway {
     .await
 }
 
-/// Answers on a connection that ends with that, as the next request comes at once.
+/// Answers and closes the connection, because the next request comes immediately.
 async fn answer(mut exchange: Exchange) {
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
@@ -42,7 +43,7 @@ async fn answer(mut exchange: Exchange) {
     exchange.send(ANSWER).await;
 }
 
-/// Who sent the next request that reaches the provider, which is answered.
+/// Answers the next request that reaches the provider. Returns its sender.
 async fn answered(gateway: &mut Gateway) -> String {
     let exchange = gateway.upstream.exchange().await;
     let body: Value = serde_json::from_slice(&exchange.body).unwrap();

@@ -1,4 +1,4 @@
-//! Connections to providers that are there before a request is.
+//! Connections to providers that are opened before a request.
 
 use serde_json::json;
 use tokio::io::AsyncReadExt;
@@ -10,7 +10,8 @@ use crate::gateway::{Gateway, PATIENCE};
 
 const IDLE: &str = "proofgate_provider_idle_connections{provider=\"stand-in\"}";
 
-/// A gateway that keeps two connections to a provider ready, and where the provider listens.
+/// Starts a gateway that keeps two connections to a provider ready. Returns it with the provider's
+/// listener.
 async fn warm() -> (Gateway, TcpListener) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());

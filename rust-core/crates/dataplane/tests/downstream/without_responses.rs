@@ -1,4 +1,4 @@
-//! Responses before a provider of OpenAI's API that has chat completions alone.
+//! The Responses API in front of an OpenAI-compatible provider that has only chat completions.
 
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ async fn a_request_reaches_it_as_chat_completions_and_its_answer_is_a_response()
     );
     assert_eq!(sent["messages"][3]["content"], "r");
     assert_eq!(sent["tools"][0]["function"]["name"], "f");
-    // As the model takes it.
+    // The field in the form that the model accepts.
     assert_eq!(sent["max_completion_tokens"], 50);
     exchange.answer(SAID).await;
     let answer = read(answer).await.unwrap();

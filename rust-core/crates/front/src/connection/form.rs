@@ -1,4 +1,5 @@
-//! Requests whose bodies are forms with files; they can be admitted before they are complete.
+//! Requests whose bodies are forms with files. Such requests can be admitted before they are
+//! complete.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -101,8 +102,8 @@ impl Connection {
         after
     }
 
-    /// Authenticates the sender of a form again, under the active configuration, if that has changed since the head
-    /// was read.
+    /// Authenticates the sender of a form again with the active configuration, if the configuration
+    /// has changed since the head was read.
     fn reauthenticate(
         &mut self,
         request: &mut Request,

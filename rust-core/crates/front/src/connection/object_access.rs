@@ -11,7 +11,7 @@ use proofgate_wire::RequestFraming;
 /// Checks whether a tenant with this plan may make a request to `object_provider`, the provider of its objects.
 ///
 /// # Errors
-/// The reason why it may not.
+/// The reason why the request is not allowed.
 pub(super) fn check_access(
     asked: StorageOperation,
     object_provider: Option<&Model>,
@@ -24,7 +24,7 @@ pub(super) fn check_access(
     if asked == StorageOperation::BatchCreation && plan.quotas.counts_usage() {
         return Err(Rejection::BATCHES_NOT_LIMITED);
     }
-    // Such a file contains the responses of a batch, and no rule inspects files.
+    // Such a file contains the responses of a batch, and rules do not inspect files.
     let is_unread = matches!(
         asked,
         StorageOperation::FileContent | StorageOperation::BatchCreation

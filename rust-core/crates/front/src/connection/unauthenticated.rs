@@ -10,8 +10,8 @@ use super::unauthenticated_request::UnauthenticatedRequest;
 use crate::cors;
 
 impl Connection {
-    /// Answers a preflight request or a probe. A load balancer could not route it, because it carries no key: the
-    /// request that follows needs its own connection.
+    /// Answers a preflight request or a probe. A load balancer cannot route a request without a
+    /// key, so the next request needs a new connection.
     pub(super) async fn respond_unauthenticated(
         &mut self,
         asked: UnauthenticatedRequest,

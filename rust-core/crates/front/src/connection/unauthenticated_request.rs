@@ -9,14 +9,14 @@ use crate::cors;
 /// A request that is answered without a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum UnauthenticatedRequest {
-    /// A CORS preflight: asks what a web page may send.
+    /// A CORS preflight, which asks which requests a web page may send.
     Preflight,
-    /// Asks whether the gateway responds, with this method.
+    /// A probe of whether the gateway responds; the fields describe its method.
     Probe { options: bool, head_only: bool },
 }
 
 impl UnauthenticatedRequest {
-    /// Returns the keyless request that a head makes; `None` if it needs a key.
+    /// Returns the request without a key that a head describes; `None` if the request needs a key.
     pub(super) fn from_head(route: &Route, head: &RequestHead<'_>, cors: Option<&Cors>) -> Option<Self> {
         match route {
             _ if cors::is_preflight(head, cors) => Some(UnauthenticatedRequest::Preflight),

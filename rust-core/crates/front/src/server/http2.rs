@@ -1,9 +1,10 @@
-//! HTTP/2 (RFC 9113): every stream is served as an HTTP/1.1 connection of its own.
+//! HTTP/2 (RFC 9113): every stream is served like a separate HTTP/1.1 connection.
 //!
-//! All requests take one path. The code that guards, authenticates, limits, judges, forwards and records a request
-//! reads HTTP/1.1. A stream's request is therefore written as HTTP/1.1 into one end of a pipe,
-//! [`connection::serve`](crate::connection::serve) works on the other end, and the response comes back the same way.
-//! Only writing the request is specific to HTTP/2, and it repairs nothing: see [`request`].
+//! All requests share one code path. The code that checks, authenticates, limits, evaluates,
+//! forwards and records a request reads HTTP/1.1. A stream's request is therefore written as
+//! HTTP/1.1 into one end of a pipe, [`connection::serve`](crate::connection::serve) works on the
+//! other end, and the response comes back the same way. Only the writing of the request is specific
+//! to HTTP/2. It corrects no invalid request: see [`request`].
 
 mod request;
 mod response;
@@ -30,12 +31,13 @@ use self::session::{MAX_STREAMS, Session, SessionEnd};
 /// Receive windows for request bodies, in bytes: of one stream, and of a connection.
 const STREAM_WINDOW: u32 = 256 * 1024;
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
-/// Bytes of one response that can wait for the client, besides those in the stream's pipe.
+/// Maximum bytes of one response that can wait for the client, in addition to the stream's pipe.
 const SEND_BUFFER: usize = 16 * 1024;
-/// Streams that the client opened and reset before they were accepted; one more closes the connection
-/// (CVE-2023-44487).
+/// Maximum number of streams that the client opened and reset before they were accepted; one more
+/// closes the connection (CVE-2023-44487).
 const MAX_EARLY_RESETS: usize = 20;
-/// Streams that violated the protocol; one more closes the connection (CVE-2025-8671).
+/// Maximum number of streams that violated the protocol; one more closes the connection
+/// (CVE-2025-8671).
 const MAX_BROKEN_STREAMS: usize = 100;
 
 /// Serves one client until either side closes the connection; returns whether a stream panicked, which ends only that

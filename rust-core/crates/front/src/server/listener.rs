@@ -21,22 +21,24 @@ use tokio_rustls::TlsAcceptor;
 use super::http2;
 use crate::connection;
 
-/// Delay before the next accept after one that failed.
+/// Delay before the next accept after a failed one.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(20);
 /// Minimum time between two reports of failed accepts.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 /// Bytes of a PROXY header before its addresses; the last two are the length of the rest.
 const PROXY_FIXED_BYTES: usize = 16;
-/// Maximum bytes of the rest: addresses, and the few short fields that a load balancer adds.
+/// Maximum bytes of a PROXY header after its fixed part: addresses, and a few short fields of a
+/// load balancer.
 const PROXY_REST_BYTES: usize = 2048;
 
 /// The first byte of TLS: the record type of a handshake (RFC 8446 section 5.1).
 const HANDSHAKE: u8 = 22;
 
-/// Accepts connections until the worker drains; returns those that are still open.
+/// Accepts connections until the worker drains. Returns the connections that are still open.
 ///
-/// At `limit` connections accepting stops; further ones wait in the kernel's queue. HTTP/2 connections can together
-/// have `limit` streams, besides one for each connection.
+/// At `limit` connections, accepting pauses, and further connections wait in the kernel's queue.
+/// All HTTP/2 connections together can have `limit` streams, in addition to one for each
+/// connection.
 pub async fn accept(
     gateway: &Rc<Gateway>,
     listener: TcpListener,
@@ -79,7 +81,8 @@ fn report(error: &io::Error, reported: &mut Option<Instant>) {
     }
 }
 
-/// Reads what precedes the first request of a connection, then serves it; returns whether a part of it panicked.
+/// Reads the PROXY header and the TLS handshake of a connection, then serves it. Returns whether a
+/// part of it panicked.
 async fn serve_connection(
     gateway: Rc<Gateway>,
     mut tcp: TcpStream,
@@ -124,7 +127,8 @@ async fn serve_connection(
 
 /// Returns the TLS configuration for a connection; `None` for plain text.
 ///
-/// If both are served, the first byte distinguishes them: the first byte of TLS cannot start an HTTP request.
+/// If both TLS and plain text are served, the first byte distinguishes them: the first byte of TLS
+/// cannot start an HTTP request.
 async fn select_tls(tls: Option<ClientTls>, tcp: &TcpStream) -> Option<Arc<ServerConfig>> {
     let tls = tls?;
     if tls.accept_plain {

@@ -1,4 +1,4 @@
-//! Reads the logs after those that may be removed, as far as a plan needs them.
+//! Reads the logs after the removable ones, as far as a plan needs them.
 
 use super::{KnownLog, ShardPlan, SignatureState};
 use crate::RetentionError;
@@ -8,7 +8,8 @@ use proofgate_evidence::rules::LogTracker;
 use std::collections::BTreeSet;
 
 impl ShardPlan<'_> {
-    /// Reads on until all exchanges have ended that removable logs left open: a hold may apply to their ends.
+    /// Reads further logs until the ends of all exchanges that are open in removable logs are
+    /// found, because a hold may apply to these ends.
     pub(super) fn read_later_logs(&mut self, until: usize) -> Result<(), RetentionError> {
         if self.request.retention.active_holds().next().is_none() {
             return Ok(());
@@ -31,7 +32,7 @@ impl ShardPlan<'_> {
                 self.survey_until(at)?;
             }
             let rules = match &self.logs[at].1 {
-                // Anyone who can write to the volume may have put it there.
+                // Any writer of the volume may have created this log.
                 KnownLog::Read(read) if !read.is_signed() => None,
                 known => known.tracker(),
             };
@@ -42,7 +43,7 @@ impl ShardPlan<'_> {
         Ok(())
     }
 
-    /// Returns where exchanges ended, as far as the logs were read.
+    /// Returns the logs in which exchanges ended, as far as the logs were read.
     pub(super) fn exchange_ends(&self) -> ExchangeEnds {
         let told = self
             .logs

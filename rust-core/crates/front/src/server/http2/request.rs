@@ -6,7 +6,7 @@
 //! connection-specific fields, or bodies of another length than declared, and closes connections that send invalid
 //! field names or values. Anything else is rejected here or by the HTTP/1.1 parser that reads the result.
 //!
-//! One thing cannot be rejected, because `http` drops it silently: a fragment after a `:path`.
+//! A fragment after a `:path` cannot be rejected, because the crate `http` drops it silently.
 
 use bytes::Bytes;
 use h2::RecvStream;
@@ -16,14 +16,16 @@ use proofgate_base::rejection::Rejection;
 use proofgate_wire::{BodyDecoder, Limits, ProtocolError, RequestFraming, encode};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-/// Another scheme would mean that the request came over an insecure connection.
+/// The rejection of a scheme other than https, which would mean that the request came over an
+/// insecure connection.
 const WRONG_SCHEME: Rejection = Rejection::new(
     400,
     "invalid_scheme",
     "The :scheme of a request on this connection must be https.",
 );
 
-/// The response when `h2` rejects a connection before there is a request, or a stream in the middle of one.
+/// The response if `h2` rejects a connection before there is a request, or a stream during a
+/// request.
 pub(super) const MALFORMED: Rejection = Rejection::new(
     400,
     "malformed_http2",

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 /// Size of one read, in bytes: a piece of a response with its chunk framing.
 const READ_BUFFER_BYTES: usize = 16 * 1024 + 256;
-/// The gateway writes these heads itself, with fields of the upstream in them.
+/// Limits for response heads, which the gateway itself writes, including fields from the upstream.
 const LIMITS: Limits = Limits {
     head_bytes: 128 * 1024,
     target_bytes: 0,

@@ -20,15 +20,15 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::stream::{Stream, StreamEnd, StreamPermit};
 
-/// Maximum number of streams that are open, or being served, at a time on one connection: a client that resets its
-/// streams gets no more work done than one that waits.
+/// Maximum number of streams that are open or being served on one connection. It includes reset
+/// streams that are still being served, so resets do not let a client start more work.
 pub(super) const MAX_STREAMS: u32 = 100;
-/// Streams that the client abandoned before their response started, minus those that were answered. One more closes
-/// the connection, because a flood of resets can also be slow.
+/// Maximum number of streams that the client abandoned before their response started, minus
+/// answered streams. One more closes the connection, because a flood of resets can also be slow.
 const MAX_ABANDONED: u32 = 100;
 /// How long a client may take to acknowledge the GOAWAY of an idle connection.
 const GOAWAY_TIMEOUT: Duration = Duration::from_secs(2);
-/// One year: replaces a maximum age that overflows the clock.
+/// One year, which replaces a maximum age that overflows the clock.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 type AcceptedStream = (Request<RecvStream>, SendResponse<Bytes>);
@@ -98,8 +98,8 @@ impl Session {
         let old = old.unwrap_or_else(|| begin + FOREVER);
         loop {
             let full = self.streams.len() >= MAX_STREAMS as usize;
-            // A client that gets GOAWAY before its first request would reconnect at once, throughout the lame-duck
-            // phase.
+            // A client that gets GOAWAY before its first request would reconnect immediately and
+            // repeatedly during the lame-duck phase.
             let last_call = if served { Phase::Retiring } else { Phase::Draining };
             tokio::select! {
                 accepted = next_stream(&mut connection, full) => match accepted {

@@ -23,7 +23,8 @@ use super::request::{self, IncompleteRequest, MALFORMED, write_head};
 use super::response::{IncompleteResponse, relay};
 use crate::connection;
 
-/// Bytes that the pipe holds in each direction: a piece of a response with its chunk framing, and some more.
+/// Capacity of the pipe in bytes in each direction: a piece of a response with its chunk framing,
+/// and a reserve.
 const PIPE_BYTES: usize = 16 * 1024 + 256;
 /// Bytes of memory that a stream takes besides its exchange: the pipe in both directions, a piece that is read from
 /// it, and data that waits for the client.
@@ -37,9 +38,9 @@ const NO_CAPACITY: Rejection = Rejection::new(
 
 /// A stream's permit to be served.
 pub(super) enum StreamPermit {
-    /// The only stream of its connection, covered by the connection itself.
+    /// No permit is needed: the stream is the only one of its connection, which is counted itself.
     Exclusive,
-    /// A permit from those that all connections share; released at the end.
+    /// A permit from the pool that all connections share. It is released at the end of the stream.
     Shared(#[expect(dead_code, reason = "kept alive, and never read")] OwnedSemaphorePermit),
     /// No permit is available.
     None,
@@ -49,7 +50,7 @@ pub(super) enum StreamPermit {
 pub(super) enum StreamEnd {
     /// At least the start of its response was sent.
     Responded,
-    /// The client abandoned it before that.
+    /// The client abandoned the stream before any part of its response was sent.
     Abandoned,
 }
 
@@ -101,7 +102,8 @@ impl Stream {
                 end = self.send_response(&mut answer, head_only) => Ok(end),
             }
         };
-        // In this order, because a drain closes a pipe that does not contain a request yet.
+        // The request is written first, because a drain closes a pipe that does not contain a
+        // request yet.
         let (ended, ()) = tokio::join!(biased; carried, served);
         match ended {
             Ok(end) => end,
@@ -133,14 +135,14 @@ impl Stream {
         self.send_response(&mut &answer[..], head_only).await
     }
 
-    /// Sends a response. An incomplete one ends with a reset, so that it never looks complete.
+    /// Sends a response. An incomplete response ends with a reset, so that it never looks complete.
     async fn send_response(&mut self, source: &mut (impl AsyncRead + Unpin), head_only: bool) -> StreamEnd {
         let reason = match relay(source, &mut self.respond, head_only, self.write_timeout).await {
             Ok(()) | Err(IncompleteResponse::ClientAborted) => return StreamEnd::Responded,
             Err(IncompleteResponse::NotStarted) => return StreamEnd::Abandoned,
             Err(IncompleteResponse::WindowTimeout) => Reason::CANCEL,
             Err(IncompleteResponse::BrokenResponse) => {
-                // A reset discards data that is not sent yet: let the connection send it first.
+                // A reset discards unsent data, so let the connection send it first.
                 tokio::task::yield_now().await;
                 Reason::INTERNAL_ERROR
             }
