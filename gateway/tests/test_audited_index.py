@@ -79,7 +79,7 @@ def broken(tmp_path: Path) -> Iterator[AuditedIndex]:
 def test_an_index_that_cannot_be_used_is_told_and_goes_on_once_it_can(
     broken: AuditedIndex, log: Log, tmp_path: Path
 ) -> None:
-    broken.offer([note(log)])
+    broken.enqueue([note(log)])
     assert told(broken, "index_schema")
     (tmp_path / "index").rename(tmp_path / "before")
     assert told(broken, "")
@@ -91,7 +91,7 @@ def test_an_auditor_with_an_unusable_index_audits_and_says_so(
     broken: AuditedIndex, double: auditor_double.Auditor
 ) -> None:
     watch = LedgerWatcher(cast("_core.Auditor", double), 1 << 20)
-    watch.on_accepted = [broken.offer]
+    watch.on_accepted = [broken.enqueue]
     watch.poll()
     assert told(broken, "index_schema")
     with serving(create_app(watch, IndexServices(broken))) as url:
@@ -114,7 +114,7 @@ def test_an_index_leaves_room_on_its_volume_and_goes_on_when_there_is_more(
     free = audited_index.RESERVE_BYTES - 1
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
     with AuditedIndex(tmp_path / "index", VKEY) as index:
-        index.offer([note(log)])
+        index.enqueue([note(log)])
         assert told(index, "index_full")
         assert rows(tmp_path / "index") == []
         free += 1
@@ -134,7 +134,7 @@ def test_readers_are_told_what_may_be_missing(
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=0))
     access_log, watch = AccessLog(tmp_path, 7), LedgerWatcher(cast("_core.Auditor", double), 1 << 20)
     with AuditedIndex(tmp_path / "index", VKEY) as index:
-        index.offer([note(log)])
+        index.enqueue([note(log)])
         assert told(index, "index_full")
         paths = tmp_path / "index", tmp_path / "ledger"
         desk = ReaderPort(*paths, ReadersFile(tmp_path / "readers"), access_log, index.status)
@@ -152,7 +152,7 @@ def test_a_log_that_contradicts_its_checkpoint_is_told_and_others_are_read(log: 
     other.sign()
     change(other.directory, own_id(1), own_id(2))
     with AuditedIndex(tmp_path / "index", VKEY) as index:
-        index.offer([note(other), note(log)])
+        index.enqueue([note(other), note(log)])
         assert told(index, "index_log_refused")
         assert len(rows(tmp_path / "index")) == 3
 
@@ -178,7 +178,7 @@ def test_days_that_are_too_old_are_removed_by_the_clock_and_the_newest_exchange(
     with IndexSnapshot(index) as questions:
         monkeypatch.setattr("time.time_ns", lambda: today * 1000)
         with AuditedIndex(index, VKEY, keep_days=2) as kept:
-            kept.offer([note(log)])
+            kept.enqueue([note(log)])
             assert eventually(lambda: kept._pruned is not None)
         # Whoever was asking is told, and not that the index is damaged.
         if len(left) < 6:

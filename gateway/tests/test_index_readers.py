@@ -419,7 +419,7 @@ def test_what_the_auditor_accepted_is_indexed_beside_its_polls(folder: Path, wat
     double = cast("auditor_double.Auditor", watch.auditor)
     double.heads_accepted = [(str(log.directory), (log.directory / "checkpoint").read_text())]
     with AuditedIndex(folder / "index", VKEY) as index:
-        watch.on_accepted = [index.offer]
+        watch.on_accepted = [index.enqueue]
         watch.poll()
         assert eventually(lambda: len(rows(folder / "index")) == 8)
         double.failure = "no space left"

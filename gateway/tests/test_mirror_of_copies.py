@@ -67,7 +67,7 @@ class World:
         self.copies = Replica(
             self.folder / "replica", keys, lambda: self.listed, lambda _: self.worker, **options
         )
-        self.copies.offer(self.accepted)
+        self.copies.enqueue(self.accepted)
         self.mirror = self.mirrored()
 
     def mirrored(self, **changes: Any) -> Mirror:
@@ -86,7 +86,7 @@ class World:
             made.add("seal", at + exchanges)
         self.logs.append(made)
         self.accepted.append((f"ledger/0/{name}", made.sign()))
-        self.copies.offer(self.accepted[-1:])
+        self.copies.enqueue(self.accepted[-1:])
         return made
 
     def ended(self, name: str = FIRST, **more: Any) -> Log:

@@ -11,7 +11,7 @@ import pytest
 from replay_double import RecordedExchange, Replayer
 
 from proofgate import _core
-from proofgate.replay.engines import archived_engines
+from proofgate.replay.engines import load_archived_policies
 from proofgate.replay.replay_exchange import ReplayExchange
 from proofgate.replay.report import ReplayReport
 from proofgate.replay.run import excuse_version_differences, replay
@@ -52,7 +52,7 @@ def report(exchanges: list[RecordedExchange], ledger: Path, source: BodySource |
     found = map(recorded, exchanges)
     counted = ReplayReport(max_examples=2)
     for replayed in excuse_version_differences(
-        replay(found, source or StoredBodies(), archived_engines(ledger))
+        replay(found, source or StoredBodies(), load_archived_policies(ledger))
     ):
         counted.add(replayed)
     return counted

@@ -219,7 +219,7 @@ def test_a_copy_that_was_spoiled_meanwhile_is_made_again(
         [cursor] = (root / "cursors").iterdir()
         cursor.write_text("{")
     of = copies(root, worker)
-    of.offer(offered(log))
+    of.enqueue(offered(log))
     of.run_once()
     of._resting.clear()
     of.run_once()
@@ -231,9 +231,9 @@ def test_a_worker_with_fewer_records_than_were_accepted_is_told(log: Log, ledger
     with pytest.raises(CopyError, match="has 79 of its 99 accepted records"):
         LogCopy(root, PLACE).copy_records(Worker(ledger), 99)
     of = copies(root, Worker(ledger), patience=0)
-    of.offer([(f"ledger/{PLACE}", offered(log)[0][1].replace("\n79\n", "\n99\n"))])
+    of.enqueue([(f"ledger/{PLACE}", offered(log)[0][1].replace("\n79\n", "\n99\n"))])
     taken: list[tuple[str, str]] = []
-    of.takers = [taken.extend]
+    of.on_copied = [taken.extend]
     of.run_once()
     [found] = of.findings()
     assert (found["code"], found["verdict"], taken) == ("replica_lags", "incomplete", [])
@@ -250,8 +250,8 @@ def test_an_index_reads_the_copies_and_no_record_that_was_changed_on_the_way(
     segment.write_bytes(honest.replace(b"model-7", b"model-8"))
     of = copies(root, Worker(ledger))
     with AuditedIndex(tmp_path / "index", VKEY, reserve=0, ledger=of.ledger) as index:
-        of.takers, of.refused = [index.offer], [index.rejected_origins]
-        of.offer(offered(log))
+        of.on_copied, of.rejected_by_readers = [index.enqueue], [index.rejected_origins]
+        of.enqueue(offered(log))
         of.run_once()
         assert eventually(lambda: index.status().code == "index_log_refused")
         assert rows(tmp_path / "index") == []
@@ -268,8 +268,8 @@ def test_a_full_volume_stops_the_copies_with_a_finding_and_room_lets_them_go_on(
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
     of = copies(root, Worker(ledger), reserve=replica.RESERVE_BYTES, patience=0)
     taken: list[tuple[str, str]] = []
-    of.takers = [taken.extend]
-    of.offer(offered(log))
+    of.on_copied = [taken.extend]
+    of.enqueue(offered(log))
     of.run_once()
     [found] = of.findings()
     assert found["code"] == "replica_lags"
@@ -291,8 +291,8 @@ def test_a_later_log_of_a_shard_waits_for_the_earlier_ones_of_a_worker_that_cann
     monkeypatch.setattr(workers, "RETRY_SECONDS", 0.0)
     of = copies(root, worker)
     taken: list[tuple[str, str]] = []
-    of.takers = [taken.extend]
-    of.offer(offered(log, later))
+    of.on_copied = [taken.extend]
+    of.enqueue(offered(log, later))
     of.run_once()
     assert taken == []
     of.run_once()
@@ -308,8 +308,8 @@ def test_copies_that_are_older_than_the_index_keeps_are_removed_once_sinks_have_
         of.sign()
     made = copies(root, Worker(ledger), keep_days=1)
     sent: dict[str, int] = {}
-    made.read = [lambda: sent]
-    made.offer(offered(*logs))
+    made.read_counts = [lambda: sent]
+    made.enqueue(offered(*logs))
     made.run_once()
     assert len(list((made.ledger / "0").iterdir())) == 3
     sent |= {of.origin: len(of.records) for of in logs}
@@ -319,7 +319,7 @@ def test_copies_that_are_older_than_the_index_keeps_are_removed_once_sinks_have_
     assert left == [second, third]
     again = copies(root, Worker(ledger), keep_days=1)
     again.read = [lambda: sent]
-    again.offer(offered(*logs))
+    again.enqueue(offered(*logs))
     again.run_once()
     assert sorted(path.name for path in (again.ledger / "0").iterdir()) == left, "it is not copied again"
 
@@ -336,14 +336,14 @@ def test_what_configurations_records_name_is_copied_and_nothing_that_differs_fro
     (ledger / "configurations" / f"{digest}.json").write_bytes(content)
     (ledger / "configurations" / f"{other}.json").write_bytes(b"{}")
     of = copies(root, Worker(ledger))
-    of.offer(offered(log))
+    of.enqueue(offered(log))
     of.run_once()
     copied = of.ledger / "configurations" / f"{digest}.json"
     assert list(copied.parent.iterdir()) == [copied]
     # As where the auditor was killed before it had them.
     copied.unlink()
     again = copies(root, Worker(ledger))
-    again.offer(offered(log))
+    again.enqueue(offered(log))
     again.run_once()
     assert copied.read_bytes() == content
 
@@ -373,7 +373,7 @@ def test_every_copied_log_is_looked_for_at_its_worker_again_and_again(
     logs = [Log(ledger, f"{FIRST[:-2]}{number:02}") for number in range(11)]
     for one in logs:
         one.sign()
-        of.offer(offered(one))
+        of.enqueue(offered(one))
         of.run_once()
     monkeypatch.setattr(LogCopy, "apply_removal", follow)
     for _ in range(3):
@@ -392,8 +392,8 @@ def test_copies_are_read_while_their_worker_is_away_and_a_configuration_is_missi
     worker.fails_at = 1
     of = copies(root, worker)
     taken: list[tuple[str, str]] = []
-    of.takers = [taken.extend]
-    of.offer(offered(log))
+    of.on_copied = [taken.extend]
+    of.enqueue(offered(log))
     of.run_once()
     assert [Path(folder).name for folder, _ in taken] == [FIRST]
 
@@ -413,8 +413,8 @@ def test_a_sink_is_sent_what_copies_hold_and_says_how_far_it_is(log: Log, ledger
     stream = EventStream(Taking(), cursor, VKEY)
     of = copies(root, Worker(ledger), keep_days=0)
     offers: dict[str, str] = {}
-    of.takers, of.read = [offers.update], [cursor.sent_counts]
-    of.offer(offered(log))
+    of.on_copied, of.read_counts = [offers.update], [cursor.sent_counts]
+    of.enqueue(offered(log))
     of.run_once()
     assert cursor.sent_counts() == {}
     stream.send(offers)
@@ -428,7 +428,7 @@ def test_a_worker_that_has_left_the_list_is_waited_for_without_a_finding(
 ) -> None:
     workers: dict[str, str] = {}
     of = Replica(root, (VKEY, None), lambda: workers, lambda _: Worker(ledger), reserve=0, patience=0)
-    of.offer(offered(log))
+    of.enqueue(offered(log))
     of.run_once()
     assert of.findings() == []
     workers["0"] = "url"

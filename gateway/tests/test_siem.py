@@ -224,7 +224,7 @@ def test_an_exchange_that_cannot_be_told_is_named_and_other_logs_go_on(ledger: P
 
     sink, left = Picky(), accepted(ledger)
     stream = stream_to(sink, tmp_path / "state", max_lag_seconds=0.0)
-    stream.offer(list(left.items()))
+    stream.enqueue(list(left.items()))
     stream.send(left)
     assert [path.endswith(FIRST) for path in left] == [True]
     assert own_id(21, NOON + 21) in {event.facts["id"] for event in sink.events}
@@ -242,7 +242,7 @@ def test_whatever_else_breaks_sending_off_is_named(ledger: Path, tmp_path: Path)
 
     stream = stream_to(Broken(), tmp_path / "state", max_lag_seconds=0.0)
     stream.start()
-    stream.offer(list(accepted(ledger).items()))
+    stream.enqueue(list(accepted(ledger).items()))
     assert eventually(lambda: stream.totals.failures["siem_failed"] > 0)
     assert eventually(lambda: "(RuntimeError) [siem_failed]" in stream.findings()[0]["message"])
     stream.stop()
@@ -254,7 +254,7 @@ def test_the_thread_goes_on_when_the_sink_does_and_says_meanwhile_that_it_does_n
     sink = Kept(0)
     stream = stream_to(sink, tmp_path / "state", max_lag_seconds=0.0)
     stream.start()
-    stream.offer(list(accepted(ledger).items()))
+    stream.enqueue(list(accepted(ledger).items()))
     assert eventually(lambda: "503" in str(stream.findings()))
     [finding] = stream.findings()
     assert (finding["code"], finding["verdict"]) == ("siem_lags", "incomplete")

@@ -22,7 +22,7 @@ from tests.test_may_not_look import BLINKS
 from tests.test_watches import OURS, Recorder
 
 HOME, TEAM = "team", "team-t3"
-MAY_NOT_LOOK = ("401", "403", "404 of the kind")
+ACCESS_DENIED = ("401", "403", "404 of the kind")
 
 
 def made(kind: str, name: str, namespace: str = TEAM) -> dict[str, Any]:
@@ -84,9 +84,9 @@ async def test_a_list_that_blinks_loses_nothing_is_known_of_and_heals(kind: str,
         await until(lambda: seen.refused >= 3)
         assert seen.knows("kept")
         barred = seen.store.blocked_kinds(TEAM)
-        assert bool(barred) is (blink in MAY_NOT_LOOK)
+        assert bool(barred) is (blink in ACCESS_DENIED)
         assert not seen.store.blocked_kinds(HOME)
-        if blink not in MAY_NOT_LOOK:
+        if blink not in ACCESS_DENIED:
             await until(lambda: seen.store.unavailable_reasons(TEAM))
             assert not seen.store.unavailable_reasons(HOME)
         for found in barred:
@@ -108,7 +108,7 @@ async def test_where_only_the_watch_blinks_each_list_is_a_look(kind: str, blink:
         await until(lambda: seen.refused >= 3)
         assert seen.knows("kept") and not seen.store.blocked_kinds(TEAM)
         seen.cluster.put(made(kind, "new"))
-        if blink in MAY_NOT_LOOK:
+        if blink in ACCESS_DENIED:
             seen.cluster.remove(kind, "kept", TEAM)
             await until(lambda: seen.knows("new") and not seen.knows("kept"))
         seen.cluster.blink = lambda _: None
@@ -137,7 +137,7 @@ async def test_a_watch_that_is_refused_is_told_for_as_long_although_lists_are_an
         assert set(told) == {1}, "it does not come and go with each list"
         (failure,) = seen.store.unavailable_reasons(TEAM)
         assert failure.read == ReadRequest("watch", kind, TEAM)
-        assert failure.outcome is ReadOutcome.MAY_NOT_LOOK and not seen.store.blocked_kinds(TEAM)
+        assert failure.outcome is ReadOutcome.ACCESS_DENIED and not seen.store.blocked_kinds(TEAM)
         seen.cluster.blink = lambda _: None
         seen.cluster.put(made(kind, "new"))
         await until(lambda: seen.knows("new") and not seen.store.unavailable_reasons(TEAM))

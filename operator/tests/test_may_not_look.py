@@ -48,7 +48,7 @@ class World(attached.World):
 
     def restart(self) -> None:
         super().restart()
-        self.operator.attachments.holds = FailedReads(self.monotonic, self.wall)
+        self.operator.attachments.failed_reads = FailedReads(self.monotonic, self.wall)
         self.cluster.store.clock, self.cluster.store.wall = self.monotonic, self.wall
 
     def later(self, seconds: float) -> None:

@@ -26,11 +26,11 @@ UNKNOWN_KIND = ApiError(404, "Unknown", "404 page not found")
 
 #: What the API server may say to a read, by what it comes to.
 ANSWERS = {
-    "401": (ApiError(401, "Unauthorized", ""), ReadOutcome.MAY_NOT_LOOK),
-    "403": (FORBIDDEN, ReadOutcome.MAY_NOT_LOOK),
-    "404 of the kind": (UNKNOWN_KIND, ReadOutcome.MAY_NOT_LOOK),
-    "404 of a proxy": (ApiError(404, "NotFound", "no route"), ReadOutcome.MAY_NOT_LOOK),
-    "404 of another object": (ApiError(404, "NotFound", "", subject="else"), ReadOutcome.MAY_NOT_LOOK),
+    "401": (ApiError(401, "Unauthorized", ""), ReadOutcome.ACCESS_DENIED),
+    "403": (FORBIDDEN, ReadOutcome.ACCESS_DENIED),
+    "404 of the kind": (UNKNOWN_KIND, ReadOutcome.ACCESS_DENIED),
+    "404 of a proxy": (ApiError(404, "NotFound", "no route"), ReadOutcome.ACCESS_DENIED),
+    "404 of another object": (ApiError(404, "NotFound", "", subject="else"), ReadOutcome.ACCESS_DENIED),
     "408": (ApiError(408, "Timeout", ""), ReadOutcome.UNAVAILABLE),
     "410": (ApiError(410, "Expired", ""), ReadOutcome.UNAVAILABLE),
     "429": (ApiError(429, "TooManyRequests", ""), ReadOutcome.UNAVAILABLE),
@@ -53,7 +53,7 @@ def test_no_answer_but_one_says_that_an_object_is_gone(read: ReadRequest, answer
 def test_an_object_is_gone_where_the_api_server_names_it() -> None:
     gone = ApiError(404, "NotFound", 'secrets "keys" not found', subject="keys")
     assert outcome_of(GET, gone) is ReadOutcome.NOT_FOUND
-    assert outcome_of(LIST, gone) is ReadOutcome.MAY_NOT_LOOK
+    assert outcome_of(LIST, gone) is ReadOutcome.ACCESS_DENIED
 
 
 @pytest.mark.parametrize("kind", sorted(RESOURCES))
@@ -122,7 +122,7 @@ def failed(error: Exception = FORBIDDEN) -> ReadFailed:
 
 def test_a_hold_says_what_cannot_be_read_until_when_it_counts_and_what_helps() -> None:
     found = FailedReads(Clock(5), Clock(1_767_225_600)).record_failure("demo", failed())
-    assert found.reason is UnreadableReason.MAY_NOT_LOOK
+    assert found.reason is UnreadableReason.ACCESS_DENIED
     assert found.message == (
         "cannot get secrets in namespace team (403 Forbidden): cached data is "
         f"used until 2026-01-01T00:15:00Z; check with `kubectl auth can-i get secrets -n team --as={ACCOUNT}`"
@@ -138,7 +138,7 @@ def test_a_hold_ends_after_its_time_however_often_it_is_tried_and_says_so() -> N
         assert not holds.record_failure("demo", failed()).is_expired
     clock.now = GRACE_SECONDS
     assert holds.is_retry_due("demo")
-    assert holds.record_failure("demo", failed()).reason is UnreadableReason.HOLD_ENDED
+    assert holds.record_failure("demo", failed()).reason is UnreadableReason.GRACE_ENDED
     holds.retain("demo")
     assert not holds.record_failure("demo", failed()).is_expired, "a look in between begins it again"
 

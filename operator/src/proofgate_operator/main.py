@@ -152,7 +152,7 @@ async def _serve(operator: Operator, stop: asyncio.Event) -> None:
         operator.claims.run(),
         operator.orphans.run(),
         operator.audits.run(),
-        operator.answers.run(),
+        operator.request_probes.run(),
     )
     keeping = [asyncio.create_task(keep) for keep in kept]
     followed = FollowedNamespaces(operator.client.store, operator.settings.watch_namespaces)

@@ -300,13 +300,16 @@ def _serve(watch: LedgerWatcher, witnesses: Witnesses, options: argparse.Namespa
             ) as kept,
         ):
             watch.streams = streamed.streams(options, read_verifying_key(options.ledger_key))
-            offers = [*([kept.offer] if kept.offer else []), *(stream.offer for stream in watch.streams)]
-            watch.on_accepted = offers
+            consumers = [
+                *([kept.enqueue] if kept.enqueue else []),
+                *(stream.enqueue for stream in watch.streams),
+            ]
+            watch.on_accepted = consumers
             if watch.replica is not None:
-                watch.replica.takers, watch.on_accepted = offers, [watch.replica.offer]
+                watch.replica.on_copied, watch.on_accepted = consumers, [watch.replica.enqueue]
                 indexes = [] if kept.index is None else [kept.index.rejected_origins]
-                watch.replica.refused = [*indexes, *(stream.rejected_origins for stream in watch.streams)]
-                watch.replica.read = [stream.cursor.sent_counts for stream in watch.streams]
+                watch.replica.rejected_by_readers = [*indexes, *(stream.rejected_origins for stream in watch.streams)]
+                watch.replica.read_counts = [stream.cursor.sent_counts for stream in watch.streams]
             watch.access_log_head = None if kept.reader_port is None else kept.reader_port.access_log_head
             service.run(watch, witnesses, listener, kept)
     except (ReadersError, OidcSettingsError, CursorError) as error:

@@ -127,8 +127,8 @@ class LedgerWatcher:
             if self.on_accepted:
                 accepted = self.auditor.accepted(now_us if self._access_head_submitted else 0)
                 self._access_head_submitted = True
-                for offer in self.on_accepted:
-                    offer(accepted)
+                for notify in self.on_accepted:
+                    notify(accepted)
         totals = self.totals
         totals.records += done["records"]
         totals.bytes += done["bytes"]

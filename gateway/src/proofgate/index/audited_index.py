@@ -74,7 +74,7 @@ class AuditedIndex:
             self._condition.notify()
         self._thread.join()
 
-    def offer(self, accepted: list[tuple[str, str]]) -> None:
+    def enqueue(self, accepted: list[tuple[str, str]]) -> None:
         """Queues logs with newly accepted records, as pairs of directory and checkpoint note. Does not block."""
         if accepted:
             with self._condition:

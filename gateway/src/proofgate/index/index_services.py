@@ -30,10 +30,10 @@ class IndexServices:
     reader_port: ReaderPort | None = None
 
     @property
-    def offer(self) -> Callable[[list[tuple[str, str]]], None] | None:
+    def enqueue(self) -> Callable[[list[tuple[str, str]]], None] | None:
         """The function that receives accepted data as pairs of log directory and signed note; None without an
         index."""
-        return None if self.index is None else self.index.offer
+        return None if self.index is None else self.index.enqueue
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

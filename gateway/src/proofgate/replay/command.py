@@ -17,7 +17,7 @@ from proofgate.evidence import read_verifying_key
 from proofgate.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_USAGE, ExitCode, fail
 from proofgate.index import command_line_reads
 from proofgate.keeping.arguments import parse_exclusive_end, parse_timestamp
-from proofgate.replay.engines import Engines, archived_engines, fixed_engines
+from proofgate.replay.engines import Engines, fixed_engines, load_archived_policies
 from proofgate.replay.report import ReplayReport
 from proofgate.replay.run import Replay, exchanges, excuse_version_differences, replay
 from proofgate.replay.sources import BodyFolder, BodySource, FallbackSource, StoredBodies
@@ -115,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
     if options.bodies is not None and not options.bodies.is_dir():
         return fail(f"{options.bodies} is not a directory", EXIT_USAGE)
     try:
-        engines: Engines = archived_engines(options.ledger)
+        engines: Engines = load_archived_policies(options.ledger)
         if options.policy is not None:
             engines = fixed_engines(load_settings(options.policy))
         keeping = None if options.keeping_key is None else read_verifying_key(options.keeping_key)

@@ -19,7 +19,7 @@ _MAX_COMPILED = 16
 Engines = Callable[[ReplayExchange], _core.Replayer | str]
 
 
-def archived_engines(ledger: Path) -> Engines:
+def load_archived_policies(ledger: Path) -> Engines:
     """Returns the recorded rules of each exchange, from the archive beside the ledger. Each configuration is
     compiled once.
 

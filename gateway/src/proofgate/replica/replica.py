@@ -80,11 +80,11 @@ class Replica:
         self._statements, self._keep_days = statements, keep_days
         self._reserve, self._patience = reserve, patience
         #: Functions that receive the directories and signed notes of copied logs.
-        self.takers: list[Callable[[AcceptedLogs], None]] = []
+        self.on_copied: list[Callable[[AcceptedLogs], None]] = []
         #: Functions that return the origins of logs that a reader cannot read as accepted.
-        self.refused: list[Callable[[], Collection[str]]] = []
+        self.rejected_by_readers: list[Callable[[], Collection[str]]] = []
         #: Functions that return the number of records that a reader has of each log, by origin.
-        self.read: list[Callable[[], Mapping[str, int]]] = []
+        self.read_counts: list[Callable[[], Mapping[str, int]]] = []
         #: Mirrors, which read whole ended logs.
         self.mirrors: Sequence[ReplicaMirror] = []
         self.bytes_copied = 0
@@ -111,7 +111,7 @@ class Replica:
         self._ending = False
         self.ledger.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def offer(self, accepted: AcceptedLogs) -> None:
+    def enqueue(self, accepted: AcceptedLogs) -> None:
         """Queues logs with newly accepted records, as pairs of directory and note. Does not block."""
         if accepted:
             with self._condition:
@@ -239,8 +239,8 @@ class Replica:
                     if copy.cursor.records > before:
                         log.debug("%s: %d of %d records are copied", place, copy.cursor.records, size)
         if not copy.cursor.removed:
-            for take in self.takers:
-                take([(str(self.ledger / place), note)])
+            for notify in self.on_copied:
+                notify([(str(self.ledger / place), note)])
         self._since.pop(place, None)
         # Readers do not wait for configurations.
         self._shared.request_configurations(copy.configurations)
@@ -339,7 +339,7 @@ class Replica:
     def _rebuild_rejected(self) -> None:
         """Discards copies that a reader has refused for a while, so that they are made again."""
         now = time.monotonic()
-        readers = [*self.refused, *(mirror.rejected_logs for mirror in self.mirrors)]
+        readers = [*self.rejected_by_readers, *(mirror.rejected_logs for mirror in self.mirrors)]
         refused = {"/".join(origin.split("/")[-2:]) for tell in readers for origin in tell()}
         self._refusals = {place: self._refusals.get(place, now) for place in refused}
         for place, since in self._refusals.items():
@@ -379,7 +379,7 @@ class Replica:
 
     def _expired_logs(self) -> list[str]:
         """Logs that are older than the retained days and that all readers have read."""
-        read = [tell() for tell in self.read]
+        read = [tell() for tell in self.read_counts]
         wanted = {one.log_path for mirror in self.mirrors for one in mirror.required_logs()}
         found = []
         for place in log_ages.superseded_logs(self._notes, self._keep_days or 0):

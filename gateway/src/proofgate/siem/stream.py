@@ -79,7 +79,7 @@ class EventStream:
             self._stopping = True
             self._condition.notify()
 
-    def offer(self, accepted: list[tuple[str, str]]) -> None:
+    def enqueue(self, accepted: list[tuple[str, str]]) -> None:
         """Queues logs with newly accepted records, as pairs of directory and note. Does not block."""
         if accepted:
             with self._condition:

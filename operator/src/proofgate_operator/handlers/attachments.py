@@ -62,20 +62,20 @@ _MAX_STATUS_WRITES = 256
 class Attachments:
     """The tenants of all gateways of one process."""
 
-    def __init__(self, holds: FailedReads | None = None) -> None:
+    def __init__(self, failed_reads: FailedReads | None = None) -> None:
         self._rosters: dict[NamespacedName, Roster] = {}
-        self.holds = holds or FailedReads()
+        self.failed_reads = failed_reads or FailedReads()
 
     def remove_gateway(self, namespace: str, gateway: str) -> None:
         """Drop the records of a deleted gateway."""
         roster = self._rosters.pop((namespace, gateway), None)
-        self.holds.retain(f"{namespace}/{gateway} secrets")
+        self.failed_reads.retain(f"{namespace}/{gateway} secrets")
         if roster is None:
             return
         for name in roster.unreadable_tenants:
-            self.holds.retain("/".join(name))
+            self.failed_reads.retain("/".join(name))
         for selector in roster.selectors:
-            self.holds.retain(selector_read_owner(namespace, gateway, selector))
+            self.failed_reads.retain(selector_read_owner(namespace, gateway, selector))
 
     def has_unreadable_tenants(self, namespace: str, gateway: str) -> bool:
         """Return whether the last known state applies to any of a gateway's tenants because a read currently
@@ -110,7 +110,7 @@ class Attachments:
         changed = attached.take_changed(home)
         try:
             if roster is None or begins:
-                roster = await load_roster(client, gateway, self.holds)
+                roster = await load_roster(client, gateway, self.failed_reads)
                 changed |= attached.members(home)
             changed |= self._due_for_retry(client, roster)
             await self._reevaluate(client, gateway, roster, changed)
@@ -211,7 +211,7 @@ class Attachments:
     async def _reevaluate(
         self, client: Client, gateway: Gateway, roster: Roster, changed: set[NamespacedName]
     ) -> None:
-        selected = await selected_namespaces(client, gateway, roster, self.holds)
+        selected = await selected_namespaces(client, gateway, roster, self.failed_reads)
         if roster.generation != gateway.generation or roster.namespaces_by_selector != selected:
             # Evaluate all tenants again (admission and plans); no key is read.
             changed |= client.store.attached.members((gateway.namespace, gateway.name))
@@ -235,7 +235,7 @@ class Attachments:
                 roster.unreadable_tenants.add(name)
             else:
                 roster.unreadable_tenants.discard(name)
-                self.holds.retain("/".join(name))
+                self.failed_reads.retain("/".join(name))
             if attached is None:
                 roster.registry.remove("/".join(name))
             else:
@@ -266,7 +266,7 @@ class Attachments:
         if refused is not None:
             store.attached.set_secrets(name, frozenset())
             return TenantVerdict(refused), None
-        blind = unlistable_resources(store, name[0], self.holds, roster.hold_elapsed_seconds)
+        blind = unlistable_resources(store, name[0], self.failed_reads, roster.hold_elapsed_seconds)
         if any(unread.is_expired for unread in blind):
             return TenantVerdict(unlisted=blind), None
         # Before the Secrets are read, so that a later change of them requeues the tenant.
@@ -279,7 +279,7 @@ class Attachments:
         if (
             before is not None
             and done
-            and not (before.keys_read.unreadable and self.holds.is_retry_due(full))
+            and not (before.keys_read.unreadable and self.failed_reads.is_retry_due(full))
         ):
             read = before.keys_read
         else:
@@ -288,7 +288,9 @@ class Attachments:
                 if is_status_current(store.get(TENANT_KIND, *name), tenant.generation)
                 else {}
             )
-            read = await read_secrets(client, self.holds, tenant, before.keys_read if before else None, known)
+            read = await read_secrets(
+                client, self.failed_reads, tenant, before.keys_read if before else None, known
+            )
         attached = AttachedTenant(full, tenant.spec.plan, tenant.created, read.keys.keys)
         ends = max((key.expires_at for key in read.keys.keys), default=math.inf)
         return TenantVerdict(None, read, reading, blind, ends), attached
@@ -298,9 +300,11 @@ class Attachments:
         found = set()
         for name in roster.unreadable_tenants:
             verdict = roster.verdicts[name]
-            listed = unlistable_resources(client.store, name[0], self.holds, roster.hold_elapsed_seconds)
+            listed = unlistable_resources(
+                client.store, name[0], self.failed_reads, roster.hold_elapsed_seconds
+            )
             if (
-                verdict.keys_read.unreadable and self.holds.is_retry_due("/".join(name))
+                verdict.keys_read.unreadable and self.failed_reads.is_retry_due("/".join(name))
             ) or listed != verdict.unlisted:
                 found.add(name)
         return found
@@ -313,7 +317,9 @@ class Attachments:
         home = (gateway.namespace, gateway.name)
         members: dict[NamespacedName, AttachedTenant] = {}
         for name, before in list(roster.unlisted_tenants.items()):
-            blind = unlistable_resources(client.store, name[0], self.holds, roster.hold_elapsed_seconds)
+            blind = unlistable_resources(
+                client.store, name[0], self.failed_reads, roster.hold_elapsed_seconds
+            )
             ended = next((unread for unread in blind if unread.is_expired), None)
             roster.unlisted_tenants[name] = ended or next(iter(blind), before)
             if client.store.get(TENANT_KIND, *name) is not None:
@@ -358,7 +364,7 @@ class Attachments:
             faults.append(KeyFault(key.name, reason, f"{FIELD}[{key.name}] {why}"))
         unwritten = unwritten_reason(gateway, roster, tenant)
         if verdict.is_expired:
-            unwritten = Problem(UnreadableReason.HOLD_ENDED, "the tenant's keys are no longer accepted")
+            unwritten = Problem(UnreadableReason.GRACE_ENDED, "the tenant's keys are no longer accepted")
         before = live.get("status") or {}
         await write_status(client, tenant, before, verdict.refusal, keys, faults, unwritten)
 

@@ -151,7 +151,7 @@ class GatewayLoop:
         named = self._operator.secret_references.secrets_of(self._namespace, self._name)
         workers = self._operator.worker_reports
         audit = workers.audits.change_count(self._namespace, self._name)
-        answers = workers.answers.change_count(self._namespace, self._name)
+        answers = workers.request_probes.change_count(self._namespace, self._name)
         mark = self._operator.client.store.version_mark(self._namespace, self._name, named)
         mark = (*mark, ("Answers", "", str(answers)))
         return (*mark, ("Auditor", "", str(audit))) if audit else mark

@@ -41,7 +41,9 @@ class Operator:
     def __post_init__(self) -> None:
         self.claims = NamespaceClaims(self.client, self.settings.release)
         self.orphans = OrphanedTenantReconciler(self.client, self.requeues)
-        self.answers = RequestProbePoller(self.client, self.worker_reports.answers, self.requeues)
+        self.request_probes = RequestProbePoller(
+            self.client, self.worker_reports.request_probes, self.requeues
+        )
         self.audits = AuditPoller(self.client, self.worker_reports.audits, self.requeues)
 
     def __copy__(self) -> "Operator":

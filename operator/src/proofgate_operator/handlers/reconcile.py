@@ -275,7 +275,7 @@ async def reconcile(
     try:
         return await _reconcile(client, live, defaults, logger, workers, writes, failures, attachments)
     except ReadFailed as error:
-        if error.outcome is ReadOutcome.MAY_NOT_LOOK or failures >= _PERSISTENT_FAILURES:
+        if error.outcome is ReadOutcome.ACCESS_DENIED or failures >= _PERSISTENT_FAILURES:
             await _report_inaccessible(client, live, [describe_failed_read(error)])
         raise
 
@@ -299,10 +299,10 @@ async def _reconcile(
     except ValidationError as error:
         await _report_unreadable(client, live, error)
         return ReconcileResult(exists=True, settled=True)
-    seen = await observe(client, gateway, live, attachments.holds)
+    seen = await observe(client, gateway, live, attachments.failed_reads)
     seen = await with_reports(workers, gateway, live.get("status") or {}, seen)
     seen = await with_audit_report(workers.audits, gateway, seen)
-    told = await workers.answers.reports(namespace, name, seen.haproxy_pods)
+    told = await workers.request_probes.reports(namespace, name, seen.haproxy_pods)
     seen = replace(seen, request_probes=told)
     tenants = await attachments.refresh(client, gateway, lambda: listed_digests(gateway, seen))
     seen = replace(

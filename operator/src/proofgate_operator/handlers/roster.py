@@ -171,7 +171,7 @@ async def selected_namespaces(
         except ReadFailed as error:
             known = before.get(selector)
             if known is None and not holds.has_failures(owner):
-                if error.outcome is not ReadOutcome.MAY_NOT_LOOK:
+                if error.outcome is not ReadOutcome.ACCESS_DENIED:
                     raise
                 found[selector] = None
                 continue

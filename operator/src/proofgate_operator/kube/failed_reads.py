@@ -86,10 +86,10 @@ def describe_failed_read(
 ) -> UnreadableResource:
     """Describe a failed read. Without `until`, the last known state applies without an end."""
     reason = UnreadableReason.UNAVAILABLE
-    if failure.outcome is ReadOutcome.MAY_NOT_LOOK:
-        reason = UnreadableReason.MAY_NOT_LOOK
+    if failure.outcome is ReadOutcome.ACCESS_DENIED:
+        reason = UnreadableReason.ACCESS_DENIED
     return UnreadableResource(
-        UnreadableReason.HOLD_ENDED if over else reason,
+        UnreadableReason.GRACE_ENDED if over else reason,
         failure.read.verb,
         resource_name(failure.read.kind),
         failure.read.namespace,

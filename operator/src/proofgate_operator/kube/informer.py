@@ -84,9 +84,9 @@ class Informer:
             self._version = None
         read = error.read if isinstance(error, ReadFailed) else ReadRequest("list", self.kind, self.namespace)
         outcome = outcome_of(read, error)
-        self._unwatched = outcome is ReadOutcome.MAY_NOT_LOOK and read.verb == "watch"
+        self._unwatched = outcome is ReadOutcome.ACCESS_DENIED and read.verb == "watch"
         # If only the watch is refused, the lists still read the namespace.
-        if outcome is ReadOutcome.MAY_NOT_LOOK and read.verb == "list":
+        if outcome is ReadOutcome.ACCESS_DENIED and read.verb == "list":
             self._block_namespace(
                 error if isinstance(error, ReadFailed) else ReadFailed(read, outcome, error)
             )

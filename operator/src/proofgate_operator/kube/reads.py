@@ -25,7 +25,7 @@ class ReadOutcome(StrEnum):
 
     FOUND = "Found"
     NOT_FOUND = "Gone"
-    MAY_NOT_LOOK = "MayNotLook"
+    ACCESS_DENIED = "MayNotLook"
     UNAVAILABLE = "Unavailable"
 
 
@@ -69,9 +69,9 @@ def outcome_of(read: ReadRequest, error: Exception) -> ReadOutcome:
     if isinstance(error, ApiError):
         if error.status == 404:
             names_it = error.reason == "NotFound" and error.subject == read.name
-            return ReadOutcome.NOT_FOUND if read.name and names_it else ReadOutcome.MAY_NOT_LOOK
+            return ReadOutcome.NOT_FOUND if read.name and names_it else ReadOutcome.ACCESS_DENIED
         if error.status in (401, 403):
-            return ReadOutcome.MAY_NOT_LOOK
+            return ReadOutcome.ACCESS_DENIED
     return ReadOutcome.UNAVAILABLE
 
 

@@ -108,7 +108,7 @@ class Store:
         home = (kind, namespace)
         if failure is None:
             read, refused = ReadRequest("list", kind, namespace), ApiError(403, "Forbidden", "")
-            failure = ReadFailed(read, ReadOutcome.MAY_NOT_LOOK, refused)
+            failure = ReadFailed(read, ReadOutcome.ACCESS_DENIED, refused)
         before = self._barred.get(home)
         never_listed = home in self._behind or (before is not None and before.never_listed)
         self._barred[home] = (

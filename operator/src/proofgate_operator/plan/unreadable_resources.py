@@ -25,15 +25,15 @@ class UnreadableReason(StrEnum):
     """The reason of a condition that reports a failed read."""
 
     #: The API server refuses (401, 403), or does not serve the kind (404).
-    MAY_NOT_LOOK = "MayNotLook"
+    ACCESS_DENIED = "MayNotLook"
     #: The API server is overloaded, failing or unreachable.
     UNAVAILABLE = "Unavailable"
     #: One of the above for so long that the last known state has expired.
-    HOLD_ENDED = "HoldEnded"
+    GRACE_ENDED = "HoldEnded"
 
 
 #: Reasons for which the last known state stays in force.
-CACHED_DATA_IN_USE_REASONS = frozenset({UnreadableReason.MAY_NOT_LOOK, UnreadableReason.UNAVAILABLE})
+CACHED_DATA_IN_USE_REASONS = frozenset({UnreadableReason.ACCESS_DENIED, UnreadableReason.UNAVAILABLE})
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class UnreadableResource:
     @property
     def is_expired(self) -> bool:
         """Whether the last known state has expired."""
-        return self.reason is UnreadableReason.HOLD_ENDED
+        return self.reason is UnreadableReason.GRACE_ENDED
 
     @property
     def message(self) -> str:

@@ -54,7 +54,7 @@ class WorkerReports:
         self.admin_port = admin_port or AdminPort()
         self.audits = AuditReports(self.admin_port, clock)
         self.balancers = BalancerReports(self.admin_port, clock)
-        self.answers = RequestProbeReports(self.admin_port, clock)
+        self.request_probes = RequestProbeReports(self.admin_port, clock)
         self._clock = clock
         self._time = time_now
         #: Cached reports, keyed by the pod's namespace, gateway and uid.
@@ -71,7 +71,7 @@ class WorkerReports:
         self._first.pop((namespace, gateway), None)
         self.audits.remove_gateway(namespace, gateway)
         self.balancers.remove_gateway(namespace, gateway)
-        self.answers.remove_gateway(namespace, gateway)
+        self.request_probes.remove_gateway(namespace, gateway)
 
     def pod_durations(self, namespace: str, gateway: str, pods: Iterable[Manifest]) -> PodDurations:
         """Return how long a gateway's pods have been in their current state."""
