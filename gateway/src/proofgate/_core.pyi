@@ -1108,8 +1108,8 @@ def split_key_successions(text: str) -> list[str]:
 def key_line(key_file: str) -> list[tuple[str, int | None]]:
     """Returns the vkeys in the chain of a key's file, oldest first.
 
-    Each vkey has the time in Unix microseconds until which it may start logs; None for the newest. Raises
-    ValueError.
+    Each vkey has the time in Unix microseconds until which it may start something new, such as a log; None
+    for the newest. Raises ValueError.
     """
 
 def end_user_ids(tenant: str, name: str, shred_keys: str | None = None) -> list[str]:

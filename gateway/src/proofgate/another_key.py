@@ -1,5 +1,5 @@
-"""Distinguishes a wrong verifying key from changed evidence. A user who passes the key of another ledger must
-not be told that a log was tampered with."""
+"""Distinguishes a wrong verifying key from changed evidence. For the key of another ledger, no message may
+claim that a log was tampered with."""
 
 from __future__ import annotations
 

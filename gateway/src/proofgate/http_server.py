@@ -235,7 +235,7 @@ class Server(uvicorn.Server):
         keep_alive_seconds: int = 5,
         limits: ServerLimits | None = _DEFAULT_LIMITS,
     ) -> None:
-        """`limits` is None for a mock provider, whose only client is the gateway under test."""
+        """A mock provider, whose only client is the gateway under test, passes None as `limits`."""
         options: dict[str, Any] = {
             "loop": "uvloop",
             "ws": "none",

@@ -59,7 +59,8 @@ def rotate(
     """Creates the statement, and a new key unless one is given, and writes all four files.
 
     Returns the keys of the chain, oldest first, each with the time in Unix microseconds until which it may
-    start logs (None: no limit). Raises KeyFileError; no message contains a part of a key.
+    start something new, such as a log (None: no limit). Raises KeyFileError; no message contains a part of a
+    key.
     """
     ending = _read(old)
     following = _read(new) if new is not None else _core.generate_key(_name(old, ending))[0]

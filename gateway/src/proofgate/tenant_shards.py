@@ -28,8 +28,8 @@ _Fingerprint = tuple[tuple[int, int, int, int] | None, ...]
 
 
 class TenantShards:
-    """The shards below `directory`, and their state in the worker. `directory` is None for a worker without
-    shards."""
+    """The shards below `directory`, and their state in the worker. A worker without shards has None as
+    `directory`."""
 
     def __init__(self, worker: _core.Worker, directory: Path | None) -> None:
         self._worker = worker

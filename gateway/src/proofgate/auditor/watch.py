@@ -43,7 +43,7 @@ class Destination(Protocol):
         """Starts the thread, which runs until `stop`."""
 
     def stop(self) -> None:
-        """Tells the thread to end, without waiting for it."""
+        """Signals the thread to end, without waiting for it."""
 
     def findings(self) -> list[dict[str, Any]]:
         """The findings, in the core's form."""

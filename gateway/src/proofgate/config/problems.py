@@ -156,7 +156,7 @@ def _invalid_value_message(detail: ErrorDetails) -> str:
 
 
 def _fields_at(section: type[BaseModel], path: FieldPath) -> list[str]:
-    """The names of the fields of the section that stands at a path."""
+    """The names of the fields in the section at a path."""
     inside_mapping = False
     for part in path:
         if inside_mapping:

@@ -45,7 +45,7 @@ _MAX_SERVERS_PER_COMMAND = 16
 @dataclass(frozen=True)
 class DesiredAddresses:
     """The addresses that the operator writes, by expected worker; None for a worker without an address.
-    `addresses` is None without the operator's file."""
+    Without the operator's file, `addresses` has the value None."""
 
     addresses: Mapping[str, str | None] | None
 

@@ -38,8 +38,8 @@ NEVER_CHECKED = 1
 class Server:
     """A worker as HAProxy sees it.
 
-    `address` is None in maintenance, in which HAProxy sends the worker nothing. `up`: the worker has passed
-    its checks at this address. `seconds_since_change`: seconds since it last went up, down or into
+    `address` has the value None in maintenance, in which HAProxy sends the worker nothing. `up`: the worker
+    has passed its checks at this address. `seconds_since_change`: seconds since it last went up, down or into
     maintenance. `row` has HAProxy's own fields.
     """
 

@@ -48,7 +48,7 @@ class StartupMapFile:
         self._rests_until = self._clock() + _MIN_WRITE_INTERVAL_SECONDS
 
     def _write(self, entries: Mapping[str, str]) -> bool:
-        """Replace the file at once. One that cannot be replaced goes: it would be out of date."""
+        """Replace the file atomically. If that fails, remove it, because it is out of date."""
         new = self._path.with_name(f"{self._path.name}.new")
         try:
             new.unlink(missing_ok=True)

@@ -51,7 +51,8 @@ class ExportFile:
     name: str
     media_type: str
     exchanges: int
-    #: Time (unix microseconds) before which matching exchanges are left out; None if none are left out.
+    #: Time (Unix microseconds) before which matching exchanges are omitted; None if the export has all of
+    #: them.
     truncated_since: int | None
     #: Origins of logs that could not be read.
     unreadable: int

@@ -29,8 +29,8 @@ class ReadersError(Exception):
 
 @dataclass(frozen=True)
 class Reader:
-    """Somebody who may read the exchanges of one tenant, or, if `tenant` is None, of all. `expires_at` is in
-    Unix microseconds; None: never."""
+    """Somebody who may read the exchanges of one tenant, or, with None as `tenant`, of all. `expires_at` is
+    in Unix microseconds; None: never."""
 
     name: str
     tenant: str | None

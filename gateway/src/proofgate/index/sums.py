@@ -234,7 +234,7 @@ def read_sums(
     catalogue: sqlite3.Connection, span: int, first: int, behind: int, tenant: str | None
 ) -> Iterator[tuple[int | None, str | None, str | None, str, UsageSums]]:
     """Reads the sums for spans of one length, as from `split_spans`, of one tenant or all: day, tenant,
-    model, shard and sums. Sums by model are not divided by day; their day is None.
+    model, shard and sums. Sums by model are not divided by day and have None as day.
 
     Raises sqlite3.Error.
     """

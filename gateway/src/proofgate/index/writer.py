@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _MAX_OPEN_DAYS = 8
 #: Maximum number of names with a cached number.
 _MAX_CACHED_NAMES = 20_000
-#: Size that tells the core that a log has ended.
+#: Size by which the core recognises that a log has ended.
 LOG_ENDED = (1 << 64) - 1
 _NEW_CATALOGUE = "catalogue.new"
 

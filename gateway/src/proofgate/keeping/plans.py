@@ -83,7 +83,7 @@ class TenantRetention(_PlanModel):
 
 
 class Retention(_PlanModel):
-    """The retention of all records, in days. `maximum_days` is None if records are kept forever."""
+    """The retention of all records, in days. Without `maximum_days`, records are never removed."""
 
     minimum_days: Days = 0
     maximum_days: Days | None = None

@@ -65,7 +65,7 @@ class RetentionError(Exception):
 
 @dataclass
 class RetentionReport:
-    """The results and findings of a run. Numbers of the state are None until it has been read."""
+    """The results and findings of a run. Numbers of the state have the value None until it has been read."""
 
     plan: str = ""
     retention_key_name: str = ""

@@ -15,10 +15,10 @@ from types import FrameType
 
 from proofgate.local.child import ChildProcess
 
-#: Seconds between two reads of the children's logs. Signals and ended children are noticed at once.
+#: Seconds between two reads of the children's logs. Signals and ended children are noticed immediately.
 _POLL_SECONDS = 0.2
 _READY_SECONDS = 120.0
-#: Number of signals after which all processes are stopped at once.
+#: Number of signals after which all processes are killed immediately.
 _KILL_AFTER_SIGNALS = 3
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -95,7 +95,8 @@ class Mirror:
     #: Bytes of ended logs that wait to be mirrored; at most `MAX_BATCH` logs are included.
     lag_bytes: int = 0
     _lagging_since: float | None = None
-    #: Why nothing may be written to the mirror, and since when (unix microseconds).
+    #: Why nothing may be written to the mirror, and since when (Unix microseconds); None if writing is
+    #: allowed.
     _lock_problem: tuple[str, int] | None = None
     _failure: str | None = None
     _suspected: dict[int, float] = field(default_factory=dict)

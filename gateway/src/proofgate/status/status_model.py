@@ -122,7 +122,7 @@ class Fault:
 class Gateway:
     """A GovernanceGateway as the operator reports it. `notes` list what could not be read.
 
-    `limits` is None if no worker was queried.
+    `limits` has the value None if no worker was queried.
     """
 
     namespace: str
@@ -155,7 +155,8 @@ class Worker:
 
     `log.size`, `durable` and `checkpointed` are the numbers of written records, synced records and records
     under the newest checkpoint. `limit_refusals` is the number of requests over a limit since the start.
-    `trouble` has the reasons for not being ready, and warnings. `limits` is None without the admin token.
+    `trouble` has the reasons for not being ready, and warnings. `limits` has the value None without the admin
+    token.
     """
 
     address: str

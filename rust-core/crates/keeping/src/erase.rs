@@ -55,7 +55,7 @@ pub struct ErasureRequest<'p> {
     pub target: &'p ErasureTarget,
     /// How long records must be kept; `None` when that was overridden.
     pub policy: Option<&'p RetentionPolicy>,
-    /// Who requested the erasure and why, for the signed statement.
+    /// The requester of the erasure and the reason, for the signed statement.
     pub justification: &'p Justification,
     /// The current time in unix microseconds.
     pub now: u64,

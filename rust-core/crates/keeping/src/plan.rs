@@ -41,7 +41,7 @@ pub struct PlanRequest<'p> {
     pub retention: &'p RetentionState,
     /// How long records must be kept.
     pub policy: &'p RetentionPolicy,
-    /// Who approves the removal and why, for the tombstones.
+    /// The approver of the removal and the reason, for the tombstones.
     pub justification: &'p Justification,
     /// Checkpoints that are held outside the ledger. It stays provable after a log's removal that
     /// they belong to the log.

@@ -39,7 +39,7 @@ pub struct ShredRequest<'p> {
     pub existing_keys: &'p BTreeSet<ShredKeyId>,
     /// How long records must be kept; `None` when that was overridden.
     pub policy: Option<&'p RetentionPolicy>,
-    /// Who requested the shredding and why, for the signed statement.
+    /// The requester of the shredding and the reason, for the signed statement.
     pub justification: &'p Justification,
     /// The current time in unix microseconds.
     pub now: u64,

@@ -103,7 +103,7 @@ impl Rates {
 }
 
 /// Returns the total cost. It cannot overflow: a product of 64 bits of tokens and 41 bits of a
-/// price leaves room in 128 bits for all sums here.
+/// price leaves enough of 128 bits for all sums here.
 fn total_cost<const N: usize>(besides: u128, parts: [(u64, u64); N]) -> u64 {
     let sum = parts.iter().fold(besides, |sum, &(tokens, price)| {
         sum.saturating_add(u128::from(tokens) * u128::from(price))
