@@ -45,7 +45,7 @@ _RULES = ("pii-card", "pii-email", "codename", "injection", "secrets")
 class Batch:
     """Exchanges in the form of the core's batches (`proofgate/_core.pyi`, ExchangeBatch)."""
 
-    sealed, configured, ended = False, None, ()
+    sealed, configuration_change, ended = False, None, ()
 
     def __init__(self, number: int, begin: int, length: int, count: int, chance: random.Random) -> None:
         self.size, self.place = (number + 1) * A_BATCH, "0 0 0 0 "
@@ -130,7 +130,7 @@ class Batch:
             for (at, tenant, model), of in found.items()
         ]
 
-    def admissions(self, day: int) -> list[tuple[str, int, int]]:
+    def request_number_ranges(self, day: int) -> list[tuple[str, int, int]]:
         return []
 
     def minutes(self, day: int, texts: list[int], lists: list[int]) -> tuple[Any, ...]:
@@ -153,10 +153,10 @@ class Batch:
     def analysed(self, day: int, texts: list[int], lists: list[int], log: int, version: int) -> list[Any]:
         return []
 
-    def unended(self) -> list[Any]:
+    def open_admissions(self) -> list[Any]:
         return []
 
-    def late(self) -> list[str]:
+    def late_records(self) -> list[str]:
         return []
 
 

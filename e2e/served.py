@@ -74,7 +74,7 @@ def look(audit: Audit, url: str) -> list[dict[str, Any]]:
     try:
         deadline = time.monotonic() + PATIENCE
         while True:
-            auditor.take_reach(ledger.start_pass())
+            auditor.set_worker_states(ledger.start_pass())
             done = json.loads(auditor.poll(time.time_ns() // 1000, _ALL, _ALL))
             # On a busy machine an answer may be too late: that says nothing about the ledger.
             is_read = all(ledger.reachable_by_shard().values()) or time.monotonic() > deadline

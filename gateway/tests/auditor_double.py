@@ -76,7 +76,7 @@ class Auditor:
         self.reads: tuple[int, int, bytes] | None = None
         self.changed_reads: list[str] = []
 
-    def take_reach(self, workers: str) -> None:
+    def set_worker_states(self, workers: str) -> None:
         self.reach.append(json.loads(workers))
 
     def poll(self, now_us: int, budget_bytes: int, scrub_bytes: int) -> str:
@@ -89,14 +89,14 @@ class Auditor:
         self.since.append(since_us)
         return self.heads_accepted
 
-    def reads_told(self) -> tuple[int, int, bytes] | None:
+    def recorded_access_log_head(self) -> tuple[int, int, bytes] | None:
         return self.reads
 
-    def take_reads(self, begun: int, size: int, root: bytes) -> None:
+    def set_access_log_head(self, begun: int, size: int, root: bytes) -> None:
         if size:
             self.reads = (begun, size, root)
 
-    def reads_changed(self, why: str) -> None:
+    def report_access_log_mismatch(self, why: str) -> None:
         self.changed_reads.append(why)
 
     def findings(self) -> str:
@@ -119,7 +119,7 @@ class Auditor:
         standing = {"asked": True, "size": 2, "time": 9, "last": self.result, "results": {self.result: 3}}
         return json.dumps([{"name": name} | standing for name, _ in self.urls])
 
-    def witness_question(self, witness: int, now_us: int) -> str | None:
+    def next_witness_request(self, witness: int, now_us: int) -> str | None:
         assert now_us > 0
         if self.failure is not None:
             raise failure(_core.AuditorError, self.failure, "auditor_state_io")

@@ -74,8 +74,8 @@ class Worker:
         self.key_sets[issuer] = jwks_json
         return usable
 
-    def key_sets_wanted(self) -> list[str]:
-        wanted, self.wanted = [*self.wanted, *self.core.key_sets_wanted()], []
+    def take_requested_key_sets(self) -> list[str]:
+        wanted, self.wanted = [*self.wanted, *self.core.take_requested_key_sets()], []
         return wanted
 
     def set_tenant_shards(self, files: list[tuple[int, bytes, bytes]]) -> str:
@@ -90,8 +90,8 @@ class Worker:
     def policy_queue(self, policy: str) -> Any:
         return self.core.policy_queue(policy)
 
-    def telemetry_lost(self, signal: str, count: int) -> None:
-        self.core.telemetry_lost(signal, count)
+    def count_lost_telemetry(self, signal: str, count: int) -> None:
+        self.core.count_lost_telemetry(signal, count)
         self.lost[signal] = self.lost.get(signal, 0) + count
 
     def record_interval(self, name: str, duration_seconds: float) -> None:

@@ -28,7 +28,7 @@ class RecordedExchange:
         self.committed: dict[str, bytes] = {}
 
     @property
-    def begin(self) -> bytes:
+    def first_record(self) -> bytes:
         return json.dumps(self._begin).encode()
 
     @property

@@ -180,10 +180,10 @@ def test_a_client_that_takes_no_file_holds_two_of_them_and_others_get_theirs(fol
     acme, officer = Reader("acme's", "acme"), Reader("officer", None)
     exports = ExportFactory(folder / "index", folder / "ledger")
     asked = Filter.parse({})
-    made = [exports.make(asked, "csv", acme) for _ in range(port_export.OF_ONE)]
+    made = [exports.make(asked, "csv", acme) for _ in range(port_export.MAX_FILES_PER_READER)]
     with pytest.raises(TooManyQueriesError):
         exports.make(asked, "csv", acme)
-    for number in range(port_export.OF_TENANTS - port_export.OF_ONE):
+    for number in range(port_export.MAX_TENANT_FILES - port_export.MAX_FILES_PER_READER):
         made.append(exports.make(asked, "csv", Reader("reader", f"tenant-{number}")))
     with pytest.raises(TooManyQueriesError):
         exports.make(asked, "csv", Reader("reader", "globex"))
@@ -195,7 +195,7 @@ def test_a_client_that_takes_no_file_holds_two_of_them_and_others_get_theirs(fol
     for one in made:
         one.close()
         one.close()
-    for _ in range(port_export.OF_ONE):
+    for _ in range(port_export.MAX_FILES_PER_READER):
         made.append(exports.make(asked, "csv", acme))
     with pytest.raises(TooManyQueriesError):
         exports.make(asked, "csv", acme)

@@ -228,14 +228,14 @@ class Worker:
         ProofgateError with the code `not_running` before the start.
         """
 
-    def counted(self) -> str:
+    def traffic_report(self) -> str:
         """Returns the traffic of tenants and models as JSON: `tenants`, `models`. The delay is about a
         second."""
 
-    def telemetry_lost(self, signal: str, count: int) -> None:
+    def count_lost_telemetry(self, signal: str, count: int) -> None:
         """Counts `traces` or `metrics` that could not be delivered."""
 
-    def key_sets_wanted(self) -> list[str]:
+    def take_requested_key_sets(self) -> list[str]:
         """Returns the issuers for which a token has named an unknown key since the last call."""
 
     def profiling(self) -> bool:
@@ -496,7 +496,7 @@ class ExchangeBatch:
         records."""
 
     @property
-    def configured(self) -> tuple[int, bytes] | None:
+    def configuration_change(self) -> tuple[int, bytes] | None:
         """The time in Unix microseconds of the last configuration change in the batch, and the SHA-256 under
         which this configuration is archived; None without a change."""
 
@@ -548,17 +548,17 @@ class ExchangeBatch:
         nanodollars; the number of ended exchanges without a known cost, and the admission time of the newest
         in Unix microseconds."""
 
-    def admissions(self, day: int) -> list[tuple[str, int, int]]:
+    def request_number_ranges(self, day: int) -> list[tuple[str, int, int]]:
         """Returns the first and the last number of each tenant's admitted and denied requests on a day."""
 
     def attempts(self, day: int, texts: list[int]) -> list[tuple[int, int, int, int]]:
         """Returns the attempts after the first in the rows: number of the admission, number of the record,
         number of the attempt, and the provider."""
 
-    def unended(self) -> list[tuple[int, int]]:
+    def open_admissions(self) -> list[tuple[int, int]]:
         """Returns the admissions in the batch without an end in it: number, and time in Unix microseconds."""
 
-    def late(self) -> list[str]:
+    def late_records(self) -> list[str]:
         """Returns the records about exchanges that were admitted before the batch or in other logs, as JSON
         objects: `incarnation` (null for this log), `admission`, `id`, `seq`, `kind` (`attempt`, `end`) and
         the fields of this kind."""
@@ -621,7 +621,7 @@ class RecordedExchange:
     """The records of one exchange, under a checkpoint. Immutable."""
 
     @property
-    def begin(self) -> bytes:
+    def first_record(self) -> bytes:
         """The stored admission or rejection."""
 
     @property
@@ -781,22 +781,22 @@ class Auditor:
         """The logs whose heads were accepted at that `now_us` of a poll or later: directory and signed
         note."""
 
-    def take_reach(self, workers: str) -> None:
+    def set_worker_states(self, workers: str) -> None:
         """Sets the state of the workers before a poll. Each worker serves one shard: JSON `{shard:
         {"answers", "failing": why or null}}`. A shard without a worker was scaled down. Raises ValueError."""
 
-    def reads_told(self) -> tuple[int, int, bytes] | None:
+    def recorded_access_log_head(self) -> tuple[int, int, bytes] | None:
         """The newest head of an access log that was told: when that was begun, its size and root. As the
         next two it waits for a poll that runs."""
 
-    def take_reads(self, begun: int, size: int, root: bytes) -> None:
+    def set_access_log_head(self, begun: int, size: int, root: bytes) -> None:
         """Sets the head of the access log: its start (Unix microseconds), its number of lines and their root.
 
         The next poll writes it to the aggregate log. A head that contradicts an earlier one becomes a
         finding.
         """
 
-    def reads_changed(self, why: str) -> None:
+    def report_access_log_mismatch(self, why: str) -> None:
         """Reports that the access log does not match its recorded head; the next poll adds a finding."""
 
     def findings(self) -> str:
@@ -822,7 +822,7 @@ class Auditor:
         """Returns the status of the witnesses: a JSON list of `{"name", "asked", "size", "time", "last",
         "results"}`."""
 
-    def witness_question(self, witness: int, now_us: int) -> str | None:
+    def next_witness_request(self, witness: int, now_us: int) -> str | None:
         """Returns the body of a request to a witness's add-checkpoint, or None if no request is due.
 
         The caller must then call `witness_answer` or `witness_failed`. `now_us` is from a monotonic clock.

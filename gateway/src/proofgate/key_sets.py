@@ -146,7 +146,7 @@ class KeySets(Refresher):
         """Starts to fetch all key sets that are due."""
         if not self._sources:
             return
-        for issuer in self._worker.key_sets_wanted():
+        for issuer in self._worker.take_requested_key_sets():
             if issuer in self._sources:
                 self._sources[issuer].requested = True
         now = self._clock()

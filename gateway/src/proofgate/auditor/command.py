@@ -308,7 +308,10 @@ def _serve(watch: LedgerWatcher, witnesses: Witnesses, options: argparse.Namespa
             if watch.replica is not None:
                 watch.replica.on_copied, watch.on_accepted = consumers, [watch.replica.enqueue]
                 indexes = [] if kept.index is None else [kept.index.rejected_origins]
-                watch.replica.rejected_by_readers = [*indexes, *(stream.rejected_origins for stream in watch.streams)]
+                watch.replica.rejected_by_readers = [
+                    *indexes,
+                    *(stream.rejected_origins for stream in watch.streams),
+                ]
                 watch.replica.read_counts = [stream.cursor.sent_counts for stream in watch.streams]
             watch.access_log_head = None if kept.reader_port is None else kept.reader_port.access_log_head
             service.run(watch, witnesses, listener, kept)

@@ -44,7 +44,7 @@ def _reader_port_lines(desk: ReaderPort) -> Iterator[str]:
         (
             "reads_without_room_total",
             "counter",
-            desk.without_room,
+            desk.quota_refusals,
             "Responses refused because the reader's share of the access log is full",
         ),
     ):

@@ -145,7 +145,7 @@ class ServedLedger:
             worker.listed = shard in wanted
 
     def start_pass(self) -> str:
-        """Starts a pass. Returns the state of each worker as JSON for the core's `take_reach`."""
+        """Starts a pass. Returns the state of each worker as JSON for the core's `set_worker_states`."""
         try:
             self.reload_worker_list()
         except (ValueError, OSError) as error:

@@ -117,9 +117,9 @@ class LedgerWatcher:
             self._scrubbed_until = now
         now_us = self._check_clock()
         if self.access_log_head is not None:
-            self.auditor.take_reads(*self.access_log_head())
+            self.auditor.set_access_log_head(*self.access_log_head())
         if self.served_ledger is not None:
-            self.auditor.take_reach(self.served_ledger.start_pass())
+            self.auditor.set_worker_states(self.served_ledger.start_pass())
         try:
             done: dict[str, Any] = json.loads(self.auditor.poll(now_us, budget, scrub))
         finally:

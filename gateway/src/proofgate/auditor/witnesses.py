@@ -119,7 +119,7 @@ class Witnesses:
         """Sends one witness one request and returns the result; None if no request was due."""
         url = self.urls[number]
         try:
-            question = self.auditor.witness_question(number, _monotonic_microseconds())
+            question = self.auditor.next_witness_request(number, _monotonic_microseconds())
             if question is None or url is None:
                 return None
             result = self._send_request(number, url, question.encode())

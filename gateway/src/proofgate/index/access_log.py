@@ -133,25 +133,25 @@ class AccessLog:
         self,
         directory: Path,
         now_us: int,
-        told: AccessLogHead | None = None,
+        reported: AccessLogHead | None = None,
         *,
         most_bytes: int = MAX_LOG_BYTES,
         file_bytes: int = FILE_BYTES,
     ) -> None:
-        """Continues the log with the head `told`. Starts a new log if there is none, or if the existing log
-        does not match `told`; `changed` then says why. Raises OSError."""
+        """Continues the log with the head `reported`. Starts a new log if there is none, or if the existing log
+        does not match `reported`; `changed` then says why. Raises OSError."""
         self._directory, self._most_bytes, self._file_bytes = directory, most_bytes, file_bytes
         self._lock = threading.Lock()
         self._room = LogUsage()
         self._used = 0
         self.changed: str | None = None
         with exclusive_writer(directory):
-            self._open(told, now_us)
+            self._open(reported, now_us)
             self._recount_holders()
 
-    def _open(self, told: AccessLogHead | None, now_us: int) -> None:
+    def _open(self, reported: AccessLogHead | None, now_us: int) -> None:
         try:
-            found = self._newest(told)
+            found = self._newest(reported)
         except AccessLogError as error:
             self.changed = str(error)
             found = None
@@ -159,7 +159,7 @@ class AccessLog:
             self._tree = _core.Tree()
             self._begun = max(
                 now_us,
-                (told[0] if told else 0) + 1,
+                (reported[0] if reported else 0) + 1,
                 *(begun + 1 for begun in find_log_files(self._directory)),
             )
             self._file = self._start_file()

@@ -161,9 +161,9 @@ def open_index_services(
             from proofgate.index.routes import ReaderPort
             from proofgate.index.sign_in_links import SignInLinks
 
-            access_log = AccessLog(options.state, time.time_ns() // 1000, auditor.reads_told())
+            access_log = AccessLog(options.state, time.time_ns() // 1000, auditor.recorded_access_log_head())
             if access_log.changed is not None:
-                auditor.reads_changed(access_log.changed)
+                auditor.report_access_log_mismatch(access_log.changed)
             stack.callback(access_log.close)
             readers = ReadersFile(options.readers)
             desk = ReaderPort(

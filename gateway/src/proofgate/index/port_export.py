@@ -34,7 +34,7 @@ CHUNK = 1 << 16
 #: Maximum seconds to download an export. Without a limit, a slow client could keep the file open.
 DOWNLOAD_TIMEOUT_SECONDS = 900.0
 #: Maximum number of export files: in total, of tenants' readers together, of one tenant or reader.
-MOST_FILES, OF_TENANTS, OF_ONE = 8, 6, 2
+MAX_FILES, MAX_TENANT_FILES, MAX_FILES_PER_READER = 8, 6, 2
 #: Bytes that must be free before an export starts, so that the reserve of the index remains: an export is
 #: stored as files and as an archive.
 _MIN_FREE_BYTES = RESERVE_BYTES + 2 * MAX_BUNDLE_BYTES
@@ -100,7 +100,7 @@ class ExportFactory:
         self._index, self._ledger, self._key = index, ledger, signing_key
         self._signed_by = None if signing_key is None else signing_key.split("+")[2]
         self._making = QueryLimiter(at_once=2, of_tenants=1, of_one=1)
-        self._files = QueryLimiter(MOST_FILES, OF_TENANTS, OF_ONE)
+        self._files = QueryLimiter(MAX_FILES, MAX_TENANT_FILES, MAX_FILES_PER_READER)
         self._remove_leftovers()
 
     def make(self, asked: Filter, form: str, reader: Reader) -> ExportFile:

@@ -105,7 +105,7 @@ class ReaderPort:
         self.sign_ins = FailedSignIns(lambda entry: access_log.add(entry, LineOwner(SIGN_INS)))
         self._sign_in = ReaderAuthenticator(readers, self.sign_ins, oidc, links)
         #: Number of responses refused because the reader's part of the access log is full.
-        self.without_room = 0
+        self.quota_refusals = 0
         self._refused = RefusedQueries()
         #: Readers whose part of the access log is full: since when (Unix microseconds), and why.
         self._full: dict[tuple[str, str | None, str | None], tuple[int, str]] = {}
@@ -392,7 +392,7 @@ class ReaderPort:
         try:
             self._add(reader, entry)
         except AccessLogFullError as error:
-            self.without_room += 1
+            self.quota_refusals += 1
             self._full.setdefault(reader.identity, (time.time_ns() // 1000, str(error.strerror)))
             message = "this reader's share of the access log is full"
         except OSError as error:

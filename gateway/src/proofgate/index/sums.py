@@ -117,7 +117,8 @@ class SumsBatch:
         for of in judged:
             self._apply_verdict(of, shard)
         self._numbered += [
-            (log, self._number_of(tenant), day, first, last) for tenant, first, last in batch.admissions(day)
+            (log, self._number_of(tenant), day, first, last)
+            for tenant, first, last in batch.request_number_ranges(day)
         ]
 
     def add_end(self, of: VerdictChange, shard: str, told: dict[str, Any]) -> None:

@@ -124,7 +124,7 @@ class IndexWriter:
 
     def _apply(self, origin: str, note: str, batch: _core.ExchangeBatch) -> None:
         catalogue, log = self._catalogue, self._log_id(origin)
-        begun = [(log, seq, ts) for seq, ts in batch.unended() if self._is_retained(ts)]
+        begun = [(log, seq, ts) for seq, ts in batch.open_admissions() if self._is_retained(ts)]
         catalogue.executemany("INSERT OR REPLACE INTO open VALUES (?, ?, ?)", begun)
         effects = self._effects(origin, log, batch)
         added, shard = sums.SumsBatch(self._name_id), origin.split("/")[-2]
@@ -150,8 +150,8 @@ class IndexWriter:
             "UPDATE log SET size = ?, place = ?, note = ?, final = coalesce(?, final) WHERE id = ?",
             (batch.size, batch.place, note, batch.size if batch.sealed else None, log),
         )
-        if batch.configured is not None:
-            since, digest = batch.configured
+        if batch.configuration_change is not None:
+            since, digest = batch.configuration_change
             catalogue.execute(
                 "UPDATE log SET configuration = ?, configured = ? WHERE id = ?", (digest, since, log)
             )
@@ -171,7 +171,7 @@ class IndexWriter:
             (log, batch.size),
         )
         found = [(log, seq, by_log, json.loads(late)) for seq, by_log, late in early]
-        for text in batch.late():
+        for text in batch.late_records():
             late = json.loads(text)
             admitted = late["incarnation"]
             of = log if admitted is None else self._log_id(_sibling_origin(origin, admitted))

@@ -34,11 +34,11 @@ class AnchorsError(Exception):
 
 
 class Anchors:
-    """The retention job's statements in an auditor's log. The key is the auditor's verifying key. `memory` is
+    """The retention job's statements in an auditor's log. The key is the auditor's verifying key. `cache` is
     the cache file, which may be used only under the lock of the retention job's state; None: no cache."""
 
-    def __init__(self, source: LogSource, key: str, memory: Path | None = None) -> None:
-        self._source, self._key, self._memory = source, key, memory
+    def __init__(self, source: LogSource, key: str, cache: Path | None = None) -> None:
+        self._source, self._key, self._cache = source, key, cache
         self._known: LoggedStatements | None = None
 
     def without_cache(self) -> Anchors:
@@ -47,21 +47,21 @@ class Anchors:
 
     def read(self) -> set[str]:
         """Returns the SHA-256 of each statement, in hexadecimal. Raises AnchorsError."""
-        if self._known is None and self._memory is not None:
-            self._known = _read_cache(self._memory)
+        if self._known is None and self._cache is not None:
+            self._known = _read_cache(self._cache)
         before = self._known
         try:
             self._known = read_log_statements(self._source, self._key, before)
         except AuditorUnavailableError as error:
             raise AnchorsError(str(error), "auditor_unreachable") from None
         except AggregateLogError as error:
-            remembered = "" if before is None else f"; the results of earlier reads are in {self._memory}"
+            remembered = "" if before is None else f"; the results of earlier reads are in {self._cache}"
             raise AnchorsError(f"{error}{remembered}", "auditor_log_refused") from None
         except OSError as error:
             message = f"{error.filename or self._source} cannot be read: {error.strerror}"
             raise AnchorsError(message, "auditor_unreachable") from None
-        if self._memory is not None and (before is None or self._known.tree.size != before.tree.size):
-            _write_cache(self._memory, self._known)
+        if self._cache is not None and (before is None or self._known.tree.size != before.tree.size):
+            _write_cache(self._cache, self._known)
         return self._known.digests
 
     def wait(

@@ -22,7 +22,9 @@ class ReplayExchange:
     def from_core(cls, core: _core.RecordedExchange) -> ReplayExchange:
         """Parses the records of an exchange."""
         completion = core.completion
-        return cls(core, json.loads(core.begin), None if completion is None else json.loads(completion))
+        return cls(
+            core, json.loads(core.first_record), None if completion is None else json.loads(completion)
+        )
 
     @property
     def id(self) -> str:

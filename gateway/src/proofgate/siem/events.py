@@ -94,7 +94,7 @@ def _events_started_earlier(
 ) -> Iterator[ExchangeEvent]:
     """Yields the exchanges that ended in a batch but started earlier or in another log. Both of their records
     are read."""
-    ends = [late for late in map(json.loads, batch.late()) if late["kind"] == "end"]
+    ends = [late for late in map(json.loads, batch.late_records()) if late["kind"] == "end"]
     if not ends:
         return
     own = {late["seq"] for late in ends}

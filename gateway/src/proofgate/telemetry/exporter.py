@@ -111,7 +111,7 @@ class TelemetryExporter:
         try:
             # If the clock was set back, the period would end before it started.
             now = max(time.time_ns(), self._since)
-            sent = self._collector_of(config).send_metrics(self._worker.counted(), now)
+            sent = self._collector_of(config).send_metrics(self._worker.traffic_report(), now)
             self._record_result("metrics", 1, None if sent else "the collector did not accept them")
         except Exception as error:
             self._record_result("metrics", 1, type(error).__name__)
@@ -132,7 +132,7 @@ class TelemetryExporter:
         self._error = error
         if error is None:
             return
-        self._worker.telemetry_lost(signal, count)
+        self._worker.count_lost_telemetry(signal, count)
         now = time.monotonic()
         if now - self._logged_at >= ERROR_LOG_INTERVAL_SECONDS:
             self._logged_at = now

@@ -168,26 +168,26 @@ impl Auditor {
         json(&poll.map_err(|error| auditor_error(python, &error))?)
     }
 
-    fn take_reach(&self, python: Python<'_>, workers: &str) -> PyResult<()> {
+    fn set_worker_states(&self, python: Python<'_>, workers: &str) -> PyResult<()> {
         let workers =
             serde_json::from_str(workers).map_err(|error| PyValueError::new_err(error.to_string()))?;
         python.detach(|| self.auditor().set_workers(workers));
         Ok(())
     }
 
-    fn reads_told<'py>(&self, python: Python<'py>) -> Option<(u64, u64, Bound<'py, PyBytes>)> {
+    fn recorded_access_log_head<'py>(&self, python: Python<'py>) -> Option<(u64, u64, Bound<'py, PyBytes>)> {
         let told = python.detach(|| self.auditor().reported_access_log_head().cloned());
         told.map(|told| (told.begun, told.size, PyBytes::new(python, &told.root)))
     }
 
-    fn take_reads(&self, python: Python<'_>, begun: u64, size: u64, root: Hash) {
+    fn set_access_log_head(&self, python: Python<'_>, begun: u64, size: u64, root: Hash) {
         python.detach(|| {
             self.auditor()
                 .set_access_log_head(AccessLogHead { begun, size, root })
         });
     }
 
-    fn reads_changed(&self, python: Python<'_>, why: String) {
+    fn report_access_log_mismatch(&self, python: Python<'_>, why: String) {
         python.detach(|| self.auditor().report_access_log_change(why));
     }
 
@@ -225,7 +225,12 @@ impl Auditor {
         json(&python.detach(|| self.cosigning.witness_statuses()))
     }
 
-    fn witness_question(&self, python: Python<'_>, witness: usize, now_us: u64) -> PyResult<Option<String>> {
+    fn next_witness_request(
+        &self,
+        python: Python<'_>,
+        witness: usize,
+        now_us: u64,
+    ) -> PyResult<Option<String>> {
         let question = python.detach(|| self.cosigning.next_request(witness, now_us));
         let question = question.map_err(|error| auditor_error(python, &error))?;
         Ok(question.map(|question| {

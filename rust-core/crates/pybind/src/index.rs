@@ -180,7 +180,7 @@ impl ExchangeBatch {
     }
 
     #[getter]
-    fn configured<'py>(&self, python: Python<'py>) -> Option<(i64, Bound<'py, PyBytes>)> {
+    fn configuration_change<'py>(&self, python: Python<'py>) -> Option<(i64, Bound<'py, PyBytes>)> {
         let configured = self.0.configuration?;
         Some((configured.ts, PyBytes::new(python, &configured.digest)))
     }
@@ -257,7 +257,7 @@ impl ExchangeBatch {
         Ok(sums.collect())
     }
 
-    fn admissions(&self, day: i64) -> PyResult<Vec<(String, i64, i64)>> {
+    fn request_number_ranges(&self, day: i64) -> PyResult<Vec<(String, i64, i64)>> {
         let of = self.day(day)?;
         let named = |(tenant, (first, last)): (u32, (i64, i64))| {
             let name = of.texts().get(tenant as usize)?;
@@ -296,11 +296,11 @@ impl ExchangeBatch {
             .collect()
     }
 
-    fn unended(&self) -> Vec<(i64, i64)> {
+    fn open_admissions(&self) -> Vec<(i64, i64)> {
         self.0.open_admissions().collect()
     }
 
-    fn late(&self) -> PyResult<Vec<String>> {
+    fn late_records(&self) -> PyResult<Vec<String>> {
         let late = self.0.late_records.iter().map(serde_json::to_string);
         late.map(|text| text.map_err(|error| PyValueError::new_err(error.to_string())))
             .collect()

@@ -104,7 +104,7 @@ pub(crate) struct RecordedExchange {
 #[pymethods]
 impl RecordedExchange {
     #[getter]
-    fn begin(&self) -> &[u8] {
+    fn first_record(&self) -> &[u8] {
         &self.exchange.first_record
     }
 

@@ -155,19 +155,19 @@ impl Worker {
         Ok(queue.map(ExchangeQueue::new))
     }
 
-    fn counted(&self, python: Python<'_>) -> PyResult<String> {
+    fn traffic_report(&self, python: Python<'_>) -> PyResult<String> {
         python
             .detach(|| self.0.traffic_report())
             .map_err(|error| worker_error(python, &error))
     }
 
-    fn telemetry_lost(&self, python: Python<'_>, signal: &str, count: u64) -> PyResult<()> {
+    fn count_lost_telemetry(&self, python: Python<'_>, signal: &str, count: u64) -> PyResult<()> {
         self.0
             .count_lost_telemetry(signal, count)
             .map_err(|error| worker_error(python, &error))
     }
 
-    fn key_sets_wanted(&self) -> Vec<String> {
+    fn take_requested_key_sets(&self) -> Vec<String> {
         self.0.take_requested_key_sets()
     }
 
