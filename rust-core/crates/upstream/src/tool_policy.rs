@@ -12,7 +12,7 @@ pub struct ToolPolicy {
 }
 
 impl ToolPolicy {
-    /// `None` where none is guarded.
+    /// Creates the policy; `None` if no tool is guarded.
     pub fn from_config(config: Option<&proofgate_config::GuardedTools>) -> Option<Self> {
         let config = config.filter(|config| !config.names.is_empty())?;
         Some(Self {
