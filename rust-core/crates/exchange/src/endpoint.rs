@@ -51,6 +51,7 @@ const ALLOW_POST: &str = "POST, OPTIONS";
 const ALLOW_GET: &str = "GET, HEAD, OPTIONS";
 
 impl Route {
+    /// Returns the route of a request, from its method, path, query and header fields.
     pub fn from_head(head: &RequestHead<'_>) -> Self {
         let (path, query) = match head.target.split_once('?') {
             Some((path, query)) => (path, Some(query)),

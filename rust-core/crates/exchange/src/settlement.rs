@@ -63,6 +63,8 @@ pub(crate) struct Charge {
 }
 
 impl Account {
+    /// Creates the account of an exchange whose first attempt is at a provider with the price
+    /// `offer`.
     pub fn new(reserved: ExchangeReservation, offer: ProviderPrice) -> Self {
         Account {
             reserved,

@@ -169,6 +169,7 @@ impl Upload {
         self.form.needs_inspection().then(|| self.form.text())
     }
 
+    /// Marks all text so far as judged.
     pub fn mark_inspected(&mut self) {
         self.form.mark_inspected();
     }

@@ -28,6 +28,7 @@ impl ExpiringToken {
 pub struct AccessToken(RefCell<Option<ExpiringToken>>);
 
 impl AccessToken {
+    /// Replaces the token.
     pub fn set(&self, token: ExpiringToken) {
         *self.0.borrow_mut() = Some(token);
     }

@@ -60,12 +60,14 @@ pub fn upstream_body<'b>(
 /// attempt is dropped before its end.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AttemptProgress {
+    /// Whether the upstream may have acted on the request.
     pub execution: ExecutionState,
     /// The status of the response; `None` before its head arrives.
     pub status: Option<u16>,
 }
 
 impl AttemptProgress {
+    /// Returns whether the request was sent, in the form that records use.
     pub fn send_outcome(self) -> SendOutcome {
         match (self.status, self.execution) {
             (Some(_), _) => SendOutcome::Answered,
@@ -84,6 +86,7 @@ pub struct Request<'a> {
     pub model: &'a str,
     /// Header lines that only this request has.
     pub header_lines: &'a [u8],
+    /// The id of the exchange.
     pub id: &'a str,
     /// The time of sending, in Unix seconds; 0 if the request is not signed.
     pub sent_at: u64,

@@ -77,6 +77,7 @@ impl ModelCapabilities {
         }
     }
 
+    /// Returns the abilities in the form of OpenAI's list; `None` if none is known.
     pub fn card(&self) -> Option<CardCapabilities> {
         let known = self.capabilities;
         (known != Capabilities::default()).then(|| CardCapabilities {
@@ -88,6 +89,7 @@ impl ModelCapabilities {
         })
     }
 
+    /// Returns the abilities in the form of Anthropic's list; `None` if none is known.
     pub(crate) fn info(&self) -> Option<InfoCapabilities> {
         let known = self.capabilities;
         let support = |supported: Option<bool>| supported.map(|supported| Support { supported });

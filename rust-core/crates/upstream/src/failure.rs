@@ -142,6 +142,7 @@ impl Failure {
         }
     }
 
+    /// Returns the outcome of the exchange in records.
     pub fn outcome(self) -> Outcome {
         match self {
             Failure::ConnectFailed
@@ -158,6 +159,7 @@ impl Failure {
         }
     }
 
+    /// Returns the error response for the client.
     pub fn response(self) -> ErrorResponse<'static> {
         let (status, code, message) = match self {
             Failure::ConnectFailed | Failure::Unreachable => (

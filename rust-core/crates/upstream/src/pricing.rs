@@ -121,6 +121,7 @@ pub enum Unpriced {
 
 /// The price of a model at one of its providers.
 pub struct ProviderPrice {
+    /// The price; `None` if it is not known.
     pub price: Option<Arc<Price>>,
     /// Whether tools that the provider would run reach it.
     pub receives_tools: bool,

@@ -74,6 +74,7 @@ pub struct TargetProtocol<'m> {
 pub struct TargetSet(u32);
 
 impl TargetSet {
+    /// Creates the set with this target only.
     pub fn only(target: usize) -> Self {
         TargetSet(1 << target)
     }

@@ -8,6 +8,7 @@ use proofgate_inspect::GuardedTools;
 /// The tools that a plan guards.
 pub struct ToolPolicy {
     pub tools: Arc<GuardedTools>,
+    /// The action for a call of a guarded tool after a tool text was flagged.
     pub on_flag: FlagAction,
 }
 

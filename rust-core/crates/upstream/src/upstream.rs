@@ -55,6 +55,7 @@ pub struct Upstream {
     pub untranslatable_fields: UntranslatableFieldPolicy,
     /// Whether the required key is missing, so that no request may be sent.
     pub is_key_missing: bool,
+    /// Whether the gateway asks for usage in streaming requests.
     pub stream_usage: StreamUsage,
     /// Maximum number of concurrent requests.
     pub max_concurrency: Option<u32>,

@@ -59,7 +59,9 @@ pub struct ReceiptRequest {
 /// A checkpoint that the client already has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ClientCheckpoint {
+    /// The origin of the checkpoint's log.
     pub(super) origin: String,
+    /// The number of records that the checkpoint covers.
     pub(super) size: u64,
 }
 

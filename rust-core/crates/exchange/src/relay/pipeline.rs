@@ -27,6 +27,7 @@ const MAX_SNIFF_BYTES: usize = 4096;
 pub(super) struct Progress {
     /// Whether the kind of the body is known from its first bytes, or does not matter.
     pub(super) is_kind_known: bool,
+    /// The detector of event boundaries in the stream.
     pub(super) event_ends: EventBoundaries,
     /// Whether the end marker has arrived. All data from the end marker on is held back until the
     /// completion is written.

@@ -89,6 +89,7 @@ pub struct Pool {
     /// The time of the last [`Pool::close_expired`] call, from which the idle time of connections
     /// is counted.
     last_sweep: Cell<Instant>,
+    /// The time of the last logged connection failure.
     pub(super) last_report: Cell<Option<Instant>>,
     /// The log of the provider's refusals of a key or a model.
     pub(crate) refusal_log: RefusalLog,
@@ -102,6 +103,7 @@ pub(super) struct IdleConnection {
 /// The state of connections that are made before requests need them.
 #[derive(Default)]
 pub(super) struct WarmUp {
+    /// Number of such connections that are being made.
     pub(super) in_progress: Cell<usize>,
     /// The time before which no connection is made, because one failed; `None` after no failure.
     pub(super) paused_until: Cell<Option<Instant>>,

@@ -18,9 +18,11 @@ pub struct TlsTrust {
     pub ca_pem: Option<String>,
     /// The client certificate for providers that request one.
     pub client_certificate_pem: Option<String>,
+    /// The private key of the client certificate.
     pub client_key_pem: Option<String>,
 }
 
+/// The TLS settings of connections to one provider.
 pub(super) struct Tls {
     pub(super) connector: TlsConnector,
     pub(super) server_name: ServerName<'static>,

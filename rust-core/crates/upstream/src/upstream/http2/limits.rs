@@ -8,6 +8,7 @@ pub(crate) const MAX_SESSIONS: usize = 256;
 /// [`SESSION_WINDOW`] is the maximum of all responses of a session. It is large enough that a
 /// client that reads nothing does not block the others.
 pub(super) const STREAM_WINDOW: u32 = 128 * 1024;
+/// Maximum bytes of all responses of a session that a provider may send ahead of the clients.
 pub(super) const SESSION_WINDOW: u32 = STREAM_WINDOW * MAX_STREAMS as u32;
 /// Maximum overhead of `h2` for small DATA frames that wait for their clients. All windows may be
 /// full of 64-byte frames, such as the events of a stream.
