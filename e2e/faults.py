@@ -77,7 +77,7 @@ def _forbidden(path: Path, calls: Shim) -> None:
     calls.fail(Calls.OPENING, errno.EACCES, str(path))
 
 
-#: The faults by name, each with the function that puts it in the place of a file.
+#: The faults by name, each with the function that replaces a file by it.
 FAULTS: dict[str, Callable[[Path, Shim], None]] = {
     "bad sector": _bad_sector,
     "forbidden": _forbidden,

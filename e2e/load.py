@@ -103,7 +103,7 @@ class SteadyLoad:
         return program.wait_until(lambda: self.attempts() >= goal, f"{goal} requests of the load have ended", PATIENCE)
 
     def end(self) -> None:
-        """Waits for the end of the program, which was told to end."""
+        """Waits for the end of the program, which was asked to end."""
         assert self._program is not None
         code = self._program.process.wait(PATIENCE)
         if code:

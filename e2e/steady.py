@@ -24,7 +24,7 @@ MODEL = "gpt-4o-mini"
 
 @dataclass(frozen=True)
 class Attempt:
-    """One request. Times are Unix seconds; `error` is None if the answer was complete."""
+    """One request. Times are Unix seconds; a complete answer has no `error`."""
 
     id: str
     key: str

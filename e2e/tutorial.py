@@ -68,7 +68,7 @@ def follow(
     codes: Mapping[int, Collection[int]] | None = None,
     prefix: Sequence[str] = (),
 ) -> str:
-    """Runs the steps and returns their output, which has what the page shows. A step ends with 0 or one of its `codes`.
+    """Runs the steps and returns their output, which must match the page. A step ends with 0 or one of its `codes`.
 
     Raises AssertionError.
     """
