@@ -61,7 +61,7 @@ class Session:
 def make(dialect: Dialect, size: int, turns: int) -> Session:
     """A session whose request has `size` bytes in its last turn, of which that turn adds a twentieth.
 
-    Raises ValueError when so many turns have no room in it.
+    Raises ValueError if `size` is too small for the turns.
     """
     count = min(tools.MOST, 15 + size // 12_000)
     begin = _begin(dialect, count, system_bytes=min(8_000, size // 8))

@@ -71,7 +71,7 @@ def measure(url: str, script: Path, connections: int, seconds: int, system: Pinn
 
 
 def attack(url: str, script: Path, connections: int, seconds: int, system: Pinned) -> Cell:
-    """A closed loop in which every request deserves to be refused: what it costs each side, and how many were."""
+    """Measures a closed loop in which every request should be refused: the cost for each side, and the refusals."""
     with CpuMeter(system) as cpu:
         output, attacker = run(url, script, connections, seconds)
     requests = max(output.requests, 1)
