@@ -1,1 +1,1 @@
-"""Figures and how they were measured."""
+"""Benchmarks."""

@@ -1,4 +1,4 @@
-"""A client of OpenAI's in front of a provider that speaks as Anthropic does: the gateways that translate, side by side.
+"""Compares the gateways that translate between an OpenAI client and a provider with Anthropic's API.
 
     make bench-anthropic                          about eight minutes; writes bench/results/anthropic-upstream.json
     python -m bench.anthropic_upstream --turns 1  prints, and writes nothing
@@ -38,7 +38,7 @@ STREAMS = (100, 1_000)
 MESSAGES = "/v1/messages"
 MAX_TOKENS = 1_024
 Start = Callable[[Path, str], AbstractContextManager[System]]
-#: The worker where nothing is translated: a client of OpenAI's and a provider of the same, and Anthropic's client.
+#: The worker without translation: an OpenAI client and provider, and an Anthropic client and provider.
 OPENAI, PASSED = "proofgate-openai", "proofgate-messages"
 FIGURES = {
     "unary": ("requests_per_second", "p50_us", "p99_us", "cpu_us_per_request"),
@@ -83,7 +83,7 @@ def _prepare(candidate: Candidate, record: Record) -> bool:
 
 
 def candidates(stream_load: Path) -> list[Candidate]:
-    """What is compared."""
+    """The compared systems."""
     worker = partial(proofgate_worker.start, change=before_anthropic)
     found = [
         Candidate(NULL, "the upstream, asked directly", lambda: "", partial(_null, stream_load)),
@@ -111,7 +111,7 @@ def candidates(stream_load: Path) -> list[Candidate]:
 
 
 def before_anthropic(document: dict[str, Any]) -> None:
-    """Puts a worker in front of a provider that speaks as Anthropic does."""
+    """Configures a worker for a provider with Anthropic's API."""
     document["providers"][0]["type"] = "Anthropic"
 
 
@@ -134,7 +134,7 @@ def _in_messages(start: Start, folder: Path, address: str) -> Iterator[System]:
 
 
 def plan(candidate: Candidate, stream_load: Path) -> Iterator[Scenario]:
-    """Closed loops, then streams; what is slow is not asked for as many."""
+    """Closed loops, then streams. Slow systems get fewer streams."""
     for connections in CONNECTIONS:
         yield Scenario("unary", f"c{connections}", scenarios.closed(connections, scenarios.PROMPT_BYTES, SECONDS))
     for count in STREAMS:
@@ -143,7 +143,7 @@ def plan(candidate: Candidate, stream_load: Path) -> Iterator[Scenario]:
 
 
 def summarise(record: Record) -> dict[str, Any]:
-    """Every figure of every system; how its rate compares with the product's, and what translation costs."""
+    """All figures of all systems, the ratio of their rates to the product's, and the cost of translation."""
     result: dict[str, Any] = {"voided": record.voided}
     points = dict.fromkeys((sample.group, sample.point) for sample in record.samples if sample.group in FIGURES)
     for group, point in points:

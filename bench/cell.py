@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 
 class CellError(Exception):
-    """A tool printed something that is no measurement."""
+    """A tool printed a text that is not a measurement."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What was measured. A cell with failures is void: its figures are of something else."""
+    """The figures of a measurement. A cell with failures is void, because its figures measure something else."""
 
     figures: dict[str, float]
     failures: int = 0

@@ -1,4 +1,4 @@
-"""The data plane beside other gateways: in one run, on one pinned core, against the same upstream and load.
+"""Compares the data plane with other gateways in one run, on one pinned core, with the same upstream and load.
 
     make bench                              everything, about 40 minutes; writes bench/results/data-plane.json
     python -m bench.data_plane --quick      once and short, about 6 minutes; writes elsewhere
@@ -41,7 +41,7 @@ _DESCRIPTORS = 16_384
 def main() -> None:
     """Takes all turns, prints a table and writes the result."""
     options = _options()
-    # An end from outside unwinds like an error, so that nothing that was started stays behind.
+    # A signal from outside unwinds like an error, so that no started process remains.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))
     _allow_descriptors()
     about: dict[str, Any] = {"machine": machine.describe()}
@@ -113,7 +113,7 @@ def _count(text: str) -> int:
 
 
 def _allow_descriptors() -> None:
-    """Raises our own limit of open files, which everything that we start inherits."""
+    """Raises this process's limit of open files, which all started processes inherit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(_DESCRIPTORS, hard)), hard))
 

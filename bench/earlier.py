@@ -1,4 +1,4 @@
-"""A worker of an earlier revision, to be asked in turns with today's."""
+"""A worker of an earlier revision, which is measured in turns with the current one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What it takes to hold the ledger to account: verifying, following, and what a worker notices of that and of the rest.
+"""Measures the cost of the evidence: of verifying and following the ledger, and the effects on a worker.
 
     make bench-evidence                 about four minutes; writes bench/results/evidence.json
     make bench-evidence BEFORE=2e49bd9  with a worker of that revision among them, which is built first (six minutes)
@@ -126,7 +126,7 @@ def compare(turns: int, folder: Path, record: Record, before: Path | None) -> Js
 
 
 def plan(_candidate: Candidate) -> Iterator[Scenario]:
-    """A saturated worker."""
+    """The plan: a saturated worker."""
     yield Scenario("evidence", "c64", scenarios.closed(CONNECTIONS, scenarios.PROMPT_BYTES, SECONDS))
 
 
@@ -173,7 +173,7 @@ def _storing(document: Json, home: Path) -> None:
 
 
 def _counted(home: Path) -> dict[str, int]:
-    """What the worker in `home` says of the answers that it analysed and of the bodies that it stored."""
+    """The counts of the worker in `home`: analysed answers and stored bodies."""
     admin = yaml.safe_load((home / "proofgate" / "gateway.yaml").read_text())["admin"]["listen"]
     with urllib.request.urlopen(f"http://{admin}/metrics", timeout=10) as answer:
         text = answer.read().decode()

@@ -1,4 +1,4 @@
-"""How soon the pages of the explorer are answered over many exchanges: `python -m bench.explorer_pages`.
+"""Measures how fast the explorer's pages are answered over many exchanges: `python -m bench.explorer_pages`.
 
     python -m bench.explorer_pages --exchanges 1000000 --days 30
 
@@ -43,7 +43,7 @@ _RULES = ("pii-card", "pii-email", "codename", "injection", "secrets")
 
 
 class Batch:
-    """Exchanges in the form of the core's batches (`proofgate/_core.pyi`, ExchangeBatch)."""
+    """Exchanges in the format of the core's batches (`proofgate/_core.pyi`, ExchangeBatch)."""
 
     sealed, configuration_change, ended = False, None, ()
 
@@ -175,7 +175,7 @@ def make(index: Path, exchanges: int, days: int) -> None:
 
 
 def overview_of(since: Filter, by: str, questions: IndexSnapshot) -> Any:
-    """What the landing page shows."""
+    """The queries of the landing page."""
     return overview(questions, since, by, END)
 
 
@@ -185,7 +185,7 @@ def facts_of(page: Filter, questions: IndexSnapshot) -> list[Any]:
 
 
 def asked(index: Path, days: int) -> dict[str, Callable[[], Any]]:
-    """What pages ask for."""
+    """The queries of the pages."""
 
     def of(ask: Callable[[IndexSnapshot], Any]) -> Callable[[], Any]:
         def once() -> Any:

@@ -1,4 +1,4 @@
-"""An auditor that follows a worker under load, and what it needed for that."""
+"""An auditor that follows a worker under load, and the resources that it uses."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from proofgate import _core
 
 from bench.processes import LOAD_CORE, CpuMeter, Pinned, free_port, pinned
 
-#: Seconds in which an auditor has to have read all that was recorded.
+#: Maximum seconds in which an auditor must have read all records.
 _CATCH_UP = 60
-#: Seconds over which one that has nothing to read is watched.
+#: Seconds during which an auditor with nothing to read is measured.
 _IDLE = 10
 
 
@@ -63,14 +63,14 @@ def caught_up(process: Pinned, address: str, begun: float) -> dict[str, Any]:
 
 
 def _verified(address: str) -> int:
-    """The records that an auditor says that it has verified."""
+    """The number of records that an auditor reports as verified."""
     text = _ask(address, "/metrics")
     found = re.search(r"^proofgate_auditor_records_verified_total ([\d.e+]+)$", text, re.MULTILINE)
     return int(float(found[1])) if found else 0
 
 
 def _ask(address: str, path: str) -> str:
-    """An answer of the auditor's port."""
+    """An answer from the auditor's port."""
     with urllib.request.urlopen(f"http://{address}{path}", timeout=10) as answer:
         text: str = answer.read().decode()
     return text

@@ -1,4 +1,4 @@
-"""An index of many exchanges: how long it takes to make, how large it is, and how soon questions are answered.
+"""Measures an index of many exchanges: the time to make it, its size, and the time to answer queries.
 
     make bench-index                                of 10^8 exchanges (an hour, 20 GB); writes bench/results/index.json
     python -m bench.index --exchanges 2000000       prints, and writes nothing
@@ -33,7 +33,7 @@ from bench.summary import spread
 RESULT = Path(__file__).parent / "results" / "index.json"
 EXCHANGES = 100_000_000
 A_DAY = 1_000_000
-#: Each question is asked so often.
+#: Number of times that each query runs.
 TIMES = 15
 PAGE = 50
 
@@ -67,7 +67,7 @@ def main() -> int:
 
 
 def make(folder: Path, days: int) -> Json:
-    """Makes the ledger and the index of it, a day at a time."""
+    """Makes the ledger and its index, one day at a time."""
     ledger, index = folder / "ledger", folder / "index"
     build = ["cargo", "--locked", "build", "--release", "--quiet", "--manifest-path", str(MANIFEST)]
     subprocess.run([*build, "--package", "proofgate-index", "--example", "index_speed"], check=True)
@@ -110,7 +110,7 @@ def make(folder: Path, days: int) -> Json:
 
 
 def questions(index: Path, days: int) -> Json:
-    """Milliseconds until each kind of question is answered, and the memory of whoever asks."""
+    """Milliseconds to the answer of each kind of query, and the memory of the querying process."""
     chance, found = random.Random(1), {}
     for name in kinds(chance, days):
         times, rows, memory = [], 0, 0.0
@@ -126,7 +126,7 @@ def questions(index: Path, days: int) -> Json:
 
 
 def kinds(chance: random.Random, days: int) -> dict[str, dict[str, Any]]:
-    """The questions, with other values each time."""
+    """The queries, with different values each time."""
     day = chance.randrange(days)
     tenant = f"tenant-{chance.randrange(50)}"
     begin = _START + day * _DAY
@@ -173,7 +173,7 @@ _DAY = 86_400_000_000
 
 
 def ask(index: Path, asked: Json) -> Json:
-    """Asks once, from an index that is not open."""
+    """Runs a query once on an index that is not open."""
     begun = time.perf_counter()
     with IndexSnapshot(index) as open_index:
         page = open_index.page(Filter(**asked), PAGE)

@@ -1,4 +1,4 @@
-"""What 10,000 tenants with 100,000 keys cost one worker and HAProxy, and what it costs to add one more key.
+"""Measures the cost of 10,000 tenants with 100,000 keys for one worker and HAProxy, and of adding one key.
 
     make bench-keys                     about three minutes; writes bench/results/keys.json
     python -m bench.keys --changes 2    prints, and writes nothing
@@ -38,7 +38,7 @@ TENANTS, KEYS_OF_EACH = 10_000, 10
 CHANGES = 10
 TURNS = 7
 REQUESTS = 2_000
-#: Longer than a change takes at most.
+#: Seconds to wait after a change; longer than the longest change.
 SETTLED_SECONDS = 4.0
 
 _HAPROXY = """
@@ -97,9 +97,9 @@ def key_of(number: int, place: int) -> str:
 
 
 def of_worker(folder: Path, shards: TenantShards, changes: int) -> dict[str, Any]:
-    """Start, memory, the cost of a request, and of a change; once without the shards, for comparison."""
+    """Start time, memory, and the costs of a request and of a change; also without the shards, for comparison."""
     plans = [{"name": "gold", "limits": {"requestsPerMinute": 1_000_000}}]
-    # The same terms for everybody, or limits would be compared with none.
+    # All tenants have the same terms; otherwise limits would be compared with no limits.
     tenant = {"name": "acme", "plan": "gold", "keyHashes": [digest_of(KEYS["acme"])]}
     settings: dict[str, Any] = {"plans": plans, "tenants": [tenant]}
     pinned = ["taskset", "-c", str(GATEWAY_CORE)]
@@ -123,7 +123,7 @@ def of_worker(folder: Path, shards: TenantShards, changes: int) -> dict[str, Any
             rest.append(processor_seconds(many, lambda: None))
             key = f"new-key-{number}-0123456789abcdef"
             change.append(processor_seconds(many, lambda key=key: add(shards, key)))
-            # Not always at the same moment of the worker's rhythm of looking at its files.
+            # Changes come at different moments of the worker's interval for checking its files.
             time.sleep(number * 0.37 % 2)
             seconds.append(seconds_to_accepted(many, shards, f"timed-key-{number}-0123456789abcdef"))
     finally:
@@ -140,13 +140,13 @@ def of_worker(folder: Path, shards: TenantShards, changes: int) -> dict[str, Any
 
 
 def add(shards: TenantShards, key: str) -> None:
-    """One key more, of a tenant that there is."""
+    """Adds one key of an existing tenant."""
     shards.keys[digest_of(key)] = "team-0/tenant-0"
     shards.write([int(digest_of(key)[:2], 16) >> 3])
 
 
 def compared(few: LocalGateway, many: LocalGateway) -> dict[str, Any]:
-    """Processor time of a request, in turns: one API key, and one among all of them."""
+    """Processor time of a request, measured in turns with one API key and with all of them."""
     costs: dict[str, list[float]] = {"few": [], "many": []}
     for turn in range(TURNS + 1):
         for name, gateway, key in (("few", few, KEYS["acme"]), ("many", many, key_of(4321, 7))):
@@ -161,7 +161,7 @@ def compared(few: LocalGateway, many: LocalGateway) -> dict[str, Any]:
 
 
 def request_microseconds(gateway: LocalGateway, key: str) -> float:
-    """Processor time that one chat completion takes of the worker, over many on one connection."""
+    """The worker's processor time for one chat completion, averaged over many on one connection."""
     body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "hi"}]})
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     connection = http.client.HTTPConnection(gateway.address, timeout=30)
@@ -205,7 +205,7 @@ def processor_seconds(gateway: LocalGateway, change: Any) -> float:
 
 
 def processor_nanoseconds(gateway: LocalGateway) -> int:
-    """Processor time of all threads that the worker has."""
+    """Processor time of all threads of the worker."""
     assert gateway.worker is not None
     return _processor_nanoseconds(gateway.worker.process.pid)
 
@@ -227,7 +227,7 @@ def _resident_mib(pid: int) -> float:
 
 
 def of_haproxy(folder: Path, shards: TenantShards, changes: int) -> dict[str, Any]:
-    """How long HAProxy's agent takes to fill both maps, and to bring one key."""
+    """The time that HAProxy's agent takes to fill both maps, and to add one key."""
     where = folder / "haproxy"
     where.mkdir()
     for name in ("tenants.map", "owners.map"):
@@ -256,7 +256,7 @@ def of_haproxy(folder: Path, shards: TenantShards, changes: int) -> dict[str, An
 
 
 def timed(follower: SyncLoop) -> tuple[float, float]:
-    """Seconds of one look, and processor time of this process for it."""
+    """The seconds of one check, and the processor time of this process for it."""
     begun, used = time.monotonic(), time.process_time()
     asyncio.run(follower.sync_once())
     return round(time.monotonic() - begun, 4), round(time.process_time() - used, 4)

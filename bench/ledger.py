@@ -1,4 +1,4 @@
-"""The ledger: what a restart, a proof, a check, a record and a change of logs cost, by how much was recorded.
+"""Measures the cost of a restart, a proof, a check, a record and a log rotation, by the size of the ledger.
 
 python -m bench.ledger              up to 10^8 records (60 GB, an hour); writes bench/results/ledger.json
 python -m bench.ledger --most 7     up to 10^7 records (6 GB, 5 minutes); writes the same
@@ -35,11 +35,11 @@ MANIFEST = ROOT / "rust-core" / "Cargo.toml"
 FEWEST, MOST = 5, 8
 """Powers of ten."""
 WRITTEN_FROM = 7
-"""Of a run that goes less far nothing is written."""
+"""The minimum power of ten at which a run writes its results."""
 LOG_RECORDS = 2_200_000
 """About 1 GiB, the default of `ledger.rotation.bytes`."""
 ENDINGS = ("sealed", "killed")
-"""How a worker leaves its last log."""
+"""The ways in which a worker can leave its last log."""
 ROUNDS = 5
 CONTROL_LEAVES = 300_000
 
@@ -71,7 +71,7 @@ def main() -> int:
 
 
 def one_record(about: Json, parent: Path | None) -> int:
-    """Measures what one record costs, and puts that into the last results and their page; returns the exit code."""
+    """Measures the cost of one record, and adds it to the last results and their page; returns the exit code."""
     from bench.report import pages  # which reads this module, too
 
     throughput = build("throughput")
@@ -114,9 +114,9 @@ def measure(shard: Path, folder: Path, most: int) -> Json:
             if ending == "killed":
                 measured["append_per_s"][records] = made["append_per_s"]
             drop_caches()
-            # The first one finds what was left behind; the later ones find a log that has just begun.
+            # The first restart finds the remaining log; later restarts find a new log.
             begun = run(shard, "restart", place)
-            # By now the last records of a killed log are signed for, too.
+            # By now, a checkpoint also covers the last records of a killed log.
             found = {
                 "restart_s": begun["seconds"],
                 "restart_records_read": begun["records_read"],

@@ -1,4 +1,4 @@
-"""The machine of a run, as far as figures depend on it."""
+"""The properties of a run's machine on which the figures depend."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def describe() -> dict[str, object]:
 
 
 def tool_versions() -> dict[str, str]:
-    """The load generator that comes from the distribution."""
+    """The version of the load generator that comes from the distribution."""
     # wrk exits with 1 after printing its version.
     output = subprocess.run(["wrk", "-v"], capture_output=True, text=True).stdout
     return {"wrk": output.split("\n", 1)[0].split(" [")[0].removeprefix("wrk ").strip()}
 
 
 class CoreMeter:
-    """The share of the time that a core was busy while the block ran: is the load generator the limit?"""
+    """The share of time that a core was busy during the block, which shows whether the load generator is the limit."""
 
     def __init__(self, core: int) -> None:
         self._core = core
@@ -40,7 +40,7 @@ class CoreMeter:
 
     def __exit__(self, *_: object) -> None:
         (idle_before, all_before), (idle, all_) = self._before, self._times()
-        # The time waited for disks may decrease (proc(5)).
+        # The waiting time for disks may decrease (proc(5)).
         self.busy_share = min(1.0, 1 - (idle - idle_before) / max(all_ - all_before, 1))
 
     def _times(self) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""What a tenant notices while another one sends the largest prompts without rest, on the same worker.
+"""Measures the effect on a tenant while another tenant of the worker sends the largest prompts without a pause.
 
     make bench-neighbour                  about six minutes; writes bench/results/neighbour.json
     python -m bench.neighbour --turns 1   prints, and writes nothing
@@ -35,14 +35,14 @@ from bench.turns import take_turns
 RESULT = Path(__file__).parent / "results" / "neighbour.json"
 TURNS = 5
 SYSTEMS = (NULL, "haproxy", PRODUCT)
-#: The body's limit, less what stands around the prompt.
+#: The limit of a body, minus the JSON around the prompt.
 PROMPT_BYTES = (10 << 20) - 1024
 RATE = 200
 STREAMS = 20
 SECONDS = 4
 
 Measure = Callable[[System, Path], Cell]
-#: What is asked, and the figure that says how long it took.
+#: The kinds of traffic, with the figure of their latency.
 FIGURES = {"requests": "p99_us", "tokens": "late_p99_us"}
 
 
@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def scenarios(_candidate: Candidate, tools: Tools) -> Iterator[Scenario]:
-    """Both kinds of traffic, alone and beside the prompts."""
+    """The scenarios: both kinds of traffic, alone and beside the prompts."""
 
     def requests(system: System, folder: Path) -> Cell:
         body = folder / "small.json"
@@ -88,7 +88,7 @@ def scenarios(_candidate: Candidate, tools: Tools) -> Iterator[Scenario]:
 
 
 def beside(measure: Measure) -> Measure:
-    """The same while the prompts are sent."""
+    """Runs the same measurement while prompts are sent."""
 
     def measured(system: System, folder: Path) -> Cell:
         with prompts(system, folder) as sent:
@@ -120,7 +120,7 @@ def prompts(system: System, folder: Path) -> Iterator[Callable[[], float]]:
             return 0.0 if bad else float(output.rsplit("Requests/sec:", 1)[1].split()[0])
 
         yield sent
-        # It ends, and says what came of it.
+        # The client ends and prints its report.
         client.send_signal(signal.SIGINT)
         output, _ = client.communicate(timeout=60)
 

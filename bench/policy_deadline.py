@@ -1,4 +1,4 @@
-"""How long after its deadline a request is denied whose policy in Python gives no verdict.
+"""Measures the time from the deadline to the denial of a request whose Python policy gives no verdict.
 
     make bench-policies              does this too; writes bench/results/policy-deadline.json
     python -m bench.policy_deadline  about 20 seconds
@@ -28,13 +28,13 @@ from bench.system import System
 RESULT = Path(__file__).parent / "results" / "policy-deadline.json"
 REQUESTS = 40
 DEADLINE_MS = 100
-#: How long the policy takes: longer than its deadline by what the next request can wait.
+#: Seconds that the policy takes, which exceed its deadline.
 TAKES_SECONDS = 0.15
 SLEEP, COMPUTE, PASS = "sleep", "compute", "pass"
 
 
 class TakesTooLong:
-    """Does what the request's text says."""
+    """A policy that does what the request's text says."""
 
     name = "takes-too-long"
 
@@ -52,7 +52,7 @@ class TakesTooLong:
 
 
 def takes_too_long() -> Policy:
-    """The factory that the worker names."""
+    """The factory in the worker's configuration."""
     return TakesTooLong()
 
 
@@ -80,7 +80,7 @@ def main() -> int:
 
 
 def late_ms(worker: System, what: str) -> list[float]:
-    """From the deadline until the client has the refusal, for each request."""
+    """Milliseconds from the deadline to the client's refusal, for each request."""
     found = []
     ask(worker, PASS, 200)
     for _ in range(REQUESTS):

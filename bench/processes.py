@@ -20,11 +20,11 @@ _CPUCLOCK_SCHED = 2
 
 
 class StartError(Exception):
-    """A process ended, or said nothing, before it was ready. Its text ends with the last lines that it wrote."""
+    """A process ended or timed out before it was ready. The text ends with its last lines of output."""
 
 
 def free_port() -> int:
-    """A loopback port that is free now."""
+    """A currently free loopback port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -43,12 +43,12 @@ class Pinned:
         return sum(_cpu_seconds(pid) for pid in tree(self.pid))
 
     def pause(self) -> None:
-        """Stops the tree where it is: it takes no more of its core."""
+        """Stops the process tree, so that it no longer uses its core."""
         os.killpg(self.pid, signal.SIGSTOP)
 
     @contextmanager
     def awake(self) -> Iterator[None]:
-        """Lets a tree that was paused run until the block ends."""
+        """Lets a paused tree run until the end of the block."""
         os.killpg(self.pid, signal.SIGCONT)
         try:
             yield
@@ -156,7 +156,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     for number, patience in ((signal.SIGTERM, 15), (signal.SIGKILL, 5)):
         try:
             os.killpg(process.pid, number)
-            # One that is paused would not hear it.
+            # A paused process would not receive the signal.
             os.killpg(process.pid, signal.SIGCONT)
         except ProcessLookupError:
             break
@@ -182,7 +182,7 @@ def _group_lives(group: int, patience: float) -> bool:
 
 
 class CpuMeter:
-    """CPU time that a tree spends while the block runs."""
+    """The CPU time of a process tree during the block."""
 
     def __init__(self, system: Pinned) -> None:
         self._system = system

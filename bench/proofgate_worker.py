@@ -1,4 +1,4 @@
-"""One Proofgate worker with everything on."""
+"""One Proofgate worker with all features on."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from bench.system import System
 _LEDGER = "proofgate.dev/bench/bench"
 _DURABILITY = "Written"
 
-# Whether the worker that is installed has the policy engine and the limits.
+# Whether the installed worker has the policy engine and the limits.
 GOVERNED = hasattr(_core, "policy_rules")
 # Every built-in rule.
 POLICY: dict[str, Any] = {"packs": ["exfiltration", "jailbreak", "obfuscation", "pii", "prompt-injection", "secrets"]}
-# Counted for every request and never reached.
+# Limits that are counted for every request and never reached.
 LIMITS: dict[str, int] = {
     "requestsPerMinute": 1_000_000_000,
     "tokensPerMinute": 1_000_000_000_000,
@@ -32,7 +32,7 @@ LIMITS: dict[str, int] = {
 
 
 def features() -> list[str]:
-    """What this worker does with each request, as it is configured here."""
+    """The features of this worker that apply to each request, by its configuration."""
     on = ["framing guard", "authentication", f"ledger ({_DURABILITY.lower()})"]
     if GOVERNED:
         on += [f"policy ({', '.join(POLICY['packs'])})", "limits"]
@@ -40,7 +40,7 @@ def features() -> list[str]:
 
 
 def configuration(home: Path, upstream: str, port: int) -> dict[str, Any]:
-    """The worker's configuration file, with everything on that it has."""
+    """The worker's configuration file, with all features on."""
     tenant: dict[str, Any] = {"name": "bench", "keyHashes": [_core.hash_api_key(KEY)]}
     document: dict[str, Any] = {
         "ledger": {
@@ -66,7 +66,7 @@ def configuration(home: Path, upstream: str, port: int) -> dict[str, Any]:
 
 
 def without_rules(document: dict[str, Any]) -> None:
-    """Leaves the rules out of a configuration."""
+    """Removes the rules from a configuration."""
     document.pop("policy", None)
 
 

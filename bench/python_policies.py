@@ -1,4 +1,4 @@
-"""What a policy in Python costs: those who ask for it, by the size of its batches, and those who do not.
+"""Measures the cost of a Python policy, for tenants with it (by the size of its batches) and without it.
 
     make bench-policies                        about three minutes; writes bench/results/python-policies.json
     python -m bench.python_policies --turns 1  prints, and writes nothing
@@ -32,15 +32,15 @@ RESULT = Path(__file__).parent / "results" / "python-policies.json"
 TURNS = 7
 SECONDS = 3
 CONNECTIONS = (1, 64)
-#: Of a worker with the policy engine and limits, without policies in Python.
+#: The name of the worker with the policy engine and limits, but without Python policies.
 NONE = "no-policies"
 FIGURES = ("requests_per_second", "p50_us", "p99_us", "cpu_us_per_request")
-#: By the worker's name: the batch of its policy, and whether the tenant asks for it.
+#: By the worker's name, the batch size of its policy, and whether the tenant uses it.
 POLICIES = {"not-asked": (32, False), "batch-32": (32, True), "batch-1": (1, True)}
 
 
 class AllowsAll:
-    """Has nothing to say."""
+    """A policy without findings."""
 
     name = "allows-all"
 
@@ -50,7 +50,7 @@ class AllowsAll:
 
 
 def allows_all() -> Policy:
-    """The factory that the workers name."""
+    """The factory in the workers' configuration."""
     return AllowsAll()
 
 
@@ -95,13 +95,13 @@ def with_policy(document: dict[str, Any], *, batch: int, asked: bool) -> None:
 
 
 def plan(_candidate: Candidate) -> Iterator[Scenario]:
-    """One client, and many at once."""
+    """The plan: one client, and many concurrent clients."""
     for connections in CONNECTIONS:
         yield Scenario("policies", f"c{connections}", scenarios.closed(connections, scenarios.PROMPT_BYTES, SECONDS))
 
 
 def summarise(record: Record) -> dict[str, Any]:
-    """Every figure of every worker, and how its rate compares with that of the worker without policies."""
+    """All figures of all workers, and the ratio of their rates to that of the worker without policies."""
     result: dict[str, Any] = {"voided": record.voided}
     for connections in CONNECTIONS:
         point = f"c{connections}"

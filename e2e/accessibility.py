@@ -1,4 +1,4 @@
-"""What axe-core finds wrong on a page (https://github.com/dequelabs/axe-core, a tool of tests only)."""
+"""Accessibility faults of a page, found by axe-core (https://github.com/dequelabs/axe-core, a tool of tests only)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ window.axe.run(document, { resultTypes: ['violations'] }).then((found) => done(f
 
 @cache
 def _axe() -> str:
-    """The text of the pinned version."""
+    """The source of the pinned version of axe-core."""
     return (node_packages("axe") / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
 
 def violations(page: Browser) -> list[str]:
     """The rules that the page violates, with the elements."""
-    # Evaluated by the driver, so that the page's own policy stays as it is.
+    # The driver evaluates the script, so that the page's content security policy is not changed.
     page.run(f"if (!window.axe) {{ {_axe()} }}")
     found: list[str] = page.run_async(_RUN)
     return found

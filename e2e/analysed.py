@@ -1,4 +1,4 @@
-"""An auditor with an index of a ledger whose model was swapped: the analysis of answers has found it."""
+"""An auditor with the index of a ledger in which the analysis of answers detected a swapped model."""
 
 from __future__ import annotations
 

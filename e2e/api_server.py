@@ -1,4 +1,4 @@
-"""Requests to the cluster's API server over a connection that is kept: what is only a means starts no kubectl."""
+"""Requests to the cluster's API server over one open connection, without starting kubectl for each."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import httpx
 
 Object = dict[str, Any]
 
-#: Seconds that an API server which does not answer, or answers that it cannot, is asked again.
+#: Seconds during which a request is repeated if the API server does not answer or is unavailable.
 _PATIENCE = 60
-#: Not 500, which is also how a server-side apply refuses an unknown field.
+#: 500 is not retried, because server-side apply also uses it for an unknown field.
 _RETRIED = {429, 502, 503, 504}
 _MANAGER = "proofgate-e2e"
-#: Every kind that is asked for: where it is served, its resource, and the other names that kubectl knows.
+#: Every requested kind: its API path, its resource, and the other names that kubectl knows.
 _RESOURCES = (
     ("/api/v1", "namespaces", "namespace"),
     ("/api/v1", "persistentvolumes", "persistentvolume", "pv"),
@@ -47,7 +47,7 @@ _OF_NO_NAMESPACE = {"namespaces", "persistentvolumes"}
 
 
 class ApiError(RuntimeError):
-    """What the API server refused; the text is its own, `status` the HTTP status."""
+    """A refusal of the API server, with its text; `status` is the HTTP status."""
 
     def __init__(self, method: str, path: str, answer: httpx.Response) -> None:
         try:
@@ -69,7 +69,7 @@ class ApiServer:
     """The API server that a kubeconfig names, in its current context."""
 
     def __init__(self, kubeconfig: Path) -> None:
-        # Half a second to import, which not every user of this module's callers needs.
+        # The import takes half a second, and not every caller needs it.
         from kubernetes import client, config
 
         self._configuration = client.Configuration()
@@ -88,7 +88,7 @@ class ApiServer:
         content_type: str = "application/json",
         query: Mapping[str, str] | None = None,
     ) -> Object:
-        """Sends a request, again if the server cannot answer now, and returns the answer. Raises ApiError."""
+        """Sends a request, repeats it while the server is unavailable, and returns the answer. Raises ApiError."""
         headers = {"Content-Type": content_type}
         token = self._configuration.get_api_key_with_prefix("authorization", alias="BearerToken")
         if token:
@@ -123,7 +123,7 @@ class ApiServer:
         return items
 
     def apply(self, namespace: str | None, manifest: Object) -> Object:
-        """Makes an object be as its manifest; of the product's own, the whole spec is what the manifest says."""
+        """Applies a manifest. For the product's kinds, the manifest replaces the whole spec."""
         head = manifest["metadata"]
         home = head.get("namespace", namespace)
         path = path_of(manifest["kind"], home, head["name"])
@@ -134,12 +134,12 @@ class ApiServer:
         return self.request("PATCH", path, manifest, content_type="application/apply-patch+yaml", query=query)
 
     def patch(self, kind: str, namespace: str | None, name: str, change: Object) -> Object:
-        """A merge patch."""
+        """Applies a merge patch."""
         path = path_of(kind, namespace, name)
         return self.request("PATCH", path, change, content_type="application/merge-patch+json")
 
     def delete(self, kind: str, namespace: str | None, name: str, grace: int | None = None) -> None:
-        """Begins to delete an object, if it is there, with so many seconds of grace if given."""
+        """Starts the deletion of an object, if it exists, with `grace` seconds of grace if given."""
         options = {"propagationPolicy": "Background", **({} if grace is None else {"gracePeriodSeconds": grace})}
         self._unless_gone("DELETE", path_of(kind, namespace, name), options)
 
@@ -154,5 +154,5 @@ class ApiServer:
 
 @cache
 def api_server(kubeconfig: Path) -> ApiServer:
-    """The one connection of this process to an API server."""
+    """The shared connection of this process to an API server."""
     return ApiServer(kubeconfig)

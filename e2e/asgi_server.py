@@ -1,4 +1,4 @@
-"""An ASGI application on loopback, and what stands before the stand-in upstream as one."""
+"""An ASGI server on loopback, and helpers for ASGI applications in front of the stand-in upstream."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 @contextmanager
 def asgi_server(application: Callable[[Scope, Receive, Send], Awaitable[None]]) -> Iterator[str]:
-    """The application while it is served; gives its URL, without a path."""
+    """Serves the application during the block; gives its URL, without a path."""
     # uvicorn reports every deliberately cut answer as an error of the application.
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     listener = bind("127.0.0.1:0")
@@ -44,7 +44,7 @@ def asgi_server(application: Callable[[Scope, Receive, Send], Awaitable[None]]) 
 
 
 async def whole_body(receive: Receive) -> bytes:
-    """The request's body; without what was not sent when the client went away."""
+    """The request's body; only the received part if the client disconnected."""
     parts = []
     while True:
         message = await receive()
@@ -54,7 +54,7 @@ async def whole_body(receive: Receive) -> bytes:
 
 
 def received_again(body: bytes, receive: Receive) -> Receive:
-    """What an application receives that is to read a body once more."""
+    """A `receive` function that gives an application an already read body again."""
     first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive_again() -> Message:
@@ -64,7 +64,7 @@ def received_again(body: bytes, receive: Receive) -> Receive:
 
 
 async def answer(send: Send, status: int, fields: dict[str, str], pieces: list[bytes | None]) -> None:
-    """Answers with the pieces of a body; None cuts it."""
+    """Answers with the pieces of a body; None breaks off the response."""
     headers = [(name.encode(), value.encode()) for name, value in fields.items()]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     for piece in pieces:
@@ -76,11 +76,11 @@ async def answer(send: Send, status: int, fields: dict[str, str], pieces: list[b
 
 
 def target_of(scope: Scope) -> str:
-    """Path and query as they were sent."""
+    """The path and query in their sent form."""
     path, query = scope["raw_path"].decode(), scope["query_string"].decode()
     return f"{path}?{query}" if query else path
 
 
 def fields_of(scope: Scope) -> dict[str, str]:
-    """The fields of a request's head, their names in lower case."""
+    """The header fields of a request, with names in lower case."""
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}

@@ -1,4 +1,4 @@
-"""What somebody who writes the ledger's volume does to it, by the names that docs/concepts/threat-model.md gives it."""
+"""Attacks by a writer of the ledger's volume, by their names in docs/concepts/threat-model.md."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Records = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Others:
-    """Ledgers of the same name: an older state, one whose log went on otherwise, and one under another key."""
+    """Ledgers of the same name: an older state, one whose log continued differently, and one with another key."""
 
     older: Path
     forked: Path
@@ -155,7 +155,7 @@ def rename_a_shard(audit: Audit, _others: Others) -> None:
 
 
 def sign_all_with_another_key(audit: Audit, others: Others) -> None:
-    # Without the configurations that were named before, these would be missed.
+    # The configurations that were named before are copied, because the auditor would miss them.
     named = {path.name: path.read_bytes() for path in (audit.ledger / "configurations").iterdir()}
     shutil.rmtree(audit.ledger)
     shutil.copytree(others.rekeyed, audit.ledger)
@@ -169,7 +169,7 @@ def replace_the_key(audit: Audit, others: Others) -> None:
     his = ledger_key.read(secret.read_text())
     body = f"proofgate.dev/key-succession@v1\nold {audit.key}\nnew {his.verifying_text}\nmade 1\nuntil {1 << 60}\n"
     signatures = [
-        # Under the ledger's name and its key's id, which anybody knows.
+        # The name of the ledger and the id of its key are public.
         (audit.key.split("+")[1], bytes(64)),
         (his.verifying_text.split("+")[1], Ed25519PrivateKey.from_private_bytes(seed_of(secret)).sign(body.encode())),
     ]
@@ -216,7 +216,7 @@ def delete_a_log_under_a_forged_tombstone(audit: Audit, _others: Others) -> None
     claim = ["removed 1", "exchanges 10", "newest 1", "minimum-days 180", "author nobody"]
     claim.append("reason made up")
     text = "\n".join(["proofgate.dev/tombstone@v2", origin, size, root, *claim])
-    # Under the retention job's name and its key's id, which anybody knows.
+    # The name of the retention job and the id of its key are public.
     name, number, _ = (audit.folder / "keeping-key").read_text().split("+", 2)
     body = base64.b64encode(bytes.fromhex(number) + bytes(64)).decode()
     (log / "tombstone").write_text(f"{text}\n\n\u2014 {name} {body}\n")

@@ -1,4 +1,4 @@
-"""A ledger that is audited: what asks a worker, and the auditor as a command and as a service."""
+"""An audited ledger: requests to its worker, and the auditor as a command and as a service."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def ask(gateway: LocalGateway, times: int) -> None:
 
 
 def signed(gateway: LocalGateway) -> int:
-    """Records under the newest checkpoint of the log that is being written."""
+    """The number of records under the newest checkpoint of the current log."""
     return int(gateway.admin_text("/checkpoint").split("\n")[1])
 
 
 def ask_and_wait(gateway: LocalGateway, times: int) -> None:
-    """Asks, and waits until what was recorded is under a checkpoint."""
+    """Sends requests, and waits until a checkpoint covers their records."""
     wanted = signed(gateway) + 2 * times
     ask(gateway, times)
     wait_until(lambda: signed(gateway) >= wanted, PATIENCE, "the records are under a checkpoint")
@@ -45,7 +45,7 @@ def ask_and_wait(gateway: LocalGateway, times: int) -> None:
 
 @dataclass(frozen=True)
 class Audit:
-    """A ledger and the state of an auditor that has looked at it."""
+    """A ledger and the state of an auditor that has checked it."""
 
     folder: Path
     key: str
@@ -66,16 +66,16 @@ class Audit:
 
     @property
     def keeping(self) -> list[str]:
-        """The retention key of the ledger, where it has one."""
+        """The retention key of the ledger, if it has one."""
         key = self.folder / "keeping-key"
         return ["--keeping-key", str(key)] if key.exists() else []
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """What a command of the auditor returns and prints."""
+        """Runs an auditor command; returns its exit code and output."""
         return proofgate(*arguments)
 
     def look(self, *more: str) -> tuple[int, list[dict[str, Any]]]:
-        """What one look finds: the exit code and the findings."""
+        """Runs one check; returns the exit code and the findings."""
         done = self.run(*self.arguments, "--once", "--json", *more)
         assert done.stdout, done.stderr
         report = json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""Signature Version 4 as its receiver sees it: is a request signed with these credentials?
+"""Verification of Signature Version 4: whether a request is signed with given credentials.
 
 Source: "Signature Version 4 signing process" of the AWS General Reference. What botocore signs with the same
 credentials is in worker/bedrock_goldens.json.
@@ -21,7 +21,7 @@ _AUTHORIZATION = re.compile(
 
 @dataclass(frozen=True)
 class Credentials:
-    """Whose requests are accepted."""
+    """The credentials of accepted requests."""
 
     access_key_id: str
     secret_access_key: str
@@ -30,7 +30,7 @@ class Credentials:
 
 
 def fault(credentials: Credentials, method: str, path: str, headers: Mapping[str, str], body: bytes) -> str | None:
-    """What is wrong with a signature, or None. `path` as on the wire, names of `headers` in lower case."""
+    """The fault of a signature, or None. `path` as on the wire, names of `headers` in lower case."""
     found = _AUTHORIZATION.fullmatch(headers.get("authorization", ""))
     if found is None:
         return "there is no signature"

@@ -1,4 +1,4 @@
-"""A copy of a ledger's directory, taken as the documentation says."""
+"""A copy of a ledger's directory, made as the documentation says."""
 
 import re
 import subprocess

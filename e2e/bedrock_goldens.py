@@ -37,7 +37,7 @@ MODELS = (
 
 
 def answer(path: str, body: bytes) -> bytes:
-    """What the stand-in answers, whole or as a stream."""
+    """The stand-in's answer, whole or as a stream."""
     kind = mock_bedrock.endpoint(path)
     assert kind is not None
     exchange = kind(body, MockBehaviour(tokens=3), 1, path)
@@ -53,7 +53,7 @@ def body_of(operation: str) -> bytes:
 
 
 def wishes() -> list[bytes]:
-    """Requests to Converse that have to be answered with more than a text."""
+    """Requests to Converse whose answers must contain more than text."""
     schema = {"type": "object", "properties": {"city": {"type": "string"}}}
     tools = [{"toolSpec": {"name": "look", "inputSchema": {"json": schema}}}]
     structure = {"jsonSchema": {"schema": json.dumps(schema), "name": "trip"}}
@@ -79,7 +79,7 @@ def check(operation: str, body: bytes) -> None:
 
 
 def signed(path: str, body: bytes, token: str | None) -> dict[str, str]:
-    """The fields of a request that botocore has signed."""
+    """The header fields of a request that botocore has signed."""
     url = f"https://bedrock-runtime.us-east-1.amazonaws.com{path}"
     request = AWSRequest("POST", url, {"Content-Type": "application/json"}, body)
     with mock.patch("botocore.auth.get_current_datetime", return_value=DATE.replace(tzinfo=None)):
@@ -89,7 +89,7 @@ def signed(path: str, body: bytes, token: str | None) -> dict[str, str]:
 
 
 def read(operation: str, answered: bytes) -> Any:
-    """What botocore's parser makes of an answer by the service model."""
+    """The result of parsing an answer with botocore by the service model."""
     service = model.ServiceModel(loaders.Loader().load_service_model("bedrock-runtime", "service-2"))
     shape = service.operation_model(OPERATIONS[operation]).output_shape
     stream = operation.endswith("-stream")

@@ -1,6 +1,6 @@
-"""A stand-in for Amazon Bedrock that takes no request whose signature is not that of its bytes.
+"""A stand-in for Amazon Bedrock that accepts only requests with a valid signature.
 
-It answers as the stand-in upstream does, or what a test has put before it.
+It answers like the stand-in upstream, or with the answers that a test has scripted.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from e2e.aws_signature import Credentials, fault
 
 
 class BedrockUpstream:
-    """Its address, what it was asked, and what it answers."""
+    """The stand-in: its address, its received requests, and its answers."""
 
     def __init__(self, credentials: Credentials) -> None:
         self.credentials = credentials
         self.url = ""
         self._mock = MockUpstream(UpstreamOptions())
-        #: Path and body of each request that was signed as it should be.
+        #: Path and body of each correctly signed request.
         self.requests: list[tuple[str, bytes]] = []
-        #: What was wrong with the signatures of the others.
+        #: The signature faults of the other requests.
         self.faults: list[str] = []
         #: Answers in the place of the stand-in's own, each for one request: status, fields, and pieces of the
         #: body. A stream whose last piece is None is cut there.

@@ -26,7 +26,7 @@ _ARGUMENTS = (
 
 @dataclass
 class Browser:
-    """One window. What is said of elements goes by CSS selectors."""
+    """One browser window. CSS selectors name elements."""
 
     client: httpx.Client
     downloads: Path
@@ -43,25 +43,25 @@ class Browser:
         return found[_ELEMENT]
 
     def open(self, url: str) -> None:
-        """Goes there as by a new visit."""
+        """Opens a URL as a new visit."""
         self._do("/url", {"url": "about:blank"})
         self._do("/url", {"url": url})
 
     def run(self, script: str, *arguments: Any) -> Any:
-        """What a function body returns."""
+        """Runs a function body in the page, and returns its result."""
         return self._do("/execute/sync", {"script": script, "args": list(arguments)})
 
     def run_async(self, script: str, *arguments: Any) -> Any:
-        """What a function body hands to the callback that is its last argument."""
+        """Runs a function body in the page; returns the value that it passes to the callback, its last argument."""
         return self._do("/execute/async", {"script": script, "args": list(arguments)})
 
     def text(self, css: str = "main") -> str:
-        """What a reader sees of an element; empty when it is not there."""
+        """The visible text of an element; empty if the element does not exist."""
         found: str = self.run("return document.querySelector(arguments[0])?.innerText ?? ''", css)
         return found
 
     def wait(self, condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
-        """Waits until something is there, and returns it."""
+        """Waits until a condition returns a value, and returns it."""
         deadline = time.monotonic() + seconds
         while not (found := condition()):
             if time.monotonic() > deadline:
@@ -70,7 +70,7 @@ class Browser:
         return found
 
     def wait_for(self, text: str, css: str = "main") -> str:
-        """Waits until an element has this in its text."""
+        """Waits until an element's text contains `text`."""
         self.wait(lambda: text in self.text(css), text)
         return self.text(css)
 
@@ -84,7 +84,7 @@ class Browser:
         self.run(script, within, name)
 
     def type(self, css: str, text: str) -> None:
-        """Writes into a field in the place of what is there; for a file it is the path."""
+        """Replaces the text of a field; for a file field, `text` is the path."""
         element = self._element(css)
         if not self.run("return document.querySelector(arguments[0]).type === 'file'", css):
             self._do(f"/element/{element}/clear")
@@ -96,13 +96,13 @@ class Browser:
         self._do("/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": steps}]})
 
     def focused(self) -> str:
-        """The name of what has the focus, as it is read out."""
+        """The accessible name of the focused element."""
         script = "const one = document.activeElement; return one.getAttribute('aria-label') ?? one.textContent"
         name: str = self.run(script)
         return name.strip()
 
     def see(self, width: int, height: int = 900, dark: bool = False) -> None:
-        """Takes this size in CSS pixels, and this colour scheme."""
+        """Sets the window's size in CSS pixels, and its colour scheme."""
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.command("Emulation.setEmulatedMedia", features=scheme)
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
@@ -117,13 +117,13 @@ class Browser:
         return base64.b64decode(self._do("/screenshot", method="GET"))
 
     def complaints(self) -> list[str]:
-        """What the console has got since it was last asked for: errors, warnings, breaches of the policy."""
+        """New console messages since the last call: errors, warnings and violations of the content security policy."""
         return [f"{entry['level']}: {entry['message']}" for entry in self._do("/se/log", {"type": "browser"})]
 
 
 @contextmanager
 def browser(folder: Path) -> Iterator[Browser]:
-    """A browser with a profile of its own, in `folder`, which knows nothing yet."""
+    """A browser with a new, empty profile in `folder`."""
     downloads = folder / "downloads"
     downloads.mkdir(parents=True)
     driver, session = start_ready(
@@ -135,16 +135,16 @@ def browser(folder: Path) -> Iterator[Browser]:
             try:
                 yield Browser(client, downloads)
             finally:
-                # Behind a slash of its own it would be another path, and Chromium would stay.
+                # A trailing slash would make it a different path, and Chromium would keep running.
                 client.delete(session).raise_for_status()
     finally:
         driver.stop()
 
 
 def _session(driver: Program, folder: Path, downloads: Path) -> str:
-    """The URL of a session with a Chromium of its own. Raises NotReadyError."""
+    """The URL of a session with a new Chromium. Raises NotReadyError."""
     port = driver.wait_for_line(r"started successfully on port (\d+)")[1]
-    # One that failed may have left something in its profile.
+    # A failed start may have left files in its profile.
     profile = tempfile.mkdtemp(prefix="profile-", dir=folder)
     options = {
         "binary": CHROMIUM,

@@ -1,7 +1,6 @@
-"""A stand-in for three clouds: it issues credentials for a token of a ServiceAccount, and has models behind them.
+"""A stand-in for three clouds, which issue credentials for a ServiceAccount token, and for models that accept them.
 
-What it issues is good for as long as it was said to be. A request to a model carries a signature or a token that is,
-or it gets 401.
+Issued credentials are valid for their stated time. A model request without a valid signature or token gets 401.
 """
 
 from __future__ import annotations
@@ -42,24 +41,24 @@ _EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 
 
 class CloudUpstream:
-    """Its address, what it has issued, and what it was asked."""
+    """The stand-in: its address, its issued credentials, and its received requests."""
 
     def __init__(self) -> None:
         self.url = ""
         self._mock = MockUpstream(UpstreamOptions())
         self.lifetime_seconds = 3600.0
-        #: The token of the ServiceAccount that it takes.
+        #: The ServiceAccount token that it accepts.
         self.subject = "eyJ.service-account-1.signature"
-        #: Whether whoever asks for credentials gets 503.
+        #: Whether requests for credentials get 503.
         self.is_down = False
-        #: What was issued, a session of AWS by its session token, with the monotonic time of its end.
+        #: The issued credentials (an AWS session by its session token), with the monotonic time of their expiry.
         self.issued: dict[str, float] = {}
-        #: Path, status, and which of `issued` it carried, of each request to a model.
+        #: Path, status and used credentials (from `issued`) of each request to a model.
         self.requests: list[tuple[str, int, str]] = []
 
     @property
     def secrets(self) -> list[str]:
-        """Everything that nobody may tell."""
+        """All secrets, which nobody may reveal."""
         return [*self.issued, self.subject, "aws-secret-of-"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,7 +84,7 @@ class CloudUpstream:
             await self._mock(scope, received_again(body, receive), send_and_note)
 
     def _used(self, path: str, fields: dict[str, str], body: bytes) -> str:
-        """What a request carries, or nothing when its signature is none of what was issued."""
+        """The credentials of a request; empty if its signature does not belong to issued ones."""
         if "api-key" in fields:
             return ""
         session = fields.get("x-amz-security-token")
@@ -107,7 +106,7 @@ class CloudUpstream:
         return ends.strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _credentials(self, method: str, path: str, fields: dict[str, str], body: bytes) -> bytes | None:
-        """What an endpoint of credentials answers, nothing for what it refuses; None for other paths."""
+        """The answer of a credentials endpoint; empty for a refusal, None for other paths."""
         asked: tuple[str | None, ...]
         form = {name: values[0] for name, values in parse_qs(body.decode("latin-1")).items()}
         match method, path:

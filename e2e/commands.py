@@ -1,4 +1,4 @@
-"""The command line within the process of the tests, where it is only a means: one of its own takes half a second."""
+"""The command line within the test process, because starting a separate process takes half a second."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from proofgate.cli import main
 
 
 def proofgate(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """What `proofgate ARGUMENTS` returns and prints."""
+    """Runs `proofgate ARGUMENTS`; returns its exit code and output."""
     command = [str(argument) for argument in arguments]
-    # A file, for some commands write bytes.
+    # The streams have a byte buffer, because some commands write bytes.
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     with redirect_stdout(out), redirect_stderr(err), _logging_as_in_a_new_process(), warnings.catch_warnings():
-        # What it leaves open would end with its process.
+        # Resources that it leaves open would be closed at the end of its process.
         warnings.simplefilter("ignore", ResourceWarning)
         try:
             code = main(command)
         except SystemExit as ended:
-            # So argparse ends a command that is called wrongly.
+            # argparse ends a wrongly called command this way.
             code = int(ended.code or 0)
     return subprocess.CompletedProcess(["proofgate", *command], code, _text(out), _text(err))
 

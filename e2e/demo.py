@@ -22,9 +22,9 @@ from e2e.kubernetes import OPERATOR, REPOSITORY, Namespace, clear, install_opera
 DEMO = Namespace("proofgate-demo")
 KEYS = {"acme": "sk-demo-acme-0123456789abcdef", "globex": "sk-demo-globex-0123456789abcdef"}
 MODEL = "gpt-4o-mini"
-#: Of two providers, the first of which always answers 503.
+#: A model of two providers, the first of which always answers 503.
 RESILIENT = "always-there"
-#: Of a reader of all tenants, in examples/demo/12-auditor.yaml.
+#: The key of a reader of all tenants, from examples/demo/12-auditor.yaml.
 READER = "reader-demo-officer-0123456789abcdef"
 _STARTED = time.monotonic()
 
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def wait_for_workers(replicas: int) -> None:
-    """Waits until the gateway is Ready with `replicas` workers, saying what it waits for."""
+    """Waits until the gateway is Ready with `replicas` workers, and prints what it waits for."""
     told = ""
 
     def ready() -> bool:
@@ -96,7 +96,7 @@ def chat(address: str, tenant: str) -> str:
 
 
 def fall_back(address: str) -> str:
-    """A completion whose first provider turns it away and whose second one speaks Anthropic's API; its request id."""
+    """Sends a completion that falls back to a second provider with Anthropic's API; returns the request id."""
     with OpenAI(base_url=f"http://{address}/v1", api_key=KEYS["acme"], max_retries=0) as client:
         raw = client.chat.completions.with_raw_response.create(
             model=RESILIENT, messages=[{"role": "user", "content": "Hello, is anybody there?"}]
@@ -146,7 +146,7 @@ def verifying_key() -> str:
 
 
 def receipt() -> str:
-    """A tenant gets the receipt of an exchange, and verifies it with the bytes of both bodies; the request id."""
+    """A tenant gets the receipt of an exchange, and verifies it with both bodies. Returns the request id."""
     scratch = tempfile.TemporaryDirectory(prefix="proofgate-demo-")
     with scratch as folder, DEMO.forwarded("service/demo", 80) as address:
         say("acme fetches a receipt with its own key, and verifies it offline with the bytes that it sent and got")
@@ -157,7 +157,7 @@ def receipt() -> str:
 
 
 def explore(request_id: str) -> None:
-    """Shows the same exchange on the auditor's page, as a reader sees it, and leaves a picture of it."""
+    """Shows the same exchange on the auditor's page to a reader, and writes a picture of it."""
     wait_until(
         lambda: DEMO.condition("demo", "Audited").get("reason") == "NothingFound", 180, "the auditor has found nothing"
     )
@@ -169,7 +169,7 @@ def explore(request_id: str) -> None:
 
 
 def export(request_id: str, folder: Path) -> str:
-    """Asks each worker for the proof; the one that served the exchange has it. Returns its name."""
+    """Asks each worker for the proof, and returns the name of the worker that has it."""
     told = []
     secret = DEMO.get("secret", "demo-admin")
     if secret is None:
@@ -189,7 +189,7 @@ def export(request_id: str, folder: Path) -> str:
 
 
 def finish() -> None:
-    """Says what runs where, how to reach it and how to tear it down."""
+    """Prints what runs where, how to reach it and how to remove it."""
     print()
     print(run(["kubectl", "get", "nodes", "--output", "wide"]), end="")
     print(DEMO.kubectl("get", "ggw,statefulsets,deployments,pods,services,pvc"), end="")

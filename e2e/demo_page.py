@@ -1,4 +1,4 @@
-"""The demonstration's last picture: one exchange on the auditor's page, as a reader sees it."""
+"""The last picture of the demonstration: one exchange on the auditor's page for a reader."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ExchangePage:
     reader_key: str
 
     def is_indexed(self) -> bool:
-        """Whether the auditor's index has the exchange with its end."""
+        """Whether the auditor's index contains the exchange and its end."""
         headers = {"Authorization": f"Bearer {self.reader_key}"}
         try:
             answer = httpx.get(f"{self.url}/v1/exchanges/{self.request_id}", headers=headers, timeout=10)
@@ -33,7 +33,7 @@ class ExchangePage:
         return answer.is_success and answer.json()["exchanges"][0]["outcome"] != "open"
 
     def leave_picture(self, folder: Path) -> str:
-        """Writes a picture of the page, once the browser has verified the records; says where it is, or why none is."""
+        """Writes a picture of the page with verified records; prints its path, or why there is none."""
         if not Path(CHROMIUM).exists() or shutil.which("chromedriver") is None:
             return f"no picture of the auditor's page: {CHROMIUM} and chromedriver are not both here"
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A tenant's last step of the demonstration: its receipt, verified offline with the bytes that it sent and got."""
+"""The tenant's last step of the demonstration: it verifies its receipt offline with the sent and received bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import httpx
 
 @dataclass(frozen=True)
 class Shown:
-    """What was verified of an exchange, as `proofgate verify` says it."""
+    """The verified facts of an exchange, as `proofgate verify` prints them."""
 
     request_id: str
     lines: list[str]

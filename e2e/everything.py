@@ -1,4 +1,4 @@
-"""`proofgate quickstart --start` as a process, on ports that the system chooses, and what it printed."""
+"""`proofgate quickstart --start` as a process on free ports, and its output."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import httpx
 
 from e2e.programs import PATIENCE, Program
 
-#: What a developer may have exported is not the tests' to use.
+#: The environment without keys that a developer may have exported, which tests must not use.
 NO_KEYS = {name: value for name, value in os.environ.items() if name not in {"OPENAI_API_KEY", "ANTHROPIC_API_KEY"}}
 _ANY_PORT = "127.0.0.1:0"
 
 
 @dataclass
 class Everything:
-    """A quickstart that runs: its folder, its process, and where its parts listen."""
+    """A running quickstart: its folder, its process, and the addresses of its parts."""
 
     folder: Path
     program: Program
@@ -40,7 +40,7 @@ class Everything:
 
     @property
     def token(self) -> str:
-        """What signs in once, out of the printed link."""
+        """The single-use sign-in token of the printed link."""
         return token_of(self.told)
 
     def child(self, name: str) -> int:
@@ -55,7 +55,7 @@ class Everything:
         raise LookupError(name)
 
     def sign_in(self, client: httpx.Client, token: str | None = None) -> httpx.Response:
-        """What the page does with a link."""
+        """Signs in with a token, as the page does with a link."""
         headers = {"Authorization": f"Bearer {token or self.token}"}
         return client.post(f"{self.explorer}/v1/sign-in/once", headers=headers, timeout=PATIENCE)
 
@@ -73,7 +73,7 @@ def start(
     environment: Mapping[str, str] = NO_KEYS,
     logs: Path | None = None,
 ) -> Program:
-    """Starts it on a folder, which it makes or continues. Addresses in `more` replace the free ports."""
+    """Starts a quickstart in a new or existing folder. Addresses in `more` replace the free ports."""
     arguments = ["quickstart", "--start", "--directory", str(folder), "--explorer-listen", _ANY_PORT]
     if not folder.exists():
         arguments += ["--listen", _ANY_PORT, "--admin-listen", _ANY_PORT]
@@ -85,7 +85,7 @@ def start(
 def everything(
     folder: Path, *more: str, environment: Mapping[str, str] = NO_KEYS, logs: Path | None = None
 ) -> Iterator[Everything]:
-    """It, once all of it is ready. Whatever a test leaves of it is ended."""
+    """A quickstart that is completely ready. Its remaining processes are ended after the block."""
     program = start(folder, *more, environment=environment, logs=logs)
     try:
         program.wait_for_line("Ctrl-C drains and seals")
@@ -97,5 +97,5 @@ def everything(
 
 
 def stop(program: Program, how: signal.Signals = signal.SIGINT) -> int:
-    """Ends it as a terminal does."""
+    """Ends a program as a terminal does."""
     return program.stop(how)

@@ -1,4 +1,4 @@
-"""What a ledger on disk holds."""
+"""The content of a ledger on disk."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from e2e.commands import proofgate
 
 
 def records(ledger: Path, shards: str = "*") -> list[dict[str, Any]]:
-    """Every record of every incarnation of a ledger, oldest first, each with its incarnation under `log`.
+    """All records of all incarnations of a ledger, oldest first, each with its incarnation under `log`.
 
     `shards` is a pattern for the shards' folders.
     """
@@ -33,7 +33,7 @@ def records(ledger: Path, shards: str = "*") -> list[dict[str, Any]]:
 
 
 def configuration(ledger: Path, digest: str) -> dict[str, Any]:
-    """The archived configuration of a digest, or of its first digits, as the command shows it."""
+    """The archived configuration with a digest, or with its first digits, as the command shows it."""
     shown = proofgate("ledger", "configuration", ledger, digest)
     assert shown.returncode == 0, shown.stderr
     assert hashlib.sha256(shown.stdout.removesuffix("\n").encode()).hexdigest().startswith(digest)
@@ -42,9 +42,9 @@ def configuration(ledger: Path, digest: str) -> dict[str, Any]:
 
 
 def exchanges_by_their_ends(records: list[dict[str, Any]]) -> dict[tuple[str, int], int]:
-    """How many ends each admission has, by the log and number of its record.
+    """The number of ends of each admission, by the log and number of its record.
 
-    An end may stand in a later log: it names the one that admitted the exchange then.
+    An end may be in a later log; it then names the log of the admission.
     """
     admitted = {(record["log"], record["seq"]) for record in records if record["kind"] == "admission"}
     ends = Counter(

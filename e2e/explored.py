@@ -1,4 +1,4 @@
-"""A ledger with a history, the auditor that followed it as a service, and what stands between that and a browser."""
+"""A ledger with a history, the auditor service that followed it, and a proxy between the auditor and a browser."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from e2e.programs import PATIENCE, wait_until
 
 @dataclass(frozen=True)
 class Explored:
-    """Where the auditor's page is, the keys, and one exchange with its receipt."""
+    """The address of the auditor's page, the keys, and one exchange with its receipt."""
 
     url: str
     secret: str
@@ -39,11 +39,11 @@ class Explored:
 
     @property
     def size(self) -> int:
-        """Entries under the published checkpoint."""
+        """The number of entries under the published checkpoint."""
         return int(fetch(f"{self.url}/checkpoint").split("\n")[1])
 
     def signed_by_the_auditor(self, size: int, root: bytes) -> str:
-        """A checkpoint that its key signs, of whatever it has never said."""
+        """A checkpoint that the auditor's key signs, for a tree that the auditor never had."""
         seed = base64.b64decode(self.secret.split("+", 4)[4])[1:]
         text = f"{AUDITOR}\n{size}\n{base64.b64encode(root).decode()}\n"
         signature = Ed25519PrivateKey.from_private_bytes(seed).sign(text.encode())
@@ -52,7 +52,7 @@ class Explored:
 
 
 def exchange(gateway: LocalGateway) -> tuple[bytes, bytes, bytes]:
-    """One exchange of acme's: the request, the answer and its receipt."""
+    """One exchange of the tenant acme: the request, the answer and its receipt."""
     headers = {"Authorization": f"Bearer {KEYS['acme']}", "Content-Type": "application/json"}
     request = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}).encode()
     with httpx.Client(base_url=gateway.base_url, headers=headers, timeout=PATIENCE) as client:
@@ -63,7 +63,7 @@ def exchange(gateway: LocalGateway) -> tuple[bytes, bytes, bytes]:
 
 @contextmanager
 def explored(folder: Path) -> Iterator[Explored]:
-    """Two shards, of which one has logs that were sealed, left by a kill, and go on; all under the aggregate log."""
+    """Two shards, one of which has a sealed, a killed and a current log; the aggregate log covers all."""
     with local_gateway(folder, settings={"ledger": {"segmentBytes": 1 << 20}}) as gateway:
         secret, public = _core.generate_key(AUDITOR)
         (folder / "auditor-key").write_text(secret)
@@ -93,13 +93,13 @@ def explored(folder: Path) -> Iterator[Explored]:
             yield Explored(url, secret, public, gateway.verifying_key, gateway, request, response, receipt)
 
 
-#: Changes what is answered under a path.
+#: A function that changes the answer of a path.
 Change = Callable[[bytes], bytes]
 
 
 @dataclass
 class StandIn:
-    """Somebody in between who changes what is answered under a path, or under all below one that ends in a slash."""
+    """A proxy that changes the answers of a path, or of all paths below one that ends in a slash."""
 
     url: str
     changes: dict[str, Change] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class StandIn:
 
 @contextmanager
 def standing_in(upstream: str) -> Iterator[StandIn]:
-    """Hands on what an auditor answers, with what is in `changes` done to it."""
+    """Forwards the answers of an auditor, with `changes` applied."""
     between = StandIn("")
 
     class Handler(BaseHTTPRequestHandler):
@@ -132,9 +132,10 @@ def standing_in(upstream: str) -> Iterator[StandIn]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *arguments: object) -> None:
-            """Says nothing."""
+            """Logs nothing."""
 
     with loopback_server(Handler) as server:
-        # A browser keeps what a page stores by its origin, and a port may have been that of an earlier test.
+        # The host name is random, because a browser keeps stored data by origin, and an earlier test may have had this
+        # port.
         between.url = f"http://{secrets.token_hex(4)}.localhost:{server.server_port}"
         yield between

@@ -1,7 +1,7 @@
-"""What may stand, or fail, in the place of a file of a ledger: the faults that every tool has to report and get over.
+"""Faults of a ledger's files, which every tool must report and survive.
 
-Those that a file system can hold are put there. A bad sector, a file that may not be read (the tests may be root's) and
-a volume without space come of calls that fail, by `shim.py`.
+Faults that a file system can hold are put into the folder. For a bad sector, an unreadable file (tests may run as root)
+and a full volume, `shim.py` makes system calls fail.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from e2e.shim import Calls, Shim
 
-#: Runs commands within one process, whose calls may fail: a line of its input is one, a line of output its outcome.
+#: Runs commands within one process, whose calls may fail. Each input line is a command, each output line its outcome.
 _RUN = """
 import json, sys
 from e2e.commands import proofgate
@@ -77,7 +77,7 @@ def _forbidden(path: Path, calls: Shim) -> None:
     calls.fail(Calls.OPENING, errno.EACCES, str(path))
 
 
-#: By its name, what puts it in the place of a file.
+#: The faults by name, each with the function that replaces a file by it.
 FAULTS: dict[str, Callable[[Path, Shim], None]] = {
     "bad sector": _bad_sector,
     "forbidden": _forbidden,
@@ -90,7 +90,7 @@ FAULTS: dict[str, Callable[[Path, Shim], None]] = {
 
 
 def mirrored(ledger: str, state: str, signing_key: str, ledger_key: str, to: str) -> subprocess.CompletedProcess[str]:
-    """One round of the mirror of an auditor that has accepted a ledger: what it finds, and why it is tried again."""
+    """One round of an auditor's mirror of an accepted ledger: its findings, and the reasons for a retry."""
     from proofgate import _core
     from proofgate.mirror.directory import DirectoryTarget
     from proofgate.mirror.mirror import Mirror
@@ -111,7 +111,7 @@ def mirrored(ledger: str, state: str, signing_key: str, ledger_key: str, to: str
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a command: its exit code, what it wrote to standard output, and all that it wrote."""
+    """The outcome of a command: its exit code, its standard output, and all of its output."""
 
     code: int
     out: str
@@ -119,7 +119,7 @@ class Outcome:
 
 
 class Commands:
-    """`proofgate` with calls that fail. One that does not end, or ends its process, costs no other its outcome."""
+    """Runs `proofgate` with failing calls. A command that hangs or ends its process does not affect the others."""
 
     def __init__(self, calls: Shim) -> None:
         self._calls = calls
@@ -134,7 +134,7 @@ class Commands:
         )
 
     def run(self, *arguments: object, seconds: float) -> Outcome:
-        """Runs a command. Raises TimeoutError when it takes longer: it waits for something that never comes."""
+        """Runs a command. Raises TimeoutError if it takes longer than `seconds`."""
         line = json.dumps([str(argument) for argument in arguments]) + "\n"
         if self._process.poll() is not None:
             self._process = self._start()
@@ -160,7 +160,7 @@ class Commands:
 
 @contextmanager
 def commands(calls: Shim) -> Iterator[Commands]:
-    """A process of its own for commands: what is preloaded is there from its beginning."""
+    """A separate process for commands, so that preloaded libraries are loaded from its start."""
     process = Commands(calls)
     try:
         yield process

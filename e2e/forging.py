@@ -1,7 +1,7 @@
-"""What a writer of the volume can make without the signing key: segments whose numbers and checksums are right.
-And what can be made with it.
+"""Forgeries of a ledger: without the signing key, a writer of the volume can make segments with valid checksums.
+With the key, it can also sign them.
 
-The layout is that of `rust-core/crates/evidence/src/frame.rs`. Tags are random, as nobody without the key makes others.
+The layout is that of `rust-core/crates/evidence/src/frame.rs`. Tags are random, because valid tags need the key.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _crc32c(data: bytes) -> int:
 
 
 def rewrite(segment: Path, edit: Callable[[list[dict[str, Any]]], None]) -> None:
-    """Gives the records of a log's first segment to `edit`, and writes what it left, numbered anew, in their place."""
+    """Passes the records of a log's first segment to `edit`, and replaces the segment by the result, renumbered."""
     data = segment.read_bytes()
     header = data[:_SEGMENT_HEADER]
     bound = header[16:40]
@@ -80,7 +80,7 @@ def seed_of(file: Path) -> bytes:
 
 
 def sign_anew(log: Path, seed: bytes) -> None:
-    """Signs what a log holds now, as only a worker can that has the ledger's key, and lies."""
+    """Signs the current content of a log, as a lying worker with the ledger's key can."""
     with tempfile.TemporaryDirectory(prefix="proofgate-leaves-") as scratch:
         leaves = Path(scratch) / "leaves"
         _core.export_leaves(str(log), str(leaves))

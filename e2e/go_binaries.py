@@ -1,4 +1,4 @@
-"""Programs in Go that the worker's tests run beside it, each built once and kept outside the checkout.
+"""Go programs that tests run beside the worker, each built once and stored outside the checkout.
 
 python -m e2e.go_binaries        builds all (4 minutes the first time)
 """
@@ -21,7 +21,7 @@ _TESSERA = "github.com/transparency-dev/tessera/cmd/examples/posix-oneshot"
 
 
 def cache() -> Path:
-    """Where what is built once stays."""
+    """The folder of built programs."""
     return Path(os.environ.get("PROOFGATE_CACHE") or Path.home() / ".cache" / "proofgate")
 
 
@@ -50,7 +50,7 @@ def _built(module: Path, packages: tuple[str, ...]) -> Path:
     if ready.exists():
         return folder
     folder.mkdir(parents=True, exist_ok=True)
-    # Of processes that want it at once, one builds.
+    # If several processes need it at the same time, only one builds.
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not ready.exists():
@@ -63,7 +63,7 @@ def _built(module: Path, packages: tuple[str, ...]) -> Path:
 
 
 def main() -> None:
-    """Builds what is missing, and says how long that took."""
+    """Builds the missing programs, and prints how long that took."""
     for name, build in (("verifier, witness and log", witnesses), ("object store", object_store)):
         started = time.monotonic()
         print(f"building {name}", flush=True)

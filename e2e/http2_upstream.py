@@ -1,4 +1,4 @@
-"""A stand-in for a provider that speaks HTTP/2 over TLS and nothing else."""
+"""A stand-in for a provider that supports only HTTP/2 over TLS."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ USAGE = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
 
 
 class Http2Upstream:
-    """Its address, its certificate, and which requests came on which of its sessions."""
+    """The stand-in: its address, its certificate, and the requests of each of its sessions."""
 
     def __init__(self, certificate: Path, listener: socket.socket, context: ssl.SSLContext) -> None:
         self.certificate = certificate
@@ -72,7 +72,7 @@ class Http2Upstream:
 
 
 def answer(session: H2Connection, stream: int, request: dict[str, Any]) -> None:
-    """Answers a chat completion; one that is streamed ends in a frame of its own."""
+    """Answers a chat completion; a stream ends in a separate frame."""
     about = {"id": "chatcmpl-1", "created": 1, "model": request["model"]}
     if not request.get("stream"):
         choice = {"index": 0, "message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"}

@@ -1,4 +1,4 @@
-"""Makes gateway/tests/identity_goldens.json: what the clouds' own libraries send for credentials.
+"""Makes gateway/tests/identity_goldens.json: the requests for credentials that the clouds' libraries send.
 
 botocore and azure-identity are in no image and no test environment (docs/reference/dependencies.md says why), so this
 runs by itself, from the repository's root, in an environment that has them, google-auth and requests:
@@ -35,13 +35,13 @@ ROLE = "arn:aws:iam::123456789012:role/proofgate"
 AUDIENCE = "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/pool/providers/eks"
 ACCOUNT = "worker@p.iam.gserviceaccount.com"
 CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
-#: What a library sends of itself, or of the machine.
+#: Fields about the library itself or the machine.
 PASSING = {"accept-encoding", "connection", "content-length", "host", "user-agent"}
 PASSING |= {"amz-sdk-invocation-id", "amz-sdk-request", "x-goog-api-client", "x-ms-client-request-id"}
 
 
 class Recorder(BaseHTTPRequestHandler):
-    """Records each request, and answers with whatever any of the libraries takes for an answer."""
+    """Records each request, and sends an answer that all the libraries accept."""
 
     seen: ClassVar[list[dict[str, Any]]] = []
 
@@ -86,7 +86,7 @@ class Recorder(BaseHTTPRequestHandler):
 
 
 def of_sts(url: str, file: str) -> None:
-    """AssumeRoleWithWebIdentity, as botocore's chain asks for it."""
+    """The AssumeRoleWithWebIdentity request of botocore's chain."""
     variables = {
         **{"AWS_ROLE_ARN": ROLE, "AWS_WEB_IDENTITY_TOKEN_FILE": file, "AWS_ROLE_SESSION_NAME": "proofgate-pod"},
         **{"AWS_ENDPOINT_URL_STS": url, "AWS_DEFAULT_REGION": "eu-west-1", "AWS_EC2_METADATA_DISABLED": "true"},
@@ -97,7 +97,7 @@ def of_sts(url: str, file: str) -> None:
 
 
 def of_agent(url: str, file: str) -> None:
-    """What botocore asks the agent of EKS Pod Identity."""
+    """The request of botocore to the agent of EKS Pod Identity."""
     variables = {
         "AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{url}/v1/credentials",
         "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": file,
@@ -107,7 +107,7 @@ def of_agent(url: str, file: str) -> None:
 
 
 def of_entra(url: str, file: str) -> None:
-    """What azure-identity sends to Entra ID; it speaks https alone, so its transport is turned to ours."""
+    """The request of azure-identity to Entra ID. It uses only https, so its transport is redirected to our server."""
 
     class Turned(RequestsTransport):  # type: ignore[misc]
         def send(self, request: Any, **options: Any) -> Any:
@@ -125,7 +125,7 @@ def of_entra(url: str, file: str) -> None:
 
 
 def of_google(url: str, file: str) -> None:
-    """What google-auth sends for a federated identity that impersonates a service account."""
+    """The requests of google-auth for a federated identity that impersonates a service account."""
     federated = identity_pool.Credentials(  # type: ignore[no-untyped-call]
         audience=AUDIENCE,
         subject_token_type="urn:ietf:params:oauth:token-type:jwt",

@@ -18,7 +18,7 @@ from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
 from e2e.programs import PATIENCE, Program, start_ready, wait_until
 
 READERS = {"officer": "officer-reader-key-0123456789", "acme's": "acme-reader-key-0123456789"}
-#: Of two providers, the first of which always answers 503.
+#: A model of two providers, the first of which always answers 503.
 RESILIENT = "always-there"
 _SETTINGS: dict[str, Any] = {
     "prices": [
@@ -61,7 +61,7 @@ _SETTINGS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Indexed:
-    """Where the auditor is, and the exchanges: by what is special about them, their ids."""
+    """The auditor's address, and the ids of the exchanges by their special property."""
 
     url: str
     gateway: LocalGateway
@@ -69,7 +69,7 @@ class Indexed:
     ids: dict[str, str]
 
     def rows(self, reader: str = "officer", path: str = "exchanges", name: str = "") -> list[dict[str, Any]]:
-        """What a reader is answered."""
+        """The rows of an answer to a reader."""
         answer = httpx.get(
             f"{self.url}/v1/{path}", headers={"Authorization": f"Bearer {READERS[reader]}"}, timeout=PATIENCE
         )
@@ -77,18 +77,18 @@ class Indexed:
         return found
 
     def reads(self) -> list[dict[str, Any]]:
-        """What the auditor has recorded of reads."""
+        """The auditor's records of reads."""
         [file] = self.state.glob("access-*.jsonl")
         # The first line is about the file.
         return [json.loads(line) for line in file.read_text().splitlines()[1:]]
 
 
-#: What the client of the exchange "plain" says of itself.
+#: The attribution that the client of the exchange "plain" states.
 SAID = {"session": "5f1d-session", "agent": "reviewer"}
 
 
 def say(gateway: LocalGateway, text: str, tenant: str = "acme", model: str = MODEL, **fields: str) -> str:
-    """Asks once, whatever comes of it; the request id."""
+    """Sends one request, whatever its outcome; returns the request id."""
     body = {"model": model, "messages": [{"role": "user", "content": text}]}
     headers = {"Authorization": f"Bearer {KEYS[tenant]}", **fields}
     url = f"{gateway.base_url}/chat/completions"
@@ -97,7 +97,7 @@ def say(gateway: LocalGateway, text: str, tenant: str = "acme", model: str = MOD
 
 @contextmanager
 def _witness(folder: Path, log_vkey: str) -> Iterator[str]:
-    """A witness of an auditor's log: the policy that asks it."""
+    """Starts a witness of an auditor's log; returns the policy that uses it."""
     secret, vkey = _core.generate_witness_key("witness.example/ours")
     (folder / "witness-key").write_text(secret)
     (folder / "logs").write_text(f"logs/v0\n\nvkey {log_vkey}\n")
@@ -124,9 +124,9 @@ def _witness(folder: Path, log_vkey: str) -> Iterator[str]:
 
 @contextmanager
 def indexed(folder: Path, *options: str, environment: Mapping[str, str] | None = None) -> Iterator[Indexed]:
-    """Exchanges of two tenants: plain ones, one with a second attempt, one that was redacted, one that was refused.
+    """Exchanges of two tenants: plain ones, one with a second attempt, a redacted one and a refused one.
 
-    `options` and `environment` are more of the auditor's.
+    `options` and `environment` are additions for the auditor.
     """
     with local_gateway(folder, settings=_SETTINGS) as gateway:
         secret, public = _core.generate_key(AUDITOR)

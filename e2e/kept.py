@@ -1,4 +1,4 @@
-"""A stand-in provider that keeps what it is asked, and answers as its test says."""
+"""A stand-in provider that keeps its received requests, and answers as its test says."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the provider says: one JSON document, or the events of a stream, each of which leaves by itself."""
+    """An answer of the provider: one JSON document, or the events of a stream, each sent separately."""
 
     document: Any = None
     events: Sequence[bytes] = ()
@@ -33,7 +33,7 @@ class Answer:
 
 @dataclass
 class KeepingProvider:
-    """Its address, and what it was asked, oldest first."""
+    """The provider: its address and its received requests, oldest first."""
 
     port: int
     asked: list[Asked] = field(default_factory=list)
@@ -43,19 +43,19 @@ class KeepingProvider:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def take(self) -> list[Asked]:
-        """What it was asked since the last call."""
+        """The requests received since the last call."""
         taken, self.asked = self.asked, []
         return taken
 
 
 @contextmanager
 def keeping_provider(answer: Callable[[Asked], Answer]) -> Iterator[KeepingProvider]:
-    """A running provider, on connections that stay open."""
+    """A running provider, whose connections stay open."""
     provider = KeepingProvider(0)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        # Each event leaves at once.
+        # Each event is sent immediately.
         wbufsize = 0
         disable_nagle_algorithm = True
 
@@ -79,10 +79,10 @@ def keeping_provider(answer: Callable[[Asked], Answer]) -> Iterator[KeepingProvi
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Says nothing."""
+            """Logs nothing."""
 
     class Server(ThreadingHTTPServer):
-        # A gateway that is killed leaves connections behind.
+        # A killed gateway leaves connections open, whose end is not awaited.
         block_on_close = False
         daemon_threads = True
 

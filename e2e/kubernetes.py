@@ -1,4 +1,4 @@
-"""The cluster as the demonstration and the tests use it: kubectl and helm, and the API server for what is a means."""
+"""Access to the cluster for the demonstration and the tests: kubectl, helm and the API server."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from e2e.programs import Program, start_ready
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 CHART = REPOSITORY / "charts" / "proofgate-operator"
-#: Seconds that anything is waited for: no claim of how long it takes, and ten times what it takes on a busy machine.
+#: Maximum seconds of any wait: ten times the usual time on a busy machine.
 PATIENCE = 300
 T = TypeVar("T")
 
 
 class CommandError(RuntimeError):
-    """A command that failed; `stderr` is what it said."""
+    """A failed command; `stderr` is its error output."""
 
     def __init__(self, command: list[str], stderr: str) -> None:
         super().__init__(f"{shlex.join(command)}\n{stderr}")
@@ -56,12 +56,12 @@ def run(command: list[str], stdin: str | None = None, timeout: float = 600) -> s
 
 
 def lab(*words: str) -> str:
-    """Runs a command of the cluster's own, such as `recycle-volumes`."""
+    """Runs a command of the local cluster's tool, such as `recycle-volumes`."""
     return run([sys.executable, "-m", "e2e.cluster", *words])
 
 
 def wait_until(condition: Callable[[], T], seconds: float, what: str, every: float = 0.2) -> T:
-    """Polls until `condition` returns something true, and returns that. Raises TimeoutError with what it returned."""
+    """Polls until `condition` returns a true value, and returns it. Raises TimeoutError with what it returned."""
     deadline = time.monotonic() + seconds
     while True:
         found = condition()
@@ -96,7 +96,7 @@ class Namespace:
         return server().get("namespace", None, self.name) is not None
 
     def delete_gateways(self, wait: bool = True) -> None:
-        """Deletes all gateways and sees their pods go, whether an operator is there or not."""
+        """Deletes all gateways and waits until their pods are gone, even without an operator."""
         if not self.is_served("ggw"):
             return
         for gateway in self.list("ggw"):
@@ -104,11 +104,11 @@ class Namespace:
         if not wait:
             return
         wait_until(lambda: not self.list("ggw"), PATIENCE, f"the gateways of {self.name} are gone")
-        # The namespace controller waits for half of the grace period of any pod that is still there: five minutes.
+        # The namespace controller waits for half of the grace period of any remaining pod: five minutes.
         self.wait_gone("pod", selector="proofgate.dev/gateway")
 
     def is_served(self, kind: str) -> bool:
-        """Whether the API server has a kind."""
+        """Whether the API server serves a kind."""
         try:
             self.list(kind)
         except ApiError as error:
@@ -118,24 +118,24 @@ class Namespace:
         return True
 
     def remove(self, wait: bool = True) -> None:
-        """Deletes the namespace with all that is in it, and sees it go."""
+        """Deletes the namespace with its content, and waits until it is gone."""
         server().delete("namespace", None, self.name)
         if wait:
             wait_until(lambda: not self.exists(), PATIENCE, f"namespace {self.name} is gone")
 
     def apply(self, *manifests: Object) -> None:
-        """Makes objects be as their manifests; a gateway's or tenant's spec is wholly that of the manifest."""
+        """Applies manifests. For a gateway or tenant, the manifest replaces the whole spec."""
         for manifest in manifests:
             server().apply(self.name, manifest)
 
     def delete(self, kind: str, name: str, *, wait: bool = True) -> None:
-        """Deletes an object, if it is there, and sees it go."""
+        """Deletes an object, if it exists, and waits until it is gone."""
         server().delete(kind, self.name, name)
         if wait:
             wait_until(lambda: self.get(kind, name) is None, PATIENCE, f"{kind} {name} is gone")
 
     def wait_gone(self, *kinds: str, selector: str) -> None:
-        """Waits until no object of some kinds is left that a label selector selects."""
+        """Waits until a label selector selects no object of the given kinds."""
 
         def left() -> set[str]:
             return {f"{kind}/{item['metadata']['name']}" for kind in kinds for item in self.list(kind, selector)}
@@ -143,7 +143,7 @@ class Namespace:
         wait_until(lambda: not left(), PATIENCE, f"all of {selector} are gone ({', '.join(kinds)})")
 
     def patch(self, kind: str, name: str, change: Object) -> None:
-        """A merge patch of an object."""
+        """Applies a merge patch to an object."""
         server().patch(kind, self.name, name, change)
 
     def get(self, kind: str, name: str) -> Object | None:
@@ -155,14 +155,14 @@ class Namespace:
         return server().list(kind, self.name, selector, fields)
 
     def conditions(self, name: str, kind: str = "ggw") -> dict[str, Object]:
-        """A gateway's conditions by their types, all read at once; none before they are of its current generation.
+        """A gateway's conditions by type, from one read; empty unless they are of its current generation.
 
-        Of a tenant likewise, with `gwt` as its kind.
+        With the kind `gwt`, a tenant's conditions.
         """
         return conditions_of(self.get(kind, name) or {})
 
     def condition(self, gateway: str, kind: str) -> Object:
-        """A condition of a gateway; empty before it is there for the current generation."""
+        """A condition of a gateway; empty if it does not exist for the current generation."""
         return self.conditions(gateway).get(kind, {})
 
     def is_ready(self, gateway: str, replicas: int | None = None) -> bool:
@@ -172,7 +172,7 @@ class Namespace:
         return replicas in (None, ready) and conditions_of(found).get("Ready", {}).get("status") == "True"
 
     def wait_ready(self, kind: str, name: str) -> None:
-        """Waits until a pod, or every pod of a Deployment or StatefulSet, is ready as its newest spec says."""
+        """Waits until a pod, or every pod of a Deployment or StatefulSet, is ready with its newest spec."""
         wait_until(lambda: _is_available(self.get(kind, name) or {}), PATIENCE, f"{kind} {name} is ready")
 
     def service_address(self, name: str) -> str:
@@ -214,7 +214,7 @@ def conditions_of(found: Object) -> dict[str, Object]:
 
 
 def _is_available(found: Object) -> bool:
-    """Whether a pod is Ready, or a Deployment or StatefulSet has as many ready pods of its newest spec as it wants."""
+    """Whether a pod is Ready, or a Deployment or StatefulSet has all its wanted pods ready with its newest spec."""
     status = found.get("status", {})
     if "replicas" not in found.get("spec", {}):
         return {"type": "Ready", "status": "True"}.items() <= _ready_condition(status).items()
@@ -228,7 +228,7 @@ def _ready_condition(status: Object) -> Object:
 
 
 OPERATOR = Namespace("proofgate-system")
-#: What `make images` brought into the nodes.
+#: The images that `make images` loaded into the nodes.
 IMAGES = {
     "operator.image": "localhost/proofgate/operator:dev",
     "workerImage": "localhost/proofgate/worker:dev",
@@ -236,12 +236,12 @@ IMAGES = {
 }
 
 
-#: Of every namespace that the end-to-end tests make.
+#: The label of every namespace that the end-to-end tests make.
 MADE_BY_TESTS = {"proofgate.dev/made-by": "e2e-tests"}
 
 
 def namespaces_of_tests() -> list[Namespace]:
-    """Those that a run of the end-to-end tests made."""
+    """The namespaces that a run of the end-to-end tests made."""
     selector = ",".join(f"{name}={value}" for name, value in MADE_BY_TESTS.items())
     return [Namespace(item["metadata"]["name"]) for item in server().list("namespaces", None, selector)]
 
@@ -280,12 +280,12 @@ def install_operator(watched: list[str], values: Mapping[str, Any] | None = None
 
 
 def ledger_directory(namespace: Namespace, gateway: str) -> Path:
-    """Where on this machine the volume that a gateway's workers share is, in the local cluster."""
+    """The path on this machine of the volume that a gateway's workers share, in the local cluster."""
     return volume_directory(namespace, f"{gateway}-wal")
 
 
 def volume_directory(namespace: Namespace, claim: str) -> Path:
-    """Where on this machine the volume of a claim is, in the local cluster."""
+    """The path on this machine of the volume of a claim, in the local cluster."""
     found = namespace.get("persistentvolumeclaim", claim)
     if not found:
         raise LookupError(f"there is no claim {claim}")
@@ -296,6 +296,6 @@ def volume_directory(namespace: Namespace, claim: str) -> Path:
 
 
 def remove_volume(name: str) -> None:
-    """Deletes a PersistentVolume, if it is there, and sees it go."""
+    """Deletes a PersistentVolume, if it exists, and waits until it is gone."""
     server().delete("pv", None, name)
     wait_until(lambda: server().get("pv", None, name) is None, PATIENCE, f"volume {name} is gone")

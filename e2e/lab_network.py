@@ -1,4 +1,4 @@
-"""Requests from inside the cluster's network, by threads of this process that enter it: nothing has to be started."""
+"""Requests from inside the cluster's network, by threads of this process that enter it, without further processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from e2e.cluster.layout import NODES
 from e2e.cluster.network import NAMESPACES
 
 _CLONE_NEWNET = 0x40000000
-#: Seconds of one request; no claim of how long it takes.
+#: Maximum seconds of one request; not a performance goal.
 _TIMEOUT = 60
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -28,7 +28,7 @@ _THREADS = ThreadPoolExecutor(16, "lab-network")
 
 
 def _enter(node: Path) -> None:
-    """Moves the calling thread, and no other one, into a network namespace; sockets that it makes belong there."""
+    """Moves only the calling thread into a network namespace, to which its new sockets then belong."""
     try:
         entrance = os.open(node, os.O_RDONLY)
     except FileNotFoundError:
@@ -42,17 +42,17 @@ def _enter(node: Path) -> None:
 
 
 def inside(function: Callable[_P, _T], *arguments: _P.args, **named: _P.kwargs) -> _T:
-    """Calls a function in the network of the cluster's first node, where Services and pods can be reached."""
+    """Calls a function in the network of the cluster's first node, from which Services and pods are reachable."""
     return _THREADS.submit(_from_within, lambda: function(*arguments, **named)).result()
 
 
 def each_inside(function: Callable[[_S], _T], arguments: Iterable[_S]) -> list[_T]:
-    """Calls a function there for every argument, for sixteen at a time."""
+    """Calls a function in that network for every argument, sixteen at a time."""
     return list(_THREADS.map(lambda argument: _from_within(lambda: function(argument)), arguments))
 
 
 def _from_within(function: Callable[[], _T]) -> _T:
-    # Each time: a lab that was started again has another network.
+    # The network is entered each time, because a restarted lab has a new network.
     _enter(NAMESPACES / NODES[0].namespace)
     return function()
 
@@ -67,7 +67,7 @@ class Answer:
 
 
 def exchange(method: str, url: str, body: str | None = None, headers: Mapping[str, str] | None = None) -> Answer:
-    """One request on a connection of its own, as a new client has."""
+    """Sends one request on a new connection, like a new client."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=_TIMEOUT)
     try:
@@ -82,7 +82,7 @@ def exchange(method: str, url: str, body: str | None = None, headers: Mapping[st
 
 @contextmanager
 def open_stream(url: str, body: str, headers: Mapping[str, str]) -> Iterator[None]:
-    """An answer that has begun, and that is not read any further: it ends with the block, if not before."""
+    """A started answer whose body is not read. It ends at the end of the block at the latest."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=_TIMEOUT)
     inside(connection.connect)
@@ -97,7 +97,7 @@ def open_stream(url: str, body: str, headers: Mapping[str, str]) -> Iterator[Non
 
 
 def connects(address: str, port: int) -> bool:
-    """Whether a port takes a connection."""
+    """Whether a port accepts a connection."""
     try:
         socket.create_connection((address, port), 5).close()
     except OSError:
@@ -106,7 +106,7 @@ def connects(address: str, port: int) -> bool:
 
 
 def certificate(address: str, port: int, name: str, authority: Path) -> bytes | None:
-    """The certificate, in DER, that a new connection to `name` is shown; None if none is shown or it is not trusted."""
+    """The certificate, in DER, of a new connection to `name`; None if there is none or it is not trusted."""
     trusted = ssl.create_default_context(cafile=str(authority))
     try:
         with (

@@ -1,4 +1,4 @@
-"""A ledger of three shards with tenants that each live where HAProxy's ring has them, but for one, and an auditor."""
+"""A ledger of three shards and an auditor. All tenants but one are on the worker that HAProxy's ring assigns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from e2e.programs import PATIENCE, wait_until
 
 SHARDS = (0, 1, 2)
 TENANTS = ("acme", "globex", "initech", "umbrella", "hooli", "stark", "wayne", "tyrell", "cyberdyne", "soylent")
-#: Placed on another worker than the ring's.
+#: The tenant that is placed on a different worker than the ring's.
 PLACED = "wayne"
 
 
@@ -55,7 +55,7 @@ def home(tenant: str) -> int:
 
 
 def _serve(gateway: LocalGateway, shard: int) -> set[str]:
-    """Has the tenants of a shard ask, but for the last one of all; which they are."""
+    """Sends requests of a shard's tenants, except the last tenant of all; returns these tenants."""
     asked = {tenant: number for number, tenant in enumerate(TENANTS[:-1]) if home(tenant) == shard}
     body = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}
     for tenant, number in asked.items():
@@ -79,7 +79,7 @@ def living(folder: Path) -> Iterator[str]:
             for shard in SHARDS:
                 if shard:
                     assert gateway.worker is not None
-                    # A worker that is sent away seals its log, and its shard is on no ring any more.
+                    # A drained worker seals its log, and its shard is no longer on the ring.
                     gateway.worker.stop(signal.SIGKILL)
                     gateway.start_worker(shard=shard)
                 asked = _serve(gateway, shard)
@@ -88,7 +88,7 @@ def living(folder: Path) -> Iterator[str]:
 
 
 def _is_told(url: str, asked: set[str]) -> bool:
-    """Whether the index has the exchanges of some tenants."""
+    """Whether the index contains the exchanges of the given tenants."""
     answer = httpx.get(f"{url}/v1/budgets", headers={"Authorization": f"Bearer {READERS['officer']}"}, timeout=PATIENCE)
     tenants = answer.json()["tenants"] if answer.is_success else []
     return asked <= {of["tenant"] for of in tenants if of["recorded"] is not None and not of["spent"]["day"]["open"]}

@@ -1,4 +1,4 @@
-"""A steady load on a gateway while something happens to it, counted on both sides."""
+"""A steady load on a gateway during a change, counted by the clients and by the upstream and ledger."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ from e2e.steady import Attempt
 
 @dataclass
 class Report:
-    """What came of a load: every attempt, and what the upstream and the ledger know of them."""
+    """The result of a load: every attempt, and the counts of the upstream and the ledger."""
 
     attempts: list[Attempt] = field(default_factory=list)
-    #: By id of the request: how often the upstream saw it.
+    #: The number of times that the upstream saw each request, by request id.
     seen: dict[str, int] = field(default_factory=dict)
-    #: Ids, as the gateway gave them, of the exchanges whose completion is in the ledger.
+    #: The gateway's ids of the exchanges whose completion is in the ledger.
     completed: set[str] = field(default_factory=set)
 
     @property
     def whole(self) -> list[Attempt]:
-        """Those whose answers came whole."""
+        """The attempts with complete answers."""
         return [attempt for attempt in self.attempts if attempt.error is None]
 
     @property
     def failed(self) -> list[Attempt]:
-        """Those that failed and were no streams."""
+        """The failed attempts without a stream."""
         return [attempt for attempt in self.attempts if attempt.error is not None and not attempt.stream]
 
     @property
     def broken(self) -> list[Attempt]:
-        """Streams that failed or were cut."""
+        """The streams that failed or broke off."""
         return [attempt for attempt in self.attempts if attempt.error is not None and attempt.stream]
 
     @property
     def lost(self) -> list[str]:
-        """Requests that were answered whole and have no completion in the ledger."""
+        """The completely answered requests without a completion in the ledger."""
         return [str(attempt.request_id) for attempt in self.whole if attempt.request_id not in self.completed]
 
     @property
     def repeated(self) -> list[str]:
-        """Requests that the upstream saw more than once."""
+        """The requests that the upstream saw more than once."""
         return [identity for identity, count in self.seen.items() if count > 1]
 
     def longest_wait(self, keys: Sequence[str]) -> float:
@@ -67,7 +67,7 @@ class Report:
 
 
 class SteadyLoad:
-    """A load that runs."""
+    """A running load."""
 
     def __init__(self, namespace: Namespace, gateway: str, folder: Path, name: str) -> None:
         self.name = name
@@ -78,7 +78,7 @@ class SteadyLoad:
         self._program: Program | None = None
 
     def start(self, arguments: Sequence[str], first: int) -> None:
-        """Starts the program, and once more if it does not come to send `first` requests."""
+        """Starts the program, and restarts it once if it does not send `first` requests."""
         command = (sys.executable, "-m", "e2e.cluster", "inside", "--", sys.executable, "-m", "e2e.steady")
 
         def start() -> Program:
@@ -88,7 +88,7 @@ class SteadyLoad:
         self._program, _ = start_ready(start, lambda program: self._wait(program, first))
 
     def attempts(self) -> int:
-        """How many requests have ended."""
+        """The number of ended requests."""
         try:
             return int((self._folder / "report.count").read_text())
         except FileNotFoundError:
@@ -103,14 +103,14 @@ class SteadyLoad:
         return program.wait_until(lambda: self.attempts() >= goal, f"{goal} requests of the load have ended", PATIENCE)
 
     def end(self) -> None:
-        """Waits for the end of the program, which has been told."""
+        """Waits for the end of the program, which was asked to end."""
         assert self._program is not None
         code = self._program.process.wait(PATIENCE)
         if code:
             raise RuntimeError(self._program.report)
 
     def read(self) -> None:
-        """Reads what the clients, the upstream and the ledger say. The load has ended."""
+        """Reads the results of the clients, the upstream and the ledger after the end of the load."""
         document = json.loads((self._folder / "report.json").read_text())
         self.report.attempts = [Attempt(**one) for one in document]
         address = self._namespace.service_address("mock-upstream")
@@ -166,5 +166,5 @@ def steady_load(
 
 
 def now() -> float:
-    """Unix seconds, as the load's report has them."""
+    """The current Unix time in seconds, as in the load's report."""
     return time.time()

@@ -28,17 +28,17 @@ LEDGER = "proofgate.dev/local/demo"
 KEYS = {"acme": "acme-demo-key-0123456789abcdef", "globex": "globex-demo-key-0123456789abcdef"}
 MODEL = "gpt-4o-mini"
 _DAY = 86_400
-#: What a worker prints when it serves: traffic, admin, origin, verifying key.
+#: The line that a ready worker prints: traffic, admin, origin, verifying key.
 READY = r"proofgate ready: traffic=(\S+) admin=(\S+) origin=(\S+) verifying-key=(\S+)"
 
 
 def not_over_midnight(seconds: float) -> None:
-    """Waits for the next day of UTC unless this one lasts so long: what is used of a budget is told by the day."""
+    """Waits for the next day of UTC unless at least `seconds` of this day are left, because budgets count by day."""
     wait_until(lambda: _DAY - time.time() % _DAY >= seconds, seconds + 1, "it is the next day")
 
 
 def _start_upstream(folder: Path, listen: str, *arguments: str) -> tuple[Program, str]:
-    """A stand-in upstream and its URL."""
+    """Starts a stand-in upstream; returns it and its URL."""
     program, ready = start_ready(
         lambda: Program.start("mock-upstream", folder, ["gateway", "mock-upstream", "--listen", listen, *arguments]),
         lambda program: program.wait_for_line(r"mock-upstream ready: (\S+)"),
@@ -47,7 +47,7 @@ def _start_upstream(folder: Path, listen: str, *arguments: str) -> tuple[Program
 
 
 class _CommonUpstream:
-    """A stand-in upstream that is started when it is first needed, and serves until it is stopped."""
+    """A stand-in upstream that is started at its first use, and runs until it is stopped."""
 
     def __init__(self) -> None:
         self._started: tuple[Program, str, tempfile.TemporaryDirectory[str]] | None = None
@@ -67,28 +67,28 @@ class _CommonUpstream:
 
 
 COMMON_UPSTREAM = _CommonUpstream()
-# A process of pytest-xdist calls nothing of what is registered here: the tests' conftest.py stops it, too.
+# Processes of pytest-xdist do not call functions registered with atexit, so the tests' conftest.py also stops it.
 atexit.register(COMMON_UPSTREAM.stop)
-#: What the stand-in counts of all that it was asked: how each of that ended.
+#: The counters of the stand-in by the end of each request.
 _ENDS = ("completed", "failed", "unauthorized", "client_disconnects")
 
 
 def _counted(url: str) -> dict[str, int]:
-    """What a stand-in upstream counts."""
+    """The counters of a stand-in upstream."""
     with urllib.request.urlopen(f"{url.removesuffix('/v1')}/mock/stats", timeout=PATIENCE) as response:
         stats = json.load(response)
     return {name: stats[name] for name in ("started", *_ENDS)}
 
 
 def _is_idle(url: str) -> bool:
-    """Whether a stand-in upstream is asked nothing."""
+    """Whether a stand-in upstream has no request in flight."""
     stats = _counted(url)
     return stats["started"] == sum(stats[name] for name in _ENDS)
 
 
 @dataclass
 class LocalGateway:
-    """A worker in front of a stand-in upstream, with everything it needs in one folder."""
+    """A worker in front of a stand-in upstream, with all its files in one folder."""
 
     folder: Path
     settings: dict[str, Any] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class LocalGateway:
         self.start_worker()
 
     def start_upstream(self) -> None:
-        """Starts a stand-in upstream; one that is as all others is the same for all gateways of this process."""
+        """Starts a stand-in upstream. Without special settings, all gateways of this process share one."""
         if self.upstream_arguments or self.upstream_listen != "127.0.0.1:0":
             self.upstream, self.upstream_url = _start_upstream(
                 self.folder, self.upstream_listen, *self.upstream_arguments
@@ -165,7 +165,7 @@ class LocalGateway:
         self.address, self.admin, self.origin, self.verifying_key = ready.groups()
 
     def admin_text(self, path: str, method: str = "GET", token: str | None = None) -> str:
-        """One call of the admin port; raises HTTPError on a status of 400 and above."""
+        """Sends one request to the admin port; raises HTTPError for a status of 400 and above."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         request = urllib.request.Request(f"http://{self.admin}{path}", method=method, headers=headers)
         with urllib.request.urlopen(request, timeout=PATIENCE) as response:
@@ -177,13 +177,13 @@ class LocalGateway:
         return status
 
     def upstream_stats(self, url: str | None = None) -> dict[str, int]:
-        """What the stand-in upstream has counted since this gateway's start, or the one that has another URL."""
+        """The counts of the stand-in upstream since this gateway's start, or of the one with another URL."""
         before = self._counted_before if url in (None, self.upstream_url) else {}
         stats = _counted(url or self.upstream_url)
         return {name: count - before.get(name, 0) for name, count in stats.items()}
 
     def records(self) -> list[dict[str, Any]]:
-        """Every record of every incarnation, oldest first, each with its incarnation under `log`."""
+        """All records of all incarnations, oldest first, each with its incarnation under `log`."""
         return records(self.ledger)
 
     def stop(self) -> None:
@@ -191,7 +191,7 @@ class LocalGateway:
             if program is not None and program.process.poll() is None:
                 program.stop(signal.SIGKILL)
         if self.upstream is None and self.upstream_url:
-            # What this worker asked of it is not to be counted as the next one's.
+            # Requests of this worker must not count as the next worker's requests.
             wait_until(
                 partial(_is_idle, self.upstream_url), PATIENCE, "the stand-in upstream has ended all that it was asked"
             )
@@ -199,7 +199,7 @@ class LocalGateway:
 
 @contextmanager
 def local_gateway(folder: Path, **options: Any) -> Iterator[LocalGateway]:
-    """A running gateway that is ended on the way out."""
+    """A running gateway that is ended after the block."""
     folder.mkdir(exist_ok=True)
     gateway = LocalGateway(folder, **options)
     try:

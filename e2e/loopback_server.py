@@ -1,4 +1,4 @@
-"""An HTTP server on loopback for as long as it is needed, or none."""
+"""An HTTP server on loopback during a block, or an address without a server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @contextmanager
 def loopback_server(handler: type[BaseHTTPRequestHandler] = BaseHTTPRequestHandler) -> Iterator[ThreadingHTTPServer]:
-    """A running server on a port of its own; a handler that has to know the port can be put in later."""
+    """A running server on a free port. A handler that needs the port can be set later."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -26,12 +26,12 @@ def loopback_server(handler: type[BaseHTTPRequestHandler] = BaseHTTPRequestHandl
 
 @contextmanager
 def refusing_address() -> Iterator[str]:
-    """Where every connection is refused: the port is nobody else's for as long, and nobody listens there."""
+    """An address that refuses every connection. The port is reserved during the block, and nothing listens on it."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         yield f"127.0.0.1:{silent.getsockname()[1]}"
 
 
 def url_of(server: ThreadingHTTPServer) -> str:
-    """Where it is reached, without a path."""
+    """The server's URL, without a path."""
     return f"http://127.0.0.1:{server.server_port}"

@@ -1,4 +1,4 @@
-"""Names of metrics: those that alerts, dashboards and runbooks ask for, and those that an exposition has."""
+"""Names of metrics: in alerts, dashboards and runbooks, and in an exposition."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def expressions() -> Iterator[str]:
 
 
 def asked_for(found: Iterable[str]) -> set[str]:
-    """The metrics in PromQL expressions: names with an underscore that are no function, label or variable."""
+    """The metrics in PromQL expressions: names with an underscore that are not a function, label or variable."""
     names: set[str] = set()
     for expression in found:
         bare = re.sub(r'"[^"]*"', "", expression)
-        # A recorded series is made of others, whose expressions are here too.
+        # A recorded series is computed from others, whose expressions are also checked.
         bare = re.sub(r"[\w:]+:[\w:]+", "", bare)
         bare = re.sub(r"\{[^}]*\}|\b(?:by|without|on|ignoring)\s*\([^)]*\)|\[[^]]*\]", "", bare)
         names |= set(re.findall(r"(?<![$\w])[a-z]\w*_\w+(?!\w|\s*\()", bare))
@@ -38,7 +38,7 @@ def asked_for(found: Iterable[str]) -> set[str]:
 
 
 def exposed(exposition: str) -> set[str]:
-    """The names of an exposition, with those of a histogram's parts; also of metrics that have no series yet."""
+    """The names in an exposition, including the parts of histograms and metrics without a series."""
     names: set[str] = set()
     for name, kind in re.findall(r"^# TYPE (\S+) (\w+)", exposition, re.MULTILINE):
         suffixes = ("_bucket", "_sum", "_count") if kind == "histogram" else ("", "_total")

@@ -1,4 +1,4 @@
-"""Packages of npm that tests use, as lock files in this folder pin them, installed once into the project's cache."""
+"""npm packages for tests, pinned by lock files in this folder and installed once into the project's cache."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def node_packages(name: str) -> Path:
             try:
                 made.rename(folder)
             except OSError:
-                # Another process of the tests was faster.
+                # Another test process may have been faster.
                 if not folder.exists():
                     raise
     return folder / "node_modules"

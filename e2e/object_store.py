@@ -1,4 +1,4 @@
-"""A real object store that speaks S3, with versions and object lock: versitygw on a directory."""
+"""A real S3 object store with versions and object lock: versitygw on a directory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REGION = "us-east-1"
 
 @dataclass
 class ObjectStore:
-    """A server that can be killed and started again on what it holds."""
+    """A server that can be killed and restarted on its data."""
 
     folder: Path
     port: int = 0
@@ -69,7 +69,7 @@ class ObjectStore:
 
 
 def put(client: S3Client, key: str, content: bytes) -> None:
-    """As somebody who has the credentials and no scruples."""
+    """Writes an object, like an attacker who has the credentials."""
     with client.request("PUT", key, body=MirrorObject.from_bytes(key, content)) as answer:
         assert answer.status_code == 200, answer.text
 

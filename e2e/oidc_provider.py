@@ -19,7 +19,7 @@ _HERE = Path(__file__).parent / "oidc"
 
 @dataclass(frozen=True)
 class Client:
-    """What is registered with the provider."""
+    """The client that is registered with the provider."""
 
     redirect_uri: str
     id: str = "proofgate-auditor"
@@ -32,7 +32,7 @@ def oidc_provider(folder: Path, client: Client, people: Mapping[str, Sequence[st
 
     It is at `localhost`, which is another site than 127.0.0.1 for a browser.
     """
-    # A script finds its packages beside itself, and the checkout has none.
+    # A script finds its packages in its folder, and the checkout has none.
     work = folder / "provider"
     work.mkdir()
     for name in ("package.json", "provider.mjs"):

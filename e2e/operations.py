@@ -1,4 +1,4 @@
-"""What a platform team does to a gateway, and what happens to it: each as one call that returns when it is done."""
+"""Operations and failures of a gateway, each as one call that returns when it is done."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Gateway:
     name: str
 
     def pods(self, component: str) -> list[Object]:
-        """Its pods of one component that are not on their way out."""
+        """The gateway's pods of one component that are not being deleted."""
         selector = f"app.kubernetes.io/component={component},proofgate.dev/gateway={self.name}"
         found = self.namespace.list("pods", selector)
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
@@ -45,7 +45,7 @@ class Gateway:
         return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in self.pods(component)}
 
     def settled(self, replicas: int | None = None) -> bool:
-        """Whether it is Ready, all has been done for its spec, and no pod is on its way."""
+        """Whether it is Ready, its spec is fully applied, and no pod is starting or ending."""
         found = self.namespace.get("ggw", self.name) or {}
         told = conditions_of(found)
         done = told.get("Progressing", {}).get("reason") == "Settled" and told["Ready"]["status"] == "True"
@@ -53,49 +53,49 @@ class Gateway:
         return done and seen and replicas in (None, found["status"].get("readyReplicas"))
 
     def wait_settled(self, replicas: int | None = None) -> None:
-        """Waits until it is."""
+        """Waits until it is settled."""
         wait_until(lambda: self.settled(replicas), PATIENCE, f"gateway {self.name} is settled")
 
     def scale(self, replicas: int) -> None:
-        """kubectl scale, and wait."""
+        """Runs kubectl scale, and waits until the gateway is settled."""
         self.namespace.kubectl("scale", f"ggw/{self.name}", f"--replicas={replicas}")
         self.wait_settled(replicas)
         wait_until(lambda: len(self.pods("worker")) == replicas, PATIENCE, f"there are {replicas} workers")
 
     def patch(self, spec: dict[str, Any]) -> None:
-        """A merge patch of its spec."""
+        """Applies a merge patch to its spec."""
         self.namespace.patch("ggw", self.name, {"spec": spec})
 
     def delete(self) -> None:
-        """Deletes it and returns when no pod of it is left."""
+        """Deletes the gateway and returns when none of its pods is left."""
         self.namespace.delete("ggw", self.name)
         self.namespace.wait_gone("pod", selector=self.selector)
 
     def forget(self) -> None:
-        """Deletes what outlives a gateway whose evidence is retained."""
+        """Deletes the objects that remain after a gateway whose evidence is retained."""
         for kind in ("persistentvolumeclaim", "configmap", "secret"):
             for found in self.namespace.list(kind, self.selector):
                 self.namespace.delete(kind, found["metadata"]["name"])
 
     @property
     def selector(self) -> str:
-        """The label selector of all that is its own."""
+        """The label selector of all its objects."""
         return f"proofgate.dev/gateway={self.name}"
 
     def roll(self, component: str, change: Callable[[], None]) -> None:
-        """Makes a change that replaces every pod of a component, and waits until it has."""
+        """Makes a change that replaces every pod of a component, and waits until all are replaced."""
         before = set(self.uids(component).values())
         change()
 
         def is_done() -> bool:
-            # The pods first: what the status said before they were listed may be of a time before the change.
+            # The pods are listed first, because a status that is read earlier may be older than the change.
             now = set(self.uids(component).values())
             return len(now) == len(before) and not before & now and self.settled()
 
         wait_until(is_done, PATIENCE, f"every {component} of {self.name} is replaced")
 
     def encrypt_inside(self, wanted: bool) -> None:
-        """Has HAProxy speak TLS with the workers, or clear text again, and waits until nobody does otherwise."""
+        """Switches HAProxy's connections to the workers to TLS or clear text, and waits until all have switched."""
         self.patch({"internalTLS": {"mode": "Operator" if wanted else "None"}})
 
         def is_done() -> bool:
@@ -111,16 +111,16 @@ class Gateway:
         wait_until(is_done, PATIENCE, f"inside {self.name} is {'TLS' if wanted else 'clear text'} alone")
 
     def kill(self, pod: str, program: bytes) -> None:
-        """SIGKILL to the process of a pod whose command line holds `program`."""
+        """Sends SIGKILL to the process of a pod whose command line contains `program`."""
         os.kill(process_in(self.namespace, pod, program), signal.SIGKILL)
 
     def restarts(self, pod: str) -> int:
-        """How often containers of a pod were started again."""
+        """The number of container restarts of a pod."""
         found = self.namespace.get("pod", pod) or {}
         return sum(one["restartCount"] for one in found.get("status", {}).get("containerStatuses", []))
 
     def said(self, pod: str) -> str:
-        """What the container of a pod says, and what the one before it said."""
+        """The log of a pod's container, and the log of the previous one."""
         text = ""
         for options in ((), ("--previous",)):
             try:
@@ -131,7 +131,7 @@ class Gateway:
 
 
 def process_in(namespace: Namespace, pod: str, program: bytes) -> int:
-    """The process id, on this machine, of a pod's process whose command line holds `program`."""
+    """The process id, on this machine, of a pod's process whose command line contains `program`."""
     found = namespace.get("pod", pod) or {}
     statuses = found.get("status", {}).get("containerStatuses", [])
     containers = [status["containerID"].partition("//")[2] for status in statuses]
@@ -161,19 +161,19 @@ def pods_on_this_machine(folder: Path = Path("/proc")) -> dict[int, str]:
 
 
 def drain(node: str, gateway: Gateway) -> None:
-    """kubectl drain of a node, of the pods of gateways of that name only, in whatever namespace; it stays cordoned."""
+    """Runs kubectl drain on a node, only for pods of gateways with that name. The node stays cordoned."""
     command = ["kubectl", "drain", node, f"--pod-selector=proofgate.dev/gateway={gateway.name}"]
     run([*command, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=600s"], timeout=660)
 
 
 def uncordon(node: str) -> None:
-    """kubectl uncordon."""
+    """Runs kubectl uncordon."""
     run(["kubectl", "uncordon", node])
 
 
 @contextmanager
 def standing(node: str) -> Iterator[None]:
-    """Every process of a node stands for the length of the block, as those of a virtual machine that is moved."""
+    """Stops every process of a node during the block, like those of a virtual machine that is migrated."""
     number = node.rpartition("-")[2]
     lab("node-pause", number)
     try:
@@ -189,7 +189,7 @@ def node_of(pod: Object) -> str:
 
 
 def rotate_key(gateway: Gateway, secret: str, entry: str, key: str) -> None:
-    """Puts another key into an entry of a tenant's Secret."""
+    """Replaces the key in an entry of a tenant's Secret."""
     gateway.namespace.patch("secret", secret, {"data": {entry: base64.b64encode(key.encode()).decode()}})
 
 
@@ -210,12 +210,12 @@ def kill_operator() -> None:
 
 
 def upgrade_operator(watched: list[str], **values: str | bool) -> None:
-    """helm upgrade with some values changed."""
+    """Runs helm upgrade with some values changed."""
     install_operator(watched, values)
 
 
 def second_worker_image() -> str:
-    """The workers' image under a second name, on every node: what an upgrade looks like to Kubernetes."""
+    """Adds the workers' image under a second name on every node, which Kubernetes treats as an upgrade."""
     name = "localhost/proofgate/worker:next"
     lab("tag-image", IMAGES["workerImage"], name)
     return name

@@ -1,4 +1,4 @@
-"""A network of a test's own, with a loopback interface and nothing else."""
+"""A separate network of a test, with only a loopback interface."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 @contextmanager
 def own_network() -> Iterator[None]:
-    """Moves this thread, and what it starts, to a network namespace of its own for the length of the block."""
+    """Moves this thread, and the processes that it starts, into a new network namespace during the block."""
     before = os.open(_HERE, os.O_RDONLY | os.O_CLOEXEC)
     try:
         _check(_LIBC.unshare(_CLONE_NEWNET))
@@ -31,7 +31,7 @@ def own_network() -> Iterator[None]:
 
 
 def limit_ports(first: int, last: int) -> None:
-    """Lets connections of this thread's network come from these ports alone, unless they are bound to another one."""
+    """Limits the source ports of connections in this thread's network, unless they are bound to another port."""
     _PORTS.write_text(f"{first} {last}\n")
 
 

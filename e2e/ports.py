@@ -1,7 +1,7 @@
-"""Ports on loopback for servers that are told theirs, and bind it some time later.
+"""Ports on loopback for servers that get a port number and bind it later.
 
-A port that the system chose for somebody who then let go of it may be the next one's that asks the system for any, as
-most servers of tests do. These are below all that it chooses from, and each process of pytest-xdist has its own.
+A port that the system chose and that was released again may be given to the next server that asks the system for a
+port. The ports of this module are below the system's range, and each process of pytest-xdist has its own.
 """
 
 from __future__ import annotations
@@ -12,28 +12,29 @@ import random
 import socket
 from collections.abc import Iterator, Sequence
 
-#: Above what the local cluster listens on, and below the ports of Services (from 30000) and of Linux (from 32768).
+#: The range above the ports of the local cluster, and below those of Services (from 30000) and Linux (from 32768).
 FIRST, END = 20_000, 30_000
 SLICES = 8
 
 
 def slice_of(worker: str) -> range:
-    """The ports of a process, by the name that pytest-xdist gave it; empty of one that it did not start."""
+    """The ports of a process by its name in pytest-xdist; empty if pytest-xdist did not start it."""
     number = int(worker.removeprefix("gw")) % (SLICES - 1) if worker else SLICES - 1
     size = (END - FIRST) // SLICES
     return range(FIRST + number * size, FIRST + (number + 1) * size)
 
 
 class Ports:
-    """Gives ports out of some, in a random order, and one again only when all others were given since."""
+    """Allocates ports of a range in random order, and repeats a port only after all others."""
 
     def __init__(self, ports: Sequence[int]) -> None:
         self._count = len(ports)
-        # Tests set the seed of the module's own generator, and one order for all would be none.
+        # The system's generator is used, because tests set the seed of the module's generator, and processes would
+        # share an order.
         self._order: Iterator[int] = itertools.cycle(random.SystemRandom().sample(ports, len(ports)))
 
     def take(self, count: int) -> list[int]:
-        """Ports that nobody listens on, all of them different. Raises `OSError` if there are not as many."""
+        """Different free ports. Raises `OSError` if there are not enough."""
         found: list[int] = []
         for port in itertools.islice(self._order, self._count):
             if _is_free(port):
@@ -56,10 +57,10 @@ _OWN = Ports(slice_of(os.environ.get("PYTEST_XDIST_WORKER", "")))
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, all of them different. Raises `OSError` if there are not as many."""
+    """Different free ports. Raises `OSError` if there are not enough."""
     return _OWN.take(count)
 
 
 def free_port() -> int:
-    """A port that nobody listens on. Raises `OSError` if there is none."""
+    """A free port. Raises `OSError` if there is none."""
     return free_ports(1)[0]

@@ -1,4 +1,4 @@
-"""Programs that a test starts and waits for: what they print is kept, and a report when one does not become ready."""
+"""Programs that a test starts and waits for. Their output is kept, and reported if one does not become ready."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-#: Seconds to wait for what nearly always takes far less than a tenth of that; whoever waits in vain has failed.
+#: Maximum seconds of a wait, more than ten times the usual duration; a longer wait is a failure.
 PATIENCE = 300
 PROOFGATE = (sys.executable, "-m", "proofgate")
 T = TypeVar("T")
 
 
 class NotReadyError(RuntimeError):
-    """A program ended, or stayed silent, before it was ready; says how it ended and what it printed."""
+    """A program ended or timed out before it was ready. The text says how it ended and what it printed."""
 
 
 def wait_until(condition: Callable[[], object], seconds: float, what: str) -> None:
-    """Polls until `condition` holds.
+    """Polls until `condition` is true.
 
     Raises TimeoutError, saying what was waited for.
     """
@@ -39,12 +39,12 @@ def wait_until(condition: Callable[[], object], seconds: float, what: str) -> No
 
 @dataclass
 class Program:
-    """One process and what it has printed."""
+    """One process and its output."""
 
     name: str
     process: subprocess.Popen[bytes]
     log: Path
-    #: How much an earlier program of that name had left in the log, in bytes.
+    #: Bytes in the log from earlier programs with the same name.
     before: int = 0
 
     @classmethod
@@ -64,12 +64,12 @@ class Program:
 
     @property
     def printed(self) -> str:
-        """What it has printed so far."""
+        """Its output so far."""
         return self.log.read_bytes()[self.before :].decode(errors="replace")
 
     @property
     def report(self) -> str:
-        """How it ended, if it did, and what it printed."""
+        """Its exit status, if it has ended, and its output."""
         code = self.process.poll()
         if code is None:
             ending = "still runs"
@@ -86,7 +86,7 @@ class Program:
         """
         deadline = time.monotonic() + seconds
         while True:
-            # What a program did just before its end counts.
+            # The condition is checked again after the end, because the program may have met it just before.
             has_ended = self.process.poll() is not None
             found = condition()
             if found:
@@ -128,22 +128,23 @@ class Program:
         return self.report
 
     def stop(self, how: signal.Signals = signal.SIGTERM, seconds: float = PATIENCE) -> int:
-        """Ends the program and returns its exit code."""
+        """Ends the program; returns its exit code."""
         if self.process.poll() is None:
             self.process.send_signal(how)
         code = self.process.wait(seconds)
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
-                # What it did not take any more is lost with it.
+                # Input that the program did not read is lost.
                 with contextlib.suppress(BrokenPipeError):
                     pipe.close()
         return code
 
 
 def start_ready(start: Callable[[], Program], wait: Callable[[Program], T], attempts: int = 2) -> tuple[Program, T]:
-    """A program that is ready, and what `wait` returned when it was.
+    """A ready program, and the result of `wait`.
 
-    One that is not ready is ended and started once more. Raises NotReadyError, with the reports of all attempts.
+    A program that does not become ready is ended and started again, once. Raises NotReadyError, with the reports of all
+    attempts.
     """
     reports: list[str] = []
     for number in range(1, attempts + 1):

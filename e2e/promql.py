@@ -1,4 +1,4 @@
-"""What Prometheus answers to a query that has scraped these expositions, by promtool: no server has to run."""
+"""Answers to PromQL queries over scraped expositions, by promtool, without a running server."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from e2e.cluster import toolchain
 
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)", re.MULTILINE)
 _GOT = re.compile(r"^\s*got:\s*(.*)$", re.MULTILINE)
-#: Minutes between two scrapes, and after the last one; queries look back for five at least.
+#: Minutes between two scrapes, and after the last one. Queries look back at least five minutes.
 _BETWEEN = 1
 
 
 @dataclass
 class Scrapes:
-    """What one target exposed, scrape after scrape, and the labels that Prometheus adds to its series."""
+    """The expositions of one target, scrape by scrape, and the labels that Prometheus adds to its series."""
 
     labels: Mapping[str, str]
     _taken: list[tuple[float, str]] = field(default_factory=list)
 
     def add(self, exposition: str) -> None:
-        """One more scrape, taken now."""
+        """Adds a scrape that is taken now."""
         self._taken.append((time.time(), exposition))
 
     def series(self) -> list[dict[str, str]]:
-        """Each series as promtool's tests write it: a value for each minute."""
+        """Each series in the format of promtool's tests: a value for each minute."""
         added = ",".join(f'{name}="{value}"' for name, value in self.labels.items())
         values: dict[str, list[str]] = {}
         for number, (taken, exposition) in enumerate(self._taken):
@@ -44,12 +44,12 @@ class Scrapes:
 
     @property
     def minutes(self) -> int:
-        """When the last scrape was, from the first one."""
+        """Minutes from the first scrape to the last."""
         return _BETWEEN * (len(self._taken) - 1)
 
 
 def _since_start(name: str, value: str, start: float) -> str:
-    """A value; of a time, what it is on a clock that began with the first scrape, as promtool's does."""
+    """A value. A time is converted to a clock that starts at the first scrape, like promtool's."""
     return str(float(value) - start) if name.endswith("_timestamp_seconds") and float(value) else value
 
 
@@ -59,7 +59,7 @@ def asked(query: str, scrapes: Sequence[Scrapes]) -> str:
     Raises ValueError with promtool's words for what is no query.
     """
     toolchain.ensure([toolchain.PROMTOOL])
-    # No sample is expected, so what there is gets reported.
+    # The test expects no sample, so promtool reports the existing ones.
     test = {"expr": query, "eval_time": f"{max(one.minutes for one in scrapes)}m", "exp_samples": []}
     series = [found for one in scrapes for found in one.series()]
     case = {"interval": f"{_BETWEEN}m", "input_series": series, "promql_expr_test": [test]}

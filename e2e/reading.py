@@ -1,4 +1,4 @@
-"""Whether a page can be read, and used without a mouse: landmarks, names, contrast (WCAG 2.2, level AA)."""
+"""Checks that a page is readable and usable without a mouse: landmarks, names, contrast (WCAG 2.2, level AA)."""
 
 from __future__ import annotations
 
@@ -77,6 +77,6 @@ return failed;
 
 
 def failures(page: Browser) -> list[str]:
-    """What is wrong with what the browser shows; nothing when it can be read."""
+    """The faults of the page in the browser; empty if it passes."""
     found: list[str] = page.run(_SCRIPT)
     return found

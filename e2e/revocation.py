@@ -1,4 +1,4 @@
-"""How long a key that was taken away is still accepted."""
+"""Measures how long a removed key is still accepted."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from e2e.kubernetes import PATIENCE, Namespace, wait_until
 from e2e.load import steady_load
 from e2e.tests.traffic import ask
 
-#: Of a client that uses the key: what the result is exact to.
+#: Seconds between two requests of a client, which is the precision of the result.
 _PAUSE = 0.05
 
 
 def seconds_to_the_last_accepted_request(
     namespace: Namespace, gateway: str, folder: Path, key: str, revoke: Callable[[], object]
 ) -> float:
-    """Seconds from before `revoke`, which takes the key out of its Secret, to the last request that was accepted.
+    """Seconds from the start of `revoke`, which removes the key from its Secret, to the last accepted request.
 
-    Two clients use the key all the while: one on a connection that it keeps, and one that makes a new one each time.
+    Two clients use the key during this time: one on an open connection, the other on a new connection for each request.
     """
     with ExitStack() as stack:
         loads = []
@@ -36,6 +36,6 @@ def seconds_to_the_last_accepted_request(
         for load in loads:
             load.goes_on(20)
     accepted = [max(one.began for one in load.report.whole) for load in loads]
-    # Each ended with refusals: what was measured is not the end of the load.
+    # Each load ended with refusals, so the measured time is not the end of the load.
     assert all(load.report.attempts[-1].error for load in loads), [load.report.attempts[-1] for load in loads]
     return max(0.0, max(accepted) - written)

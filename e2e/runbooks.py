@@ -1,4 +1,4 @@
-"""The runbooks' blocks of commands and queries, with the labels of their alerts in them."""
+"""The blocks of commands and queries in runbooks, with the labels of their alerts filled in."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "runbooks"
 ALERTS = ROOT / "charts" / "proofgate-operator" / "files" / "alerts.yaml"
-#: Labels with a shorter name; any other label is a variable of its own name in capitals.
+#: Labels whose variables have shorter names. Any other label's variable is its name in capitals.
 SHORT = {"namespace": "NS", "gateway": "GW"}
-#: What Prometheus adds to every series of a pod of a gateway (operator/src/proofgate_operator/build/monitoring.py).
+#: The labels that Prometheus adds to every series of a gateway's pod
+#: (operator/src/proofgate_operator/build/monitoring.py).
 OF_A_POD = {"namespace", "gateway", "pod"}
 OF_A_VOLUME = {"namespace", "persistentvolumeclaim"}
 
@@ -30,12 +31,12 @@ class Block:
 
     @property
     def variables(self) -> set[str]:
-        """The variables that it reads, without those that it sets itself."""
+        """The variables that the block reads but does not set."""
         read = set(re.findall(r"\$\{?([A-Z]\w*)", self.text))
         return read - set(re.findall(r"^([A-Z]\w*)=", self.text, re.MULTILINE))
 
     def filled(self, values: dict[str, str]) -> str:
-        """The text with values instead of variables."""
+        """The text with the variables replaced by values."""
         return re.sub(r"\$([A-Z]\w*)", lambda found: values.get(found[1], found[0]), self.text)
 
 
@@ -53,13 +54,13 @@ def blocks() -> Iterator[Block]:
 
 
 def labels_of(rule: dict[str, Any]) -> set[str]:
-    """The labels that an alert has whatever made it fire."""
+    """The labels that an alert has in every case."""
     expression = rule["expr"]
     if "proofgate:" in expression:
         return {"namespace", "gateway"}
     grouped = [set(re.split(r"[\s,]+", names.strip())) for names in re.findall(r"\bby\s*\(([^)]*)\)", expression)]
     if grouped:
-        # What compares two sums has the labels of both.
+        # A comparison of two sums has the labels of both.
         return set.intersection(*grouped) - {"le"}
     if re.match(r"\s*(absent|sum|count)\(", expression):
         return set()
@@ -71,7 +72,7 @@ def variable(label: str) -> str:
     return SHORT.get(label, label.upper())
 
 
-#: Alerts whose failure no test makes, and why.
+#: The alerts whose failure no test causes, each with the reason.
 NOT_MADE = {
     "ProofgateAuditorLags": "its command needs the metrics API, which the cluster of the tests does not have",
     "ProofgateHoldEnded": "a hold ends after 15 minutes; the operator's tests move its clock (test_may_not_look.py)",

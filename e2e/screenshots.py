@@ -18,7 +18,7 @@ from e2e.indexed import READERS, indexed
 from e2e.living import living
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
-#: A page of documentation is read by many: no picture is larger.
+#: Maximum bytes of a picture in the documentation.
 MOST_BYTES = 200_000
 
 
@@ -40,7 +40,7 @@ def _receipt(window: Browser, ledger: Explored, folder: Path) -> None:
 
 
 def sign_in(window: Browser, url: str, view: str, key: str) -> None:
-    """Opens a view as the reader whose key this is."""
+    """Opens a view as the reader with this key."""
     window.open(f"{url}/{view}")
     window.wait_for("Your reader key")
     window.type("#reader-key", key)
@@ -49,7 +49,7 @@ def sign_in(window: Browser, url: str, view: str, key: str) -> None:
 
 
 def _readers(folder: Path) -> None:
-    """The views of a reader."""
+    """Pictures of a reader's views."""
     (folder / "ledger").mkdir()
     with indexed(folder / "ledger") as ledger, browser(folder / "window") as window:
         window.see(1100, 960)
@@ -67,7 +67,7 @@ def _readers(folder: Path) -> None:
 
 
 def _landing(folder: Path) -> None:
-    """What happened in a week. A ledger of a test has no week: the sums are those of an index that bench makes."""
+    """A picture of the landing page over a week. A test's ledger has no week of data, so bench makes the index."""
     (folder / "ledger").mkdir()
     make(folder / "week", 20_000, 7)
     with (
@@ -86,7 +86,7 @@ def _landing(folder: Path) -> None:
 
 
 def _places(folder: Path) -> None:
-    """The budgets of tenants, and the ring that they live on."""
+    """Pictures of the tenants' budgets, and of the ring that places them."""
     (folder / "ledger").mkdir()
     with living(folder / "ledger") as url, browser(folder / "window") as window:
         window.see(1100, 900)
@@ -101,7 +101,7 @@ def _places(folder: Path) -> None:
 
 
 def _analysis(folder: Path) -> None:
-    """A model that was swapped."""
+    """A picture of a swapped model."""
     (folder / "ledger").mkdir()
     with analysed(folder / "ledger") as url, browser(folder / "window") as window:
         window.see(1100, 900)

@@ -1,4 +1,4 @@
-"""A ledger that is audited over the admin ports of its workers, or of what stands in for them."""
+"""A ledger that is audited over the admin ports of its workers, or of stand-ins for them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from e2e.asgi_server import asgi_server
 from e2e.auditing import Audit
 from e2e.programs import PATIENCE, PROOFGATE
 
-#: As the command has it with `--second-look 0.1`.
+#: The value that the command uses for `--second-look 0.1`, in microseconds.
 _SECOND_LOOK = 100_000
 _ALL = (1 << 64) - 1
 
@@ -41,12 +41,12 @@ class ServedAudit(Audit):
         return ["audit", "run", *source, "--state", str(self.state), *keys, "--second-look", "0.1"]
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """In a process of its own, with which its connections end."""
+        """Runs in a separate process, at whose end its connections close."""
         command = [*PROOFGATE, *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
 
     def list_workers(self, workers: dict[str, str]) -> None:
-        """Writes the list of workers: their admin addresses by shard."""
+        """Writes the list of the workers' admin addresses by shard."""
         draft = self.workers.with_suffix(".draft")
         draft.write_text(json.dumps({shard: f"http://{admin}" for shard, admin in workers.items()}))
         draft.replace(self.workers)
@@ -54,7 +54,7 @@ class ServedAudit(Audit):
 
 @contextmanager
 def served(ledger: Path) -> Iterator[str]:
-    """A ledger's folder as a worker serves it, to anybody; gives its URL."""
+    """Serves a ledger's folder as a worker does, but without authentication; gives its URL."""
     app = FastAPI()
     app.add_exception_handler(ApiError, handle_api_error)
     LedgerReadRoutes(ledger).add_routes(app, lambda _request: None)
@@ -63,7 +63,7 @@ def served(ledger: Path) -> Iterator[str]:
 
 
 def look(audit: Audit, url: str) -> list[dict[str, Any]]:
-    """What one look over HTTP finds, as `--once` does it."""
+    """The findings of one check over HTTP, as with `--once`."""
     ledger = ServedLedger(lambda: {"0": url}, None, patience=0)
     keeping = (audit.folder / "keeping-key").read_text()
     key = (audit.folder / "auditor-key").read_text()
@@ -76,7 +76,7 @@ def look(audit: Audit, url: str) -> list[dict[str, Any]]:
         while True:
             auditor.set_worker_states(ledger.start_pass())
             done = json.loads(auditor.poll(time.time_ns() // 1000, _ALL, _ALL))
-            # On a busy machine an answer may be too late: that says nothing about the ledger.
+            # On a busy machine an answer may be too late, which says nothing about the ledger.
             is_read = all(ledger.reachable_by_shard().values()) or time.monotonic() > deadline
             if is_read and not done["suspicious"]:
                 found: list[dict[str, Any]] = json.loads(auditor.findings())["findings"]

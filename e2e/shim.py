@@ -10,7 +10,7 @@ import subprocess
 from enum import IntFlag
 from pathlib import Path
 
-#: As in shim.c.
+#: The layout of the shared memory, equal to the one in shim.c.
 _TOLD = struct.Struct("=qiI1008s")
 _NANOSECONDS = 1_000_000_000
 
@@ -25,7 +25,7 @@ class Calls(IntFlag):
 
 
 class Shim:
-    """What is told to the processes that are started with its `environment`. Needs a C compiler."""
+    """Controls the processes that are started with its `environment`. Needs a C compiler."""
 
     def __init__(self, folder: Path) -> None:
         self._library, self._file = folder / "shim.so", folder / "shim"
@@ -38,21 +38,21 @@ class Shim:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that a process is started with."""
+        """The environment variables for a process."""
         return {"LD_PRELOAD": str(self._library), "PROOFGATE_SHIM": str(self._file)}
 
     def move_clock(self, seconds: int) -> None:
-        """The wall clock is so far ahead of the machine's, or behind it where that is negative."""
+        """Sets how many seconds the wall clock is ahead of the machine's clock; negative for behind."""
         self._ahead = seconds * _NANOSECONDS
         self._tell()
 
     def fail(self, calls: Calls, error: int, path: str) -> None:
-        """Calls on files whose path holds `path` fail with an errno, until `heal`."""
+        """Makes calls on files whose path contains `path` fail with an errno, until `heal`."""
         self._failing = (error, calls, path)
         self._tell()
 
     def heal(self) -> None:
-        """No call fails any more."""
+        """Ends the failures of calls."""
         self._failing = (0, Calls(0), "")
         self._tell()
 
@@ -62,11 +62,11 @@ class Shim:
         if len(encoded) >= 1008:
             raise ValueError(f"{path} is too long")
         told = _TOLD.pack(self._ahead, error, calls, encoded)
-        # The errno last: nothing fails in a way that is half told.
+        # The errno is written last, so that no call fails with incomplete settings.
         self._told[8:12] = bytes(4)
         self._told[12:], self._told[:8] = told[12:], told[:8]
         self._told[8:12] = told[8:12]
 
 
-#: What a volume that is full says, and a disk that breaks.
+#: The errors of a full volume and of a broken disk.
 FULL, BROKEN = errno.ENOSPC, errno.EIO

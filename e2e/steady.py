@@ -1,9 +1,9 @@
-"""A steady load of unary and streamed requests, paced and bounded; runs inside the cluster's network.
+"""A steady, limited load of plain and streamed requests, which runs inside the cluster's network.
 
 python3 -m e2e.steady --url http://ADDRESS/v1 --keys FILE --until FILE --report FILE
 
-Every client holds one key and, unless told otherwise, one connection, as an application does. Every request carries an
-id of its own, which the stand-in upstream counts: a request that is sent twice is seen. Nothing is tried again.
+Every client has one key and, by default, one connection, like an application. Every request has a unique id, which the
+stand-in upstream counts, so a request that is sent twice is detected. Nothing is retried.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MODEL = "gpt-4o-mini"
 
 @dataclass(frozen=True)
 class Attempt:
-    """One request. Times are unix seconds; `error` is None when the answer came whole."""
+    """One request. Times are Unix seconds; a complete answer has no `error`."""
 
     id: str
     key: str
@@ -37,7 +37,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Pace:
-    """How a client behaves: seconds between requests, and of a stream tokens and milliseconds between them."""
+    """The pace of a client: seconds between requests, and the tokens of a stream with the milliseconds between them."""
 
     pause: float
     tokens: int
@@ -50,21 +50,22 @@ def body_of(identity: str, stream: bool, pace: Pace) -> dict[str, Any]:
     if stream:
         text += f" mock:tokens={pace.tokens} mock:interval={pace.interval}"
     messages = [{"role": "user", "content": text}]
-    # Where tokens are limited, this is what is reserved for the answer.
+    # If tokens are limited, this number is reserved for the answer.
     return {"model": MODEL, "messages": messages, "stream": stream, "max_tokens": pace.tokens}
 
 
 async def attempt(
     http: httpx.AsyncClient, options: argparse.Namespace, key: str, identity: str, stream: bool, pace: Pace
 ) -> Attempt:
-    """Sends one request and says how it ended."""
+    """Sends one request; returns how it ended."""
     began = time.time()
     request_id, error = None, None
     try:
         headers = {"Authorization": f"Bearer {key}"}
         if options.fresh:
             headers["Connection"] = "close"
-        # Services have no names outside the cluster: the address is in the URL, the name is what the certificate says.
+        # Services have no names outside the cluster, so the URL contains the address, and the certificate's name is
+        # separate.
         named = {"sni_hostname": options.server_name} if options.server_name else {}
         response = await http.post(
             f"{options.url}/chat/completions",
@@ -94,7 +95,7 @@ async def client(number: int, options: argparse.Namespace, key: str, pace: Pace,
             turn += 1
             identity = f"{options.name}-{number}-{turn}"
             found.append(await attempt(http, options, key, identity, stream, pace))
-            # Replaced as a whole: whoever reads it reads a number.
+            # The file is replaced as a whole, so that a reader always reads a complete number.
             count = options.report.with_suffix(".count")
             count.with_suffix(".new").write_text(str(len(found)))
             count.with_suffix(".new").replace(count)

@@ -1,4 +1,4 @@
-"""A model is swapped behind its provider's name, and the gateway notices: on loopback, without a cluster.
+"""Shows on loopback, without a cluster, that the gateway detects a model that was swapped behind its provider's name.
 
     make demo-swap
     python -m e2e.swap
@@ -43,7 +43,7 @@ def ask(gateway: LocalGateway, count: int, stream: bool = False) -> None:
 
 
 def swap(gateway: LocalGateway) -> None:
-    """Puts another model in the place of the provider's: the address, the key and the name stay."""
+    """Replaces the provider's model; the address, the key and the name stay."""
     assert gateway.upstream is not None
     gateway.upstream.stop()
     gateway.upstream_arguments = ["--character", "b"]
@@ -51,31 +51,31 @@ def swap(gateway: LocalGateway) -> None:
 
 
 def findings(gateway: LocalGateway) -> dict[str, int]:
-    """What the worker's metrics count of the tenant's model, by what was found."""
+    """The worker's counts for the tenant's model, by finding."""
     labels = rf'tenant="{TENANT}",model="{MODEL}",finding="(\w+)"'
     series = re.finditer(rf"^proofgate_analysis_findings_total{{{labels}}} (\d+)$", metrics(gateway), re.MULTILINE)
     return {found[1]: int(found[2]) for found in series}
 
 
 def windows(gateway: LocalGateway) -> int:
-    """How many windows of answers are full."""
+    """The number of full windows of answers."""
     found = re.search(r"^proofgate_analysis_windows_total (\d+)$", metrics(gateway), re.MULTILINE)
     return int(found[1]) if found else 0
 
 
 def metrics(gateway: LocalGateway) -> str:
-    """All that the worker counts."""
+    """All metrics of the worker."""
     return gateway.admin_text("/metrics")
 
 
 def analyses(gateway: LocalGateway) -> list[Json]:
-    """The records of what was found."""
+    """The records of findings."""
     return [record for record in gateway.records() if record["kind"] == "analysis"]
 
 
 @contextmanager
 def swapped(folder: Path, stream: bool = False) -> Iterator[tuple[LocalGateway, dict[str, int]]]:
-    """A worker whose model was swapped after three windows of answers, and what it had found before."""
+    """A worker whose model was swapped after three windows of answers, and its findings before the swap."""
     listen = f"127.0.0.1:{free_port()}"
     with local_gateway(folder, settings=SETTINGS, upstream_listen=listen) as gateway:
         ask(gateway, 3 * WINDOW, stream)
@@ -89,7 +89,7 @@ def swapped(folder: Path, stream: bool = False) -> Iterator[tuple[LocalGateway, 
 
 
 def main() -> int:
-    """Returns the exit code: 0 when the swap was noticed, and nothing before it."""
+    """Returns the exit code: 0 if the swap was detected and nothing was found before it."""
     with tempfile.TemporaryDirectory(prefix="proofgate-swap-") as folder, swapped(Path(folder)) as (gateway, before):
         for record in analyses(gateway):
             window = record["window"]

@@ -1,4 +1,4 @@
-"""Shards of tenants as the operator writes them and the kubelet shows them, in a folder."""
+"""Shards of tenants in a folder, in the form in which the operator writes them and the kubelet mounts them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def digest_of(key: str) -> str:
 
 
 def shard_of(digest: str) -> int:
-    """A shard for what has a digest: any would do."""
+    """The shard of a digest; any rule would do."""
     return int(digest[:2], 16) >> 3
 
 
 @dataclass
 class TenantShards:
-    """Keys with their tenants, tenants with their plans and with the workers that own them."""
+    """Keys with their tenants, and tenants with their plans and owning workers."""
 
     folder: Path
     keys: dict[str, str] = field(default_factory=dict)
@@ -31,20 +31,20 @@ class TenantShards:
     owners: dict[str, str] = field(default_factory=dict)
 
     def write(self, numbers: range | list[int] = range(SHARDS)) -> None:
-        """Renews the files of some shards, each at once."""
+        """Replaces the files of some shards, each atomically."""
         chosen = set(numbers)
         self._renew("keys", chosen, self.keys, lambda digest: digest, " ci")
         self._renew("tenants", chosen, self.plans, digest_of)
         self._renew("owners", chosen, self.owners, digest_of)
 
     def add(self, tenant: str, plan: str, *keys: str) -> None:
-        """Gives a tenant a plan and keys, and renews the shards that this concerns."""
+        """Gives a tenant a plan and keys, and replaces the affected shards."""
         self.plans[tenant] = plan
         self.keys |= {digest_of(key): tenant for key in keys}
         self.write([shard_of(digest_of(text)) for text in (tenant, *keys)])
 
     def remove_key(self, key: str) -> None:
-        """Takes a key away, and renews its shard."""
+        """Removes a key, and replaces its shard."""
         del self.keys[digest_of(key)]
         self.write([shard_of(digest_of(key))])
 

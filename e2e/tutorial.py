@@ -1,4 +1,4 @@
-"""The commands that a page shows, as a shell would run them; by default those of the tutorial of a cluster."""
+"""The commands of a documentation page for a shell; by default, of the tutorial of a cluster."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ CLUSTER = _DOCS / "tutorial" / "on-your-cluster.md"
 FIRST_PROOF = _DOCS / "tutorial" / "first-proof.md"
 CUT_THE_TAIL = _DOCS / "tutorial" / "cut-the-tail.md"
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-#: Stands for lines, or for the rest of one, that the page leaves out.
+#: The mark for lines, or the rest of a line, that the page leaves out.
 _LEFT_OUT = "…"
 _END_OF_STEP = "end of a step of the page:"
 
 
 @dataclass
 class Step:
-    """A command of a page and the lines that the page shows below it."""
+    """A command of a page, and the output that the page shows for it."""
 
     command: str
     shown: list[str]
 
 
 def steps(heading: str, page: str | None = None) -> list[Step]:
-    """The commands of the console blocks under a heading, and what the page says that they print.
+    """The commands of the console blocks under a heading, with the output that the page shows.
 
     A command begins with `$ ` and goes on while its lines end in a backslash. Raises LookupError.
     """
@@ -40,14 +40,14 @@ def steps(heading: str, page: str | None = None) -> list[Step]:
 
 
 def script(heading: str, page: str | None = None) -> str:
-    """The commands under a heading, one after the other, without what they print. Raises LookupError."""
+    """The commands under a heading, one after the other, without their output. Raises LookupError."""
     return "".join(f"{step.command}\n" for step in steps(heading, page))
 
 
 def run(
     steps: list[Step], folder: Path, environment: dict[str, str], seconds: float, prefix: Sequence[str] = ()
 ) -> list[tuple[int, str]]:
-    """Runs the commands in one shell, behind `prefix`: the exit code of each, and what it printed.
+    """Runs the commands in one shell after `prefix`; returns the exit code and output of each.
 
     Raises subprocess.TimeoutExpired.
     """
@@ -68,7 +68,7 @@ def follow(
     codes: Mapping[int, Collection[int]] | None = None,
     prefix: Sequence[str] = (),
 ) -> str:
-    """Runs the steps and returns their output, which has what the page shows. A step ends with 0 or one of its `codes`.
+    """Runs the steps and returns their output, which must match the page. A step ends with 0 or one of its `codes`.
 
     Raises AssertionError.
     """
@@ -81,7 +81,7 @@ def follow(
 
 
 def changed(steps: list[Step], changes: Mapping[str, str]) -> list[Step]:
-    """The steps with other texts, such as ports, in their commands and in what they print."""
+    """The steps with texts such as ports replaced in their commands and output."""
     for old, new in changes.items():
         steps = [
             replace(step, command=step.command.replace(old, new), shown=[line.replace(old, new) for line in step.shown])
@@ -98,7 +98,7 @@ def exchange_of(printed: str) -> str:
 
 
 def missing(shown: list[str], printed: str, varying: str = r"req_\w+") -> list[str]:
-    """The shown lines that were not printed in their order; what `varying` matches may be anything like it."""
+    """The shown lines that were not printed in this order. Texts that `varying` matches may differ."""
     lines = iter(printed.replace("\r", "").splitlines())
 
     def is_printed(line: str) -> bool:
@@ -110,7 +110,7 @@ def missing(shown: list[str], printed: str, varying: str = r"req_\w+") -> list[s
 
 
 def replaced(commands: str, changes: dict[str, str]) -> str:
-    """The commands with texts replaced, each of which has to stand in them once. Raises LookupError."""
+    """The commands with texts replaced, each of which must occur once. Raises LookupError."""
     for old, new in changes.items():
         if commands.count(old) != 1:
             raise LookupError(f"{old!r} occurs {commands.count(old)} times in the commands")

@@ -1,7 +1,7 @@
 """A stand-in for Google's Vertex AI, and for the endpoint that gives access tokens to a service account.
 
-A token is good for as long as it was said to be. Vertex AI takes no request without one that is, and answers it as the
-stand-in upstream does.
+A token is valid for its stated time. Vertex AI accepts only requests with a valid token, and answers like the stand-in
+upstream.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ from e2e.asgi_server import (
 )
 
 PROJECT, LOCATION = "my-project", "europe-west1"
-#: What Google's library says to every endpoint.
+#: The audience that Google's library uses for every endpoint.
 AUDIENCE = "https://oauth2.googleapis.com/token"
 ACCOUNT = "worker@my-project.iam.gserviceaccount.com"
 _JSON = {"content-type": "application/json"}
 
 
 class VertexUpstream:
-    """Its address, what it was asked, and the tokens it has given."""
+    """The stand-in: its address, its received requests, and its issued tokens."""
 
     def __init__(self) -> None:
         self.url = ""
         self._mock = MockUpstream(UpstreamOptions())
         self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self.lifetime_seconds = 3600
-        #: Whether the endpoint of tokens answers 503.
+        #: Whether the token endpoint answers 503.
         self.is_down = False
-        #: Each token with the monotonic time of its end.
+        #: Each token with the monotonic time of its expiry.
         self.tokens: dict[str, float] = {}
-        #: Path and status of each request but those for tokens.
+        #: Path and status of each request, except token requests.
         self.requests: list[tuple[str, int]] = []
-        #: The tokens that were good for a request.
+        #: The tokens with which requests were accepted.
         self.used: set[str] = set()
 
     def key_file(self) -> str:
-        """The service account's key, as Google Cloud gives it."""
+        """The service account's key file in the format of Google Cloud."""
         pem = self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
         return json.dumps(
             {
@@ -71,7 +71,7 @@ class VertexUpstream:
         )
 
     def token_for(self, body: bytes) -> tuple[int, bytes]:
-        """What an assertion gets (RFC 7523)."""
+        """The answer to an assertion (RFC 7523)."""
         if self.is_down:
             return 503, b'{"error":"temporarily_unavailable"}'
         form = parse_qs(body.decode())

@@ -1,4 +1,4 @@
-"""Walks: somebody does what a page says, and nothing else, in the time that people have for it."""
+"""Walks: a test does only what a page says, within the time that people have for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which words of a text have a plain standard term, and which lines of a change are checked for them.
+"""Finds words that have a plain standard term, in the checked lines of a change.
 
 Text is what people read: Markdown outside of code, comments, docstrings, and strings with a space in them, which are
 messages. The list is setup/words.toml, the exceptions are in setup/words-allowed.txt.
@@ -20,7 +20,7 @@ SETUP = Path(__file__).resolve().parent
 #: Code and addresses.
 _SPAN = re.compile(r"`[^`]*`|https?://\S+")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-#: How a comment begins, by the end of a file's name.
+#: The pattern of a comment's start, by the suffix of a file's name.
 _COMMENT = {
     **dict.fromkeys((".rs", ".go", ".js", ".ts"), re.compile(r"//[/!]?(.*)$")),
     **dict.fromkeys((".toml", ".yaml", ".yml", ".sh", ".cfg", ".txt"), re.compile(r"(?:^|\s)#(.*)$")),
@@ -30,7 +30,7 @@ _HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 
 @dataclass(frozen=True)
 class Finding:
-    """A word that has a plain term: the path from the root, the line from 1 on, the word, and what to write."""
+    """A word that has a plain term: the path from the root, the line number from 1, the word, and the plain term."""
 
     path: str
     line: int
@@ -61,7 +61,7 @@ class Words:
         return cls((SETUP / "words.toml").read_text(), (SETUP / "words-allowed.txt").read_text())
 
     def findings(self, path: str, text: str, lines: set[int] | None = None) -> Iterator[Finding]:
-        """What is found in a file, or in these lines of it."""
+        """The findings in a file, or in the given lines of it."""
         for number, readable in readable_lines(path, text):
             if lines is not None and number not in lines:
                 continue
@@ -86,7 +86,7 @@ def readable_lines(path: str, text: str) -> Iterator[tuple[int, str]]:
         for number, line in enumerate(text.splitlines(), 1):
             strings = _STRING.findall(line) if suffix in (".rs", ".go", ".js", ".ts") else []
             found = [string[1:-1] for string in strings if " " in string.strip()]
-            # A string can hold the sign of a comment, as an address does.
+            # A string can contain the start of a comment; a URL does, for example.
             if match := comment.search(_STRING.sub('""', line)):
                 found.append(match[1])
             for part in found:

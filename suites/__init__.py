@@ -2,6 +2,6 @@
 
 import sys
 
-# Before anything is read that an older Python has no syntax for.
+# Checked before any module is read whose syntax an older Python does not support.
 if sys.version_info < (3, 11):  # noqa: UP036
     sys.exit("missing: Python 3.11 or later; python3 is older")

@@ -9,7 +9,7 @@ from suites.steps import PYTHON, ROOT, Command, Pytest, RustTests, Step
 
 
 def make(target: str) -> Command:
-    """A target of the Makefile, which is what people run by hand as well; what it needs has been built before."""
+    """A target of the Makefile, which people also run by hand. Its requirements have been built before."""
     return Command(("make", target, "PROOFGATE_SUITES=yes"))
 
 
@@ -26,9 +26,9 @@ CONTROL_PLANE = Pytest(
     variables=(("PROOFGATE_TOOLS_PATH", "python3 -m e2e.cluster tools kubernetes etcd helm promtool | paste -sd:"),),
 )
 WORKER = Pytest(("e2e/worker", "--ignore=e2e/worker/test_clients.py"))
-# A file of its own for each would be a gateway of its own for each: any process takes any of them.
+# A separate file for each client would start a separate gateway for each: any process takes any of them.
 CLIENTS = Pytest(("e2e/worker/test_clients.py",), spread="load")
-# What waits for a retry is left to `make test-agents`.
+# Tests that wait for a retry run only in `make test-agents`.
 AGENTS = Pytest(("e2e/agents",), processes=1, options=("-m", "sample", "-k", "not retries"))
 ONE_WORKER = Pytest(("e2e/worker/test_exchange.py",), processes=1)
 #: What stands between the product's parts: the tests of the tests' own tools, of benchmarks, examples and set-up.
@@ -42,7 +42,7 @@ TOOLS = Pytest(
         "bench",
         "examples/policies",
     ),
-    # Two folders have a file of the same name.
+    # Two folders contain a file of the same name.
     options=("--import-mode=importlib",),
 )
 #: A release of the wheels that the other suites tested; its files share one release and one registry.
@@ -62,7 +62,8 @@ STEPS = (
     Step("promtool", "build", make("promtool"), ("setup",)),
     Step("registry", "build", make("registry"), ("setup",)),
     Step("release-tools", "build", make("release-tools"), ("registry",)),
-    # The longest first: what begins last is to be short. What mostly waits has room beside two others.
+    # The longest step is first, so that the last one to start is short. A step that mostly waits runs beside two
+    # others.
     Step(
         "cluster", "tests", CLUSTER, ("images", "registry"), cores=0.5, environment={"PROOFGATE_E2E_MAY_CLEAR": "yes"},
         finally_=("make", "lab-down"),
@@ -72,7 +73,7 @@ STEPS = (
     Step("release", "tests", RELEASE, ("images", "release-tools"), cores=0.75),
     Step("clients", "tests", CLIENTS, ("extension", "node-clients"), cores=0.75),
     Step("operator", "tests", OPERATOR, ("extension",), cores=0.75),
-    # The same code gets the same answer; `make properties` and `make hunt-flakes` take other seeds.
+    # A fixed seed gives the same result for the same code; `make properties` and `make hunt-flakes` use other seeds.
     Step("rust", "tests", RustTests(), ("rust-binaries",), cores=0.75, environment={"PROPTEST_RNG_SEED": "14"}),
     Step("gateway", "tests", GATEWAY, ("extension",), cores=0.75),
     Step("clippy", "check", make("check-clippy"), ("setup",), cores=0.75),
@@ -83,7 +84,7 @@ STEPS = (
     Step("types", "check", make("check-types"), ("extension",), cores=0.75),
     Step("garden", "check", make("garden"), ("setup",), cores=0.75),
     Step("format", "check", make("check-format"), ("setup",), cores=0.5),
-    # Some seconds of a core, and an environment that is made once.
+    # Takes some seconds of a core, and an environment that is made once.
     Step("docs", "check", make("docs"), ("setup",), cores=0.5),
 )  # fmt: skip
 BY_NAME = {step.name: step for step in STEPS}
@@ -92,7 +93,7 @@ CHECK = ("format", "clippy", "rust", "types", "gateway", "operator", "tools", "r
 
 
 def with_needed(names: Iterable[str]) -> list[Step]:
-    """These steps and all that they need, in the catalogue's order. Raises KeyError for one that there is not."""
+    """These steps and the steps that they need, in the catalogue's order. Raises KeyError for an unknown name."""
     wanted: set[str] = set()
     open_ = list(names)
     while open_:
@@ -104,6 +105,6 @@ def with_needed(names: Iterable[str]) -> list[Step]:
 
 
 def narrowed(step: Step, paths: Sequence[str]) -> Step:
-    """A suite of pytest with these paths in place of its own."""
+    """A pytest suite with these paths instead of its own."""
     assert isinstance(step.action, Pytest)
     return replace(step, action=replace(step.action, arguments=tuple(paths)))

@@ -1,4 +1,4 @@
-"""What a change touches, and so which steps show the most of it in a few minutes (`make test-quick`)."""
+"""Selects the steps that test a change best within a few minutes (`make test-quick`)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from suites.catalogue import BY_NAME, narrowed
 from suites.steps import ROOT, RustTests, Step
 
 _CRATE = re.compile(r"rust-core/crates/([a-z-]+)/")
-#: The layers of a worker. What all of them do together is tested in the last one.
+#: The layers of a worker. The last one tests all of them together.
 _LAYERS = tomllib.loads((ROOT / "setup" / "crates.toml").read_text())["layers"]
 #: Folders whose tests are in the suite `tools`.
 _TOOLS = ("suites", "setup", "docs", "bench", "e2e", "examples", "charts", "crds", "Makefile", "README.md", ".ci")
 
 
 def files(base: str | None = None) -> list[str]:
-    """The files that differ from a revision, new ones included, as paths from the root.
+    """The files that differ from a revision, including new ones, as paths from the root.
 
-    Without a revision: what is not committed yet, or the last commit where everything is.
+    Without a revision: uncommitted files, or the files of the last commit if there are none.
     """
     new = git("ls-files", "--others", "--exclude-standard")
     if base is None:
@@ -32,7 +32,7 @@ def files(base: str | None = None) -> list[str]:
 
 
 def git(*arguments: str) -> list[str]:
-    """The lines that a command of git's prints."""
+    """The lines that a git command prints."""
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
@@ -63,6 +63,6 @@ def steps(changed: Iterable[str]) -> list[Step]:
         chosen.pop("go-binaries", None)
     if "rust" in chosen and not whole_workspace:
         chosen["rust"] = replace(chosen["rust"], action=RustTests(tuple(rust)), needs=("setup",))
-    # Of the other crates no test is run, so none is built.
+    # No tests of the other crates run, so none are built.
     chosen.pop("rust-binaries", None)
     return list(chosen.values())

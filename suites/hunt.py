@@ -1,4 +1,4 @@
-"""Looks for tests that chance or load decides: in random orders, beside a busy core and disk, with a slow clock."""
+"""Finds flaky tests: runs them in random orders, beside a busy core and disk, and with a slow clock."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from suites.load import busy
 from suites.run import Result, Run
 from suites.steps import Pytest, RustTests, Step
 
-#: What a hunt runs if it is not told: everything but the cluster, whose tests have an order.
+#: The suites of a hunt by default: all except the cluster, whose tests have a fixed order.
 SUITES = ("rust", "gateway", "operator", "tools", "worker", "clients", "control-plane", "haproxy-lts")
-#: Every which round has a clock that goes at half the speed (libfaketime), where it is installed.
+#: Every this many rounds, the clock runs at half speed (libfaketime), if that is installed.
 SLOW_CLOCK_EVERY = 4
 _FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
 #: For Rust's tests, and the time of day alone: libfaketime 0.9.10 never wakes who waits on a condition by a faked
@@ -31,7 +31,7 @@ _SLOW_CLOCK = {
 
 @dataclass(frozen=True)
 class Shuffled:
-    """A suite in an order of its own, and of its files a share."""
+    """A suite in a random order, with a share of its files."""
 
     suite: Pytest | RustTests
     seed: str
@@ -91,7 +91,7 @@ def order_of(suites: Sequence[str], seed: str) -> list[str]:
 
 
 def shuffled(step: Step, seed: str, share: float, slow_clock: bool) -> Step:
-    """A suite as a round runs it: what it needs is there."""
+    """A suite in the form for a round, without its requirements, which are met."""
     assert isinstance(step.action, Pytest | RustTests)
     clock: Mapping[str, str] = _SLOW_CLOCK if slow_clock and isinstance(step.action, RustTests) else {}
     environment = {**step.environment, **clock, "PROPTEST_RNG_SEED": str(number_of(seed))}
@@ -99,7 +99,7 @@ def shuffled(step: Step, seed: str, share: float, slow_clock: bool) -> Step:
 
 
 def number_of(seed: str) -> int:
-    """A seed for those that take a number of 32 bits."""
+    """A seed for programs that take a number of 32 bits."""
     return zlib.crc32(seed.encode())
 
 
@@ -109,7 +109,7 @@ def unlucky(result: Result) -> list[str]:
 
 
 def keep(folder: Path, result: Result, seed: str) -> None:
-    """Keeps what a suite said in which a test failed."""
+    """Keeps the output of a suite in which a test failed."""
     kept = folder / "found"
     kept.mkdir(exist_ok=True)
     shutil.copy(folder / "round" / "logs" / f"{result.step.name}.log", kept / f"{result.step.name}-{seed}.log")

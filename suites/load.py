@@ -1,4 +1,4 @@
-"""What keeps a machine busy beside tests: a core that computes, and a disk that is written and synced."""
+"""Load for a machine that runs tests: processes that keep a core and a disk busy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a suite writes of each test when it ends: a line of JSON, so that a suite that is cut off leaves what it had."""
+"""Records of tests: a line of JSON at the end of each test, so that an interrupted suite leaves its results so far."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Outcome = Literal["passed", "failed", "skipped"]
 
 @dataclass(frozen=True)
 class Test:
-    """One test. Times are seconds: of its fixtures, of itself, and of leaving its fixtures."""
+    """One test. Times are seconds: of the set-up of its fixtures, of the test, and of the tear-down."""
 
     __test__ = False
 
@@ -37,7 +37,7 @@ def append(record: Path, test: Test) -> None:
 
 
 def read(record: Path) -> list[Test]:
-    """The tests of a record, by name; of one that is there twice, a failure stands. Empty if there is no record."""
+    """The tests of a record, by name. If a test occurs twice, a failure counts. Empty if there is no record."""
     if not record.exists():
         return []
     found: dict[str, Test] = {}

@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Records where the reports of all processes arrive: with pytest-xdist, in the one that it was started as."""
+    """Records in the process that gets the reports of all processes; with pytest-xdist, the controller."""
     record = config.getoption("--record")
     if record and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Recorder(Path(record)), "suites-recorder")
@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Shuffles, with the tests of a file together: they share what is slow to start."""
+    """Shuffles the files, but keeps the tests of a file together, because they share fixtures that start slowly."""
     seed = config.getoption("--shuffle")
     if not seed:
         return
@@ -45,17 +45,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class Recorder:
-    """Puts the reports of a test's phases together."""
+    """Combines the reports of a test's phases."""
 
     def __init__(self, record: Path) -> None:
         self._record = record
         self._open: dict[str, dict[str, pytest.TestReport]] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Takes a phase's report; the last one writes the test."""
+        """Processes the report of a phase; the last phase writes the test."""
         phases = self._open.setdefault(report.nodeid, {})
         phases[report.when or "call"] = report
-        # A test whose process ended has a report of no phase, and no other one behind it.
+        # A test whose process ended has one report without a phase, and no further report.
         if report.when in ("setup", "call"):
             return
         del self._open[report.nodeid]

@@ -1,4 +1,4 @@
-"""What a run says at its end: where the time went, what failed, what was flaky."""
+"""The report at the end of a run: times, failures and flaky tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from suites.run import Result, Run, clock
 
-#: How many of the slowest tests are shown.
+#: The number of slowest tests that are shown.
 SLOWEST = 25
 
 
@@ -55,7 +55,7 @@ def table(results: Iterable[Result]) -> list[str]:
 
 
 def sums(results: Iterable[Result], seconds: float) -> list[str]:
-    """Seconds of each kind of step, and of all: builds, checks, and of tests what they computed and waited."""
+    """Seconds of each kind of step: builds, checks, and the computing and waiting times of tests."""
     listed = list(results)
     lines = []
     for kind in ("build", "check", "tests"):

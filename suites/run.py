@@ -1,4 +1,4 @@
-"""Runs steps side by side, repeats once what failed, and says what came of it."""
+"""Runs steps in parallel, repeats failed tests once, and reports the results."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from suites import record
 from suites.record import Test
 from suites.steps import LIMIT, ROOT, Step
 
-#: How often a run says what it is at, in seconds.
+#: Seconds between two progress messages of a run.
 HEARTBEAT = 30.0
-#: A suite with more failures than these has not failed by chance: none of them is repeated.
+#: Maximum number of failures of a suite that are repeated. A suite with more has not failed by chance.
 REPEATED = 25
 _INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM)
-#: Of the output of a step that failed, what is shown, in lines.
+#: Number of output lines of a failed step that are shown.
 SHOWN = 60
 
 
 @dataclass
 class Result:
-    """What came of a step. `cpu` is that of the step's processes, of those that it left running none."""
+    """The result of a step. `cpu` is the time of the step's processes, except those that it left running."""
 
     step: Step
     code: int | None = None
@@ -39,7 +39,7 @@ class Result:
     flaky: list[str] = field(default_factory=list)
     #: Tests that failed both times, or once where nothing is repeated.
     failed: list[str] = field(default_factory=list)
-    #: Why the step was not begun.
+    #: The reason why the step was not started.
     blocked_by: str = ""
 
     @property
@@ -48,7 +48,7 @@ class Result:
 
 
 class Interrupted(Exception):
-    """Somebody ended the run."""
+    """The run was ended by a signal."""
 
 
 class Run:
@@ -73,11 +73,11 @@ class Run:
         return time.monotonic() - self._start
 
     def go(self) -> None:
-        """Runs every step, repeats what failed, and undoes what has to be undone.
+        """Runs every step, repeats failed tests, and runs the final clean-up commands.
 
         Raises Interrupted on SIGINT or SIGTERM, when all that it started has ended.
         """
-        # An exception in the middle of a start would leave a process that nobody knows of.
+        # An exception during a start would leave an unknown process.
         previous = {one: signal.signal(one, lambda *_: self._ended.put(None)) for one in _INTERRUPTIONS}
         try:
             self._run_steps()
@@ -125,7 +125,7 @@ class Run:
         return [name for name in step.needs if name in self.results]
 
     def _is_lost(self, name: str) -> bool:
-        """Whether what others need cannot be had any more: a build that failed, or was not begun."""
+        """Whether a step that others need can no longer succeed: a build that failed or was not started."""
         result = self.results[name]
         return bool(result.blocked_by) or (result.step.kind == "build" and result.code not in (None, 0))
 
@@ -163,13 +163,13 @@ class Run:
         result.tests = record.read(self._record(result.step))
         result.failed = [test.name for test in result.tests if test.outcome == "failed"]
         if result.code and not result.failed:
-            # What is not a test's fault, or was cut off: nothing of it can be repeated.
+            # The failure is not a test's fault, or the step was interrupted, so no test can be repeated.
             result.failed = [name]
         counts = f", {len(result.tests)} tests" if result.tests else ""
         outcome = "passed" if result.passed else f"FAILED ({len(result.failed)})"
         self._say(name, f"{outcome} in {clock(result.seconds)}{counts}")
         if result.passed:
-            # Nothing of it is repeated, and what it left running takes the others' time.
+            # No test of it is repeated, and processes that it left running would slow down the others.
             self._undo(result.step)
 
     def _heartbeat(self) -> None:
@@ -181,7 +181,7 @@ class Run:
             self._say(name, f"for {since}: {at}")
 
     def _repeat(self) -> None:
-        """Runs the tests that failed once more, alone: nothing else runs, and one suite after the other."""
+        """Runs the failed tests again, one suite after the other, with nothing else running."""
         for result in self.results.values():
             again = result.step.action.again(result.failed, self._record(result.step, "-again"))
             if (
@@ -221,7 +221,7 @@ class Run:
         print(f"[{clock(self.seconds):>6}] {name}: {text}", flush=True)
 
     def show_failures(self) -> None:
-        """Prints the end of what each step said that has failed."""
+        """Prints the end of the output of each failed step."""
         for name, result in self.results.items():
             if result.passed or result.blocked_by:
                 continue
@@ -240,7 +240,7 @@ def passed_again(name: str, outcomes: Mapping[str, str]) -> bool:
 
 
 def start(command: Sequence[str], step: Step, log: Path) -> subprocess.Popen[bytes]:
-    """Starts a step's command as the head of a process group of its own, with its output in a file."""
+    """Starts a step's command as the leader of a new process group, with its output in a file."""
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH", ""))))
     environment = {**os.environ, "PYTHONPATH": path, **step.environment}
     with log.open("wb") as output:
@@ -251,7 +251,7 @@ def start(command: Sequence[str], step: Step, log: Path) -> subprocess.Popen[byt
 
 
 def kill(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGKILL) -> None:
-    """Ends a step with all that it started."""
+    """Ends a step and all processes that it started."""
     try:
         os.killpg(process.pid, how)
     except ProcessLookupError:
@@ -264,11 +264,11 @@ def clock(seconds: float) -> str:
 
 
 def lines_of(path: Path) -> int:
-    """How many lines a file has; 0 if it is not there."""
+    """The number of lines of a file; 0 if it does not exist."""
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 def last_line(path: Path) -> str:
-    """The last line with text in it of what a step printed, shortened."""
+    """The last non-empty line that a step printed, shortened."""
     lines = [line.strip() for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     return lines[-1][:100] if lines else "nothing printed yet"

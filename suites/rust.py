@@ -26,15 +26,15 @@ from pathlib import Path
 from suites.record import Test, append, read, write_junit
 from suites.steps import ROOT
 
-#: The product's workspace, without its binding: that is linked against an interpreter, and has none here.
+#: The product's workspace without its binding, which needs an interpreter to link against.
 PRODUCT = ("--manifest-path", str(ROOT / "rust-core" / "Cargo.toml"), "--all-features")
 WORKSPACE = (*PRODUCT, "--workspace", "--exclude", "proofgate-pybind")
 LOAD_GENERATOR = ("--manifest-path", str(ROOT / "bench" / "stream_load" / "Cargo.toml"))
-#: The name under which the documentation tests count, all together.
+#: The name under which all documentation tests count together.
 DOCUMENTATION = "doc"
-#: `--report-time` and `--format json` of libtest are there in a stable toolchain as well, behind this switch.
+#: This switch enables `--report-time` and `--format json` of libtest in a stable toolchain.
 _UNSTABLE = {"RUSTC_BOOTSTRAP": "1"}
-#: A test that panics on purpose would read all debug information for the trace that nobody looks at.
+#: Without a backtrace, a test that panics on purpose does not read all debug information.
 _QUIET = {"RUST_BACKTRACE": "0"}
 
 
@@ -48,7 +48,7 @@ class Binary:
 
 
 class BuildError(Exception):
-    """Cargo could not build the tests; it has said why."""
+    """Cargo could not build the tests, and has printed the reason."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def selections(packages: Sequence[str]) -> list[list[str]]:
-    """Cargo's options for some packages, or for all that there are: each list is for one command."""
+    """Cargo's options for some packages, or for all; each list is for one command."""
     if packages:
         return [[*PRODUCT, *(option for package in packages for option in ("--package", package))]]
     return [list(WORKSPACE), list(LOAD_GENERATOR)]
@@ -109,7 +109,7 @@ def build(packages: Sequence[str]) -> Iterator[Binary]:
 
 
 def binary_of(artifact: dict[str, object]) -> Binary:
-    """What Cargo says of an artifact, as a binary: named by its package, and its target if that is another."""
+    """The binary of a Cargo artifact, named by its package, and by its target if that has a different name."""
     package = Path(str(artifact["manifest_path"])).parent
     target = artifact["target"]
     assert isinstance(target, dict)
@@ -127,7 +127,7 @@ def chosen(binaries: Sequence[Binary], seed: str | None, share: float) -> Sequen
 
 
 def run_all(binaries: Sequence[Binary], record: Path, shuffle: str | None) -> None:
-    """Runs the binaries, two at a time, each with a thread for each core: many tests wait."""
+    """Runs two binaries at a time, each with one thread per core, because many tests wait."""
     side_by_side, threads = 2, os.cpu_count() or 1
     order = ["--shuffle-seed", str(zlib.crc32(shuffle.encode()))] if shuffle else []
     lock = threading.Lock()
@@ -140,14 +140,14 @@ def run_all(binaries: Sequence[Binary], record: Path, shuffle: str | None) -> No
             for test in found:
                 append(record, test)
 
-    # The largest first, so that the last one to end is a small one.
+    # The largest binaries run first, so that the last one to end is small.
     ordered = sorted(binaries, key=lambda binary: binary.file.stat().st_size, reverse=True)
     with ThreadPoolExecutor(side_by_side) as pool:
         list(pool.map(run, ordered))
 
 
 def alone(binary: Binary, tests: Sequence[str]) -> Iterator[Test]:
-    """Runs those of the tests that are of this binary, each in a process of its own."""
+    """Runs the tests that belong to this binary, each in a separate process."""
     prefix = f"{binary.name}::"
     for test in tests:
         if test == binary.name:
@@ -157,7 +157,7 @@ def alone(binary: Binary, tests: Sequence[str]) -> Iterator[Test]:
 
 
 def results_of(binary: Binary, options: Sequence[str]) -> Iterator[Test]:
-    """Runs a binary and yields its tests; one that ends without a word of its tests fails under its own name."""
+    """Runs a binary and yields its tests. A binary that ends without reporting a test fails under its own name."""
     command = [str(binary.file), "-Zunstable-options", "--format=json", "--report-time", *options]
     environment = {**os.environ, **_UNSTABLE, **_QUIET, "CARGO_MANIFEST_DIR": str(binary.package)}
     done = subprocess.run(
@@ -177,7 +177,7 @@ def results_of(binary: Binary, options: Sequence[str]) -> Iterator[Test]:
 
 
 def event_of(line: str) -> dict[str, object]:
-    """A line of libtest's; empty if it is what a test printed itself."""
+    """An event line of libtest; empty if a test printed the line."""
     try:
         event = json.loads(line)
     except ValueError:
@@ -186,7 +186,7 @@ def event_of(line: str) -> dict[str, object]:
 
 
 def test_of(binary: Binary, event: dict[str, object]) -> Test:
-    """What libtest says of a test that has ended."""
+    """The test of a libtest event about an ended test."""
     said = str(event.get("stdout", event.get("message", "")))
     name, seconds = f"{binary.name}::{event['name']}", float(str(event.get("exec_time", 0)))
     if event["event"] == "ok":
@@ -202,7 +202,7 @@ def documentation(packages: Sequence[str]) -> list[Test]:
 
 
 def report(tests: Sequence[Test], expected: int) -> int:
-    """Prints what failed and a closing line; returns the exit code."""
+    """Prints the failures and a closing line; returns the exit code."""
     failed = [test for test in tests if test.outcome == "failed"]
     for test in failed:
         print(f"\n---- {test.name}\n{test.message}")

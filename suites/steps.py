@@ -1,4 +1,4 @@
-"""What a run consists of: steps with what each needs, how its tests are recorded, and how some of them run again."""
+"""The steps of a run: their requirements, the recording of their tests, and the repetition of some tests."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Literal, Protocol
 
 ROOT = Path(__file__).resolve().parents[1]
 Kind = Literal["build", "check", "tests"]
-#: A step that takes longer hangs: it is ended, and counts as failed. In seconds.
+#: Maximum seconds of a step. A longer step is ended and counts as failed.
 LIMIT = 3600.0
-#: Of the environment that `make setup` makes; it need not be there yet.
+#: The Python of the environment that `make setup` makes, which may not exist yet.
 PYTHON = os.environ.get("PROOFGATE_PYTHON", sys.executable)
 
 
 class Action(Protocol):
-    """What a step runs."""
+    """The action that a step runs."""
 
     @property
     def folder(self) -> Path:
-        """Where it runs."""
+        """The folder in which it runs."""
 
     def command(self, record: Path, junit: Path) -> list[str]:
         """The command of the whole step. A suite of tests writes `record` (see `record.py`) and perhaps `junit`."""
@@ -34,7 +34,7 @@ class Action(Protocol):
 
 @dataclass(frozen=True)
 class Command:
-    """A build or a check: it has passed if it exits with 0, and what it finds is never chance."""
+    """A build or a check. It passes if it exits with 0, and its findings are never due to chance."""
 
     arguments: tuple[str, ...]
     folder: Path = ROOT
@@ -52,12 +52,12 @@ class Pytest:
 
     arguments: tuple[str, ...] = ()
     folder: Path = ROOT
-    #: How many processes run it, and how pytest-xdist spreads the tests over them.
+    #: The number of processes, and how pytest-xdist distributes the tests among them.
     processes: int = 2
     spread: str = "loadfile"
     #: Options that a repetition needs as well, such as a selection of markers.
     options: tuple[str, ...] = ()
-    #: Variables of its environment, each with the shell command, run at the root, that prints the value.
+    #: Environment variables, each with a shell command that prints its value when run at the root.
     variables: tuple[tuple[str, str], ...] = ()
 
     def command(self, record: Path, junit: Path) -> list[str]:
@@ -99,10 +99,10 @@ class Step:
     name: str
     kind: Kind
     action: Action
-    #: The steps that have to have passed before it begins.
+    #: The steps that must have passed before this one starts.
     needs: tuple[str, ...] = ()
-    #: How many of the machine's cores it keeps busy; what has room on them runs side by side.
+    #: The number of cores that the step keeps busy. Steps that fit on the cores together run in parallel.
     cores: float = 1.0
     environment: Mapping[str, str] = field(default_factory=dict)
-    #: What is undone at the very end, behind the repetitions; None if nothing is.
+    #: The clean-up command at the very end, after the repetitions; None if there is none.
     finally_: tuple[str, ...] | None = None

@@ -1,5 +1,5 @@
-"""What coding agents send, and how fast it passes.
+"""Benchmarks of coding agents' requests.
 
-`session` makes the requests, `tools` and `results` what they are full of, `scenarios` what is asked of every system,
+`session` makes the requests, `tools` and `results` their content, `scenarios` the measurements of every system,
 `load` runs the generator, and `figures` compares with plain HAProxy.
 """

@@ -1,4 +1,4 @@
-"""stream-load's client of agents: requests of sessions, and what each costs the gateway."""
+"""stream-load's client for agents: requests of sessions, and the cost of each for the gateway."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.load.window import read_window
 from bench.processes import LOAD_CORE
 from bench.system import System
 
-#: Last turns of sessions that nobody has seen; last turns behind a history that was seen; whole sessions, turn by turn.
+#: Last turns of unseen sessions; last turns after a seen history; whole sessions, turn by turn.
 Play = Literal["first", "next", "whole"]
 
 
@@ -36,7 +36,7 @@ def parse(line: str, gateway_cpu_seconds: float) -> Cell:
 
 
 def measure(stream_load: Path, system: System, session: Path, play: Play, connections: int, milliseconds: int) -> Cell:
-    """Has `connections` agents play a session's file for some time, whole sessions to their end."""
+    """Lets `connections` agents play a session's file for some time; whole sessions run to their end."""
     command = [
         *("taskset", "-c", str(LOAD_CORE), str(stream_load), "agents", "--target", system.address),
         *("--path", system.path, "--session", str(session), "--play", play),

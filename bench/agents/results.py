@@ -1,4 +1,4 @@
-"""What tools give back: source files of this repository, JSON and logs, the same each time."""
+"""The results of tools: source files of this repository, JSON and logs, the same in each run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import count, cycle
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[2]
-#: Folders of plain source: no list of patterns, and no input of tests, which rules are made to find.
+#: Folders of plain source, without lists of patterns and inputs of tests, which rules would match.
 _FOLDERS = (
     "rust-core/crates/wire/src",
     "rust-core/crates/json/src",
@@ -21,7 +21,7 @@ _CRATES = ("wire", "json", "stages", "limits", "providers", "translate", "state"
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Without end: the path that a tool is called with, and what it gives back, by turns source, JSON and a log."""
+    """Yields endlessly the path in a tool's call and its result, in turn source, JSON and a log."""
     files = cycle(_sources())
     for number in count():
         match number % 5:
@@ -45,12 +45,12 @@ def _sources() -> list[tuple[str, str]]:
 
 
 def _numbered(text: str) -> str:
-    """As agents' tools show files: each line behind its number."""
+    """A text in the form of agents' tools: each line after its number."""
     return "".join(f"{number:6}\t{line}\n" for number, line in enumerate(text.splitlines(), 1))
 
 
 def _report(number: int) -> str:
-    """JSON as a tool prints it, pretty every other time."""
+    """JSON in the form of a tool's output, formatted every other time."""
     entries = [
         {
             "crate": crate,

@@ -1,4 +1,4 @@
-"""What is asked of the product and of plain HAProxy with agents' requests: bodies, sessions, streams."""
+"""Measurements of the product and of plain HAProxy with agents' requests: bodies, sessions, streams."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from bench.load import streams
 from bench.system import System
 
 CONNECTIONS = 16
-#: Turns of a session whose last one is measured.
+#: Number of turns of a session whose last turn is measured.
 TURNS = 20
 STREAMS = 100
-#: How the turns are called in the result.
+#: The names of the turns in the result.
 PLAYS: dict[str, Play] = {"first": "first", "20th": "next"}
 _VERSION = {"anthropic-version": "2023-06-01"}
 
@@ -27,9 +27,9 @@ Measure = Callable[[System, Path], Cell]
 
 @dataclass(frozen=True)
 class Extent:
-    """How much of it is measured."""
+    """The extent of the measurements."""
 
-    #: Bodies of chat completions, in KB; of messages only one size.
+    #: Sizes of chat completion bodies, in KB; messages have only one size.
     kilobytes: tuple[int, ...]
     messages_kilobytes: int
     sessions: int
@@ -43,7 +43,7 @@ QUICK = Extent((120,), 120, sessions=20, session_turns=10, session_kilobytes=120
 
 
 def bodies(stream_load: Path, extent: Extent) -> Iterator[tuple[str, Measure]]:
-    """Requests of the last of 20 turns: of a session that nobody has seen, and behind a history that was seen."""
+    """Requests of the last of 20 turns: of an unseen session, and after a seen history."""
     sizes = [(CHAT, size) for size in extent.kilobytes] + [(MESSAGES, extent.messages_kilobytes)]
     for dialect, kilobytes in sizes:
         for name, play in PLAYS.items():
@@ -52,7 +52,7 @@ def bodies(stream_load: Path, extent: Extent) -> Iterator[tuple[str, Measure]]:
 
 
 def sessions(stream_load: Path, extent: Extent) -> Iterator[tuple[str, Measure]]:
-    """Many whole sessions at once, each on a connection of its own."""
+    """Many concurrent whole sessions, each on a separate connection."""
     point = f"{extent.sessions}x{extent.session_turns}"
     turns, kilobytes = extent.session_turns, extent.session_kilobytes
     yield point, _asked(stream_load, CHAT, kilobytes, turns, "whole", extent.sessions, extent.milliseconds)
@@ -88,12 +88,12 @@ def _streamed(stream_load: Path, dialect: Dialect, seconds: int) -> Measure:
 
 
 def speaking(system: System, dialect: Dialect) -> System:
-    """A system as a client of this dialect asks it."""
+    """A system with the settings for a client of this dialect."""
     headers = {**system.headers, **(_VERSION if dialect is MESSAGES else {})}
     return replace(system, path=dialect.path, model=dialect.model, headers=headers)
 
 
 @cache
 def made(dialect: Dialect, size: int, turns: int) -> session.Session:
-    """A session, made once."""
+    """A session, which is made only once."""
     return session.make(dialect, size, turns)

@@ -11,7 +11,7 @@ from typing import Any
 from bench import request
 from bench.agents import results, tools
 
-#: The generator writes the number of the session, or of the turn, in its place: nobody has seen such a text before.
+#: The generator replaces this text by the number of the session or turn, so that no system has seen the result before.
 MARK = "tick-aaaaaaaaaa"
 _END = "]}"
 
@@ -31,7 +31,7 @@ _GUIDANCE = (
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a session is written."""
+    """The format of a session."""
 
     name: str
     path: str
@@ -44,7 +44,7 @@ MESSAGES = Dialect("messages", "/v1/messages", request.CLAUDE)
 
 @dataclass(frozen=True)
 class Session:
-    """A session in parts: the begin of each request, and the messages that each turn adds."""
+    """A session in parts: the start of each request, and the messages that each turn adds."""
 
     begin: str
     turns: list[str]
@@ -54,14 +54,14 @@ class Session:
         return self.begin + ",".join(self.turns[:turn]) + _END
 
     def file(self) -> str:
-        """As the load generator reads it."""
+        """The session in the format of the load generator."""
         return "\n".join([self.begin, *self.turns]) + "\n"
 
 
 def make(dialect: Dialect, size: int, turns: int) -> Session:
     """A session whose request has `size` bytes in its last turn, of which that turn adds a twentieth.
 
-    Raises ValueError when so many turns have no room in it.
+    Raises ValueError if `size` is too small for the turns.
     """
     count = min(tools.MOST, 15 + size // 12_000)
     begin = _begin(dialect, count, system_bytes=min(8_000, size // 8))
@@ -71,7 +71,7 @@ def make(dialect: Dialect, size: int, turns: int) -> Session:
     share, odd = divmod(rest, turns - 2)
     sizes = [share + (number < odd) for number in range(turns - 2)] + [last]
     found = results.texts()
-    # A comma stands before each but the first.
+    # Each message except the first has a comma before it.
     made = [_turn(dialect, number, *next(found), size=size - 1) for number, size in enumerate(sizes)]
     return Session(begin, [first, *made])
 
@@ -95,7 +95,7 @@ def _begin(dialect: Dialect, count: int, system_bytes: int) -> str:
 def _turn(dialect: Dialect, number: int, path: str, text: str, size: int) -> str:
     """The call of a tool and its result, in exactly `size` bytes of JSON."""
     write = _chat if dialect is CHAT else _messages
-    # As much of the text as fits: what escapes take is known only when it is written.
+    # The text is shortened until it fits, because the length of escapes is known only after writing.
     text = text * (size // len(text) + 1)
     least, most = 0, len(text)
     while least < most:
@@ -141,7 +141,7 @@ def _id(prefix: str, number: int) -> str:
 
 
 def _dumps(values: list[dict[str, Any]]) -> str:
-    """Values as they stand in an array, as most clients write them, without its brackets."""
+    """Values in the format of a JSON array as most clients write it, without the brackets."""
     return json.dumps(values, separators=(",", ":"), ensure_ascii=False)[1:-1]
 
 

@@ -74,12 +74,12 @@ _TOOLS: tuple[tuple[str, str, str], ...] = (
     ("describe_table", "Tells the columns of a table in the test database.", "name"),
 )
 
-#: As many as there are.
+#: The maximum number of tools.
 MOST = len(_TOOLS)
 
 
 def openai(count: int) -> list[dict[str, Any]]:
-    """The first `count` tools, as chat completions have them."""
+    """The first `count` tools in the format of chat completions."""
     return [
         {"type": "function", "function": {"name": name, "description": said, "parameters": schema}}
         for name, said, schema in _first(count)
@@ -87,7 +87,7 @@ def openai(count: int) -> list[dict[str, Any]]:
 
 
 def anthropic(count: int) -> list[dict[str, Any]]:
-    """The first `count` tools, as messages have them."""
+    """The first `count` tools in the format of messages."""
     return [{"name": name, "description": said, "input_schema": schema} for name, said, schema in _first(count)]
 
 

@@ -1,7 +1,7 @@
-"""What the packs find in public sets, what they do to honest files, and what becomes of an agent's session.
+"""Measures the packs on public sets, honest files and sessions of agents.
 
-Nothing of the sets is kept in the repository. Each is a folder below one that you choose, with the name that
-`bench.detection.sets` knows:
+The sets are not in the repository. Each is a folder below a folder that you choose, with the name in
+`bench.detection.sets`:
 
     git clone --depth 1 https://github.com/mongodb/kingfisher SETS/kingfisher
     git clone --depth 1 https://github.com/praetorian-inc/noseyparker SETS/noseyparker
@@ -19,6 +19,6 @@ Nothing of the sets is kept in the repository. Each is a folder below one that y
     git clone --depth 1 https://github.com/RooCodeInc/Roo-Code RooCode
     mv RooCode/src/core/prompts SETS/agent-prompts/roo
 
-A folder that is not there is named in the report and left out. `python -m bench.detection SETS` asks the engine alone,
+A missing folder is named in the report and left out. `python -m bench.detection SETS` asks the engine alone,
 `python -m bench.detection.worker SETS` sends sessions and prompts to a real worker.
 """

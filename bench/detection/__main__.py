@@ -19,7 +19,7 @@ from bench.detection.sets import SETS, Example, PublicSet
 from bench.scoring.engine import build
 from bench.scoring.rules import load_packs, pack_names
 
-#: The score that denies where an operator sets it; by default none does.
+#: The score that denies if an operator sets it; by default no score denies.
 THRESHOLD = 100
 #: The sum from which a text of an attack set counts as flagged.
 FLAGGED = 50
@@ -56,19 +56,19 @@ def main() -> int:
 
 
 def _scores(public: PublicSet, examples: Sequence[Example], results: Sequence[Found]) -> list[int]:
-    """Of an attack its score; of a secret or a datum whether it is found."""
+    """The score of each attack; for a secret or a datum, whether it is found."""
     if public.kind == "attack":
         return [_score(found) for found in results]
     return [int(_holds(example, found)) for example, found in zip(examples, results, strict=True)]
 
 
 def _score(found: Found) -> int:
-    """What decides of a text: what is denied by a rule has the threshold."""
+    """The deciding score of a text; a text that a rule denies has the threshold."""
     return max(sum(found.scores.values()), THRESHOLD if found.blocked else 0)
 
 
 def _at_shares(binary: Path, scores: dict[str, list[int]], files: Sequence[sessions.File]) -> None:
-    """Recall where the packs of a set touch so many honest files, and what others say of theirs."""
+    """Recall at a share of touched honest files, and the published figures of others."""
     kinds = {public.name: public for public in SETS}
     touched: dict[frozenset[str], list[int]] = {}
     honest: dict[str, list[int]] = {}
@@ -109,7 +109,7 @@ def _show(public: PublicSet, examples: Sequence[Example], results: Sequence[Foun
 
 
 def _holds(example: Example, found: Found) -> bool:
-    """Whether something is found; where the set says what, whether that is."""
+    """Whether anything is found, or the value that the set names."""
     if example.value is None:
         return bool(found.matches)
     text, value = example.text.encode(), example.value.encode()
@@ -145,7 +145,7 @@ def _honest(judge: Judge, files: Sequence[sessions.File], missed: int) -> None:
 
 
 def _suspicion(judge: Judge, found: Found) -> int:
-    """The score without what personal data and secrets add."""
+    """The score without the scores of personal data and secrets."""
     return sum(score for rule, score in found.scores.items() if judge.rules[rule].pack not in ("pii", "secrets"))
 
 

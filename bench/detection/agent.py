@@ -17,7 +17,7 @@ _TASK = "Please find out why the build is slow, and mend it."
 
 @dataclass(frozen=True)
 class Result:
-    """What a tool was asked for, and its text."""
+    """The call of a tool, and its text."""
 
     path: str
     text: str
@@ -25,7 +25,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a request is written: what comes before its messages, those of a turn, and a text in each role."""
+    """The format of a request: the part before its messages, the messages of a turn, and a text in each role."""
 
     name: str
     path: str
@@ -36,7 +36,7 @@ class Dialect:
     """The texts of the tools' results in a request."""
 
     def body(self, messages: Sequence[str]) -> bytes:
-        """A request whose messages are written already."""
+        """A request with already formatted messages."""
         begin = json.dumps(self.begin, ensure_ascii=False)
         return f'{begin[:-1]}, "messages": [{", ".join(messages)}]}}'.encode()
 
@@ -53,7 +53,7 @@ def _written(message: dict[str, Any]) -> str:
 
 
 def in_turns(results: Sequence[Result], turns: int) -> list[Sequence[Result]]:
-    """The results in about so many turns, at least one in each: agents read several files at once."""
+    """The results in about `turns` turns, at least one in each, because agents read several files in one turn."""
     each = max(1, len(results) // turns)
     return [results[start : start + each] for start in range(0, len(results), each)]
 
@@ -130,4 +130,4 @@ ROLES: dict[str, Callable[[str], list[dict[str, Any]]]] = {
     ],
     "tool": lambda text: [*CHAT.first, *_chat(0, [Result("prompt.md", text)])],
 }
-"""Messages of Chat Completions that hold a text in a role."""
+"""Messages of Chat Completions that contain a text in a role."""

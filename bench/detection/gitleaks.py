@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-#: How Python reads a pattern: what random values are made by.
+#: Python's parser of patterns, from which random values are made.
 _PARSER = importlib.import_module("re._parser")
-#: Characters of a sample that is one, and no name in the code around it.
+#: Minimum characters of a sample; a shorter text is a name in the code around it.
 SHORTEST = 16
 
 _TEXT = r'`[^`]*`|"(?:[^"\\\n]|\\.)*"'
@@ -25,7 +25,7 @@ _CLASSES = {
     "Hex": "[a-f0-9]",
     "Numeric": "[0-9]",
 }
-#: Forms in which a sample stands, as its `GenerateSampleSecrets` makes them.
+#: The forms of a sample, as `GenerateSampleSecrets` of gitleaks makes them.
 _FORMS = (
     '{name}_api_token = "{secret}"',
     '"{name}_token": "{secret}"',
@@ -41,7 +41,7 @@ _FORMS = (
 
 
 def unquoted(text: str) -> str:
-    """A Go string literal as the text that it is."""
+    """The text of a Go string literal."""
     if text.startswith("`"):
         return text[1:-1]
     plain = {"n": "\n", "t": "\t", "r": "\r"}
@@ -64,7 +64,7 @@ def _without_comments(source: str) -> str:
 
 
 def _blocks(source: str, wanted: str) -> Iterator[str]:
-    """What is assigned to the variable, each time to the end of the statement."""
+    """The values that are assigned to the variable, each up to the end of its statement."""
     for start in re.finditer(rf"\b{wanted}\s*:?=\s*", source):
         depth, at = 0, start.end()
         while at < len(source):

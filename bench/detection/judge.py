@@ -1,4 +1,4 @@
-"""What the packs find in texts, and what is left of a text when it is redacted."""
+"""Findings of the packs in texts, and redacted texts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from bench.scoring.engine import Event, verdicts
 from bench.scoring.reference import Match
 from bench.scoring.rules import Rule
 
-#: Texts that go to the engine in one go.
+#: Number of texts that are sent to the engine together.
 BATCH = 2_000
 
 
 @dataclass(frozen=True)
 class Found:
-    """The matches in one text, and the score of each rule that takes nothing out: what is redacted has no weight."""
+    """The matches in one text, and the score of each rule that redacts nothing; redacting rules have no score."""
 
     matches: frozenset[Match]
     scores: dict[str, int]
@@ -60,7 +60,7 @@ class Judge:
 
 
 def redact(text: str, matches: Iterable[Match]) -> str:
-    """The text with a placeholder in the place of each match; of those that overlap, the first."""
+    """The text with a placeholder for each match; of overlapping matches, only for the first."""
     raw, parts, position = text.encode(), [], 0
     for match in sorted(matches, key=lambda match: (match.start, -match.end)):
         if match.start < position:
@@ -84,7 +84,7 @@ _PARSERS: dict[str, Callable[[str], object]] = {
 
 
 def parses(name: str, text: str) -> bool | None:
-    """Whether a file can be read as what its name says; None for kinds that nothing here reads."""
+    """Whether a file can be parsed as the kind in its name; None for kinds without a parser here."""
     parser = _PARSERS.get(Path(name).suffix)
     if parser is None:
         return None

@@ -1,17 +1,17 @@
-"""Recall at a share of honest files, beside figures that others have published."""
+"""Recall at a share of honest files, compared with published figures of others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-#: Shares of honest files that may be touched.
+#: The shares of honest files that may be touched.
 SHARES = (0.005, 0.01)
 
 
 @dataclass(frozen=True)
 class Foreign:
-    """A figure of others: what they measured, on which set, at which share of honest texts, and where it stands."""
+    """A figure of others: the measured system, the set, the share of honest texts, and the source."""
 
     detector: str
     set: str
@@ -67,7 +67,7 @@ def recall(scores: Sequence[int], honest: Sequence[int], share: float) -> float 
 
 
 def rows(scores: Mapping[str, Sequence[int]], honest: Mapping[str, Sequence[int]]) -> Iterator[str]:
-    """A table in Markdown: for each set its scores, and those that honest files have by the same packs."""
+    """A Markdown table with the scores of each set, and the scores of honest files with the same packs."""
     yield "| set | recall at 0.5 % of honest files | at 1 % |"
     yield "|---|---|---|"
     for name, found in scores.items():

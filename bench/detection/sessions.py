@@ -16,7 +16,7 @@ from bench.detection.judge import Found
 
 SIZES = (10, 25, 50, 100)
 LARGEST = 200_000
-"""Bytes of a file that an agent would read whole."""
+"""Maximum bytes of a file that an agent would read whole."""
 
 _KINDS = frozenset(
     f".{kind}"
@@ -74,7 +74,7 @@ class Refused:
 
 
 def refused(judged: Mapping[File, Found], threshold: int, each: int = 10, seed: int = 1) -> Iterator[Refused]:
-    """For each size `each` sessions of every repository that has so many files."""
+    """The refusals for each size, with `each` sessions of every repository that has enough files."""
     by_repository: dict[str, list[Found]] = {}
     for file, found in judged.items():
         by_repository.setdefault(file.repository, []).append(found)

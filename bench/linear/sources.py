@@ -19,9 +19,9 @@ from typing import Any, Literal
 from bench.detection import sessions
 from bench.detection import sets as public
 
-#: Bytes of a text that are looked at.
+#: Maximum bytes of a text that are used.
 LONGEST = 20_000
-#: Bytes of a file that is read.
+#: Maximum bytes of a file that is read.
 LARGEST = 200_000
 
 Part = Literal["learn", "threshold", "report"]
@@ -29,7 +29,7 @@ Part = Literal["learn", "threshold", "report"]
 
 @dataclass(frozen=True)
 class Text:
-    """A text of a source; `part` is what an honest one is for."""
+    """A text of a source; `part` is the purpose of an honest text."""
 
     source: str
     content: bytes
@@ -44,11 +44,11 @@ class Source:
     folder: str
     read: Callable[[Path], Iterator[str]]
     is_attack: bool
-    #: None: not one that weights may be learned from.
+    #: The licence; None if weights may not be learned from the source.
     licence: str | None
-    #: Texts at most, chosen by their hashes.
+    #: Maximum number of texts, chosen by their hashes.
     most: int = 2_000
-    #: Honest texts of which none is learned from.
+    #: Whether its honest texts are only measured and never learned from.
     is_report: bool = False
 
     def texts(self, root: Path) -> list[Text]:
@@ -65,7 +65,7 @@ class Source:
             return "learn"
         if self.is_report or self.licence is None:
             return "report"
-        # Of a repository that is learned from all files are, so that none is measured beside its neighbours.
+        # A repository is used as a whole for learning, so that no file is measured whose neighbours were learned from.
         unit = self.name.encode() if self.name.startswith("files of ") else content
         digit = hashlib.sha256(b"part" + unit).digest()[0]
         return "learn" if digit < 154 else "threshold" if digit < 205 else "report"

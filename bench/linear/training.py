@@ -1,4 +1,4 @@
-"""How the weights are learned: a linear classifier of windows, in plain Python.
+"""The training of the weights: a linear classifier of windows, in plain Python.
 
 Only sums, products, quotients and square roots of IEEE 754 doubles in a fixed order, which every machine computes
 alike: the same texts give the same bytes.
@@ -19,16 +19,16 @@ from bench.linear.sources import Text
 from bench.linear.weights import Weights
 from bench.linear.words import BUCKETS, halves
 
-#: How many units of a weight are 1.0, the margin.
+#: The number of weight units that equal 1.0, the margin.
 SCALE = 128
 EPOCHS = 4
 RATE = 0.05
 SEED = 31
-#: Windows of one text that are learned from.
+#: Maximum number of windows of one text that are learned from.
 MOST_OF_ATTACK, MOST_OF_HONEST = 3, 12
 #: All windows of one set of attacks count as much as so many, or as themselves if there are fewer.
 MOST_OF_SET = 600
-#: A bucket speaks for an attack only if it is in so many sets of attacks.
+#: Minimum number of attack sets that must contain a bucket so that it indicates an attack.
 LEAST_SETS = 2
 #: Texts of which one is left out: this many of their sixteen smallest hashes are the same.
 SHINGLES, ALIKE = 16, 9
@@ -62,7 +62,7 @@ class Sample:
 
 
 class NearCopies:
-    """Texts, of which it is known whether another one is nearly the same."""
+    """A collection of texts that detects near copies."""
 
     def __init__(self) -> None:
         self._holders: dict[int, list[int]] = {}
@@ -75,7 +75,7 @@ class NearCopies:
         self._count += 1
 
     def has(self, sample: Sample) -> bool:
-        """Whether one of the texts is nearly this one: most of the smallest hashes are the same."""
+        """Whether a text is nearly equal to this one: most of the smallest hashes are the same."""
         shingles = self._shingles(sample)
         shared: dict[int, int] = {}
         for shingle in shingles:
@@ -85,13 +85,13 @@ class NearCopies:
 
     @staticmethod
     def _shingles(sample: Sample) -> list[int]:
-        # Mixed again, so that the smallest are any.
+        # The hashes are mixed again, so that the smallest ones are random.
         mixed = {(number * 0x2C1B_3C6D) & 0xFFFF_FFFF for part in sample.parts for number in part}
         return sorted(mixed)[:SHINGLES]
 
 
 def without_near_copies(samples: Iterable[Sample]) -> list[Sample]:
-    """The first of texts that are nearly the same, in order."""
+    """The texts in order, with only the first of nearly equal texts."""
     known = NearCopies()
     kept = []
     for sample in samples:
@@ -170,7 +170,7 @@ def quantised(values: Sequence[float]) -> tuple[array[int], int]:
 
 
 def thresholds(scores: Iterable[float]) -> tuple[int, int]:
-    """The lowest scores that half a percent and one percent of honest texts reach at most."""
+    """The lowest scores that at most half a percent and one percent of honest texts reach."""
     ordered = sorted(scores, reverse=True)
     half, one = (math.floor(len(ordered) * share) for share in (0.005, 0.01))
     return int(ordered[half]) + 1, int(ordered[one]) + 1

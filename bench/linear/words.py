@@ -1,4 +1,4 @@
-"""What a text is to the linear score: hashed words and pairs of words, in windows of 64 words.
+"""The features of a text for the linear score: hashed words and pairs of words, in windows of 64 words.
 
 The same as `rust-core/crates/policy/src/linear.rs`, in integers only, so that both give equal scores.
 """
@@ -13,9 +13,9 @@ BUCKET_BITS = 18
 BUCKETS = 1 << BUCKET_BITS
 #: Words of half a window. A window is two halves, and begins where a half does.
 HALF = 32
-#: Bytes of a half: no word begins behind them.
+#: Maximum bytes of a half; no word begins after them.
 LONGEST_HALF = 4096
-#: Buckets that are remembered to leave out those that repeat.
+#: Number of remembered buckets, with which repeated buckets are left out.
 SLOTS = 256
 
 #: Runs of letters, of which a long one is several words; every byte of a character that is not ASCII is a letter.

@@ -17,7 +17,7 @@ _CONNECTIONS = 64
 
 
 def parse(output: str) -> Cell:
-    """Reads oha's JSON report; latencies become microseconds. Raises CellError when it is none."""
+    """Reads oha's JSON report, with latencies in microseconds. Raises CellError if it is not a report."""
     try:
         report: dict[str, Any] = json.loads(output)
         percentiles = report["latencyPercentiles"]
@@ -37,7 +37,7 @@ def parse(output: str) -> Cell:
 
 
 def measure(oha: Path, url: str, headers: dict[str, str], body: Path, rate: int, seconds: int, system: Pinned) -> Cell:
-    """Sends `rate` requests a second for `seconds`. The cell is void when the system could not keep up."""
+    """Sends `rate` requests a second for `seconds`. The cell is void if the system could not keep up."""
     command = [
         *("taskset", "-c", str(LOAD_CORE), str(oha), "--no-tui", "--output-format", "json", "--no-color"),
         *("-q", str(rate), "--latency-correction", "-n", str(rate * seconds), "-c", str(_CONNECTIONS)),

@@ -1,4 +1,4 @@
-"""stream-load: paced streams of tokens, their lateness, and what a token costs the gateway."""
+"""stream-load: paced streams of tokens, their lateness, and the cost of a token for the gateway."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RAMP_MS = 1_000
 
 
 def parse(line: str, gateway_cpu_seconds: float) -> Cell:
-    """Reads the client's report. Raises CellError when it is none."""
+    """Reads the client's report. Raises CellError if it is not a report."""
     try:
         report: dict[str, Any] = json.loads(line)
         chunks, window_us = int(report["chunks"]), int(report["window_us"])

@@ -1,4 +1,4 @@
-"""The load generators that have to be built: made on demand outside the checkout, at one version."""
+"""The load generators that must be built: on demand, outside the checkout, at one version."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _SOURCE = Path(__file__).parent.parent / "stream_load"
 
 
 def cache() -> Path:
-    """Where the benchmark keeps what it builds and installs."""
+    """The folder for built and installed programs of the benchmark."""
     base = os.environ.get("PROOFGATE_CACHE")
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return (Path(base) if base else home / "proofgate") / "bench"
 
 
 def stream_load() -> Path:
-    """Builds both ends of the stream benchmark; quick when nothing changed."""
+    """Builds both ends of the stream benchmark; fast if nothing changed."""
     target = cache() / "stream-load"
     if not (target / "release").exists():
         print("== building stream-load (about half a minute, once)", flush=True)
@@ -41,7 +41,7 @@ def oha() -> Path:
     if not binary.exists():
         print(f"== building oha {OHA_VERSION} (about 8 minutes, once)", flush=True)
         command = ["cargo", "install", "--quiet", "--locked", "--root", str(root), f"oha@{OHA_VERSION}"]
-        # Without a folder of ours cargo builds in one that it removes: a gigabyte that nobody needs again.
+        # Without a target folder, cargo builds in a temporary one and removes it, which saves a gigabyte.
         environment = {name: text for name, text in os.environ.items() if name != "CARGO_TARGET_DIR"}
         subprocess.run(command, check=True, env=environment)
     return binary

@@ -1,4 +1,4 @@
-"""Clients that print when their window opens and when it closes."""
+"""Clients that print the start and end of their measuring window."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _UNITS = {"us": 1.0, "ms": 1e3, "s": 1e6, "m": 6e7}
 
 @dataclass(frozen=True)
 class Output:
-    """What wrk printed; times in microseconds."""
+    """The figures of wrk's output; times are in microseconds."""
 
     requests: int
     requests_per_second: float
@@ -27,7 +27,7 @@ class Output:
 
 
 def parse(output: str) -> Output:
-    """Reads the report of `wrk --latency`. Raises CellError when it is none."""
+    """Reads the report of `wrk --latency`. Raises CellError if it is not a report."""
     bad = re.search(r"Non-2xx or 3xx responses: (\d+)", output)
     errors = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", output)
     return Output(
@@ -41,7 +41,7 @@ def parse(output: str) -> Output:
 
 
 def run(url: str, script: Path, connections: int, seconds: int) -> tuple[Output, float]:
-    """Runs wrk; returns what it printed and the CPU seconds that it spent."""
+    """Runs wrk; returns its figures and its CPU seconds."""
     command = [
         *("taskset", "-c", str(LOAD_CORE), "wrk", "-t1", f"-c{connections}", f"-d{seconds}s"),
         *("--latency", "--timeout", "10s", "-s", str(script), url),
@@ -54,7 +54,7 @@ def run(url: str, script: Path, connections: int, seconds: int) -> tuple[Output,
 
 
 def measure(url: str, script: Path, connections: int, seconds: int, system: Pinned) -> Cell:
-    """A closed loop in which every request has to succeed."""
+    """Measures a closed loop in which every request must succeed."""
     with CpuMeter(system) as cpu:
         output, _ = run(url, script, connections, seconds)
     figures = {
@@ -71,7 +71,7 @@ def measure(url: str, script: Path, connections: int, seconds: int, system: Pinn
 
 
 def attack(url: str, script: Path, connections: int, seconds: int, system: Pinned) -> Cell:
-    """A closed loop in which every request deserves to be refused: what it costs each side, and how many were."""
+    """Measures a closed loop in which every request should be refused: the cost for each side, and the refusals."""
     with CpuMeter(system) as cpu:
         output, attacker = run(url, script, connections, seconds)
     requests = max(output.requests, 1)

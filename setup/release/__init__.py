@@ -1,1 +1,1 @@
-"""Everything that a stranger installs of one version, made reproducibly into one folder: `make release VERSION=x`."""
+"""Builds all installable files of one version reproducibly into one folder: `make release VERSION=x`."""

@@ -17,7 +17,7 @@ from setup.release.version import ROOT, source
 
 
 def main(words: list[str] | None = None) -> int:
-    """Returns 0, 1 for a failure, or 2 for arguments that cannot be used; both are explained on stderr."""
+    """Returns 0, 1 for a failure, or 2 for unusable arguments; an error is explained on stderr."""
     arguments = _parser().parse_args(words)
     try:
         if arguments.command == "build":

@@ -1,4 +1,4 @@
-"""Archives with the same bytes for the same content: sorted, of one time, of nobody."""
+"""Archives with the same bytes for the same content: sorted, with one time and without owners."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def tar(files: Mapping[str, bytes], epoch: int, *, folders: bool = False) -> byt
 
 
 def compressed(content: bytes) -> bytes:
-    """Of gzip, without a name and a time in its head."""
+    """The content in gzip format, without a name and a time in its header."""
     return gzip.compress(content, compresslevel=9, mtime=0)
 
 

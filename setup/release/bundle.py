@@ -20,7 +20,7 @@ from setup.release.version import ROOT, Source
 
 PACKAGE = "proofgate-operator"
 CHANNEL = "alpha"
-#: As the chart's kubeVersion says.
+#: The version in the chart's kubeVersion.
 _LEAST_KUBERNETES = "1.30.0"
 _SHOWN = {"GovernanceGateway": "Governance gateway", "GatewayTenant": "Gateway tenant"}
 _EXAMPLES = ("quickstart.yaml", "tenant.yaml")
@@ -91,7 +91,7 @@ def _rendered(chart: Path, helm: Path) -> list[dict[str, Any]]:
 
 
 def _beside(objects: list[dict[str, Any]]) -> Iterator[tuple[str, bytes]]:
-    """What OLM makes beside the operator: its Service, and the roles that extend `view` and `edit`."""
+    """The objects that OLM creates beside the operator: its Service, and the roles that extend `view` and `edit`."""
     for one in objects:
         aggregated = any(label.startswith("rbac.authorization.k8s.io/") for label in one["metadata"].get("labels", {}))
         if one["kind"] == "Service" or (one["kind"] == "ClusterRole" and aggregated):
@@ -100,7 +100,7 @@ def _beside(objects: list[dict[str, Any]]) -> Iterator[tuple[str, bytes]]:
 
 
 def _labels(one: dict[str, Any]) -> dict[str, str]:
-    """Labels without those by which Helm knows what is its own."""
+    """The labels without those by which Helm marks its objects."""
     return {
         name: value
         for name, value in one["metadata"].get("labels", {}).items()
@@ -118,7 +118,7 @@ def _cluster_service_version(
     environment = {one["name"]: one.get("value", "") for one in container["env"]}
     for variable in container["env"]:
         if variable["name"] == "WATCH_NAMESPACES":
-            # What the OperatorGroup selects, joined by commas; empty: every namespace.
+            # The namespaces that the OperatorGroup selects, joined by commas; empty for every namespace.
             del variable["value"]
             variable["valueFrom"] = {"fieldRef": {"fieldPath": "metadata.annotations['olm.targetNamespaces']"}}
     examples = [
@@ -180,7 +180,7 @@ def _cluster_service_version(
 
 
 def _rules(objects: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    """The rules of the operator's own roles; those that extend the cluster's `view`, `edit` and `admin` are not its."""
+    """The rules of the operator's roles, without the roles that extend the cluster's `view`, `edit` and `admin`."""
     bound = {one["roleRef"]["name"] for one in objects if one["kind"] == f"{kind}Binding"}
     found = [
         rule for one in objects if one["kind"] == kind and one["metadata"]["name"] in bound for rule in one["rules"]

@@ -1,4 +1,4 @@
-"""The chart of a release: it names its images by digest, says what changed, and is an OCI artefact that Helm pulls."""
+"""The chart of a release: an OCI artefact for Helm, with the digests of its images and a list of changes."""
 
 from __future__ import annotations
 

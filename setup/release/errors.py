@@ -1,4 +1,4 @@
-"""What goes wrong with a release."""
+"""Errors of a release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wheels and images of a release, by the steps that tests and the cluster use as well.
+"""The wheels and images of a release, built by the same steps as for tests and the cluster.
 
 Where a Docker engine answers, BuildKit compiles the wheels inside the Dockerfiles and builds the images for every
 platform. Elsewhere `setup/wheels` compiles them on this machine, and buildah builds the images for its own processor.
@@ -21,7 +21,7 @@ from setup.release.errors import ReleaseError
 from setup.release.oci import Layout
 from setup.release.version import ROOT, Source
 
-#: Dockerfiles of the images, by the names that `setup/wheels` and docker-bake.hcl have for them.
+#: Dockerfiles of the images, by their names in `setup/wheels` and docker-bake.hcl.
 DOCKERFILES = {"worker": ROOT / "gateway" / "Dockerfile", "operator": ROOT / "operator" / "Dockerfile"}
 REPOSITORY = "https://github.com/proofgate/proofgate"
 _PROCESSORS = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
@@ -29,9 +29,9 @@ _PROCESSORS = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 @dataclass(frozen=True)
 class Built:
-    """What a route made."""
+    """The results of a route."""
 
-    #: Folders of wheels by image and platform, ours and all that they depend on.
+    #: Folders with our wheels and their dependencies, by image and platform.
     wheels: Mapping[tuple[str, str], Path]
     #: Layouts with one image each, by image and platform.
     images: Mapping[tuple[str, str], Layout]
@@ -47,12 +47,12 @@ class Route(Protocol):
 
 
 def own_platform() -> str:
-    """The platform of this machine, as images have it."""
+    """The platform of this machine, in the form that images use."""
     return f"linux/{_PROCESSORS.get(platform.machine(), platform.machine())}"
 
 
 def labels(source: Source) -> dict[str, str]:
-    """What an image says of itself: https://specs.opencontainers.org/image-spec/annotations/."""
+    """The labels of an image: https://specs.opencontainers.org/image-spec/annotations/."""
     return {
         "org.opencontainers.image.licenses": "Apache-2.0",
         "org.opencontainers.image.revision": source.commit,
@@ -62,7 +62,7 @@ def labels(source: Source) -> dict[str, str]:
 
 
 def find(route: str, wheels: Path, scratch: Path, *, built: bool, again: bool) -> Route:
-    """The route that was asked for; `auto` takes Docker where an engine answers. Raises ReleaseError."""
+    """The requested route; `auto` uses Docker if an engine answers. Raises ReleaseError."""
     if route not in ("auto", "docker", "local"):
         raise ReleaseError(f"BUILDER={route} is not auto, docker or local")
     if route == "docker" or (route == "auto" and not built and _docker_answers()):
@@ -75,13 +75,13 @@ class LocalRoute:
     """Compiles on this machine, and puts the wheels on the base image of the local cluster."""
 
     folder: Path
-    #: Whether the folder's wheels are taken as they are.
+    #: Whether the wheels in the folder are used without building them.
     built: bool = False
-    #: Whether images are built although the cache has them.
+    #: Whether images are built even if the cache has them.
     again: bool = False
 
     def build(self, source: Source, platforms: list[str]) -> Built:
-        # A lab that goes down meanwhile ends what is its own.
+        # A lab that stops during the build ends only its own processes.
         cgroups.build_outside()
         foreign = [one for one in platforms if one != own_platform()]
         for one in platforms:
@@ -139,7 +139,7 @@ class DockerRoute:
         for image in DOCKERFILES:
             whole = Layout.read(self.scratch / f"{image}.tar")
             for one in platforms:
-                # With one platform BuildKit makes no folder for it.
+                # For a single platform, BuildKit makes no separate folder.
                 folder = self.scratch / f"{image}-wheels"
                 single = folder / one.replace("/", "_")
                 wheels[image, one] = (single if single.is_dir() else folder) / "wheels"
@@ -171,7 +171,7 @@ class DockerRoute:
 
 
 def own_wheels(built: Built) -> list[Path]:
-    """The wheels that are ours, each once, in copies whose bytes depend on their content alone."""
+    """Our wheels, without duplicates, in copies whose bytes depend only on their content."""
     found: dict[str, Path] = {}
     for folder in built.wheels.values():
         for wheel in sorted(folder.glob("proofgate*.whl")):

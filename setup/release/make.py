@@ -1,4 +1,4 @@
-"""The steps of a release, one after the other, each with a line for what it has made."""
+"""The steps of a release. Each prints a line for each result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from setup.release.signing import Signer, statement
 from setup.release.version import ROOT, Source, changes
 
 SUMS = "SHA256SUMS"
-#: By which file is pushed where: what `publish` reads.
+#: The file that says where each file is pushed; `publish` reads it.
 REFERENCES = "references.json"
 PUBLIC_KEY = "release.pub"
 BUNDLE = ".sigstore.json"
@@ -25,7 +25,7 @@ ARCHIVE = ".oci.tar"
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked for."""
+    """The requested release."""
 
     source: Source
     out: Path
@@ -37,7 +37,7 @@ class Plan:
 
 @dataclass
 class Folder:
-    """The folder that is filled, and what is in it."""
+    """The output folder, and its content."""
 
     path: Path
     names: list[str] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Folder:
 
 
 def make(plan: Plan, *, builder: str, wheels: Path, built: bool, again: bool) -> None:
-    """Makes the release, and replaces the folder `out` by it when it is whole. Raises ReleaseError."""
+    """Makes the release, and replaces the folder `out` by it when it is complete. Raises ReleaseError."""
     notes, own = changes(plan.source.version)
     _say(f"version {plan.source.version}, commit {plan.source.commit[:12]}, for {', '.join(plan.platforms)}")
     if plan.source.modified:
@@ -83,7 +83,7 @@ def _fill(plan: Plan, folder: Folder, made: Built, notes: str, work: Path) -> No
     predicate = provenance.predicate(plan.source, plan.platforms, made.bases)
 
     def keep(name: str, repository: str, layout: Layout, entry: Descriptor, document: bytes = b"") -> str:
-        """Writes a layout, and notes what is to be signed of its manifest. Returns the manifest's digest."""
+        """Writes a layout, and notes the statements to sign about its manifest. Returns the manifest's digest."""
         digest: str = entry["digest"]
         folder.put(f"{name}-{version}{ARCHIVE}", layout.archive(plan.source.epoch))
         references[f"{name}-{version}"] = {"repository": repository, "digest": digest, "tag": version}

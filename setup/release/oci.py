@@ -16,7 +16,7 @@ INDEX = "application/vnd.oci.image.index.v1+json"
 CONFIG = "application/vnd.oci.image.config.v1+json"
 LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 EMPTY = "application/vnd.oci.empty.v1+json"
-#: Where a layout says by which tag an entry of its index goes.
+#: The annotation with the tag of an entry in a layout's index.
 REF_NAME = "org.opencontainers.image.ref.name"
 Descriptor = dict[str, Any]
 
@@ -31,7 +31,7 @@ class Layout:
 
     @classmethod
     def read(cls, archive: Path) -> Layout:
-        """Reads an archive. Raises ReleaseError for one that is not an OCI layout, or not whole."""
+        """Reads an archive. Raises ReleaseError if it is not an OCI layout or is incomplete."""
         blobs: dict[str, bytes] = {}
         entries: list[Descriptor] | None = None
         try:
@@ -55,7 +55,7 @@ class Layout:
         return cls(blobs, entries)
 
     def add(self, content: bytes, media_type: str) -> Descriptor:
-        """Adds a blob, and returns what others refer to it by."""
+        """Adds a blob, and returns its descriptor."""
         digest = f"sha256:{sha256(content)}"
         self.blobs[digest] = content
         return {"mediaType": media_type, "digest": digest, "size": len(content)}
@@ -72,14 +72,14 @@ class Layout:
         return document
 
     def images(self) -> list[Descriptor]:
-        """Descriptors of all image manifests, those behind nested indexes as well."""
+        """Descriptors of all image manifests, including those in nested indexes."""
         found: list[Descriptor] = []
         waiting = list(self.entries)
         while waiting:
             entry = waiting.pop(0)
             if entry["mediaType"] == INDEX:
                 waiting += self.json(entry["digest"])["manifests"]
-            # What BuildKit adds beside an image has no platform that anything runs on.
+            # Entries that BuildKit adds beside an image have an unknown platform.
             elif entry.get("platform", {}).get("architecture") != "unknown":
                 found.append(entry)
         return found
@@ -106,7 +106,7 @@ def artefact(
     artifact_type: str = "",
     subject: Descriptor | None = None,
 ) -> Descriptor:
-    """Adds the manifest of an artefact; with a `subject`, one that belongs to another manifest (a referrer)."""
+    """Adds the manifest of an artefact; with a `subject`, it refers to that manifest (a referrer)."""
     manifest: dict[str, Any] = {"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": layers}
     manifest |= {"artifactType": artifact_type} if artifact_type else {}
     manifest |= {"subject": subject} if subject else {}
@@ -115,7 +115,7 @@ def artefact(
 
 
 def together(layouts: Mapping[str, Layout], annotations: Mapping[str, str], tag: str) -> tuple[Layout, Descriptor]:
-    """One image of those for single platforms (`linux/amd64`), and the descriptor of its index.
+    """One image from images for single platforms (`linux/amd64`), and the descriptor of its index.
 
     Raises ReleaseError if a layout does not have exactly one image.
     """

@@ -1,4 +1,4 @@
-"""How a release was made: the predicate of SLSA's provenance v1, without times, so that two runs agree."""
+"""The provenance of a release: the predicate of SLSA's provenance v1, without times, so that two runs agree."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from setup.release.version import ROOT, Source
 
 BUILD_TYPE = "https://github.com/proofgate/proofgate/blob/main/docs/how-to/build-and-verify-images.md#make-release"
 REPOSITORY = "https://github.com/proofgate/proofgate"
-#: What pins all that is built or installed.
+#: The lock files of everything that is built or installed.
 LOCKS = ("rust-core/Cargo.lock", "requirements/build.txt", "requirements/gateway.txt", "requirements/operator.txt")
 
 
 def predicate(source: Source, platforms: Iterable[str], bases: Mapping[str, str], root: Path = ROOT) -> dict[str, Any]:
-    """The predicate of what one run made; `bases` are digests of base layers by the name of their image."""
+    """The predicate of one run's results; `bases` are digests of base layers by the name of their image."""
     dependencies: list[dict[str, Any]] = [
         {"uri": f"git+{REPOSITORY}@refs/tags/v{source.version}", "digest": {"gitCommit": source.commit}}
     ]
@@ -39,7 +39,7 @@ def predicate(source: Source, platforms: Iterable[str], bases: Mapping[str, str]
 
 
 def builder() -> str:
-    """Who built: the workflow that runs, or nobody that others know."""
+    """The builder: the running workflow, or an unknown builder."""
     workflow, server = os.environ.get("GITHUB_WORKFLOW_REF"), os.environ.get("GITHUB_SERVER_URL")
     if workflow and server:
         return f"{server}/{workflow}"

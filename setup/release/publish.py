@@ -1,6 +1,6 @@
 """Pushes a release to a registry: images, chart and bundle, each with its signature, SBOM and provenance beside it.
 
-Signatures are OCI artefacts that refer to what they sign (distribution-spec 1.1, referrers), where cosign looks.
+Signatures are OCI artefacts that refer to the signed artefact (distribution-spec 1.1, referrers), as cosign expects.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KINDS = ("signature", "sbom", "provenance")
 
 
 def publish(out: Path, registry: str, oras: Path) -> None:
-    """Pushes everything that is not there yet. Raises ReleaseError, also for a tag that leads elsewhere."""
+    """Pushes everything that the registry lacks. Raises ReleaseError, also for a tag with a different digest."""
     if not registry:
         raise ReleaseError("REGISTRY is not set: it has to be the one that the release was made for")
     check(out)
@@ -73,7 +73,7 @@ def assets(out: Path) -> None:
 
 
 def check(out: Path) -> None:
-    """Whether the files are those that the checksums are of. Raises ReleaseError."""
+    """Checks the files against the checksums. Raises ReleaseError."""
     try:
         lines = (out / SUMS).read_text().splitlines()
         for digest, name in (line.split("  ", 1) for line in lines):
@@ -84,7 +84,7 @@ def check(out: Path) -> None:
 
 
 def with_signatures(out: Path, name: str, digest: str) -> Layout:
-    """The layout of an archive, and with it the bundles that were made of its manifest."""
+    """The layout of an archive, with the bundles for its manifest."""
     layout = Layout.read(out / f"{name}{ARCHIVE}")
     subject = next(
         {key: entry[key] for key in ("mediaType", "digest", "size")}

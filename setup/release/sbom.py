@@ -1,4 +1,4 @@
-"""What an image consists of, as a CycloneDX 1.5 document: packages of Python, of Rust and of the base image."""
+"""The SBOM of an image as a CycloneDX 1.5 document: packages of Python, of Rust and of the base image."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def document(name: str, source: Source, image: Descriptor, layout: Layout, wheel
     for wheel in wheels:
         python, crates, edges = _of_wheel(wheel)
         known = found.setdefault(python["bom-ref"], python)
-        # The same package for another processor is another file.
+        # The same package for another processor is a different file.
         known["hashes"] = sorted(
             {one["content"]: one for one in [*known["hashes"], *python["hashes"]]}.values(), key=str
         )
@@ -69,7 +69,7 @@ def document(name: str, source: Source, image: Descriptor, layout: Layout, wheel
 
 
 def _of_wheel(wheel: Path) -> tuple[Component, dict[str, Component], dict[str, list[str]]]:
-    """A wheel as a component, the crates that are in it, and what depends on what."""
+    """A wheel as a component, its crates, and their dependencies."""
     content = wheel.read_bytes()
     crates: dict[str, Component] = {}
     edges: dict[str, list[str]] = {}
@@ -80,7 +80,7 @@ def _of_wheel(wheel: Path) -> tuple[Component, dict[str, Component], dict[str, l
         plain = re.sub(r"[-_.]+", "-", fields["Name"]).lower()
         purl = f"pkg:pypi/{plain}@{fields['Version']}"
         for name in names:
-            # PEP 770: what is inside a wheel besides its own files.
+            # PEP 770: the SBOM of components inside a wheel.
             if re.fullmatch(r"[^/]+\.dist-info/sboms/.*\.cyclonedx\.json", name):
                 inner = json.loads(archive.read(name))
                 own = inner["metadata"]["component"]

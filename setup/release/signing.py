@@ -1,6 +1,6 @@
 """Signatures in sigstore's bundle format, which `cosign verify-blob` and `cosign verify` read.
 
-With a key of one's own (P-256, PKCS#8 in PEM) they are made here, deterministically (RFC 6979): two runs give equal
+With a private key (P-256, PKCS#8 in PEM), they are made here, deterministically (RFC 6979): two runs give equal
 bytes. Without one, cosign signs with the identity of the workflow that runs it ("keyless"), and writes to a
 transparency log.
 """
@@ -24,7 +24,7 @@ from setup.release.errors import ReleaseError
 
 BUNDLE = "application/vnd.dev.sigstore.bundle.v0.3+json"
 STATEMENT = "https://in-toto.io/Statement/v1"
-#: What cosign says of an image that it signs, and nothing more.
+#: The predicate type that cosign uses for a signed image without further statements.
 SIGNED = "https://sigstore.dev/cosign/sign/v1"
 SBOM = "https://cyclonedx.org/bom"
 PROVENANCE = "https://slsa.dev/provenance/v1"
@@ -32,7 +32,7 @@ _PAYLOAD_TYPE = "application/vnd.in-toto+json"
 
 
 class Signer(Protocol):
-    """Who signs a release."""
+    """The signer of a release."""
 
     def sign_file(self, path: Path) -> bytes:
         """A bundle with the signature of a file."""
@@ -41,7 +41,7 @@ class Signer(Protocol):
         """A bundle with an in-toto statement and its signature (DSSE)."""
 
     def public_key(self) -> bytes | None:
-        """The key that verifies it, in PEM; None if an identity signs."""
+        """The public key that verifies the signatures, in PEM; None if an identity signs."""
 
 
 def statement(subjects: Mapping[str, str], predicate_type: str, predicate: Mapping[str, Any]) -> bytes:
@@ -79,7 +79,7 @@ class KeySigner:
         return self._bundle({"messageSignature": {"messageDigest": digest, "signature": self._sign(content)}})
 
     def sign_statement(self, statement: bytes) -> bytes:
-        # DSSE's pre-authentication encoding: what is signed is the type as well.
+        # DSSE's pre-authentication encoding, which also signs the type.
         encoded = f"DSSEv1 {len(_PAYLOAD_TYPE)} {_PAYLOAD_TYPE} {len(statement)} ".encode() + statement
         envelope = {
             "payload": _base64(statement),

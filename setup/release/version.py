@@ -1,4 +1,4 @@
-"""The version of a release: which one it is, when it was committed, and what the changelog says of it."""
+"""The version of a release: its number, the time of its commit, and its section of the changelog."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SEMVER = re.compile(
 
 @dataclass(frozen=True)
 class Source:
-    """What a release is made from."""
+    """The source of a release."""
 
     version: str
     #: The commit, in hexadecimal.
     commit: str
-    #: When it was committed, in seconds since 1970; what is made says that it is of this time.
+    #: The time of the commit, in seconds since 1970. All built files have this time.
     epoch: int
     #: Whether files differ from the commit.
     modified: bool
@@ -51,7 +51,7 @@ def source(version: str, root: Path = ROOT) -> Source:
 
 
 def version_of(root: Path = ROOT) -> str:
-    """The one version of a checkout. Raises ReleaseError where files disagree."""
+    """The version of a checkout. Raises ReleaseError if files disagree."""
     done = subprocess.run([root / "setup" / "check-version"], capture_output=True, text=True)
     if done.returncode:
         raise ReleaseError(f"the checkout does not have one version:\n{done.stderr.rstrip()}")
@@ -59,7 +59,7 @@ def version_of(root: Path = ROOT) -> str:
 
 
 def changes(version: str, root: Path = ROOT) -> tuple[str, bool]:
-    """What CHANGELOG.md says of a version, and whether it has a section of its own; else that is `Unreleased`.
+    """The section of a version in CHANGELOG.md, or else `Unreleased`, and whether the version has a section.
 
     Raises ReleaseError if there is neither.
     """

@@ -1,4 +1,5 @@
-//! Admission: reads, limits, judges and records a request, and opens its exchange.
+//! The admission of a request: reads it, applies limits and rules, records it and opens its
+//! exchange.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -50,19 +51,20 @@ pub struct AdmittedRequest<'c> {
     pub(crate) rewritten: Option<RewrittenBody>,
 }
 
-/// The target that a request is sent to, and how.
+/// The target of a request, and the form in which the request is sent to it.
 pub struct ChosenTarget<'c> {
     /// Index among the model's targets.
     pub target_index: usize,
     /// The name of the model at the provider.
     pub upstream_model: UpstreamModelName<'c>,
     pub(crate) template: &'c RequestTemplate,
-    /// Its in-flight permit at the provider, from the choice of the target until the request is sent; then the
-    /// exchange holds it.
+    /// The request's in-flight permit at the provider. When the request is sent, the exchange takes
+    /// it.
     pub(crate) in_flight: Option<InFlightPermit>,
-    /// The translated request, for a provider of another dialect.
+    /// The translated request; `None` for a provider of the client's dialect.
     pub translated: Option<TranslatedRequest>,
-    /// The body without fields of other providers, for a provider of the client's dialect.
+    /// The body without fields of other providers; `None` if none is removed or the request is
+    /// translated.
     pub(crate) stripped: Option<RewrittenBody>,
 }
 
@@ -72,16 +74,18 @@ pub struct TranslatedRequest {
     pub response_translation: Box<ResponseTranslator>,
 }
 
-/// A request that is rejected after it was parsed.
+/// A request that is rejected after it is parsed.
 pub struct RejectedCall<'c> {
     pub rejection: Rejection,
-    /// The details to record, if more than the usual ones are known.
+    /// The details to record; `None` for the usual details.
     pub record: Option<RejectedRequest<'c>>,
     /// Whether a limit or budget of the tenant is the reason.
     pub(crate) is_over_limit: bool,
-    /// The requested model, if a rule, an external policy or the check of guarded tools denies the request.
+    /// The requested model if a rule, an external policy or the check of guarded tools denies the
+    /// request; otherwise `None`.
     pub(crate) denied_model: Option<String>,
-    /// When it may be retried, if it would fit once requests in flight release their whole reservations.
+    /// The time after which the request may be retried; `None` unless it would fit after requests
+    /// in flight release their whole reservations.
     pub(crate) retry_in: Option<Duration>,
 }
 
@@ -97,8 +101,9 @@ impl From<Rejection> for Box<RejectedCall<'_>> {
     }
 }
 
-/// Reads and admits a request. Only a long request yields here, between slices of its scan or pieces of its digest.
-/// Nearly all connections therefore read into the same memory, which is still in the cache.
+/// Reads and admits a request. Only a long request yields to other tasks, between slices of its
+/// scan or pieces of its digest. So nearly all connections read into the same memory, which is
+/// still in the CPU cache.
 pub async fn accept<'c>(
     incoming: &mut IncomingCall<'c>,
     reply: &mut Reply<'_>,
@@ -139,7 +144,7 @@ async fn read_json<'c>(
     room: &mut MemoryReservation,
 ) -> Result<ParsedRequest<'c>, Rejection> {
     if incoming.body.len() > SLICE_BYTES {
-        // Upper bound of the text's memory.
+        // The body length is an upper bound of the text's memory.
         room.resize(incoming.body.len())
             .map_err(|MemoryExhausted| Rejection::OVERLOADED)?;
         prepare_text(&mut reading.text, incoming.body.len()).await;
@@ -243,7 +248,8 @@ async fn route_and_admit<'c>(
     }
 }
 
-/// Chooses a target for a request and admits the request. A rejected request does not count as in flight there.
+/// Chooses a target for a request and admits the request. A rejected request does not count as in
+/// flight at the target.
 async fn choose_and_admit<'c>(
     incoming: &mut IncomingCall<'c>,
     reply: &mut Reply<'_>,
@@ -318,13 +324,14 @@ async fn choose_and_admit<'c>(
 
 /// The parameters of an admission.
 struct AdmissionRequest<'w> {
-    /// Whether a rejection is specific to the target; any other one undoes the pick of the target.
+    /// Whether a rejection is specific to the target. Any other rejection undoes the pick of the
+    /// target.
     is_target_specific: &'w Cell<bool>,
     call: &'w ParsedRequest<'w>,
     model: &'w Model,
     target: &'w Target,
     upstream_model: &'w UpstreamModelName<'w>,
-    /// The translation between client and provider, if their dialects differ.
+    /// The translation between client and provider; `None` if their dialects are equal.
     pairs: Option<TranslationPath>,
     series: Arc<Series>,
 }
@@ -394,7 +401,7 @@ async fn admit<'c>(
     if incoming.form.is_some() && call.stream && !plan.profile.is_idle(Direction::Response) {
         return Err(Rejection::STREAM_NOT_INSPECTED.into());
     }
-    // By name: the tenant may have been removed while the body arrived.
+    // The tenant is found by name, because it may have been removed while the body arrived.
     let counter = gateway.limits.limiter.borrow().find(&tenant.name);
     let Some(counter) = counter else {
         return Err(turn_away(
@@ -501,7 +508,7 @@ async fn admit<'c>(
                 now: now / 1_000_000,
             };
             let flags = &judged.tool_flags;
-            // Boxed: only flagged requests need the memory.
+            // Boxed, because only flagged requests need the memory.
             let guard =
                 ToolGuard::for_request(policy, flags, &reading.text, guarded, &gateway.policy.approvals);
             Box::pin(guard).await.map(Box::new)
@@ -509,7 +516,7 @@ async fn admit<'c>(
         _ => None,
     };
     if let Some(form) = incoming.form.filter(|form| !form.summary.lines.lines.is_empty()) {
-        // Boxed: only such uploads need the memory.
+        // Boxed, because only such uploads need the memory.
         let lines = Box::pin(batch_lines::judge_lines(incoming, &form.summary.lines)).await;
         judged.note = judged.note.or(lines.map_err(turn_denied_away)?);
         incoming.span.lap_now(Stage::Policy);
@@ -524,7 +531,7 @@ async fn admit<'c>(
             model: &call.model,
             body: incoming.body,
         };
-        // Boxed: only requests with external policies need the memory.
+        // Boxed, because only requests with external policies need the memory.
         let asked = Box::pin(hooks::evaluate_hooks(asking, reading, room, &mut judged)).await;
         incoming.span.lap_now(Stage::Policy);
         asked.map_err(turn_denied_away)?;
@@ -562,7 +569,7 @@ async fn admit<'c>(
         judged.rewritten = Some(without.body);
         features = without.removed_fields;
     }
-    // The removals so far apply to every target.
+    // The header lines so far are about removals that apply to every target.
     incoming.common_headers_length = reply.extra_headers.len();
     is_at_target.set(true);
     let body = judged
@@ -586,7 +593,8 @@ async fn admit<'c>(
                 received_at: now,
             };
             let translated = translate(incoming, pairs, &said, target, &named.model, reply.extra_headers);
-            // The rules have run, which is the most expensive step here: it counts as a request.
+            // The rules have run, which is the most expensive step of an admission, so the request
+            // is counted.
             let note = || judged.note.clone();
             Some(
                 translated
@@ -663,10 +671,10 @@ async fn admit<'c>(
     })
 }
 
-/// The counters of a request that is rejected after it passed the limits.
+/// The limit counters of a request that is rejected after it passed the limits.
 struct LimitKey {
     key: CredentialId,
-    /// The plan whose limits the tenant's namespace shares.
+    /// The plan whose limits the tenant's namespace shares; `None` if no limits are shared.
     shared_plan: Option<Arc<str>>,
 }
 
@@ -678,19 +686,19 @@ pub(crate) fn credential_id(identity: &Identity) -> CredentialId {
     }
 }
 
-/// A request as its client sent it.
+/// A request that is to be translated.
 pub struct TranslationInput<'s> {
     /// The body after the rules.
     pub body: &'s [u8],
     pub call: &'s ParsedRequest<'s>,
     /// Tokens reserved for a response if the request sets no maximum.
     pub max_output_tokens: u64,
-    /// Time of arrival, in unix microseconds.
+    /// Time of arrival, in Unix microseconds.
     pub received_at: u64,
 }
 
-/// Translates a request for a provider that calls the model `model`. A header line, appended to `extra`, names the
-/// dropped fields.
+/// Translates a request for a provider whose name for the model is `model`. Appends a header line
+/// with the names of the dropped fields to `extra`.
 pub fn translate(
     incoming: &IncomingCall<'_>,
     pairs: TranslationPath,
@@ -718,7 +726,7 @@ pub fn translate(
     });
     let way = way.map_err(|MemoryExhausted| Rejection::OVERLOADED)??;
     if !way.dropped_fields().is_empty() {
-        // Field names are tokens.
+        // Field names are valid in a header line.
         let _ = encode::write_header(
             extra,
             "x-proofgate-dropped-fields",
@@ -737,7 +745,7 @@ pub fn translate(
     })
 }
 
-/// Computes the digest of a body; a long one yields to other tasks between its pieces.
+/// Computes the digest of a body. Yields to other tasks between the pieces of a long body.
 pub(crate) async fn body_digest(body: &[u8]) -> BodyHasher {
     let mut digest = BodyHasher::new();
     if body.len() <= SLICE_BYTES {

@@ -1,8 +1,8 @@
-//! The file of an upload. The lines of a batch's input are read while it arrives.
+//! The file of an upload. If it is the input of a batch, its lines are read as they arrive.
 //!
-//! The field with the file's purpose can follow the file, because OpenAI's JavaScript client sends fields in the
-//! caller's order. Until the purpose is known, a file is treated as a batch's input for as long as its lines are
-//! valid as such.
+//! The field with the file's purpose can follow the file, because OpenAI's JavaScript client sends
+//! fields in the caller's order. While the purpose is unknown, a file is treated as a batch's input
+//! if all its lines so far are valid as one.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use proofgate_upstream::stored_path::is_purpose;
 /// The purpose of a file whose lines are requests.
 const BATCH_PURPOSE: &str = "batch";
 
-/// State of the file of an upload.
+/// The state of an upload's file.
 pub struct UploadedFile {
     purpose: Option<String>,
     has_file: bool,
@@ -27,15 +27,15 @@ pub struct UploadedFile {
 }
 
 enum FileContent {
-    /// Requests, one per line, so far.
+    /// One request per line, so far.
     Batch,
-    /// Any content: the file has another purpose.
+    /// Any content, because the file has another purpose.
     Opaque,
-    /// Not requests; the rejection applies if the file is for a batch.
+    /// Content that is not requests. The rejection applies if the file's purpose is a batch.
     NotBatch(Rejection),
 }
 
-/// A line with a request for an endpoint.
+/// A line with one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchLine {
     /// Range of the line in [`BatchLines::bytes`].
@@ -161,7 +161,7 @@ impl UploadedFile {
         self.workspace = Workspace::new();
     }
 
-    /// Takes the complete lines; they can be sent once they have been judged.
+    /// Takes the complete lines, which can be sent after they have been judged.
     pub(crate) fn take_lines(&mut self) -> BatchLines {
         BatchLines {
             bytes: self.splitter.take_complete(),
@@ -174,7 +174,7 @@ impl UploadedFile {
         self.splitter.complete_length > 0
     }
 
-    /// Returns the offset in the form of the first byte that has not been judged.
+    /// Returns the form offset of the first byte that has not been judged; `None` if all have been.
     pub(crate) fn uninspected_from(&self) -> Option<u64> {
         (!self.splitter.bytes.is_empty()).then_some(self.splitter.offset)
     }
@@ -189,7 +189,7 @@ impl UploadedFile {
     /// Checks that the upload is complete at the end of the form.
     ///
     /// # Errors
-    /// The purpose or the file is missing.
+    /// A [`Rejection`] if the purpose or the file is missing.
     pub fn check_complete(&self) -> Result<(), Rejection> {
         if self.purpose.is_none() {
             return Err(Rejection::invalid_form_field("purpose", "is missing."));
@@ -216,17 +216,18 @@ impl From<LineTooLong> for Rejection {
     }
 }
 
-/// Splits a file that arrives in pieces into lines. Lines end with LF, the last one also with the file.
+/// Splits a file that arrives in pieces into lines. Each line ends with LF or at the end of the
+/// file.
 #[derive(Debug)]
 struct LineSplitter {
     bytes: Vec<u8>,
     /// Offset of `bytes` in the form.
     offset: u64,
-    /// How many of `bytes` are complete lines.
+    /// Length of the complete lines at the start of `bytes`.
     complete_length: usize,
-    /// How many of these have been returned.
+    /// Length of the complete lines that have been returned.
     consumed: usize,
-    /// Lines returned so far.
+    /// Number of lines returned so far.
     line_count: u64,
     /// Maximum bytes of a line.
     max_line_bytes: usize,
@@ -265,7 +266,7 @@ impl LineSplitter {
         })
     }
 
-    /// Ends the file, and with it its last line.
+    /// Ends the file and its last line.
     fn finish(&mut self) {
         self.complete_length = self.bytes.len();
     }

@@ -9,11 +9,11 @@ use crate::form::Form;
 const LINE: &str =
     r#"{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"m","messages":[]}}"#;
 
-/// The lines of a file by their numbers, and how many bytes may be sent at its end.
+/// The lines of a file with their numbers, and the number of bytes that may be sent at its end.
 type Cut = (Vec<(u64, Vec<u8>)>, u64);
 
-/// Splits a file that arrives in these pieces into lines of at most `most` bytes; the error is the number of a longer
-/// line.
+/// Splits a file that arrives in pieces of these lengths into lines of at most `most` bytes. The
+/// error is the number of the first longer line.
 fn cut(file: &[u8], pieces: &[usize], most: usize, takes: bool) -> Result<Cut, u64> {
     let mut lines = LineSplitter::new(most);
     let (mut found, mut at) = (Vec::new(), 0);

@@ -1,5 +1,5 @@
-//! Judges the lines of a batch's input. Each is a request of its own, which the provider processes later, where the
-//! gateway does not see it.
+//! Judges the lines of a batch's input. Each line is a separate request, which the provider
+//! processes later and the gateway does not see then.
 
 use proofgate_auth::AuthError;
 use proofgate_base::memory::{MemoryExhausted, MemoryReservation, SLICE_BYTES};
@@ -20,8 +20,9 @@ use crate::request_policy;
 /// Bytes of lines that are judged before other tasks run.
 const LINE_CHUNK_BYTES: usize = 64 * 1024;
 
-/// Judges each line like a request to its endpoint, and returns the first finding. Lines are not changed: one that
-/// would need redaction is denied, unless only its pack demands that and flags it here.
+/// Judges each line like a request to its endpoint, and returns the first note of findings. Lines
+/// are not changed. Some pack rules flag a line instead of redacting it; any other rule that would
+/// redact it denies it.
 pub async fn judge_lines<'c>(
     incoming: &IncomingCall<'c>,
     lines: &BatchLines,
@@ -120,7 +121,7 @@ async fn judge_line<'c>(
         }));
     }
     if !plan.hooks.is_empty() && judged.rewritten.is_none() {
-        // External policies receive the text in the same form as that of a form.
+        // External policies receive the text of a line in the same format as the text of a form.
         let text = reading.text.text().to_owned();
         reading.text.collect_plain_text(&text);
         let asking = HookRequest {
@@ -146,8 +147,8 @@ async fn judge_line<'c>(
     }
 }
 
-/// Checks that the tenant may use the line's model, and that the provider that stores the file has the model under
-/// this name, because the line is not changed.
+/// Checks that the tenant may use the line's model, and that the provider that stores the file has
+/// the model under the same name, because the line is not changed.
 fn check_model(incoming: &IncomingCall<'_>, call: &ParsedRequest<'_>) -> Result<(), Rejection> {
     let IncomingCall {
         catalog, identity, ..

@@ -9,7 +9,7 @@ use proofgate_upstream::settings::GatewaySettings;
 use proofgate_wire::{BodyDecoder, Limits, ProtocolError, RequestFraming, encode};
 use tokio::time::{Instant, timeout_at};
 
-/// Why there is no request to serve.
+/// The reason why a request could not be read.
 pub enum RequestReadError {
     /// The client disconnected or was idle too long.
     ClientDisconnected,
@@ -35,7 +35,7 @@ impl From<MemoryExhausted> for RequestReadError {
     }
 }
 
-/// Interprets the result of a read for the request that it belongs to.
+/// Converts the result of a read to an error of the request that is being read.
 pub fn check_fill(filled: FillOutcome) -> Result<(), RequestReadError> {
     match filled {
         FillOutcome::More => Ok(()),
@@ -44,7 +44,7 @@ pub fn check_fill(filled: FillOutcome) -> Result<(), RequestReadError> {
     }
 }
 
-/// Waits for bytes of a client, which must arrive by `deadline`.
+/// Waits for bytes from a client, which must arrive before `deadline`.
 pub async fn fill(client: &mut Client, deadline: Instant) -> Result<(), RequestReadError> {
     match timeout_at(deadline, client.fill()).await {
         Err(_) => Err(RequestReadError::Rejected(Rejection::SLOW_REQUEST)),
@@ -56,9 +56,9 @@ pub async fn fill(client: &mut Client, deadline: Instant) -> Result<(), RequestR
 pub struct RequestBody {
     /// Range of the body in the input.
     pub range: Range<usize>,
-    /// Bytes of the input that the request took.
+    /// Number of input bytes that the request consumed.
     pub consumed: usize,
-    /// Whether the body had to be waited for.
+    /// Whether the gateway had to wait for the body.
     pub was_awaited: bool,
 }
 

@@ -1,7 +1,8 @@
-//! Records of requests that a rule, an external policy or the check of guarded tools denies. They are as complete as
-//! those of admitted requests, because denials are what is asked about later.
+//! Records of requests that a rule, an external policy or the check of guarded tools denies. They
+//! are as complete as the records of admitted requests, because people ask about denials later.
 //!
-//! Only for denials is a body hashed that is not sent anywhere, and stored if the tenant's bodies are.
+//! Denials are the only case in which the body of an unsent request is hashed, and stored if the
+//! tenant's bodies are stored.
 
 use std::time::Instant;
 
@@ -16,8 +17,8 @@ use proofgate_payloads::PayloadKey;
 use crate::admission::{body_digest, credential_id};
 use crate::incoming_call::IncomingCall;
 
-/// Records a denied request for `model`, and waits until the record is written; returns the id that the response
-/// carries.
+/// Records a denied request for `model`, and waits until the record is written; returns the id for
+/// the response.
 ///
 /// The rejection is sent even if the ledger cannot store its record. It is then counted, and the count is recorded as
 /// soon as the ledger has capacity.
@@ -53,7 +54,7 @@ pub(crate) async fn record_denial(
     id
 }
 
-/// Returns a copy of the body if the tenant's bodies are stored.
+/// Returns a copy of the body; `None` if the tenant's bodies are not stored.
 fn body_to_store(incoming: &IncomingCall<'_>) -> Option<DeniedBody> {
     let tenant = &incoming.identity.tenant;
     let most = incoming.catalog.settings.plan(tenant).max_payload_bytes?;
@@ -89,7 +90,8 @@ impl DenialRecord<'_> {
         let tenant = &incoming.identity.tenant.name;
         let mut room = recorder.reserve().ok()?;
         let stored = recorder.next_salt().ok()?;
-        // If salts need a key and it is missing, the salt could never be destroyed: there is no commitment then.
+        // If the salt needs a shred key that is missing, the salt could never be destroyed, so the
+        // record gets no commitment.
         let shred_key = incoming.catalog.settings.shred_key(tenant).ok();
         let salt = shred_key.map(|key| key.map_or(stored, |key| key.derive_salt(&stored)));
         let shred_key = shred_key.flatten();

@@ -1,5 +1,5 @@
-//! Features of Anthropic's API that a plan denies, or a provider does not accept: the header value and the body
-//! fields are removed together.
+//! Features of Anthropic's API that a plan denies or a provider does not accept. Their header
+//! values and body fields are removed together.
 
 use proofgate_base::memory::{Buffer, MemoryExhausted};
 use proofgate_providers::{Dialect, Family, ParsedRequest, remove_feature_fields};
@@ -18,8 +18,9 @@ pub(crate) struct FeatureStrippedRequest {
 }
 
 impl FeatureStrippedRequest {
-    /// Writes a request without the fields of the features in `denied`, and names these fields in a header line,
-    /// appended to `extra`; `None` if it has none. `body` is the client's body after the rules.
+    /// Writes a request without the fields of the features in `denied`, and appends a header line
+    /// with their names to `extra`. Returns `None` if the request has no such fields. `body` is the
+    /// client's body after the rules.
     pub fn write(
         buffers: &ThreadBuffers,
         dialect: Dialect,
@@ -47,8 +48,9 @@ impl FeatureStrippedRequest {
     }
 }
 
-/// Removes the fields of betas that clients may not send to this provider, as the beta values themselves are.
-/// `stripped` is what was already made of `body` for this provider.
+/// Removes the body fields of betas that clients may not send to this provider. Their header values
+/// are removed, too. `stripped` is the version of `body` that was already stripped for this
+/// provider.
 pub(crate) fn strip_denied_betas(
     incoming: &IncomingCall<'_>,
     target: &Target,

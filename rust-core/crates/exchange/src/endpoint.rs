@@ -27,15 +27,15 @@ pub enum Route {
     Models,
     /// Describes one of these models, by name.
     Model(String),
-    /// Reports how much of their limits the tenant and its key have used.
+    /// Reports the used part of the limits of the tenant and its key.
     Usage,
     /// Returns the proofs of one of the tenant's exchanges.
     Receipt(Box<ReceiptRequest>),
-    /// A probe: clients check that the gateway responds before they have a key.
+    /// A probe, by which clients without a key check that the gateway responds.
     Probe,
-    /// The methods that the path supports.
+    /// A query for the methods that the path supports.
     Options(&'static str),
-    /// A method that the path does not support, with the ones that it does.
+    /// A method that the path does not support, with the supported methods.
     WrongMethod(&'static str),
     /// An unknown path.
     Unknown,
@@ -43,14 +43,15 @@ pub enum Route {
     InvalidGooglePath(PathError),
 }
 
-/// Paths that clients probe. Claude Code uses the first before its first request, and the second if it cannot find
-/// out otherwise.
+/// The paths that clients probe. Claude Code probes `/` before its first request, and `/api/hello`
+/// if that does not show whether the gateway responds.
 const PROBE_PATHS: [&str; 2] = ["/", "/api/hello"];
 
 const ALLOW_POST: &str = "POST, OPTIONS";
 const ALLOW_GET: &str = "GET, HEAD, OPTIONS";
 
 impl Route {
+    /// Returns the route of a request, from its method, path, query and header fields.
     pub fn from_head(head: &RequestHead<'_>) -> Self {
         let (path, query) = match head.target.split_once('?') {
             Some((path, query)) => (path, Some(query)),
@@ -80,7 +81,7 @@ impl Route {
                 _ => Route::WrongMethod(ALLOW_GET),
             };
         }
-        // Anthropic's API has other files at the same path.
+        // A request with this header is for Anthropic's API, whose files have the same path.
         if head.headers.get("anthropic-version").is_none()
             && let Some(found) = stored_path::parse(path, query, head.method)
         {
@@ -124,7 +125,7 @@ impl Route {
         }
         match (head.method, model) {
             _ if model.is_none() && path != MODELS_PATH => Route::Unknown,
-            // A method of Google's API that is not supported.
+            // A name with a colon is an unsupported method of Google's API.
             (Method::Post, Some(name)) if name.contains(':') => Route::Unknown,
             (Method::Options, _) => Route::Options(ALLOW_GET),
             (Method::Get | Method::Head, None) => Route::Models,
@@ -165,7 +166,7 @@ impl Route {
         }
     }
 
-    /// Returns the dialect of a request to a provider.
+    /// Returns the dialect of a call to a provider; `None` for other routes.
     pub fn dialect(&self) -> Option<Dialect> {
         match self {
             Route::Call(dialect, _) => Some(*dialect),
@@ -174,7 +175,7 @@ impl Route {
         }
     }
 
-    /// Returns the format of its body.
+    /// Returns the format of the request body.
     pub fn body_form(&self) -> BodyForm {
         match self {
             Route::Call(_, Some(in_path)) => in_path.form,
@@ -182,8 +183,8 @@ impl Route {
         }
     }
 
-    /// Returns the endpoint that the tenant must be allowed to use; `None` if every tenant may make the request, as
-    /// for its own usage.
+    /// Returns the endpoint that the tenant must be allowed to use; `None` if every tenant may make
+    /// the request, such as a request for its own usage.
     pub fn endpoint(&self) -> Option<Endpoint> {
         match self {
             Route::Call(..) | Route::StoredObject(_) => self.dialect().and_then(endpoint_for),
@@ -199,9 +200,9 @@ impl Route {
         }
     }
 
-    /// Returns the API family whose error format applies. `GET /v1/models` exists in all families: a request with a
-    /// version of Anthropic's API belongs to that family, and one with a key in the form of Google's clients to
-    /// Google's.
+    /// Returns the API family whose error format applies. `GET /v1/models` exists in all families:
+    /// a request with a version of Anthropic's API belongs to Anthropic's family, and a request
+    /// with a key in the form of Google's clients belongs to Google's family.
     pub fn family(&self, head: &RequestHead<'_>) -> Family {
         match self {
             _ if self.body_form() == BodyForm::Invoke => Family::Amazon,
@@ -219,7 +220,7 @@ impl Route {
         }
     }
 
-    /// Returns the endpoint's name in records.
+    /// Returns the endpoint's name in records; `None` if it has none.
     pub fn path(&self) -> Option<&'static str> {
         match self {
             Route::Call(dialect, _) => Some(self.body_form().path(*dialect)),
@@ -237,7 +238,7 @@ impl Route {
     }
 }
 
-/// Returns the endpoint of a dialect.
+/// Returns the endpoint of a dialect; `None` if it has none.
 pub fn endpoint_for(dialect: Dialect) -> Option<Endpoint> {
     Some(match dialect {
         Dialect::Chat => Endpoint::ChatCompletions,

@@ -1,4 +1,4 @@
-//! Estimates the tokens of a prompt if its provider cannot count them.
+//! Estimates of a prompt's tokens, for providers that cannot count them.
 
 use proofgate_base::client::ConnectionAction;
 use proofgate_base::error_response::{ResponseOptions, write_response};
@@ -12,8 +12,8 @@ use crate::reply::Reply;
 /// The header field of an estimated response.
 const ESTIMATED_HEADER: (&str, &str) = ("x-proofgate-estimated", "true");
 
-/// Answers an exchange whose provider did not count: with `tokens`, the estimate by which limits reserve, marked as
-/// an estimate in a header field.
+/// Answers an exchange whose provider did not count the tokens. The response contains `tokens`,
+/// which is also the estimate for limits, and a header field that marks it as an estimate.
 pub async fn send_estimate(
     tokens: u64,
     reply: &mut Reply<'_>,
@@ -51,8 +51,8 @@ pub async fn send_estimate(
     }
 }
 
-/// Returns the response of the dialect's API (Anthropic, "Count tokens in a Message"; Google, `countTokens`; OpenAI,
-/// "Get input token counts").
+/// Returns the response body in the format of the dialect's API (Anthropic, "Count tokens in a
+/// Message"; Google, `countTokens`; OpenAI, "Get input token counts").
 fn estimate_json(dialect: Dialect, tokens: u64) -> String {
     match dialect {
         Dialect::GeminiTokens => format!(r#"{{"totalTokens":{tokens}}}"#),

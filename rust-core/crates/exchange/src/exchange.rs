@@ -23,11 +23,12 @@ use crate::relay::Relay;
 use crate::reply::{Reply, send_error};
 use crate::sender::{UpstreamOutcome, UpstreamSender};
 
-/// Bytes of memory that an exchange takes besides large bodies and text held by rules: mostly the response's head and
-/// a piece that the client has not read yet.
+/// Bytes of memory that an exchange needs in addition to large bodies and text that rules hold. It
+/// is mostly for the response's head and a piece that the client has not read yet.
 const EXCHANGE_MEMORY: usize = 32 * 1024;
 
-/// Serves a request to a provider: limit, judge, record, forward, relay, record, finish.
+/// Serves a request to a provider: applies limits and rules, records and sends the request, relays
+/// the response, records the completion and ends the response.
 pub async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) -> ConnectionAction {
     let reply = &mut reply;
     let Ok(_room) = incoming.gateway.buffers.budget.reserve(EXCHANGE_MEMORY) else {
@@ -144,7 +145,8 @@ pub async fn run(mut incoming: IncomingCall<'_>, mut reply: Reply<'_>) -> Connec
     }
 }
 
-/// Whether the provider did not count the tokens as asked, which not all models and keys of Bedrock may.
+/// Whether the provider did not count the tokens as requested. Not all models and keys of Bedrock
+/// may count tokens.
 fn needs_estimate(dialect: Dialect, chosen: &ChosenTarget<'_>, heard: &UpstreamOutcome) -> bool {
     if dialect == Dialect::ResponseTokens {
         return matches!(heard, UpstreamOutcome::Failed(Failure::ResponsesUnsupported));
@@ -161,7 +163,7 @@ fn needs_estimate(dialect: Dialect, chosen: &ChosenTarget<'_>, heard: &UpstreamO
         }
 }
 
-/// Records and sends a rejection. `denied` is the model that a denied request asks for.
+/// Records and sends a rejection. `denied` is the requested model of a denied request.
 async fn refuse(
     mut incoming: IncomingCall<'_>,
     reply: &mut Reply<'_>,
@@ -170,7 +172,7 @@ async fn refuse(
     denied: Option<String>,
 ) -> ConnectionAction {
     if incoming.upload.take().is_some() {
-        // The rest of its body is not read.
+        // The connection closes, because the rest of the body is not read.
         reply.close = true;
     }
     let mut refused = refused.unwrap_or_else(|| RejectedRequest {

@@ -1,7 +1,8 @@
-//! Retries and fallbacks of a request that a provider failed.
+//! Retries and fallbacks of a request that failed at a provider.
 //!
-//! A request is sent to another provider only for the reasons that its model names. If there is no other provider, a
-//! request of which no byte was sent is retried once at the same one, as long as such retries are few.
+//! A request is sent to another provider only for the reasons that its model's configuration lists.
+//! If there is no other provider and no byte of the request was sent, it is retried once at the
+//! same provider, if a saved-up retry is left.
 
 use std::time::{Duration, Instant};
 
@@ -18,12 +19,12 @@ use crate::reasoning_removal;
 use crate::reply::Reply;
 use crate::sender::{UpstreamOutcome, UpstreamSender};
 
-/// Delay before a request is sent to the same provider again.
+/// The delay before a request is sent to the same provider again.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Whether a failed attempt may be followed by another one.
 pub fn should_retry(sender: &UpstreamSender<'_, '_>, failure: Failure, open: &OpenExchange) -> bool {
-    // A streamed body is not buffered.
+    // A consumed streamed body cannot be sent again, because it is not buffered.
     if sender.has_consumed_body.get() {
         return false;
     }
@@ -32,8 +33,8 @@ pub fn should_retry(sender: &UpstreamSender<'_, '_>, failure: Failure, open: &Op
         || reason.is_some_and(|reason| sender.model.fallback_reasons.has(reason))
 }
 
-/// Sends a request to further targets until one answers or none is left; `chosen` is the target of the latest
-/// attempt.
+/// Sends a request to further targets until one responds or none is left. `chosen` is the target of
+/// the latest attempt.
 pub async fn send_to_fallback<'c>(
     sender: &UpstreamSender<'_, 'c>,
     reply: &mut Reply<'_>,
@@ -74,7 +75,7 @@ pub async fn send_to_fallback<'c>(
         tried.add(place);
         write_attempts_header(sender, reply, open.attempts().saturating_add(1));
         let Some(prepared) = prepare(sender, place, way, reply) else {
-            // The target has no equivalent for this request; the failure stays.
+            // The request cannot be expressed at this target, so the failure remains the result.
             continue;
         };
         *chosen = prepared;
@@ -107,7 +108,8 @@ fn write_attempts_header(sender: &UpstreamSender<'_, '_>, reply: &mut Reply<'_>,
     let _ = encode::write_header(reply.extra_headers, "x-proofgate-attempts", attempts.as_bytes());
 }
 
-/// Prepares a request for a target; `None` if it cannot be expressed there.
+/// Prepares a request for a target; `None` if the request cannot be expressed in the target's
+/// dialect.
 fn prepare<'c>(
     sender: &UpstreamSender<'_, 'c>,
     place: usize,
@@ -157,7 +159,7 @@ fn prepare<'c>(
     })
 }
 
-/// Waits for [`RETRY_DELAY`]; returns the outcome if the request ends meanwhile.
+/// Waits for [`RETRY_DELAY`]; returns the outcome if the request ends during the wait.
 async fn wait_before_retry(
     sender: &UpstreamSender<'_, '_>,
     reply: &mut Reply<'_>,
@@ -170,7 +172,8 @@ async fn wait_before_retry(
     }
 }
 
-/// Records an attempt at another target; returns whether the record is written, so that the request may be sent.
+/// Records an attempt at another target. Returns whether the record is written; only then may the
+/// request be sent.
 async fn start_attempt(
     sender: &UpstreamSender<'_, '_>,
     open: &mut OpenExchange,

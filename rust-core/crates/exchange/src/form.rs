@@ -1,5 +1,5 @@
-//! Reads a form request as it arrives: the fields that route it, the text that rules inspect, and how much of it can
-//! be sent.
+//! Reads a form request as it arrives: the fields that determine its route, the text that rules
+//! inspect, and the number of bytes that can be sent.
 //!
 //! The contents of files are not inspected, but their names are. Data can be sent up to the first text that has not
 //! been judged.
@@ -14,16 +14,16 @@ use crate::batch_input::{BatchLines, UploadedFile};
 
 /// Maximum bytes of all form fields that are not files.
 const MAX_FIELD_BYTES: usize = 1 << 20;
-/// Minimum size that an estimate assumes for a file, in bytes of text.
+/// Minimum size of a file in an estimate, in bytes of text.
 const MIN_FILE_BYTES: u64 = 8_000;
 /// Assumed size of a form that declares no length: the maximum size of a recording at the provider.
 const DEFAULT_FORM_BYTES: u64 = 25 << 20;
-/// Bytes of a form that count as one byte of text: a minute of a compressed recording is about half a megabyte, and
-/// some hundred tokens.
+/// Number of form bytes that count as one byte of text. A minute of a compressed recording has
+/// about half a megabyte and some hundred tokens.
 const BYTES_PER_CHARACTER: u64 = 256;
 
-/// Fields that must not be repeated: reading another one of them than the provider does could change where a request
-/// goes.
+/// Fields that must not be repeated. If the gateway and the provider read different occurrences,
+/// the request could get another route.
 const SINGLE_FIELDS: [&str; 3] = ["model", "stream", "n"];
 /// Field names of the API, which are not inspected as text.
 const KNOWN_FIELDS: [&str; 28] = [
@@ -57,30 +57,31 @@ const KNOWN_FIELDS: [&str; 28] = [
     "moderation",
 ];
 
-/// A form as far as it has arrived.
+/// The part of a form that has arrived.
 pub(crate) struct Form {
     reader: FormReader,
     /// Bytes read so far.
     position: u64,
-    /// Offset of the current part, or of the next one.
+    /// Offset of the current part, or of the next part if none is open.
     part_start: u64,
     /// Offset of the first text that has not been judged.
     uninspected_from: Option<u64>,
     content: PartContent,
-    /// Bytes of fields so far.
+    /// Total bytes of fields so far.
     field_bytes: usize,
     file_count: u64,
     model: Option<(String, Range<u64>)>,
     stream: Option<bool>,
     n: Option<u32>,
-    /// Whether it was admitted on the basis of the fields so far.
+    /// Whether the request was admitted on the basis of the fields so far.
     is_admitted: bool,
-    /// State of a file that the provider stores; the form then names no model.
+    /// The state of a file that the provider is to store; `None` for other forms. A form with such
+    /// a file names no model.
     uploaded_file: Option<Box<UploadedFile>>,
     /// Fields and file names, one per line.
     text: String,
 }
-/// Like `KNOWN_FIELDS`, for a form that uploads a file to store.
+/// The equivalent of `KNOWN_FIELDS` for a form that uploads a file for the provider to store.
 const KNOWN_UPLOAD_FIELDS: [&str; 4] = [
     "expires_after[anchor]",
     "expires_after[seconds]",
@@ -88,9 +89,9 @@ const KNOWN_UPLOAD_FIELDS: [&str; 4] = [
     "purpose",
 ];
 
-/// The kind of the current bytes.
+/// The kind of content at the current position.
 enum PartContent {
-    /// Not in a part.
+    /// The position is not in a part.
     BetweenParts,
     File,
     Field {
@@ -101,7 +102,8 @@ enum PartContent {
 }
 
 impl Form {
-    /// Creates the reader of a form; `stored` if it uploads a file that the provider stores.
+    /// Creates the reader of a form. `stored`: the state of the uploaded file if the provider is to
+    /// store it.
     pub fn new(boundary: &Boundary, stored: Option<UploadedFile>) -> Self {
         Form {
             uploaded_file: stored.map(Box::new),
@@ -123,10 +125,11 @@ impl Form {
     /// Reads the next bytes of the form.
     ///
     /// # Errors
-    /// The form is invalid.
+    /// A [`Rejection`] if the form is invalid.
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), Rejection> {
         loop {
-            // Borrowed separately: other fields change while the reader's event is borrowed.
+            // The fields are borrowed separately, because some change while the reader's event is
+            // borrowed.
             let Form {
                 reader,
                 content,
@@ -240,7 +243,7 @@ impl Form {
             true => Ok(()),
             false => Err(Rejection::invalid_form_field(name, "appears more than once.")),
         };
-        // No field may turn it into another request than the admitted one.
+        // No later field may turn the admitted request into a different one.
         let is_admitted = self.is_admitted;
         let in_time = |is_default: bool, name: &'static str| match is_admitted && !is_default {
             true => Err(Rejection::invalid_form_field(
@@ -300,7 +303,8 @@ impl Form {
         self.field_bytes + self.text.len() + stored
     }
 
-    /// Takes the lines of a batch's input that must be judged before more of the form can be sent, if there are any.
+    /// Takes the lines of a batch's input that must be judged before more of the form can be sent;
+    /// `None` if there are none.
     pub(crate) fn take_lines(&mut self) -> Option<BatchLines> {
         let stored = self.uploaded_file.as_mut().filter(|stored| stored.has_lines())?;
         Some(stored.take_lines())
@@ -311,7 +315,8 @@ impl Form {
         &self.text
     }
 
-    /// Whether the text can be judged now: inside a file, or at the end. Inside a field it would be incomplete.
+    /// Whether the text can be judged now: inside a file or at the end. Inside a field, the text
+    /// would be incomplete.
     fn is_inspectable(&self) -> bool {
         matches!(self.content, PartContent::File) || self.reader.is_done()
     }
@@ -326,7 +331,7 @@ impl Form {
         self.uninspected_from = None;
     }
 
-    /// Returns how many bytes, from the start of the form, can be sent.
+    /// Returns the number of bytes from the start of the form that can be sent.
     pub(crate) fn releasable_bytes(&self) -> u64 {
         let by_text = match self.uninspected_from {
             Some(from) => from,
@@ -340,7 +345,7 @@ impl Form {
         by_lines.map_or(by_text, |from| from.min(by_text))
     }
 
-    /// Whether everything that an admission needs is known while a file is still arriving.
+    /// Whether a file is arriving and the form already contains everything that an admission needs.
     pub(crate) fn can_be_admitted(&self) -> bool {
         self.has_model() && matches!(self.content, PartContent::File)
     }
@@ -353,15 +358,15 @@ impl Form {
     /// Checks that the form is complete at the end of the body.
     ///
     /// # Errors
-    /// The form is incomplete.
+    /// A [`Rejection`] if the form is incomplete.
     pub fn check_complete(&self) -> Result<(), Rejection> {
         Ok(self.reader.finish()?)
     }
 
-    /// Returns the summary on which the form is admitted. `length` is the total length, if known.
+    /// Returns the summary for the admission of the form. `length` is the total length, if known.
     ///
     /// # Errors
-    /// The form names no model.
+    /// A [`Rejection`] if the form names no model.
     pub fn summary(&mut self, length: Option<u64>) -> Result<FormSummary, Rejection> {
         let lines = self.take_lines().unwrap_or_default();
         self.is_admitted = true;
@@ -370,7 +375,7 @@ impl Form {
             None if self.uploaded_file.is_some() => ("", 0..0),
             None => return Err(Rejection::invalid_form_field("model", "is missing.")),
         };
-        // Both are within the buffered part.
+        // Both offsets are within the buffered part.
         let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
         let by_length = length.unwrap_or(DEFAULT_FORM_BYTES) / BYTES_PER_CHARACTER;
         let counted = by_length.max(self.file_count.saturating_mul(MIN_FILE_BYTES)) + self.text.len() as u64;
@@ -394,7 +399,7 @@ pub struct FormSummary {
     n: u32,
     /// The text that rules inspect.
     pub text: String,
-    /// Lines of a batch's input, which rules inspect as well.
+    /// Lines of a batch's input, which rules also inspect.
     pub lines: BatchLines,
     counted_bytes: usize,
 }
@@ -403,7 +408,7 @@ impl FormSummary {
     /// Returns the form as a request.
     ///
     /// # Errors
-    /// The requested operation is not supported.
+    /// A [`BadRequest`] if the requested operation is not supported.
     pub fn to_call(&self, dialect: Dialect) -> Result<ParsedRequest<'_>, BadRequest> {
         let (model, place) = (&*self.model, self.model_range.clone());
         ParsedRequest::from_form(dialect, model, place, self.stream, self.n, self.counted_bytes)

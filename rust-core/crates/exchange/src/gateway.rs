@@ -1,7 +1,7 @@
-//! The state that the exchanges of a data-plane thread share: the active configuration, and one part for each kind of
-//! work.
+//! The state that the exchanges of a data-plane thread share: the active configuration, and one
+//! component for each kind of work.
 //!
-//! A function that needs one part takes that part, not the [`Gateway`].
+//! A function that needs only one component takes that component, not the [`Gateway`].
 
 pub mod buffers;
 pub mod limit_state;
@@ -48,7 +48,7 @@ pub struct Gateway {
     pub limits: LimitState,
     pub policy: PolicyState,
     pub observers: Observers,
-    /// Answers receipt requests from the evidence on the volume.
+    /// The service that answers receipt requests from the evidence on the volume.
     pub receipts: ReceiptService,
 }
 
@@ -56,21 +56,22 @@ pub struct Gateway {
 pub struct ConfigChange {
     /// The new catalog; `None` if only tenants have changed.
     pub compiled_config: Option<CompiledConfig>,
-    /// The tenants that are not in the catalog. Unchanged shards are shared with the ones in service.
+    /// The tenants that are not in the catalog. Unchanged shards are shared with the shards in
+    /// service.
     pub shards: Shards,
-    /// Digests of both.
+    /// Digests of the configuration and the shards.
     pub digests: ConfigDigests,
 }
 
-/// The threads for work that may be slow.
+/// The interfaces to threads for work that may be slow.
 pub struct BackgroundServices {
     /// Telemetry.
     pub telemetry: TelemetrySender,
     /// Proofs for tenants.
     pub receipts: ReceiptService,
-    /// Analysis of responses.
+    /// Analysis of responses; `None` if responses are not analysed.
     pub tap: Option<Tap>,
-    /// Storage of bodies.
+    /// Storage of bodies; `None` if bodies are not stored.
     pub payloads: Option<PayloadQueue>,
 }
 
@@ -112,7 +113,7 @@ impl Gateway {
         }
     }
 
-    /// Returns the active configuration. A request takes it once and keeps it to its end.
+    /// Returns the active configuration. A request gets it once and uses it to its end.
     pub fn catalog(&self) -> Rc<Catalog> {
         Rc::clone(&self.catalog.borrow())
     }
@@ -127,8 +128,8 @@ impl Gateway {
         authenticator.authenticate(&self.shards.borrow(), keys, now_unix_seconds)
     }
 
-    /// Applies a change to later requests, not to those in flight. Returns the shards that were in service, so that
-    /// another thread can free them.
+    /// Applies a change to later requests, but not to requests in flight. Returns the replaced
+    /// shards, so that another thread can free them.
     pub fn apply(&self, change: ConfigChange) -> Shards {
         self.observers.recorder.set_config(change.digests);
         let shards = self.shards.replace(change.shards);
@@ -157,7 +158,7 @@ impl Gateway {
         *self.catalog.borrow_mut() = Rc::new(catalog);
     }
 
-    /// Logs, counts and records a step of the system clock. Limits follow the clock where it had been wrong.
+    /// Logs, counts and records a step of the system clock, and adjusts the limits to it.
     pub fn apply_clock_step(&self, step: ClockStep) {
         proofgate_log::warning!("{step}");
         self.observers.metrics.record_clock_step(step.is_backward());
@@ -165,12 +166,12 @@ impl Gateway {
         self.limits.apply_clock_step(step);
     }
 
-    /// Returns a new id for an exchange or a rejection at `now`, unix microseconds.
+    /// Returns a new id for an exchange or a rejection at `now` (Unix microseconds).
     pub fn request_id(&self, now: u64) -> RequestId {
         self.random.with_rng(|random| RequestId::new(now, random))
     }
 
-    /// Records a rejection and waits until the record is written; returns the id that the response carries.
+    /// Records a rejection and waits until the record is written; returns the id for the response.
     ///
     /// A rejection is sent even if the ledger cannot store its record. It is then counted, and the count is recorded
     /// as soon as the ledger has capacity.

@@ -1,4 +1,4 @@
-//! Exchanges that end with a response of the gateway itself.
+//! Exchanges that end with a response that the gateway itself creates.
 
 use proofgate_base::client::ConnectionAction;
 use proofgate_base::error_response::ErrorResponse;
@@ -8,7 +8,8 @@ use proofgate_stages::Stage;
 use crate::open_exchange::OpenExchange;
 use crate::reply::{Reply, send_error};
 
-/// Ends an exchange with a response of the gateway itself, which is sent only after the completion is written.
+/// Ends an exchange with a response that the gateway itself creates. It is sent only after the
+/// completion is written.
 pub(crate) async fn finish_with_response(
     reply: &mut Reply<'_>,
     mut open: Box<OpenExchange>,

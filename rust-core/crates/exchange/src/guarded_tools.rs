@@ -1,5 +1,5 @@
-//! Guarded tools of a plan: the model may not call them, or only with an approval, while the request contains text of
-//! a tool that reads like instructions.
+//! Guarded tools of a plan. If a request contains tool text that reads like instructions, the model
+//! may not call these tools, or only with an approval.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -33,11 +33,11 @@ pub struct GuardContext<'g> {
     pub tenant: &'g str,
     pub mode: Mode,
     pub approvals: &'g [Approval],
-    /// The current time, in unix seconds.
+    /// The current time, in Unix seconds.
     pub now: u64,
 }
 
-/// The guard of one exchange.
+/// The guard against calls of guarded tools in one exchange.
 #[derive(Debug)]
 pub(crate) struct ToolGuard {
     tools: Arc<GuardedTools>,
@@ -45,7 +45,8 @@ pub(crate) struct ToolGuard {
     action: GuardAction,
     /// The first flagged text.
     flag: ToolFlag,
-    /// For each entry of tools, the approval of its calls, and whether the request carries it.
+    /// For each entry of `tools`, the approval of its calls, and whether the request contains that
+    /// approval.
     approvals: Vec<(Approval, bool)>,
 }
 
@@ -108,7 +109,7 @@ impl ToolGuard {
         Rejection::guarded_call(tool, (self.flag.location, self.flag.scope), approval)
     }
 
-    /// Returns the record's note of guarded calls; `None` if there was none.
+    /// Returns the record's note of guarded calls; `None` if there were no such calls.
     pub fn note(&self, calls: &CallGuard) -> Option<GuardedCall<'static>> {
         let (entry, verdict) = match (calls.guarded_call(), calls.approved_call()) {
             (Some(entry), _) => {
@@ -137,7 +138,7 @@ impl ToolGuard {
     }
 }
 
-/// Computes the digest of the flagged texts in order, each once: a repeated result counts once.
+/// Computes the digest of the flagged texts in order. A repeated text counts only once.
 async fn flagged_texts_digest(flags: &[ToolFlag], text: &BodyText) -> [u8; 32] {
     let mut texts: Vec<Sha256> = flags.iter().map(|_| Sha256::new()).collect();
     let mut at_once = 0;

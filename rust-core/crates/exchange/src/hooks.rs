@@ -1,4 +1,5 @@
-//! Evaluates the external policies once the rules have passed a request, and applies their replacements to its text.
+//! Evaluates the external policies of a request that the rules passed, and applies their
+//! replacements to its text.
 
 mod evaluation;
 mod masks;

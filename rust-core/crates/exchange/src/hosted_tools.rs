@@ -1,4 +1,5 @@
-//! Tools that a provider runs itself: disallowed ones are removed, and the calls of others are bounded.
+//! Tools that a provider runs itself. Disallowed tools are removed, and the number of calls of the
+//! others is bounded.
 
 use proofgate_base::memory::{Buffer, MemoryExhausted};
 use proofgate_base::rejection::Rejection;
@@ -8,7 +9,7 @@ use proofgate_wire::encode;
 use crate::gateway::buffers::ThreadBuffers;
 use crate::rewritten_body::RewrittenBody;
 
-/// Capacity for the bound of one tool's calls.
+/// Capacity in bytes for the bound of one tool's calls.
 const BOUND_CAPACITY: usize = 64;
 
 /// The changes to the tools of a request.
@@ -16,18 +17,19 @@ pub(crate) struct ToolChanges<'p> {
     allowed: &'p [String],
     /// Removed kinds of tools, for a header field.
     dropped_kinds: Option<String>,
-    /// Fields that are removed or shortened.
+    /// Names of the fields that are removed or shortened.
     pub dropped_fields: Vec<&'static str>,
-    /// The bound for the calls of tools that set none.
+    /// The bound on calls for tools that set none; `None` if no bound is added.
     call_bound: Option<(CallLimit, u64)>,
 }
 
 impl<'p> ToolChanges<'p> {
-    /// Returns the changes that a request needs; `None` if it needs none. `bounded_to` is the maximum of calls for
-    /// tools that set none; `None` if it does not matter.
+    /// Returns the changes that a request needs; `None` if it needs none. `bounded_to` is the
+    /// maximum number of calls for tools that set none; `None` adds no bound.
     ///
     /// # Errors
-    /// A [`Rejection`] if no tool would be left, because the request is then about the removed ones.
+    /// A [`Rejection`] if no tool would be left, because such a request depends on the removed
+    /// tools.
     pub fn for_call(
         call: &ParsedRequest<'_>,
         allowed: &'p [String],
@@ -68,8 +70,8 @@ impl<'p> ToolChanges<'p> {
         }))
     }
 
-    /// Writes the changed request. A header line, appended to `extra`, names what was removed. `rewritten` is the
-    /// body after the rules; `call` was read from `body`.
+    /// Writes the changed request. Appends a header line with the removed kinds of tools to
+    /// `extra`. `rewritten` is the body after the rules; `call` was read from `body`.
     ///
     /// # Errors
     /// A [`Rejection`] if there is no memory, or the rewritten body cannot be parsed.
@@ -82,7 +84,7 @@ impl<'p> ToolChanges<'p> {
         extra: &mut Vec<u8>,
     ) -> Result<RewrittenBody, Rejection> {
         let read = rewritten.as_ref().map(|rewritten| {
-            // Never the original body: it is not redacted.
+            // The original body must not be used, because it is not redacted.
             ParsedRequest::parse(call.dialect, &rewritten.body).map_err(|_| Rejection::TOOLS_NOT_REDACTED)
         });
         let read = read.transpose()?;
@@ -109,7 +111,7 @@ impl<'p> ToolChanges<'p> {
     }
 }
 
-/// Checks a request that is not changed on its way.
+/// Checks the tools of a request that is sent unchanged.
 ///
 /// # Errors
 /// A [`Rejection`] if a tool is not allowed.
@@ -120,7 +122,7 @@ pub(crate) fn check_allowed(call: &ParsedRequest<'_>, allowed: &[String]) -> Res
     }
 }
 
-/// Returns the disallowed kinds, each once; `None` if there are none.
+/// Returns the list of disallowed kinds without duplicates; `None` if there are none.
 fn disallowed_kinds(hosted: &[HostedTool], allowed: &[String]) -> Option<String> {
     let mut kinds: Vec<&str> = Vec::new();
     for tool in hosted.iter().filter(|tool| !tool.is_allowed(allowed)) {

@@ -31,33 +31,35 @@ pub struct IncomingCall<'c> {
     pub dialect: Dialect,
     /// Parameters from its path, if any.
     pub path_params: Option<&'c PathParams>,
-    /// The operation on files or batches, if it is one.
+    /// The operation on files or batches; `None` for other requests.
     pub stored_call: Option<&'c StoredObjectRequest>,
-    /// The head fields that are forwarded upstream.
+    /// The header fields of Anthropic's API that are forwarded to the provider.
     pub anthropic_headers: Option<Box<AnthropicHeaders>>,
-    /// On whose behalf the request is made, as the client states.
+    /// The session, end user and agent of the request, as the client states them.
     pub attribution: &'c mut Attribution,
     /// Address of the client.
     pub client_address: IpAddr,
     /// The approvals for calls of guarded tools.
     pub approvals: &'c [Approval],
-    /// The configuration that was active when its head was complete.
+    /// The configuration that was active when the request's head was complete.
     pub config: ConfigId,
     pub body: &'c [u8],
-    /// The body as it arrived, if the client's format is not that of the dialect.
+    /// The body as it arrived; it differs from `body` if the client's format is not the dialect's
+    /// format.
     pub original_body: &'c [u8],
-    /// The form, if it is one.
+    /// The form; `None` if the body is not a form.
     pub form: Option<&'c BufferedForm>,
-    /// The rest of a form that is still arriving.
+    /// The rest of a form that is still arriving; `None` if there is none.
     pub upload: Cell<Option<Box<Upload>>>,
-    /// When its head was complete.
+    /// The time at which the request's head was complete.
     pub head_received_at: Instant,
-    /// When its body, or the buffered part, was complete: a client may take its time between the two.
+    /// The time at which the body, or its buffered part, was complete. It may be much later than
+    /// `head_received_at`.
     pub body_received_at: Instant,
     pub span: Span,
     /// Telemetry of the request, if it is observed.
     pub observed_exchange: Option<Box<ObservedExchange>>,
-    /// Metric series in which it is counted, once its model is known.
+    /// The metric series that count the request; `None` while its model is not known.
     pub series: Option<Arc<Series>>,
     /// Length of the additional header lines that apply to every target, in bytes.
     pub common_headers_length: usize,
@@ -70,7 +72,7 @@ impl IncomingCall<'_> {
             .map_or(self.dialect.path(), |in_path| in_path.form.path(self.dialect))
     }
 
-    /// Returns the address of the client, if records include it.
+    /// Returns the address of the client; `None` if records do not include it.
     pub(crate) fn recorded_address(&self) -> Option<String> {
         let is_recorded = self.catalog.settings.personal_data.client_address;
         is_recorded.then(|| self.client_address.to_string())

@@ -1,5 +1,5 @@
-//! One exchange, from the body of a request to the last byte of its response: limit, judge, record, send, relay and
-//! record again.
+//! One exchange, from the body of a request to the last byte of its response. The steps are limits,
+//! rules, admission record, sending, relaying and completion record.
 //!
 //! [`exchange::run`] performs these steps in order. [`gateway::Gateway`] is the state that the exchanges of the
 //! data-plane thread share.

@@ -1,8 +1,8 @@
 //! Requests that wait until other requests of their tenant release reservations.
 //!
-//! The requests of a tenant are retried in order of arrival, and only a limited number waits; further ones are
-//! rejected. A request that fits at once waits for no other, so that one key's long requests do not block those of
-//! another.
+//! The waiting requests of a tenant are retried in order of arrival. Their number is limited, and
+//! further requests are rejected. A request that fits on arrival does not wait for others, so long
+//! requests of one key do not block requests of another key.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -27,7 +27,7 @@ pub struct TenantQueues {
 }
 
 impl TenantQueues {
-    /// Creates an empty set of queues; `waiting` shows the number of waiting requests.
+    /// Creates an empty set of queues; `waiting` is the metric of waiting requests.
     pub fn new(waiting: Gauge) -> Self {
         TenantQueues {
             by_tenant: RefCell::default(),
@@ -35,7 +35,8 @@ impl TenantQueues {
         }
     }
 
-    /// Takes a slot at the end of a tenant's queue, for at most `patience`; `None` if the queue is full.
+    /// Takes a slot at the end of a tenant's queue, which expires after `patience`; `None` if the
+    /// queue is full.
     fn join(self: &Rc<Self>, tenant: &Arc<str>, patience: Duration) -> Option<QueueSlot> {
         let until = Instant::now().checked_add(patience)?;
         let mut queues = self.by_tenant.borrow_mut();
@@ -54,8 +55,8 @@ impl TenantQueues {
         })
     }
 
-    /// Wakes the first waiting request of a tenant that released a reservation. If `is_shared`, it also wakes the
-    /// first one of each tenant in the same namespace.
+    /// Wakes the first waiting request of a tenant that released a reservation. If `is_shared`, it
+    /// also wakes the first waiting request of each tenant in the same namespace.
     pub fn notify_released(&self, tenant: &str, is_shared: bool) {
         let queues = self.by_tenant.borrow();
         if queues.is_empty() {
@@ -89,12 +90,12 @@ pub struct LimitWait<'w> {
     tenant: &'w Arc<str>,
     max_wait: Duration,
     slot: Option<QueueSlot>,
-    /// Whether it no longer waits.
+    /// Whether the request may no longer wait.
     is_over: bool,
 }
 
 impl<'w> LimitWait<'w> {
-    /// Creates the wait of a request that has not waited yet; `patience` is its total limit.
+    /// Creates the wait of a request that has not waited yet. `patience` is the maximum total wait.
     pub fn new(queues: &'w Rc<TenantQueues>, tenant: &'w Arc<str>, patience: Duration) -> Self {
         LimitWait {
             queues,
@@ -105,13 +106,13 @@ impl<'w> LimitWait<'w> {
         }
     }
 
-    /// Waits for capacity after a request did not fit; returns whether to try it again. `fits_in` is the longest time
-    /// until it may fit.
+    /// Waits for capacity after a request did not fit; returns whether to try the request again.
+    /// `fits_in` is the time after which it may fit without a released reservation.
     pub async fn wait_for_capacity(&mut self, fits_in: Duration, reply: &mut Reply<'_>) -> bool {
         !self.is_over && Box::pin(self.wait(fits_in, reply)).await != WaitOutcome::Abandoned
     }
 
-    /// After its maximum wait, a request is tried once more, and then no longer.
+    /// Waits in the queue. After its maximum wait, a request is tried once more.
     async fn wait(&mut self, again: Duration, reply: &mut Reply<'_>) -> WaitOutcome {
         let turn = match self.slot.take() {
             Some(turn) => Some(turn),
@@ -127,7 +128,7 @@ impl<'w> LimitWait<'w> {
     }
 }
 
-/// Why a wait ended.
+/// The reason why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WaitOutcome {
     /// The request may fit now.
@@ -138,7 +139,7 @@ enum WaitOutcome {
     Abandoned,
 }
 
-/// A slot in a tenant's queue. When it is dropped, the next one moves up and tries.
+/// A slot in a tenant's queue. When the first slot is dropped, the next request is woken and tried.
 struct QueueSlot {
     queues: Rc<TenantQueues>,
     tenant: Arc<str>,
@@ -147,8 +148,8 @@ struct QueueSlot {
 }
 
 impl QueueSlot {
-    /// Waits until this request is first and a reservation was released, or until `again` is over, because limits
-    /// also change with time.
+    /// Waits until this request becomes first. If it already is, waits until a reservation is
+    /// released or `again` is over, because limits also change with time.
     async fn wait(&self, again: Duration, reply: &mut Reply<'_>) -> WaitOutcome {
         tokio::select! {
             biased;

@@ -1,4 +1,4 @@
-//! An exchange between its two records: admission and completion.
+//! An exchange between its admission record and its completion record.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -39,8 +39,8 @@ use crate::settlement::{Account, Charge, ExchangeReservation, LastAttempt};
 
 /// An exchange whose admission is in the ledger and whose completion is not.
 ///
-/// It always appends a completion and releases its share of the tenant's limits, whether it ends by
-/// [`OpenExchange::finish`] or is dropped because its task panicked.
+/// It always appends a completion and releases its reservation of the tenant's limits, even if it
+/// is dropped because its task panicked, without [`OpenExchange::finish`].
 pub struct OpenExchange {
     gateway: Rc<Gateway>,
     pub catalog: Rc<Catalog>,
@@ -53,21 +53,21 @@ pub struct OpenExchange {
     /// Index in the list of open exchanges.
     open_index: usize,
     salted: SaltedCommitter,
-    /// The part of the body that has arrived, if the body was incomplete at admission.
+    /// The part of the body that has arrived; `None` if the body was complete at admission.
     arriving_body: Option<ArrivingBody>,
     /// Digest of the response body so far.
     pub response_digest: BodyHasher,
-    /// Bytes of the response body so far.
+    /// Number of response body bytes so far.
     pub response_bytes: u64,
-    /// Number of events in a token response; set once no more will come.
+    /// Number of events in a token response; set when the response has ended.
     pub event_count: u64,
     /// Progress of the current attempt.
     pub attempt_progress: AttemptProgress,
-    /// In-flight permit at the provider, during an attempt.
+    /// The in-flight permit at the provider; `None` between attempts.
     pub(crate) in_flight: Option<InFlightPermit>,
-    /// Attempts so far.
+    /// Number of attempts so far.
     attempts: u32,
-    /// Computes the charge, at the price that held at admission.
+    /// The account that computes the charge, at the price at admission.
     account: Account,
     /// Whether money is reserved for an attempt after the failed one.
     has_retry_reservation: bool,
@@ -75,22 +75,25 @@ pub struct OpenExchange {
     pub policy: Option<PolicyNote<'static>>,
     /// The originals that replace their masks in the response.
     pub(crate) masks: Option<Box<Masks>>,
-    /// Looks for calls of guarded tools in the response, if the request is guarded.
+    /// The guard that looks for calls of guarded tools in the response; `None` if the request is
+    /// not guarded.
     pub(crate) guard: Option<Box<ToolGuard>>,
-    /// The machine code of the error that is reported to the client, if it failed.
+    /// The machine-readable code of the error that is reported to the client; `None` without an
+    /// error.
     pub error: Option<&'static str>,
     /// Telemetry of the exchange, if it is observed.
     pub observed_exchange: Option<Box<ObservedExchange>>,
     /// The bodies to store, if the tenant's plan stores them.
     stored_payloads: Option<Box<ExchangeBodies>>,
-    /// A copy of the response for analysis, with the requested model.
+    /// A copy of the response for analysis, with the requested model; `None` if responses are not
+    /// analysed.
     response_copy: Option<(Box<ResponseCopy>, Arc<str>)>,
     pub span: Span,
     stream: bool,
     /// The client's dialect.
     dialect: Dialect,
     request_bytes: u64,
-    /// Metric series in which it is counted.
+    /// The metric series that count the exchange.
     series: Arc<Series>,
     started: Instant,
     started_at: u64,
@@ -104,7 +107,8 @@ struct ArrivingBody {
     is_complete: bool,
 }
 
-/// Holds a grant until the exchange is open, and refunds it if it is dropped before that.
+/// A grant that is held until the exchange is open, and is refunded if this guard is dropped
+/// earlier.
 pub(crate) struct PendingGrant<'g> {
     gateway: &'g Gateway,
     tenant: &'g str,
@@ -123,7 +127,7 @@ impl<'g> PendingGrant<'g> {
         }
     }
 
-    /// Returns the plan whose limits the tenant's namespace shares.
+    /// Returns the plan whose limits the tenant's namespace shares; `None` if no limits are shared.
     pub(crate) fn shared_plan(&self) -> Option<Arc<str>> {
         self.grant.as_ref()?.shared_plan().cloned()
     }
@@ -163,7 +167,7 @@ fn dropped_field_names(dropped: &[&'static str]) -> Vec<Cow<'static, str>> {
     named.map(|name| Cow::Borrowed(*name)).collect()
 }
 
-/// Returns the number of dropped fields that do not fit.
+/// Returns the number of dropped fields that do not fit in a record.
 fn unnamed_count(dropped: &[&'static str]) -> u32 {
     u32::try_from(dropped.len().saturating_sub(MAX_NAMED)).unwrap_or(u32::MAX)
 }
@@ -176,7 +180,7 @@ pub(crate) struct AdmissionParams<'a> {
     pub key: CredentialId,
     /// The configured name of the API key.
     pub key_name: Option<&'a str>,
-    /// On whose behalf the request is made, as the client states.
+    /// The session, end user and agent of the request, as the client states them.
     pub attribution: &'a Attribution,
     /// Address of the client, if records include it.
     pub client_address: Option<String>,
@@ -185,16 +189,16 @@ pub(crate) struct AdmissionParams<'a> {
     /// The state of the rest of the body; `None` if the body is complete.
     pub pending_body: Option<PendingBody>,
     pub call: &'a ParsedRequest<'a>,
-    /// The endpoint; for files and batches with the object's id.
+    /// The endpoint; for files and batches, with the object's id.
     pub endpoint: Cow<'a, str>,
     /// Configured name of the model; empty for files and batches.
     pub model: &'a Arc<str>,
     pub target: &'a Target,
     /// The name of the model at the provider.
     pub upstream_model: &'a str,
-    /// Maximum tokens of its responses.
+    /// Maximum tokens of all responses to the request.
     pub(crate) response_tokens: u64,
-    /// Bounds of the tokens to be paid for.
+    /// Maximum numbers of billed tokens.
     pub bounds: TokenBounds,
     /// Requested features that have their own price.
     pub priced_features: PricedFeatures,
@@ -202,17 +206,17 @@ pub(crate) struct AdmissionParams<'a> {
     pub dropped_fields: &'a [&'static str],
     pub series: Arc<Series>,
     pub policy: Option<PolicyNote<'a>>,
-    /// The configuration that was active when it started.
+    /// The configuration that was active when the exchange started.
     pub config: ConfigId,
     pub started: Instant,
 }
 
 impl OpenExchange {
-    /// Appends the admission record, which is written by the end of this turn of the event loop.
+    /// Appends the admission record. It is written at the end of the current event loop turn.
     ///
     /// # Errors
-    /// [`LedgerUnavailable`] if the ledger cannot take both records of the exchange, or the tenant's key is missing;
-    /// the grant is then released.
+    /// [`LedgerUnavailable`] if the ledger has no capacity for both records of the exchange, or the
+    /// tenant's shred key is missing. The grant is then released.
     pub(crate) fn admit(
         admitted: AdmissionParams<'_>,
         mut granted: PendingGrant<'_>,
@@ -303,7 +307,7 @@ impl OpenExchange {
             bounds: admitted.bounds,
             priced_features: admitted.priced_features.clone(),
         };
-        // From here on the exchange ends itself, whatever happens.
+        // From here on, dropping the exchange ends it.
         let mut open = Box::new(OpenExchange {
             gateway: Rc::clone(gateway),
             catalog: Rc::clone(admitted.catalog),
@@ -359,7 +363,7 @@ impl OpenExchange {
         Ok(open)
     }
 
-    /// Returns the current time, in unix microseconds.
+    /// Returns the current time, in Unix microseconds.
     pub fn now(&self) -> u64 {
         self.started_at.saturating_add(micros(self.started.elapsed()))
     }
@@ -369,11 +373,13 @@ impl OpenExchange {
         self.attempts
     }
 
-    /// Appends the record of another attempt, at `target`, after the previous one ended with `failure`. `dropped` are
-    /// the fields that this attempt does not send. The record is not yet written.
+    /// Appends the record of another attempt, at `target`, after the previous attempt ended with
+    /// `failure`. `dropped` are the fields that this attempt does not send. The record is not
+    /// written yet on return.
     ///
     /// # Errors
-    /// [`LedgerUnavailable`] if the ledger cannot take it; the request must not be sent then.
+    /// [`LedgerUnavailable`] if the ledger has no capacity for the record. The request must not be
+    /// sent then.
     pub(crate) fn start_attempt(
         &mut self,
         target: &Target,
@@ -446,8 +452,8 @@ impl OpenExchange {
         self.relay_translated(bytes, bytes);
     }
 
-    /// Like [`OpenExchange::relay`], for a response that is analysed in another form: `said` is analysed, `bytes` are
-    /// sent.
+    /// Like [`OpenExchange::relay`], for a response whose analysed form differs: `said` is
+    /// analysed, and `bytes` are sent.
     pub(crate) fn relay_translated(&mut self, said: &[u8], bytes: &[u8]) {
         if self.response_bytes == 0 && !bytes.is_empty() {
             let waited = micros(self.started.elapsed());
@@ -478,12 +484,12 @@ impl OpenExchange {
         }
     }
 
-    /// Waits until the bodies are stored or storing has failed. Call it once the response is complete, before the
-    /// exchange ends.
+    /// Waits until the bodies are stored or storing has failed. It must be called after the
+    /// response is complete and before the exchange ends.
     pub async fn wait_until_stored(&mut self) {
         if let (Some(keeping), Some(desk)) = (&mut self.stored_payloads, &self.gateway.observers.payloads) {
             let place = self.gateway.observers.recorder.locate(self.admission);
-            // Boxed: only exchanges with stored bodies need the memory.
+            // Boxed, because only exchanges with stored bodies need the memory.
             Box::pin(keeping.finish(desk, place)).await;
         }
     }
@@ -503,7 +509,7 @@ impl OpenExchange {
         }
     }
 
-    /// Submits the copy for analysis once the client has the complete response; does not wait.
+    /// Submits the copy for analysis after the client has the complete response. Does not wait.
     pub(crate) fn analyse(&mut self, events: bool, usage: Option<Usage>) {
         if let Some(tap) = &self.gateway.observers.tap
             && let Some((copy, model)) = self.response_copy.take()
@@ -519,7 +525,7 @@ impl OpenExchange {
         }
     }
 
-    /// Appends the completion and returns its position; `None` if the ledger has stopped.
+    /// Appends the completion record and returns its position; `None` if the ledger has stopped.
     pub fn finish(&mut self, outcome: Outcome, status: u16, usage: Option<Usage>) -> Option<u64> {
         let mut room = self.record_permit.take()?;
         let duration_us = micros(self.started.elapsed());
@@ -539,7 +545,7 @@ impl OpenExchange {
         };
         let policy = self.policy.take();
         let recorder = &self.gateway.observers.recorder;
-        // The log may have been rotated since.
+        // The log may have been rotated since the admission.
         let (incarnation, admission) = recorder.locate(self.admission);
         let elsewhere = (!recorder.is_current(self.admission)).then(|| incarnation.to_string());
         let completion = |seq| Completion {
@@ -598,12 +604,12 @@ impl OpenExchange {
         appended.ok()
     }
 
-    /// Ends the current attempt, which produced nothing to relay, and releases its in-flight permit.
+    /// Ends the current attempt, whose response is not relayed, and releases its in-flight permit.
     pub fn end_attempt(&mut self) {
         self.end_attempt_with_usage(None);
     }
 
-    /// Releases the in-flight permit; `used` are the attempt's tokens, if known.
+    /// Releases the in-flight permit. `used`: the attempt's tokens; `None` if not known.
     fn end_attempt_with_usage(&mut self, used: Option<u64>) {
         let unused = self.is_unused().then_some(0);
         if let Some(attending) = self.in_flight.take() {
@@ -611,7 +617,7 @@ impl OpenExchange {
         }
     }
 
-    /// Whether the current attempt used nothing, according to what the provider reported so far.
+    /// Whether the current attempt used no tokens, according to the provider's reports so far.
     fn is_unused(&self) -> bool {
         match self.attempt_progress.status {
             Some(status) => status >= 400,
@@ -624,8 +630,8 @@ impl OpenExchange {
         self.account.has_unsettled_attempt() || !self.is_unused()
     }
 
-    /// Reserves money for another attempt, if the failed one may have been processed and charged; returns whether the
-    /// request may be sent again.
+    /// Reserves money for another attempt if the failed attempt may have been processed and
+    /// charged. Returns whether the request may be sent again.
     pub(crate) fn reserve_retry(&mut self) -> bool {
         let (Some(grant), Some(cost)) = (&mut self.grant, self.account.reserved_cost()) else {
             return true;
@@ -644,18 +650,19 @@ impl OpenExchange {
         fits
     }
 
-    /// Whether the request asks for a cache that keeps entries for more than five minutes.
+    /// Whether the request asks for a prompt cache that keeps entries for more than five minutes.
     pub(crate) fn has_extended_cache(&self) -> bool {
         self.account.has_extended_cache()
     }
 
-    /// Whether the request offers tools that a provider runs itself.
+    /// Whether the provider of the current attempt receives tools that it runs itself.
     pub(crate) fn sends_hosted_tools(&self) -> bool {
         self.account.sends_hosted_tools()
     }
 
-    /// Releases the tenant's reservation. Returns the tokens charged, `None` if the reservation is charged because
-    /// the usage is unknown, and the cost in nanodollars, if known.
+    /// Releases the tenant's reservation. Returns the charged tokens and the cost in nanodollars.
+    /// The tokens are `None` if the reservation is charged because the usage is unknown; the cost
+    /// is `None` if it is not known.
     fn settle(&mut self, usage: Option<Usage>, now: u64) -> (Option<u64>, Option<u64>) {
         let charge = self.account.charge(&LastAttempt {
             usage,
@@ -702,7 +709,7 @@ impl OpenExchange {
         written
     }
 
-    /// Marks the last byte as handed to the kernel.
+    /// Records that the last byte was passed to the kernel.
     pub fn mark_sent(mut self: Box<Self>) {
         self.span.lap_now(Stage::ClientWrite);
     }

@@ -19,22 +19,23 @@ use crate::rewritten_body::RewrittenBody;
 pub struct AllowedRequest<'c> {
     /// The findings; `None` if no rule matched.
     pub note: Option<PolicyNote<'c>>,
-    /// The body to send instead of the client's, if something was redacted.
+    /// The body to send instead of the client's body; `None` if nothing was redacted.
     pub(crate) rewritten: Option<RewrittenBody>,
     /// The masks of rules and policies whose originals are restored in the response.
     pub(crate) masks: Option<Box<Masks>>,
-    /// How often rules have redacted and masked something.
+    /// Number of redactions of each rule. `mask_counts` is the number of masked texts.
     pub redaction_counts: ReplacementCounts,
     pub mask_counts: ReplacementCounts,
-    /// Tool texts that are flagged as instructions.
+    /// The tool texts that rules flag as instructions.
     pub(crate) tool_flags: Vec<ToolFlag>,
 }
 
 impl AllowedRequest<'_> {
-    /// Writes header lines that report what rules have replaced, and which tool texts they flag as instructions.
+    /// Writes header lines that report the replacements by rules, and the tool texts that rules
+    /// flag as instructions.
     pub fn write_headers(&self, engine: &Engine, mode: Mode, extra: &mut Vec<u8>) {
         if mode == Mode::Enforce && !self.tool_flags.is_empty() {
-            // The flags consist of words of the API.
+            // The flags consist of words of the API, so they are valid in a header line.
             let flagged = flagged_header(&self.tool_flags);
             let _ = encode::write_header(extra, "x-proofgate-flagged", flagged.as_bytes());
         }
@@ -46,7 +47,7 @@ impl AllowedRequest<'_> {
 /// Writes a header line with the number of replacements of each rule; nothing if there are none.
 pub(crate) fn write_counts(extra: &mut Vec<u8>, name: &str, counts: &ReplacementCounts, engine: &Engine) {
     if !counts.is_empty() {
-        // Rule ids are tokens.
+        // Rule ids are valid in a header line.
         let _ = encode::write_header(extra, name, counts.display(engine).to_string().as_bytes());
     }
 }
@@ -57,7 +58,7 @@ pub struct DeniedRequest<'c> {
     pub note: Option<PolicyNote<'c>>,
 }
 
-/// Returns how the policy treats attachments.
+/// Returns the policy's setting for attachments.
 pub(crate) fn attachment_policy(catalog: &Catalog) -> providers::AttachmentPolicy {
     match catalog.settings.engine.config().attachments {
         Attachments::ScanText => providers::AttachmentPolicy::ScanText,
@@ -86,7 +87,7 @@ pub fn policy_note<'c>(
     note.with_message(scope, place, judgement.is_flagged())
 }
 
-/// Adds a rule to a note, or counts it if the note has no room for its name.
+/// Adds a rule to a note. If the note has no room for its name, only counts the rule.
 pub fn add_rule<'c>(note: &mut PolicyNote<'c>, rule: Cow<'c, str>) {
     match note.rules.len() < MAX_NAMED {
         true => note.rules.push(rule),
@@ -94,7 +95,7 @@ pub fn add_rule<'c>(note: &mut PolicyNote<'c>, rule: Cow<'c, str>) {
     }
 }
 
-/// Converts a note for a record that may outlive its configuration.
+/// Converts a note to an owned one, for a record that may outlive the note's configuration.
 pub(crate) fn into_owned_note(note: PolicyNote<'_>) -> PolicyNote<'static> {
     let owned = |word: Cow<'_, str>| Cow::Owned(word.into_owned());
     PolicyNote {

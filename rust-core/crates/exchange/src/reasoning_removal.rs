@@ -1,4 +1,5 @@
-//! Requests of a conversation that changed its provider: removes content that only another provider can read.
+//! Removes content that only another provider can read from a request, for conversations that
+//! changed their provider.
 
 use memchr::memmem;
 use proofgate_base::memory::{Buffer, MemoryExhausted};
@@ -16,9 +17,9 @@ use crate::rewritten_body::{RewrittenBody, StrippedRequest};
 /// The value of [`ParsedRequest::stored_reference`] for a reference to an item.
 const ITEM_REFERENCE: &str = "item_reference";
 
-/// Returns the body for `target`, which calls the model `model`, without another provider's reasoning and without
-/// fields of betas that it does not accept; `None` if nothing is removed. Header lines, appended to `extra`, name
-/// what was removed.
+/// Returns the body for `target` without the reasoning of other providers and without fields of
+/// betas that the target does not accept; `None` if nothing is removed. `model` is the target's
+/// name for the model. Header lines with the names of the removed fields are appended to `extra`.
 pub(crate) fn strip_for_target(
     incoming: &IncomingCall<'_>,
     target: &Target,
@@ -58,7 +59,7 @@ fn strip_thoughts(
         _ => strip_unsigned_thinking(body, model, out),
     })?;
     let Some(names) = names else { return Ok(None) };
-    // Field names are tokens.
+    // Field names are valid in a header line.
     let _ = encode::write_header(extra, "x-proofgate-dropped-fields", names.join(", ").as_bytes());
     let read = ParsedRequest::parse(dialect, &written).map(|call| call.model_value());
     Ok(Some(StrippedRequest {
@@ -70,8 +71,8 @@ fn strip_thoughts(
     }))
 }
 
-/// Returns a reference of the request to content that a provider stores, except reasoning that was never given to a
-/// provider to store.
+/// Returns a reference in the request to content that a provider stores. References to reasoning
+/// that no provider stores are ignored.
 pub(crate) fn stored_content_reference(
     incoming: &IncomingCall<'_>,
     call: &ParsedRequest<'_>,
@@ -90,7 +91,7 @@ pub(crate) fn stored_content_reference(
     }
 }
 
-/// Whether a body contains any marker of removable content, which few have.
+/// Whether a body contains any marker of removable content. Few bodies do.
 fn has_marker(body: &[u8]) -> bool {
     GATEWAY_MARKERS
         .iter()

@@ -1,9 +1,10 @@
-//! Receipts: a tenant gets the signed proofs of its own exchanges with its own key.
+//! Receipts: the signed proofs of a tenant's exchanges, which the tenant gets with its own key.
 //!
-//! They are read from the volume, which may be slow and large. Dedicated threads therefore read them, behind a queue
-//! that rejects requests when it is full, and the data-plane thread only waits for the response. Tenants take turns,
-//! and each can occupy at most one of the threads. An exchange that no checkpoint covers yet is queued again after a
-//! pause, which blocks no thread.
+//! The proofs are read from the volume, which may be slow and large. Dedicated threads read them
+//! and take queries from a queue, which rejects queries when it is full. The data-plane thread only
+//! waits for the result. Tenants take turns, and each tenant can occupy at most one of the threads.
+//! The query for an exchange that no checkpoint covers yet is queued again after a pause, which
+//! blocks no thread.
 
 mod bundle;
 mod fair_queue;
@@ -32,8 +33,8 @@ impl ReceiptService {
     }
 }
 
-/// Answers a receipt request. It counts as a request and as nothing else; the remaining limits are written to
-/// `extra`.
+/// Answers a receipt request. It uses only the tenant's request limits; the remaining limits are
+/// written to `extra`.
 ///
 /// # Errors
 /// The rejection for the client.
@@ -67,7 +68,7 @@ pub async fn respond(
         gateway.observers.metrics.record_limit_refusal();
         Rejection::from(exceeded)
     })?;
-    // Counts as a request, whatever its outcome.
+    // The request is counted, whatever its outcome.
     let _granted = PendingGrant::new(gateway, &tenant.name, grant);
     let question = ReceiptQuery {
         id: asked.id.clone(),

@@ -1,5 +1,5 @@
-//! Relays an upstream's response to the client as it arrives, and holds back its end until the completion is
-//! recorded.
+//! Relays an upstream's response to the client as it arrives, and holds back the end of the
+//! response until the completion is recorded.
 
 mod frames;
 mod inspection;
@@ -39,15 +39,15 @@ use crate::reply::{ConnectionBuffers, Reply};
 pub(crate) struct Relay<'r, 'c> {
     pub gateway: &'r Rc<Gateway>,
     pub reply: &'r mut Reply<'c>,
-    /// How long an upstream may be silent.
+    /// The maximum time between two reads from the upstream.
     pub(crate) silence_timeout: Duration,
     /// Deadline of the complete response.
     pub response_deadline: Option<Instant>,
-    /// Choices that the request asks for.
+    /// Number of choices that the request asks for.
     pub choices: u64,
-    /// Whether the gateway asked for usage and the client did not.
+    /// Whether usage is withheld, because the gateway requested it and the client did not.
     pub(crate) withholds_usage: bool,
-    /// Translates the response, if the provider's dialect is not the client's.
+    /// The translator of the response; `None` if the provider's dialect is the client's dialect.
     pub translation: Option<Box<ResponseTranslator>>,
 }
 
@@ -102,7 +102,7 @@ impl Relay<'_, '_> {
         let mut progress = Progress::new(spoken, choices, keeps_usage, translation, frames);
         if answer_head.is_passthrough() {
             answer_head.inspection = InspectionLevel::None;
-            // Also a file that claims to be an event stream.
+            // A file is not an event stream, even if its type says so.
             answer_head.is_event_stream = false;
             answer_head.set_body_kind(BodyKind::Other, head);
             progress.is_kind_known = true;
@@ -198,16 +198,18 @@ impl Relay<'_, '_> {
             ))
             .await;
         }
-        // Nothing was sent yet: the client gets a complete error response.
+        // Nothing was sent yet, so the client gets a complete error response.
         let usage = workspace.usage();
         gateway.buffers.workspaces.release(workspace);
         Box::pin(finish_with_response(reply, open, outcome, answer, usage)).await
     }
 }
 
-/// Relays the body, except what must be held back; returns whether the upstream connection can be reused.
+/// Relays the body, except the part that must be held back. Returns whether the upstream connection
+/// can be reused.
 ///
-/// A response is complete with its end marker: a later failure of the upstream only costs the connection.
+/// A response is complete with its end marker. After a later failure of the upstream, only the
+/// connection is lost.
 async fn relay_body(
     source: &mut Source<'_>,
     reply: &mut Reply<'_>,
@@ -220,7 +222,7 @@ async fn relay_body(
     let gateway = source.gateway;
     let mut decoder = BodyDecoder::for_response(answer_head.framing);
     let mut used = begin;
-    // How long to wait for the end of the transfer, once only that is missing.
+    // The deadline for the end of the transfer, set when only that end is missing.
     let mut end_by = None;
     loop {
         let done = loop {
@@ -276,7 +278,8 @@ async fn relay_body(
             gateway.buffers.pool.release(buffer);
         }
         let has_left = answer_head.chunked && answer_head.is_event_stream && reply.buffers.head.is_empty();
-        // No Amazon frame is ignored by all of Amazon's clients.
+        // Clients of Amazon's frames get no heartbeats, because not all of them ignore unknown
+        // frames.
         let beats = has_left && !answer_head.writes_amazon_frames && !progress.has_open_event(answer_head);
         let interval = open.catalog.settings.timeouts.heartbeat.filter(|_| beats);
         let mut waited = Duration::ZERO;

@@ -1,4 +1,5 @@
-//! The client side of one exchange: the state that a response needs, and responses of the gateway itself.
+//! The client side of one exchange: the state that a response needs, and responses that the gateway
+//! itself creates.
 
 use proofgate_base::buffer_pool::BufferPool;
 use proofgate_base::client::{Client, ConnectionAction};
@@ -10,14 +11,15 @@ use proofgate_providers::{Dialect, Family, FrameWriter};
 /// Buffers of a connection during a response.
 #[derive(Default)]
 pub struct ConnectionBuffers {
-    /// The head of a response under construction, and the bytes that are sent after it.
+    /// The head of a response that is being built, and the bytes that are sent after it.
     pub head: Vec<u8>,
-    /// Bytes read from upstream that are not decoded yet. While it is empty, its memory serves other connections.
+    /// Bytes from the upstream that are not decoded yet. While the buffer is empty, other
+    /// connections use its memory.
     pub upstream: Vec<u8>,
 }
 
 impl ConnectionBuffers {
-    /// Releases the memory to others while the connection waits for its next request.
+    /// Releases the memory for other connections while this connection waits for its next request.
     pub fn release(&mut self, spare: &BufferPool) {
         for buffer in [&mut self.head, &mut self.upstream] {
             buffer.clear();
@@ -38,7 +40,8 @@ pub struct Reply<'c> {
     pub close: bool,
     /// The client's dialect.
     pub dialect: Dialect,
-    /// Encodes events as Amazon's frames, for a client of Bedrock's InvokeModel.
+    /// The encoder of events as Amazon's frames; `None` unless the client uses Bedrock's
+    /// InvokeModel.
     pub frame_writer: Option<Box<FrameWriter>>,
 }
 
@@ -52,7 +55,7 @@ impl Reply<'_> {
     }
 }
 
-/// Sends a response of the gateway itself.
+/// Sends an error response that the gateway itself creates.
 pub(crate) async fn send_error(
     reply: &mut Reply<'_>,
     answer: &ErrorResponse<'_>,

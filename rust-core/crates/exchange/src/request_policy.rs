@@ -18,16 +18,17 @@ use crate::incoming_call::IncomingCall;
 use crate::policy_decision::{AllowedRequest, DeniedRequest, policy_note};
 use crate::rewritten_body::RewrittenBody;
 
-/// CPU time of a scan before other tasks run. A text of ten megabytes takes several hundred slices, and no other
-/// stream waits for more than one.
+/// CPU time of a scan before other tasks run. A text of ten megabytes takes several hundred slices,
+/// and no other stream waits for more than one slice.
 pub(crate) const TIME_SLICE: Duration = Duration::from_micros(500);
 
-/// No ordinary request has so many placeholders.
+/// Minimum offset of placeholder numbers in a continued conversation; no ordinary request has so
+/// many placeholders.
 const MIN_PLACEHOLDER_OFFSET: u32 = 100_000;
 
-/// Judges a request by the rules of its tenant's plan; redactions are made in a copy of the body. `room` is the
-/// memory reserved for `text`, and grows with the findings in a long one. `goes_on`: whether the request continues
-/// from content that the provider stores.
+/// Judges a request by the rules of its tenant's plan. Redactions are made in a copy of the body.
+/// `room` is the memory reserved for `text`; it grows with the findings in a long text. `goes_on`:
+/// whether the request continues from content that the provider stores.
 pub async fn judge<'c>(
     gateway: &Gateway,
     catalog: &'c Catalog,
@@ -51,7 +52,7 @@ pub async fn judge<'c>(
     let first = judge_slice(gateway, catalog, &mut inspection, about);
     let scanned = match first {
         Ok(Some(verdict)) => Ok(verdict),
-        // Boxed: only long texts need the memory.
+        // Boxed, because only long texts need the memory.
         Ok(None) => Box::pin(judge_rest(gateway, catalog, inspection, about, room)).await,
         Err(fault) => Err(JudgementError::Fault(fault)),
     };
@@ -126,8 +127,9 @@ pub async fn judge<'c>(
     }
 }
 
-/// Judges the text of a form by the rules and the policies of its tenant's plan. A form is not changed: one that
-/// would need redaction is denied, unless only its pack demands that and flags it here.
+/// Judges the text of a form by the rules and the policies of its tenant's plan. A form is not
+/// changed. Some pack rules flag a form instead of redacting it; any other rule that would redact
+/// it denies it.
 pub(crate) async fn judge_form<'c>(
     incoming: &IncomingCall<'c>,
     model: &str,
@@ -203,7 +205,7 @@ fn rewrite(
     })
 }
 
-/// Why there is no verdict.
+/// The reason why there is no verdict.
 enum JudgementError {
     Fault(EvaluationError),
     Exhausted,
@@ -239,7 +241,7 @@ async fn judge_rest(
     }
 }
 
-/// The tenant, the profile and the text of a request that is judged.
+/// The tenant, the profile and the text of a request that is being judged.
 type JudgementInput<'a> = (&'a str, &'a Profile, &'a BodyText);
 
 /// Judges a text for one time slice. Messages that the tenant has sent before are not scanned again.

@@ -38,10 +38,11 @@ use self::missing_path::is_missing_path;
 use self::streamed_upload::{StreamedUpload, UploadError};
 pub use self::upstream_outcome::UpstreamOutcome;
 
-/// How long to wait for the body that gives the reason for a refusal.
+/// Maximum wait for the body of a refusal, which states the reason.
 const REASON_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long to wait for the first event of a response that may be a failure, if no heartbeat interval is configured.
+/// Maximum wait for the first event of a response that may be a failure, if no heartbeat interval
+/// is configured.
 const FIRST_EVENT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// An admitted request that is sent to one or more providers.
@@ -54,7 +55,8 @@ pub struct UpstreamSender<'s, 'c> {
     pub response_deadline: Option<Instant>,
     /// Whether a part of the streamed body was consumed, so that the request cannot be sent again.
     pub(crate) has_consumed_body: Cell<bool>,
-    /// A response that was put aside to try another provider, until another one is sent the request.
+    /// A response that is kept while other providers are tried, until the request is sent to
+    /// another provider.
     pub deferred: Cell<Option<Box<DeferredResponse>>>,
 }
 
@@ -67,18 +69,20 @@ impl UpstreamSender<'_, '_> {
         }
     }
 
-    /// Whether a request at target `place`, the first, can fall back to another one.
+    /// Whether a request whose first target is `place` can fall back to another target.
     pub(crate) fn can_fall_back(&self, place: usize) -> bool {
         let (dialect, tried) = (self.incoming.dialect, TargetSet::only(place));
-        // Policies may have taken time since the body arrived. Most models have one target, and need no clock.
+        // The clock is read again, because policies may have taken time since the body arrived.
+        // Most models have one target and do not need the clock.
         self.model.targets.len() > 1
             && self
                 .model
                 .has_next_target(dialect, tried, std::time::Instant::now())
     }
 
-    /// Sends the request to a target and waits for the head of its response; the client's head for it is then in the
-    /// reply's head buffer. `may_turn`: whether the request can fall back to another target.
+    /// Sends the request to a target and waits for the head of its response. Writes the client's
+    /// response head to the reply's head buffer. `may_turn`: whether the request can fall back to
+    /// another target.
     pub async fn send(
         &self,
         reply: &mut Reply<'_>,
@@ -170,7 +174,7 @@ impl UpstreamSender<'_, '_> {
             incoming_length: rest,
         };
         let scrutiny = match (&open.masks, &open.guard) {
-            // Inspected to its end, as for rules.
+            // A response that may be denied is inspected to its end, as for rules.
             (Some(_), _) => InspectionLevel::Enforce,
             (None, Some(guard)) if guard.denies() => InspectionLevel::Enforce,
             (None, Some(_)) => InspectionLevel::Observe,
@@ -203,7 +207,7 @@ impl UpstreamSender<'_, '_> {
             incoming: &gateway.buffers.incoming,
         };
         let limits = catalog.settings.limits;
-        // Whether a streamed body was consumed in part.
+        // Whether the client's streamed body was sent only in part.
         let mut is_cut = false;
         let attempted = if let Some(mut upload) = upload.take() {
             let passing = StreamedUpload {
@@ -223,7 +227,7 @@ impl UpstreamSender<'_, '_> {
             let attempted = Box::pin(passing.attempt(request, answer, accept)).await;
             if !upload.is_sent() {
                 is_cut = self.has_consumed_body.get();
-                // Nothing can follow an unread body.
+                // The connection closes, because no request can follow an unread body.
                 reply.close = true;
                 self.incoming.upload.set(Some(upload));
             }
@@ -249,9 +253,10 @@ impl UpstreamSender<'_, '_> {
         };
         let failed = |failure: Failure, open: &mut OpenExchange| {
             let verdict = match failure {
-                // The client used up part of the time.
+                // The client used a part of the time to send its body.
                 Failure::TimedOut(Timeout::Exchange) if self.has_consumed_body.get() => Verdict::Inconclusive,
-                // The upstream may not have waited any longer for the client.
+                // The upstream may have closed the connection because the client sent its body too
+                // slowly.
                 Failure::Unreachable if is_cut => Verdict::Inconclusive,
                 _ => failure.verdict(open.attempt_progress.send_outcome()),
             };
@@ -284,7 +289,7 @@ impl UpstreamSender<'_, '_> {
                 begun.head.framing,
                 begun.head.is_amazon_framed && spoken.family() == Family::Amazon,
             );
-            // Boxed: only requests that can fall back need the memory.
+            // Boxed, because only requests that can fall back need the memory.
             let early = Box::pin(read_early_failure(&mut begun, shape, spoken, lent, answer));
             // The client must not wait longer for the head of its response.
             let patience = catalog.settings.timeouts.heartbeat.unwrap_or(FIRST_EVENT_TIMEOUT);
@@ -321,7 +326,7 @@ impl UpstreamSender<'_, '_> {
         if let Some(attending) = &mut open.in_flight {
             match is_down && status != 500 {
                 _ if is_refused => {}
-                // The upstream waited for the client.
+                // The upstream timed out because it waited for the client.
                 true if status == 408 && is_cut => {
                     attending.record_verdict(Verdict::Inconclusive, name, self.incoming.head_received_at);
                 }
@@ -344,7 +349,7 @@ impl UpstreamSender<'_, '_> {
             };
             let framing = begun.head.framing;
             let read = Box::pin(read_full_body(&mut begun, framing, lent, answer));
-            // If the body is incomplete, the relay meets the same failure.
+            // If the body is incomplete, the relay detects the same failure.
             let body = tokio::select! {
                 biased;
                 body = reply.deadline.with_timeout_and_deadline(patience, self.response_deadline, read) => body.ok().flatten(),
@@ -353,7 +358,8 @@ impl UpstreamSender<'_, '_> {
             };
             let body = body.unwrap_or_default();
             let failure = if is_refused || (may_be_the_key && is_key_rejection(&body)) {
-                // The body is about the gateway's key, and may quote it.
+                // The client does not get this body, because it is about the gateway's key and may
+                // quote it.
                 let kind = begun.head.error_kind.as_deref();
                 upstream.report_refusal(&gateway.observers.metrics, name, status, kind, &body);
                 Some(Failure::Unauthorized)
@@ -383,7 +389,7 @@ impl UpstreamSender<'_, '_> {
         UpstreamOutcome::Started { begun, keeps_usage }
     }
 
-    /// Keeps a response while another provider may still take the request.
+    /// Keeps a response while other providers are tried.
     fn defer(&self, answer: DeferredResponse) {
         self.deferred.set(Some(Box::new(answer)));
     }
@@ -411,7 +417,8 @@ impl UpstreamSender<'_, '_> {
         if head.status < 400 {
             return None;
         }
-        // A response about the gateway's key is read first.
+        // A response about the gateway's key is not decided by its head, because its body is read
+        // first.
         let reason =
             FallbackReason::from_status(head.status).filter(|reason| *reason != FallbackReason::Unauthorized);
         let reason = reason.filter(|reason| may_turn && self.model.fallback_reasons.has(*reason))?;

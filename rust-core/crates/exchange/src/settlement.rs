@@ -1,5 +1,5 @@
-//! The charge of an exchange: computed from its reservation, the reported usage, and what earlier attempts may have
-//! cost.
+//! The charge of an exchange, computed from its reservation, its reported usage and the possible
+//! costs of earlier attempts.
 
 use std::sync::Arc;
 
@@ -8,10 +8,11 @@ use proofgate_limits::ActualUsage;
 use proofgate_prices::Price;
 use proofgate_upstream::pricing::{PricedFeatures, ProviderPrice, TokenBounds};
 
-/// Events of a response that may contain no token: they start and end it and its parts.
+/// Number of events of a response that may contain no token, such as the start and end of the
+/// response and of its parts.
 const NON_TOKEN_EVENTS: u64 = 16;
 
-/// What is known at admission.
+/// The reservation of an exchange at its admission, and the data for its charge.
 #[derive(Clone, Debug, Default)]
 pub struct ExchangeReservation {
     /// Reserved tokens; `None` if the tenant has no limits.
@@ -20,7 +21,7 @@ pub struct ExchangeReservation {
     pub cost: Option<u64>,
     /// The part of the tokens that is for responses.
     pub(crate) response_tokens: u64,
-    /// Bounds of the tokens to be paid for.
+    /// Maximum numbers of billed tokens.
     pub bounds: TokenBounds,
     /// Requested features that have their own price.
     pub priced_features: PricedFeatures,
@@ -29,39 +30,41 @@ pub struct ExchangeReservation {
 /// The account of an exchange.
 pub(crate) struct Account {
     reserved: ExchangeReservation,
-    /// Price of the current attempt, if known.
+    /// The price of the current attempt; `None` if not known.
     price: Option<Arc<Price>>,
-    /// Whether the provider of that attempt receives tools that it would run itself.
+    /// Whether the provider of the current attempt receives the tools that it runs itself.
     sends_tools: bool,
-    /// What earlier attempts of unknown usage may have used.
+    /// The maximum usage of earlier attempts whose usage is unknown.
     unsettled: ActualUsage,
-    /// Whether one of them may have been processed and charged.
+    /// Whether an earlier attempt may have been processed and charged.
     has_unsettled: bool,
 }
 
-/// How the last attempt of an exchange ended.
+/// The end of an exchange's last attempt.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LastAttempt {
-    /// The reported usage.
+    /// The reported usage; `None` if none was reported.
     pub usage: Option<Usage>,
-    /// Whether the provider did nothing, according to what it reported.
+    /// Whether the provider used no tokens, according to its reports.
     pub(crate) is_unused: bool,
     /// Number of events in the response.
     pub event_count: u64,
 }
 
-/// What an exchange is charged.
+/// The charge of an exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Charge {
     /// Tokens of the last attempt; `None` if unknown.
     pub last_attempt_tokens: Option<u64>,
-    /// Tokens; `None` if the reservation is charged because the usage is unknown.
+    /// Charged tokens; `None` if the reservation is charged because the usage is unknown.
     pub tokens: Option<u64>,
-    /// Nanodollars, if known.
+    /// Charged nanodollars; `None` if the cost is not known.
     pub cost: Option<u64>,
 }
 
 impl Account {
+    /// Creates the account of an exchange whose first attempt is at a provider with the price
+    /// `offer`.
     pub fn new(reserved: ExchangeReservation, offer: ProviderPrice) -> Self {
         Account {
             reserved,
@@ -72,7 +75,7 @@ impl Account {
         }
     }
 
-    /// Returns the nanodollars that one attempt may cost; `None` if no budget counts them.
+    /// Returns the maximum nanodollars of one attempt; `None` if no budget counts them.
     pub(crate) fn reserved_cost(&self) -> Option<u64> {
         self.reserved.cost
     }
@@ -82,12 +85,12 @@ impl Account {
         self.reserved.priced_features.has_extended_cache
     }
 
-    /// Whether the request has tools that a provider would run itself.
+    /// Whether the request has tools that a provider runs itself.
     pub(crate) fn requests_hosted_tools(&self) -> bool {
         self.reserved.priced_features.tools.is_some()
     }
 
-    /// Whether the provider of the current attempt receives tools that it would run itself.
+    /// Whether the provider of the current attempt receives tools that it runs itself.
     pub(crate) fn sends_hosted_tools(&self) -> bool {
         self.sends_tools && self.requests_hosted_tools()
     }
@@ -97,8 +100,8 @@ impl Account {
         self.has_unsettled
     }
 
-    /// Starts another attempt at a provider with this `offer`; `is_paid` if the previous one may have been processed
-    /// and charged.
+    /// Starts another attempt at a provider with the price `offer`. `is_paid`: whether the previous
+    /// attempt may have been processed and charged.
     pub fn start_attempt(&mut self, offer: ProviderPrice, is_paid: bool) {
         if is_paid {
             self.unsettled = self.unsettled_with_current();
@@ -107,7 +110,7 @@ impl Account {
         (self.price, self.sends_tools) = (offer.price, offer.receives_tools);
     }
 
-    /// Returns what earlier attempts may have used, plus this one's reservation.
+    /// Returns the maximum usage of earlier attempts, plus the reservation of the current attempt.
     fn unsettled_with_current(&self) -> ActualUsage {
         let ExchangeReservation { tokens, cost, .. } = self.reserved;
         ActualUsage {
@@ -116,14 +119,15 @@ impl Account {
         }
     }
 
-    /// Returns the minimum tokens of the response, by its events, if they exceed the reservation: a provider need not
-    /// obey the maximum of a request.
+    /// Returns the minimum tokens of the response, by its number of events; `None` if they do not
+    /// exceed the reservation. A provider may ignore the maximum in a request.
     fn observed_tokens(&self, events: u64) -> Option<u64> {
         let expected = self.reserved.response_tokens.saturating_add(NON_TOKEN_EVENTS);
         (events > expected).then_some(events)
     }
 
-    /// Returns the minimum usage of a response without a usage report, if it exceeds the reservation.
+    /// Returns the minimum usage of a response without a usage report; `None` if it does not exceed
+    /// the reservation.
     fn observed_usage(&self, events: u64) -> Option<ActualUsage> {
         let answer = self.observed_tokens(events)?;
         let bounds = &self.reserved.bounds;
@@ -145,7 +149,8 @@ impl Account {
         })
     }
 
-    /// Returns a usage with the response tokens that were reserved or observed, if its provider has not counted them.
+    /// Returns a usage in which the reserved or observed response tokens replace a lower count, if
+    /// the provider has not reported the final count.
     fn max_usage(&self, usage: Usage, answer: u64, events: u64) -> Usage {
         let completion_tokens = match usage.partial {
             true => {
@@ -160,8 +165,8 @@ impl Account {
         }
     }
 
-    /// Returns the cost of a usage. If the provider runs tools, the partial usage of an unfinished response does not
-    /// include the prompts of its later rounds.
+    /// Returns the cost of a usage. A partial usage with provider-run tools costs at least the
+    /// maximum if money is reserved, because it does not include the prompts of later rounds.
     fn cost(&self, price: &Price, usage: &Usage) -> u64 {
         let ExchangeReservation { bounds, cost, .. } = &self.reserved;
         let asked = self.reserved.priced_features.for_provider(self.sends_tools);
@@ -201,7 +206,7 @@ impl Account {
                 Some(tokens.saturating_add(before.tokens)),
                 Some(cost.unwrap_or(0).saturating_add(before.cost)),
             ),
-            // The usage of this attempt is unknown as well.
+            // The usage of this attempt is also unknown.
             (None, _) => {
                 let all = self.unsettled_with_current();
                 (Some(all.tokens), Some(all.cost))

@@ -1,9 +1,9 @@
-//! A budget of one dollar and a client that may choose every field: whatever it sends, and whatever a provider may
-//! respond, no more than the dollar is spent.
+//! Tests that a client that chooses every field cannot spend more than its budget of one dollar,
+//! whatever a provider responds.
 //!
-//! Spending is summed by a separate pricing function, which is written from the providers' pages and shares nothing
-//! with the product. Its prices are in ten-thousandths of a dollar per million tokens, by tier, prompt length and
-//! kind of token.
+//! Spending is summed by a separate pricing function, which is written from the providers' pages
+//! and shares no code with the product. Its prices are in ten-thousandths of a dollar per million
+//! tokens, by tier, prompt length and kind of token.
 
 mod client;
 mod served;
@@ -35,7 +35,7 @@ use crate::settlement::{Account, Charge, ExchangeReservation, LastAttempt};
 const DOLLAR: u64 = 1_000_000_000;
 const NOW: u64 = 1_764_201_600_000_000;
 const KEY: CredentialId = CredentialId::ApiKey([7; 4]);
-/// Maximum calls of hosted tools that set no maximum.
+/// Maximum number of calls of hosted tools that set no maximum.
 const MOST_CALLS: u64 = 2;
 /// The hosted tools that the tenant's plan allows.
 const ALLOWED: [&str; 6] = [
@@ -168,7 +168,8 @@ impl Bench {
         })
     }
 
-    /// Runs one attempt that may have been processed, and another one if there is money for it.
+    /// Runs one attempt that may have been processed, and starts another one if there is money for
+    /// it. Returns whether it started one.
     fn turn(&mut self, open: &mut Open) -> bool {
         open.spent += ProviderUsage::of(&open.chosen, &open.fate, &open.sent).cost(open.chosen.vendor);
         let again = open.account.reserved_cost().unwrap();
@@ -246,7 +247,7 @@ impl Bench {
     }
 }
 
-/// 100 clients with 100 requests each, with up to eight in flight at a time.
+/// Runs 100 clients with 100 requests each, up to eight of which are in flight at the same time.
 #[test]
 fn a_budget_of_a_dollar_is_never_passed_whatever_a_client_chooses() {
     let clients = prop::collection::vec((request_params(), provider_scenario(), 0..8usize), 100);

@@ -1,4 +1,5 @@
-//! A form in transit: what is buffered until its admission, and how the rest is forwarded.
+//! A form in transit: the part that is buffered until its admission, and the rest that is
+//! forwarded.
 
 use proofgate_base::client::Client;
 use proofgate_base::lifecycle::{Lifecycle, Phase};
@@ -23,12 +24,12 @@ pub struct Upload {
     decoder: BodyDecoder,
     /// Whether the body has arrived completely.
     pub is_body_complete: bool,
-    /// Bytes that have arrived and were not sent.
+    /// Bytes that have arrived and have not been sent.
     pub pending: Buffer,
-    /// Bytes that were sent, or were buffered at admission.
+    /// Number of bytes that were sent or were buffered at admission.
     sent: u64,
     reservation: MemoryReservation,
-    /// How long the client may be idle after the admission.
+    /// Maximum time that the client may be idle after the admission.
     idle_timeout: Duration,
 }
 
@@ -36,7 +37,7 @@ pub struct Upload {
 pub struct BufferedForm {
     pub body: Buffer,
     pub summary: FormSummary,
-    /// The `Content-Type` under which it is forwarded.
+    /// The `Content-Type` with which the form is forwarded.
     pub(crate) content_type: Vec<u8>,
     /// The state of the rest; `None` if the form is complete.
     pub pending_body: Option<PendingBody>,
@@ -68,10 +69,11 @@ impl Upload {
         }
     }
 
-    /// Buffers the form until it can be admitted: a short one to its end, a long one up to a file that follows its
-    /// model.
+    /// Buffers the form until it can be admitted: a short form to its end, a long form up to a file
+    /// that follows its model.
     ///
-    /// Until the tenant's limits count the request, one deadline applies to all of it, as for any other body.
+    /// Before the tenant's limits count the request, one deadline applies to the whole form, as for
+    /// any other body.
     pub async fn buffer_form(
         &mut self,
         client: &mut Client,
@@ -91,7 +93,7 @@ impl Upload {
             if held > SLICE_BYTES && self.form.can_be_admitted() {
                 break;
             }
-            // Form fields have their own limit.
+            // Form fields have a separate limit.
             if held as u64 > terms.limits.body_bytes && !self.form.has_model() {
                 return Err(Rejection::MODEL_AFTER_FILE.into());
             }
@@ -118,7 +120,7 @@ impl Upload {
         let mut body = self.pending.take();
         self.sent = body.len() as u64;
         if !self.is_body_complete && self.form.releasable_bytes() < self.sent {
-            // An incomplete line, and what follows it.
+            // The pending bytes start at an incomplete line.
             self.sent = self.form.releasable_bytes();
             let length = usize::try_from(self.sent).unwrap_or(usize::MAX);
             self.pending.extend(body.get(length..).unwrap_or_default())?;
@@ -137,10 +139,10 @@ impl Upload {
         fill(client, Instant::now() + self.idle_timeout).await
     }
 
-    /// Reads the bytes that have arrived from the client; they are then pending.
+    /// Reads the bytes that have arrived from the client and adds them to the pending bytes.
     ///
     /// # Errors
-    /// The form is invalid; nothing more of it may be sent.
+    /// A [`RequestReadError`] if the form is invalid; no further byte of it may be sent then.
     pub fn read_input(&mut self, client: &mut Client) -> Result<(), RequestReadError> {
         let mut used = 0;
         while !self.is_body_complete {
@@ -162,21 +164,23 @@ impl Upload {
         }
     }
 
-    /// Returns the text that must be judged before more can be sent, if there is any.
+    /// Returns the text that must be judged before more bytes can be sent; `None` if there is none.
     pub(crate) fn uninspected_text(&self) -> Option<&str> {
         self.form.needs_inspection().then(|| self.form.text())
     }
 
+    /// Marks all text so far as judged.
     pub fn mark_inspected(&mut self) {
         self.form.mark_inspected();
     }
 
-    /// Takes the lines of a batch's input that must be judged before more can be sent, if there are any.
+    /// Takes the lines of a batch's input that must be judged before more bytes can be sent; `None`
+    /// if there are none.
     pub(crate) fn take_lines(&mut self) -> Option<BatchLines> {
         self.form.take_lines()
     }
 
-    /// Returns how many of the pending bytes can be sent.
+    /// Returns the number of pending bytes that can be sent.
     pub(crate) fn releasable_bytes(&self) -> usize {
         let most = self.form.releasable_bytes().saturating_sub(self.sent);
         usize::try_from(most)
@@ -190,7 +194,7 @@ impl Upload {
         self.sent += bytes as u64;
     }
 
-    /// Whether all of it was sent.
+    /// Whether the whole form was sent.
     pub(crate) fn is_sent(&self) -> bool {
         self.is_body_complete && self.pending.is_empty()
     }

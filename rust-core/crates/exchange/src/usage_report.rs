@@ -1,4 +1,4 @@
-//! The tenant's and its key's use of their limits, for `GET /v1/usage`.
+//! The report for `GET /v1/usage`: the used part of the limits of a tenant and its key.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use serde::Serialize;
 use crate::admission::credential_id;
 use crate::gateway::Gateway;
 
-/// The report; it omits what is not counted.
+/// The usage report. It omits amounts that are not counted.
 #[derive(Serialize)]
 struct Usage<'u> {
     object: &'static str,
-    /// Time of the report, in unix seconds.
+    /// Time of the report, in Unix seconds.
     at: u64,
     tenant: Tenant<'u>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -32,7 +32,7 @@ struct Tenant<'u> {
     parts: Amounts,
 }
 
-/// The joint use of the tenants of a namespace that share a plan's limits.
+/// The total use of a namespace's tenants that share a plan's limits.
 #[derive(Serialize)]
 struct Namespace<'u> {
     name: &'u str,
@@ -41,7 +41,7 @@ struct Namespace<'u> {
     parts: Amounts,
 }
 
-/// Amounts by the name of what is counted.
+/// Amounts by the name of the counted unit.
 type Amounts = BTreeMap<&'static str, Amount>;
 
 /// An amount: a number, or dollars as a decimal number in a string.
@@ -58,11 +58,11 @@ struct LimitStatus<A> {
     /// Null if there is no limit.
     limit: Option<A>,
     remaining: Option<A>,
-    /// The unix second in which its day or month ends; null for a sliding window.
+    /// The Unix second in which the day or month of the limit ends; null for a sliding window.
     resets_at: Option<u64>,
 }
 
-/// Reports the use of limits by the sender of a request at `now`, unix microseconds.
+/// Reports the use of limits by the sender of a request at `now` (Unix microseconds).
 ///
 /// # Errors
 /// [`Rejection`] if the tenant was removed since it was authenticated.

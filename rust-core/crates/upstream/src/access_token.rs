@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 /// An access token and its expiry. It is a secret, so it has no `Debug`.
 pub struct ExpiringToken {
-    /// The header line for a request.
+    /// The `Authorization` header line.
     header_line: String,
     expires_at: Instant,
 }
 
 impl ExpiringToken {
-    /// Creates a token that is valid for `lifetime` from now on. `None` if the text is not a token (RFC 6750 section 2.1) or
-    /// its expiry does not fit an `Instant`.
+    /// Creates a token that is valid for `lifetime` from now on; `None` if the text is not a token
+    /// (RFC 6750 section 2.1) or its expiry does not fit an `Instant`.
     pub fn new(token: &str, lifetime: Duration) -> Option<Self> {
         let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
         let until = Instant::now().checked_add(lifetime)?;
@@ -23,11 +23,12 @@ impl ExpiringToken {
     }
 }
 
-/// The access token of one provider; empty until one arrives.
+/// The access token of one provider; `None` before the first token arrives.
 #[derive(Default)]
 pub struct AccessToken(RefCell<Option<ExpiringToken>>);
 
 impl AccessToken {
+    /// Replaces the token.
     pub fn set(&self, token: ExpiringToken) {
         *self.0.borrow_mut() = Some(token);
     }

@@ -1,4 +1,5 @@
-//! One attempt: a request to one provider, up to the head of the response. It knows neither the client nor the ledger.
+//! One attempt: a request to one provider, up to the head of the response. This module knows
+//! neither the client nor the ledger.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -19,17 +20,20 @@ use crate::delivery::{ExecutionState, PrefixLengths, deliver};
 use crate::failure::Failure;
 use crate::upstream::{Upstream, UpstreamStream};
 
-/// Up to this many bytes, a copy costs less than a vectored write.
+/// Maximum body length in bytes that is copied behind the head: up to it, a copy costs less than a
+/// vectored write.
 const MAX_COPY_BYTES: usize = 16 * 1024;
 /// Buffer size of one read from an upstream, in bytes.
 pub const READ_BUFFER_BYTES: usize = 16 * 1024;
 /// Maximum length of a response head, in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// Builds the body that goes upstream: the model's name is replaced where the manifest says so, and a streaming request asks
-/// for usage. Also returns whether the client did not ask for usage itself.
+/// Builds the body for the upstream: replaces the model's name with `replacement`, and adds a
+/// request for usage to a streaming request if `usage` says so. Also returns whether a request for
+/// usage was added.
 ///
-/// `body` is what the client sent, or what the rules made of it; `model` is the range of the value of `model` in it.
+/// `body` is the client's body, or the body that the rules rewrote (`rewritten`); `model` is the
+/// range of its `model` value.
 pub fn upstream_body<'b>(
     usage: StreamUsage,
     replacement: Option<&'b [u8]>,
@@ -46,22 +50,24 @@ pub fn upstream_body<'b>(
         }
         StreamUsage::Ask => call.usage_edit(&model),
     };
-    // Where the path names the model, the body does not.
+    // The range is empty if the path names the model.
     let name = replacement.filter(|_| !model.is_empty());
     let name = name.map(|name| (model, name));
     (UpstreamBody::new(body, [name, usage.clone()]), usage.is_some())
 }
 
-/// How far an attempt has come. It is stored outside the attempt, so that it is known even if the attempt is dropped before
-/// its end.
+/// The progress of an attempt. It is stored outside the attempt, so that it is known even if the
+/// attempt is dropped before its end.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AttemptProgress {
+    /// Whether the upstream may have acted on the request.
     pub execution: ExecutionState,
-    /// The status of the response.
+    /// The status of the response; `None` before its head arrives.
     pub status: Option<u16>,
 }
 
 impl AttemptProgress {
+    /// Returns whether the request was sent, in the form that records use.
     pub fn send_outcome(self) -> SendOutcome {
         match (self.status, self.execution) {
             (Some(_), _) => SendOutcome::Answered,
@@ -78,22 +84,24 @@ pub struct Request<'a> {
     pub template: &'a RequestTemplate,
     /// The suffix of the path.
     pub model: &'a str,
-    /// Header lines of this request only.
+    /// Header lines that only this request has.
     pub header_lines: &'a [u8],
+    /// The id of the exchange.
     pub id: &'a str,
-    /// When it is sent, in Unix seconds; 0 if it is not signed.
+    /// The time of sending, in Unix seconds; 0 if the request is not signed.
     pub sent_at: u64,
     pub body: UpstreamBody<'a>,
-    /// For a body that is still arriving: its total length, if known. `body` is the part received so far.
+    /// `Some` if the body is still arriving, with its total length if known; `body` is the part
+    /// received so far.
     pub incoming_length: Option<Option<u64>>,
 }
 
 /// Buffers that all attempts share.
 #[derive(Clone, Copy)]
 pub struct SharedBuffers<'a> {
-    /// Used to assemble a request.
+    /// The buffer in which a request is assembled.
     pub outgoing: &'a Cell<Vec<u8>>,
-    /// Used by the attempts that wait to read.
+    /// The buffer of the attempts that wait to read.
     pub incoming: &'a Cell<Vec<u8>>,
 }
 
@@ -102,14 +110,15 @@ pub struct ResponseStarted<H> {
     pub connection: UpstreamStream,
     /// The result of `accept` for the head.
     pub head: H,
-    /// Offset of the body in the bytes that were read.
+    /// Offset of the body in the bytes read so far.
     pub body_start: usize,
 }
 
-/// Sends a request and reads the head of the response into `answer`; `accept` converts the head.
+/// Sends a request and reads the head of the response into `response_bytes`; `accept` converts the
+/// head.
 ///
 /// # Errors
-/// The reason why there is no response, or the error of `accept`.
+/// The failure that prevented a response, or the error of `accept`.
 pub async fn attempt<H>(
     request: Request<'_>,
     limits: Limits,
@@ -134,14 +143,16 @@ pub async fn attempt<H>(
         )
         .await
         {
-            // A provider that closes a session (GOAWAY) has not processed the last requests: this one is sent once more.
+            // A provider that closed a session (GOAWAY) has not processed this request, so it is
+            // sent again, once.
             Err(Failure::ConnectFailed) if std::mem::take(&mut again) => {}
             heard => return heard,
         }
     }
 }
 
-/// Reads the head of the response on a connection over which a request was sent; `answer` holds what has already arrived.
+/// Reads the head of the response on a connection over which a request was sent; `response_bytes`
+/// contains the bytes that have already arrived.
 pub async fn read_response_head<H>(
     mut connection: UpstreamStream,
     limits: Limits,
@@ -193,8 +204,8 @@ pub async fn read_response_head<H>(
     }
 }
 
-/// Sends a request; returns the connection on which to read the response. Bytes of the response that arrive before the
-/// request is fully sent are in `early`.
+/// Sends a request; returns the connection from which to read the response. Response bytes that
+/// arrive before the request is fully sent are appended to `early_bytes`.
 pub async fn send(
     request: Request<'_>,
     limits: Limits,
@@ -231,7 +242,7 @@ pub async fn send(
         framing: 0,
     };
     if rest == Some(None) {
-        // The first chunk; its end is written before the next one.
+        // Starts the first chunk; the line end after its data is written before the next chunk.
         head.extend_from_slice(format!("{length:x}\r\n").as_bytes());
         leading.framing = head.len() - leading.head;
     }
@@ -260,11 +271,11 @@ pub async fn send(
 /// Maximum bytes of an error body that are read to classify it.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-/// Bytes kept of a response that starts with a failure.
+/// Maximum bytes of the excerpt of a response that starts with a failure.
 const MAX_EXCERPT_BYTES: usize = 4096;
 
-/// Reads the body of a response to its end and returns it decoded; the raw bytes stay in `answer`. `None` if it is too long
-/// for an error or is incomplete.
+/// Reads the body of a response to its end and returns it decoded; the raw bytes stay in
+/// `response_bytes`. Returns `None` if the body is incomplete or too long for an error.
 pub async fn read_full_body<H>(
     started: &mut ResponseStarted<H>,
     framing: ResponseFraming,
@@ -280,8 +291,9 @@ pub async fn read_full_body<H>(
     whole
 }
 
-/// Reads the body of a response, whose raw bytes stay in `answer`, until `enough` returns true; it gets the decoded bytes
-/// and whether they are complete. Stops also when the body is longer than an error may be, or does not continue.
+/// Reads the body of a response until `enough` returns true; the raw bytes stay in
+/// `response_bytes`. `enough` gets the decoded bytes and whether they are complete. Reading also
+/// stops after [`MAX_ERROR_BYTES`] or if the connection ends.
 async fn read_body<H>(
     started: &mut ResponseStarted<H>,
     framing: ResponseFraming,
@@ -323,9 +335,9 @@ async fn read_body<H>(
 
 /// A failure at the start of a response with a success status.
 pub struct EarlyFailure {
-    /// The equivalent status.
+    /// The HTTP status that the failure is equivalent to.
     pub status: u16,
-    /// Whether it reports that the prompt is too long.
+    /// Whether the failure reports that the prompt is too long.
     pub is_too_long: bool,
     /// The beginning of the text that reports the failure.
     pub excerpt: Vec<u8>,
@@ -368,7 +380,7 @@ pub async fn read_early_failure<H>(
     failure
 }
 
-/// The events inside Amazon's frames, decoded as they arrive.
+/// The events in Amazon's event-stream frames, decoded as they arrive.
 struct UnframedEvents {
     frames: FrameDecoder,
     /// Bytes of the body that have been read.

@@ -1,4 +1,4 @@
-//! What each model in a list can do, in the terms of each API. Unknown abilities are left out.
+//! The abilities of the listed models, in the form of each API. Unknown abilities are left out.
 
 use proofgate_translate::capabilities::{Capabilities, capabilities, common_efforts};
 use serde::Serialize;
@@ -11,8 +11,8 @@ pub struct ModelCapabilities {
     efforts: Option<Vec<&'static str>>,
 }
 
-/// The form in OpenAI's list. The first three names are those of Mistral (docs.mistral.ai, "List Models"), the last two
-/// those of GitHub.
+/// The abilities in OpenAI's list. The first three field names are Mistral's (docs.mistral.ai,
+/// "List Models"), the last two are GitHub's.
 #[derive(Serialize)]
 pub struct CardCapabilities {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,7 +27,7 @@ pub struct CardCapabilities {
     reasoning_effort: Option<Vec<&'static str>>,
 }
 
-/// The form in Anthropic's list (anthropic-py 2.12.0, `types/model_capabilities.py`).
+/// The abilities in Anthropic's list (anthropic-py 2.12.0, `types/model_capabilities.py`).
 #[derive(Serialize)]
 pub(crate) struct InfoCapabilities {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,7 +57,7 @@ struct EffortSupport {
 }
 
 impl ModelCapabilities {
-    /// Looks up the abilities of `model`. `id`: the name by which a client calls it.
+    /// Looks up the abilities of `model`. `id`: the client's name for the model.
     pub fn for_model(model: &Model, id: &str) -> Self {
         let names: Vec<_> = model
             .targets
@@ -77,6 +77,7 @@ impl ModelCapabilities {
         }
     }
 
+    /// Returns the abilities in the form of OpenAI's list; `None` if none is known.
     pub fn card(&self) -> Option<CardCapabilities> {
         let known = self.capabilities;
         (known != Capabilities::default()).then(|| CardCapabilities {
@@ -88,6 +89,7 @@ impl ModelCapabilities {
         })
     }
 
+    /// Returns the abilities in the form of Anthropic's list; `None` if none is known.
     pub(crate) fn info(&self) -> Option<InfoCapabilities> {
         let known = self.capabilities;
         let support = |supported: Option<bool>| supported.map(|supported| Support { supported });

@@ -1,8 +1,9 @@
-//! A configuration in the form that requests need: the routes, and beside them the [`GatewaySettings`].
+//! A configuration in the form that requests need: the routes and the [`GatewaySettings`].
 //!
-//! It is built in two steps. A [`CompiledConfig`] holds everything that takes long or can fail (compiling rules, parsing
-//! certificates) and can be built on any thread. A [`Catalog`] is a compiled configuration that the data-plane thread has
-//! put into service. It reuses its predecessor's upstream connections where they lead to the same place.
+//! It is built in two steps. A [`CompiledConfig`] holds everything that takes long or can fail
+//! (compiling rules, parsing certificates) and can be built on any thread. A [`Catalog`] is a
+//! compiled configuration that the data-plane thread has put into service. It reuses its
+//! predecessor's connections to upstreams whose route is the same.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -92,8 +93,9 @@ pub struct Catalog {
     wildcards: Vec<Model>,
     /// The provider that keeps each tenant's files and batches, which have no model name.
     object_providers: HashMap<String, Model>,
-    /// Scratch space that every scan of the engine needs and the next one reuses. Catalogs of one engine share it. Those of
-    /// another engine must not, because its automata would be rebuilt on each switch.
+    /// Scratch space that each scan of the engine needs and the next scan reuses. Only catalogs
+    /// with the same engine share it, because each switch to another engine would rebuild the
+    /// automata.
     pub scratch: Rc<RefCell<Scratch>>,
     pub settings: GatewaySettings,
     /// The sockets to providers, shared by all catalogs of a worker.
@@ -101,11 +103,11 @@ pub struct Catalog {
 }
 
 impl CompiledConfig {
-    /// Checks and compiles a configuration. `in_service`: the engine of the previous configuration, which is kept if the
-    /// policy is the same.
+    /// Checks and compiles a configuration. `in_service`: the engine of the previous configuration,
+    /// which is reused if the policy is the same.
     ///
     /// # Errors
-    /// [`Error::Config`] with the first mistake; never with a secret.
+    /// [`Error::Config`] with the first mistake; it never contains a secret.
     pub fn new(config: &Config, in_service: Option<&Arc<Engine>>) -> Result<Self, Error> {
         let mut places = HashMap::new();
         let mut upstreams = Vec::new();
@@ -226,7 +228,7 @@ impl CompiledConfig {
 }
 
 impl ModelNames for CompiledConfig {
-    /// As in [`Catalog::route`].
+    /// Returns the configured name that [`Catalog::route`] would choose.
     fn configured_name<'n>(&'n self, asked: &'n str) -> &'n str {
         if self.models.contains_key(asked) {
             return asked;
@@ -244,13 +246,14 @@ fn header_lines(provider: &Provider) -> Result<Vec<u8>, String> {
     for header in &provider.headers {
         let value = header.value.as_deref().unwrap_or_default();
         let written = encode::write_header(&mut lines, &header.name, value.as_bytes());
-        // Its value may be a secret.
+        // The error does not quote the value, which may be a secret.
         written.map_err(|_| format!("its header {:?} cannot be written", header.name))?;
     }
     Ok(lines)
 }
 
-/// Returns what must never be logged of requests to a provider: its key, and the values of secret headers.
+/// Returns the parts of requests to a provider that must never be logged: its key, and the values
+/// of secret headers.
 fn secrets(provider: &Provider) -> Vec<Box<str>> {
     let headers = provider.headers.iter().filter(|header| header.secret);
     let values = headers.filter_map(|header| header.value.as_deref());
@@ -349,7 +352,7 @@ fn models(
                     target.provider
                 ))
             };
-            // In a path these are dot segments, not names.
+            // In a path, `.` and `..` are dot segments, not names.
             if matches!(target.upstream_model, "." | "..") {
                 return Err(fail(format!(
                     "cannot be called {:?} at a provider",
@@ -386,7 +389,7 @@ fn models(
     Ok(models)
 }
 
-/// Returns the names that a wildcard model matches, as far as its first provider has a price for them.
+/// Returns the names that a wildcard model matches and for which its first provider has a price.
 fn known_names(model: &ModelConfig, pricing: &Pricing<'_>) -> Vec<String> {
     let Some(target) = model.targets().next() else {
         return Vec::new();
@@ -400,8 +403,9 @@ fn known_names(model: &ModelConfig, pricing: &Pricing<'_>) -> Vec<String> {
 }
 
 impl Catalog {
-    /// Puts a compiled configuration into service. It reuses what is still valid of its predecessor: connections to
-    /// upstreams that are reached the same way, and the signing keys of issuers. New connections count in `sockets`.
+    /// Puts a compiled configuration into service. It reuses the parts of its predecessor that are
+    /// still valid: connections to upstreams whose route is the same, and the signing keys of
+    /// issuers. New connections are counted in `sockets`.
     pub fn new(blueprint: CompiledConfig, previous: Option<&Catalog>, sockets: &Rc<UpstreamSockets>) -> Self {
         let CompiledConfig {
             upstreams,
@@ -415,14 +419,15 @@ impl Catalog {
                 .authenticator
                 .inherit_key_sets(&previous.settings.authenticator);
         }
-        // Matched by name too: the health of one provider does not apply to another at the same address.
+        // The name must match, too: the health of one provider does not apply to another at the
+        // same address.
         let named = |name: &str| {
             let mut upstreams = previous.iter().flat_map(|catalog| &catalog.upstreams);
             upstreams.find(|upstream| upstream.name == name)
         };
         let upstreams = upstreams.into_iter().map(|plan| {
             let before = named(&plan.name);
-            // A credential made for another address is never sent to this one.
+            // A credential for another base URL is never sent to this one.
             let there = before.filter(|before| before.pool.has_same_base(&plan.route));
             let token = there.and_then(|before| before.token.clone()).unwrap_or_default();
             let signed = there.and_then(|before| before.signer.as_ref());
@@ -488,7 +493,8 @@ impl Catalog {
         }
     }
 
-    /// Returns the route of `model` for `tenant`; `None` if it does not exist or this tenant may not use it.
+    /// Returns the route of `model` for `tenant`; `None` if the model does not exist or the tenant
+    /// may not use it.
     pub fn route(&self, tenant: &Tenant, model: &str) -> Option<&Model> {
         let allowed = &self.settings.plan(tenant).allowed;
         self.find(model).filter(|found| allowed.allows_model(&found.name))
@@ -499,7 +505,7 @@ impl Catalog {
         self.object_providers.get(&*tenant.name)
     }
 
-    /// Whether all targets of `model` use the one provider whose account belongs to `tenant` alone.
+    /// Whether all targets of `model` use the provider whose account belongs to `tenant` alone.
     pub fn is_dedicated_to(&self, tenant: &Tenant, model: &Model) -> bool {
         let object_provider = self.object_provider(tenant).and_then(|kept| kept.targets.first());
         object_provider.is_some_and(|object_provider| {

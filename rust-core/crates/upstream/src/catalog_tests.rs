@@ -114,7 +114,8 @@ fn recorded_names_come_to_the_models_that_requests_of_these_names_are_routed_to(
     ];
     let names = recorded.map(|(asked, _)| blueprint.configured_name(asked).to_owned());
     assert_eq!(names, recorded.map(|(_, name)| name));
-    // The table of open exchanges has the model's own name; files and batches have none.
+    // The table of open exchanges contains the model's own name, and an empty name for files and
+    // batches.
     for kept in ["vendor/*", "vendor/large-*", "gone", "gone-*", ""] {
         assert_eq!(blueprint.configured_name(kept), kept);
     }

@@ -8,8 +8,8 @@ use proofgate_translate::invoke_client::{self, to_messages_request};
 
 use crate::google_path::{BodyForm, PathParams};
 
-/// Converts a body to an Anthropic Messages request; `None` if it is one already or is not a JSON object. Betas that it
-/// names are added to `fields`.
+/// Converts a body to an Anthropic Messages request; `None` if the body already is one or is not a
+/// JSON object. Betas that the body names are added to `fields`.
 pub fn normalize(
     budget: &Rc<MemoryBudget>,
     in_path: Option<&PathParams>,

@@ -9,7 +9,7 @@ const BEDROCK: &str = "/model/";
 const PROJECTS: &str = "/projects/";
 const PUBLISHER: &str = "/publishers/anthropic/models/";
 
-/// The dialect of such a path and its parameters.
+/// The dialect of a Claude client's path, and its parameters.
 pub type ClaudePath = (Dialect, PathParams);
 
 /// Whether only Bedrock clients request this path.
@@ -28,7 +28,7 @@ pub fn parse(path: &str) -> Option<Result<ClaudePath, PathError>> {
         };
         return Some(messages_path(name, stream, BodyForm::Invoke));
     }
-    // A client's base URL may end with the version or not.
+    // A client's base URL may or may not end with the version.
     let rest = path.strip_prefix("/v1").unwrap_or(path).strip_prefix(PROJECTS)?;
     let (place, rest) = rest.split_once(PUBLISHER)?;
     let (project, location) = place.split_once("/locations/")?;

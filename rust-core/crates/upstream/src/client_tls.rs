@@ -59,7 +59,8 @@ pub fn prepare(config: &Tls) -> Result<ClientTls, Error> {
     })
 }
 
-/// Returns the verifier of client certificates: issued by an authority in `pem`, and for one of `names` if there are any.
+/// Returns the verifier of client certificates. An authority in `pem` must have issued them, and
+/// they must contain one of `names` unless `names` is empty.
 fn client_verifier(
     pem: &str,
     names: &[String],

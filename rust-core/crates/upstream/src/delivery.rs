@@ -1,4 +1,4 @@
-//! Sends a request upstream, and reads at the same time.
+//! Sends a request to an upstream, and reads its response at the same time.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -21,7 +21,8 @@ const MAX_EARLY_BYTES: usize = 16 * 1024;
 /// Whether the upstream may have acted on a request that it has not answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ExecutionState {
-    /// The request was not sent completely: an upstream must not act on a part of a body with a length (RFC 9112 section 8).
+    /// The request was not sent completely. An upstream must not act on an incomplete body that has
+    /// a length (RFC 9112 section 8).
     #[default]
     NotExecuted,
     /// The request was sent completely.
@@ -31,29 +32,31 @@ pub enum ExecutionState {
 /// The result of sending a request.
 #[derive(Debug, PartialEq, Eq)]
 enum SendProgress {
-    /// All of it was sent.
+    /// The whole request was sent.
     Complete,
     /// The upstream responded or closed the connection before the request was complete: sending stops, and its response is
     /// read.
     Interrupted,
-    /// The connection accepted no byte of it: it was already closed when it was chosen.
+    /// The connection accepted no byte of the request, because it was already closed when it was
+    /// chosen.
     NotStarted,
 }
 
-/// How many bytes of a message's first part are not its body.
+/// The lengths in bytes of the sections before the body in a message's first part.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct PrefixLengths {
     pub head: usize,
-    /// The bytes between the head and the body where HTTP/1.1 frames the body.
+    /// The length of the HTTP/1.1 chunk framing between the head and the body.
     pub framing: usize,
 }
 
-/// Sends a message, in parts, on a connection to an upstream, and records whether the upstream may act on it. Returns the
-/// connection on which to read the response. Bytes of it that arrive before the message is fully sent are in `early`; `lent`
-/// is the shared read buffer.
+/// Sends a message, in parts, on a connection to an upstream, and records whether the upstream may
+/// act on it. Returns the connection from which to read the response. Response bytes that arrive
+/// before the message is fully sent are appended to `early_bytes`; `buffer` is the shared read
+/// buffer.
 ///
-/// The upstream may be about to close a reused connection. One that accepts no byte is replaced by a new one, once; nothing
-/// else is sent twice.
+/// The upstream may be about to close a reused connection. If that connection accepts no byte, a
+/// new one replaces it, once. Nothing is sent twice in any other case.
 pub(crate) async fn deliver<const N: usize>(
     provider: &Upstream,
     (parts, leading): ([&[u8]; N], PrefixLengths),
@@ -103,8 +106,8 @@ async fn connect(to: &Upstream) -> Result<UpstreamStream, Failure> {
     })
 }
 
-/// Sends a piece of a message whose beginning was already sent; returns whether it was sent too. If not, the upstream
-/// responded or closed the connection.
+/// Sends the next piece of a message; returns false if the upstream responded or closed the
+/// connection before the piece was sent.
 pub async fn send_chunk<const N: usize>(
     upstream: &mut UpstreamStream,
     parts: [&[u8]; N],
@@ -128,10 +131,11 @@ pub async fn send_chunk<const N: usize>(
     sent == SendProgress::Complete
 }
 
-/// The upstream responded or closed the connection.
+/// The event that an upstream responded or closed the connection before the request was complete.
 pub struct EarlyResponse;
 
-/// Waits until the upstream responds early or closes the connection; what it sends is in `early`.
+/// Waits until the upstream responds early or closes the connection; the bytes that it sends are
+/// appended to `early_bytes`.
 pub async fn wait_for_early_response(
     upstream: &mut UpstreamStream,
     limits: &Limits,
@@ -155,7 +159,7 @@ pub async fn wait_for_early_response(
     .await
 }
 
-/// Sends a message, and reads while the socket accepts no more.
+/// Sends a message, and reads while the socket accepts no more bytes.
 async fn send<const N: usize>(
     upstream: &mut UpstreamStream,
     mut message: Message<'_, N>,
@@ -190,7 +194,8 @@ async fn send<const N: usize>(
     let sending = match sent {
         Ok(sending) => sending,
         Err(_) if upstream.is_undelivered_since(taken_before) => SendProgress::NotStarted,
-        // An upstream that closes before it has read everything may have sent the reason.
+        // An upstream that closes the connection before it has read everything may have sent a
+        // response with the reason.
         Err(_) => SendProgress::Interrupted,
     };
     if sending == SendProgress::NotStarted {
@@ -207,7 +212,7 @@ struct Message<'m, const N: usize> {
 }
 
 impl<'m, const N: usize> Message<'m, N> {
-    /// Starts the request on a connection; returns what is left to send there.
+    /// Starts the request on a connection; returns the parts that are still to be sent.
     fn start(mut self, leading: PrefixLengths, upstream: &mut UpstreamStream) -> io::Result<Self> {
         if let Some(first) = self.parts.first_mut() {
             let (head, _) = first.split_at_checked(leading.head).unwrap_or((first, b""));
@@ -222,12 +227,12 @@ impl<'m, const N: usize> Message<'m, N> {
         self.parts.iter().any(|part| !part.is_empty())
     }
 
-    /// Whether more is left than is sent in one turn.
+    /// Whether a part is longer than what is sent in one turn.
     fn is_long(&self) -> bool {
         self.parts.iter().any(|part| part.len() > SLICE_BYTES)
     }
 
-    /// Writes it to the connection and flushes it to the network.
+    /// Writes the message to the connection and flushes it to the network.
     fn poll_send(
         &mut self,
         upstream: &mut UpstreamStream,
@@ -263,8 +268,8 @@ impl<'m, const N: usize> Message<'m, N> {
     }
 }
 
-/// Detects a response that ends the sending: any except an interim response, or a success, for which an upstream may still
-/// need the rest (RFC 9112 section 9.5).
+/// Detects a response that ends the sending: any response except an interim one and a success.
+/// After a success, an upstream may still need the rest of the request (RFC 9112 section 9.5).
 #[derive(Default)]
 struct EarlyResponseDetector {
     scanner: HeadScanner,
@@ -281,7 +286,7 @@ impl EarlyResponseDetector {
             let length = match self.scanner.scan(rest, limits) {
                 Ok(Some(length)) => length,
                 Ok(None) => return false,
-                // The reader of the response reports the error.
+                // The code that reads the response reports the error.
                 Err(_) => return true,
             };
             match parse_response(&rest[..length], Method::Post, limits) {

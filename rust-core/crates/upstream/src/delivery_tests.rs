@@ -71,7 +71,8 @@ async fn upstream_over(scheme: &str, trust: TlsTrust) -> (Upstream, TcpListener)
     (upstream, listener)
 }
 
-/// Returns the result of sending `body` on a connection, whether it may have been acted on, and the early response.
+/// Returns the result of sending `body` on a connection, whether the upstream may have acted on it,
+/// and the early response.
 async fn sent(upstream: &mut UpstreamStream, body: &[u8]) -> (SendProgress, ExecutionState, Vec<u8>) {
     let (mut executed, mut early) = (ExecutionState::NotExecuted, Vec::new());
     let message = Message {
@@ -256,7 +257,7 @@ async fn an_answer_amid_a_request_ends_its_sending_unless_it_may_need_the_rest()
             let reads = tokio::task::spawn_local(async move {
                 peer.write_all(answer.as_bytes()).await.unwrap();
                 if stops {
-                    // Nothing is read: the sending ends nevertheless.
+                    // The peer reads nothing; the sending ends nevertheless.
                     let _ = heard.await;
                 } else {
                     tokio::io::copy(&mut peer.take(5 + (32 << 20)), &mut tokio::io::sink())

@@ -1,4 +1,4 @@
-//! The maximum that a call can use, which is reserved from its tenant's limits.
+//! The maximum tokens and cost of a call, which are reserved from its tenant's limits.
 
 use proofgate_limits::Demand;
 use proofgate_providers::ParsedRequest;
@@ -6,21 +6,22 @@ use proofgate_providers::ParsedRequest;
 use crate::pricing::{PricedFeatures, ProviderPrice, TokenBounds, Unpriced, max_cost, max_response_tokens};
 use crate::routes::Model;
 
-/// The maximum that a call can use.
+/// The maximum tokens and cost of a call.
 pub struct MaxDemand<'m> {
-    /// The estimated tokens of its prompt, the maximum tokens of all of its responses, and its maximum cost at the most
-    /// expensive of its providers.
+    /// The call's tokens (estimated for its prompt, the maximum for all its responses), and its
+    /// maximum cost at the most expensive of its providers.
     pub demand: Demand<'m>,
-    /// The bounds of its billed tokens, over all providers.
+    /// The maximum billed tokens over all providers.
     pub bounds: TokenBounds,
-    /// The first item whose price is not known.
+    /// The first item whose price is not known; `None` if all prices are known.
     pub unpriced: Option<Unpriced>,
 }
 
-/// Returns the maximum that a call can use, at the prices in force at `now` (Unix microseconds).
+/// Returns the maximum tokens and cost of a call, at the prices in force at `now` (Unix
+/// microseconds).
 ///
-/// Money is reserved by bounds, not by estimates: a prompt has at most one token per byte, and a response at most as many as
-/// the request or its model allows.
+/// The cost is an upper bound, not an estimate: a prompt has at most one token per byte, and a
+/// response has at most the tokens that the request or its model allows.
 pub fn max_demand<'m>(
     call: &ParsedRequest<'_>,
     asked: &PricedFeatures,
@@ -50,7 +51,7 @@ pub fn max_demand<'m>(
     }
 }
 
-/// Returns the tokens that a call may use in total.
+/// Returns the prompt and response tokens that are reserved for a call.
 pub fn max_tokens(call: &ParsedRequest<'_>, model: &Model) -> u64 {
     if !call.dialect.consumes_tokens() {
         return 0;

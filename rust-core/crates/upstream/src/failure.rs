@@ -1,4 +1,4 @@
-//! Why an admitted exchange did not complete.
+//! The reasons why an admitted exchange did not complete.
 
 use std::time::Duration;
 
@@ -11,26 +11,27 @@ use tokio::time::Instant;
 
 use crate::upstream::Verdict;
 
-/// The recorded status when a client left before its response started; it is never sent.
+/// The recorded status of an exchange whose client disconnected before the response started; it is
+/// never sent.
 pub const CLIENT_CLOSED_REQUEST: u16 = 499;
 
-/// How long to pause a provider that rejects requests without a `Retry-After`.
+/// The pause of a provider that rejects requests without a `Retry-After`.
 const DEFAULT_BACKOFF: Duration = Duration::from_secs(1);
 
-/// Why a response was aborted.
+/// The reason why a response was aborted.
 pub enum AbortReason {
     Upstream(Failure),
     Client,
-    /// The policy denies it.
+    /// The policy denies the response.
     Policy(Rejection),
 }
 
-/// Why a request did not reach its upstream, or no response came back.
+/// The reason why a request did not reach its upstream, or why its response is missing or unusable.
 #[derive(Debug, Clone, Copy)]
 pub enum Failure {
-    /// No connection to the upstream could be made, or it accepted no byte.
+    /// No connection to the upstream could be made, or the connection accepted no byte.
     ConnectFailed,
-    /// The gateway lacks a resource to connect with.
+    /// The gateway lacks a resource that a connection needs.
     OutOfResources(ResourceShortage),
     /// The upstream broke the connection, or did not speak HTTP.
     Unreachable,
@@ -38,7 +39,8 @@ pub enum Failure {
     TimedOut(Timeout),
     /// The upstream ended a stream before it was complete.
     TruncatedStream,
-    /// The upstream's response does not follow its dialect, so it cannot be translated into the client's.
+    /// The upstream's response does not follow its dialect, so it cannot be translated into the
+    /// client's dialect.
     Untranslatable,
     /// The upstream reported a failure within a stream; the client received it in the upstream's words.
     ReportedInStream,
@@ -48,30 +50,30 @@ pub enum Failure {
     Declined {
         status: u16,
         reason: FallbackReason,
-        /// Seconds for which it asks not to be called.
+        /// Seconds for which the upstream asks not to be called; `None` if it does not ask.
         retry_after: Option<u32>,
     },
-    /// The provider has no `/responses`.
+    /// The provider has no `/responses` endpoint.
     ResponsesUnsupported,
-    /// The worker is shutting down and may wait no longer.
+    /// The worker is shutting down, and its time to finish requests is over.
     Draining,
 }
 
-/// Which timeout expired.
+/// The timeout that expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timeout {
-    /// Of connecting, TLS included.
+    /// The timeout of connecting, including the TLS handshake.
     Connect,
-    /// Of the response head, from the start of the attempt.
+    /// The timeout from the start of the attempt to the response head.
     FirstByte,
-    /// Between two reads of the response.
+    /// The timeout between two reads of the response.
     Idle,
-    /// Of the whole exchange.
+    /// The timeout of the whole exchange.
     Exchange,
 }
 
 impl Timeout {
-    /// Returns its code and the message for the client.
+    /// Returns the error code of the timeout, and the message for the client.
     fn code_and_message(self) -> (&'static str, &'static str) {
         match self {
             Timeout::Connect => (
@@ -95,10 +97,11 @@ impl Timeout {
 }
 
 impl Failure {
-    /// Returns the fallback reason, if a request that was sent as far as `sent` may go to another provider.
+    /// Returns the fallback reason; `None` if the request may not go to another provider. `sent`:
+    /// whether the request was sent.
     pub fn fallback_reason(self, sent: SendOutcome) -> Option<FallbackReason> {
         match (self, sent) {
-            // Another provider has another address, and so its own ports.
+            // Another provider has another address, to which other local ports may be free.
             (Failure::OutOfResources(ResourceShortage::Ports), _) => Some(FallbackReason::Unreachable),
             (Failure::ConnectFailed, _) | (Failure::Unreachable | Failure::TimedOut(_), SendOutcome::No) => {
                 Some(FallbackReason::Unreachable)
@@ -117,10 +120,10 @@ impl Failure {
         Failure::TimedOut(if is_over { Timeout::Exchange } else { timeout })
     }
 
-    /// Returns what it means for the health of the provider and its model.
+    /// Returns the meaning of the failure for the health of the provider and its model.
     pub fn verdict(self, sent: SendOutcome) -> Verdict {
         match (self, self.fallback_reason(sent)) {
-            // It was not contacted.
+            // The provider was not contacted.
             (Failure::OutOfResources(_), _) => Verdict::Inconclusive,
             (
                 Failure::Declined {
@@ -139,6 +142,7 @@ impl Failure {
         }
     }
 
+    /// Returns the outcome of the exchange in records.
     pub fn outcome(self) -> Outcome {
         match self {
             Failure::ConnectFailed
@@ -155,6 +159,7 @@ impl Failure {
         }
     }
 
+    /// Returns the error response for the client.
     pub fn response(self) -> ErrorResponse<'static> {
         let (status, code, message) = match self {
             Failure::ConnectFailed | Failure::Unreachable => (

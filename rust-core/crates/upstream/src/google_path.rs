@@ -1,21 +1,21 @@
-//! Paths of Google's API: they name the model, and say whether the response is streamed.
+//! Paths of Google's API. They name the model and say whether the response is streamed.
 
 use proofgate_base::rejection::Rejection;
 use proofgate_providers::Dialect;
 
-/// The parameters of a call that its path contains and its body does not.
+/// The parameters of a call that are in its path instead of its body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathParams {
     pub model: String,
-    /// Whether the response is a stream of events; `None` where the body says so, and names the model as well.
+    /// Whether the response is a stream of events; `None` if the body says so and names the model.
     pub stream: Option<bool>,
     pub form: BodyForm,
 }
 
-/// How a body differs from its dialect, depending on the API that the client speaks to.
+/// The form of a body: how it differs from its dialect in the API that the client uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BodyForm {
-    /// The dialect itself.
+    /// The form of the dialect itself.
     #[default]
     Native,
     /// Anthropic Messages in the form of Amazon Bedrock's InvokeModel.
@@ -25,7 +25,7 @@ pub enum BodyForm {
 }
 
 impl BodyForm {
-    /// Returns the path that clients call, as records name it, where it differs from the dialect's own.
+    /// Returns the path that clients call, in the form that records use.
     pub fn path(self, dialect: Dialect) -> &'static str {
         match (self, dialect) {
             (BodyForm::Native, _) => dialect.path(),
@@ -40,7 +40,7 @@ impl BodyForm {
     }
 }
 
-/// Why a path or its query is refused.
+/// The reason why a path or its query is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathError {
     /// The query contains a key.
@@ -58,13 +58,14 @@ pub enum PathError {
 pub enum GooglePath {
     Call(Dialect, PathParams),
     Models,
-    /// One model by name, or an unsupported method of it.
+    /// A model by name, or an unsupported method of a model.
     Model(String),
 }
 
-/// The version used by older clients and most documentation; nothing else is served under it.
+/// The API version in older clients and most documentation. Only Google's API is served under it.
 const BETA: &str = "/v1beta/";
-/// The version used by google-genai from release 3 on; the other dialects share it.
+/// The API version in google-genai from release 3 on. The paths of other dialects have the same
+/// prefix.
 const STABLE: &str = "/v1/";
 
 /// Whether only Google clients request this path.
@@ -139,7 +140,7 @@ fn method_of(name: &str) -> Option<(Dialect, bool)> {
     }
 }
 
-/// Checks that a query has only these parameters.
+/// Checks that a query has only the parameters in `known`.
 fn check_query(query: Option<&str>, known: &[&str]) -> Result<(), PathError> {
     let mut parameters = query
         .unwrap_or_default()
@@ -169,8 +170,8 @@ pub(crate) fn model_name(escaped: &str) -> Option<String> {
     is_name.then_some(name)
 }
 
-/// Percent-decodes a model name. Names contain slashes and colons, which clients write either way. An invalid escape is kept
-/// as it is.
+/// Percent-decodes a model name. Names contain slashes and colons, which clients write with or
+/// without escapes. An invalid escape is left unchanged.
 pub fn percent_decode(name: &str) -> Vec<u8> {
     let bytes = name.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());

@@ -1,6 +1,7 @@
 //! Providers: the routes, terms and prices of a model, how a request is prepared, and the connections to upstreams.
 //!
-//! [`catalog`] is a configuration in service; [`attempt`] sends one request to one provider, once.
+//! [`catalog`] contains the configuration in service; [`attempt`] sends one request to one
+//! provider.
 #![forbid(unsafe_code)]
 #![allow(
     missing_docs,

@@ -1,8 +1,9 @@
 //! The models that a tenant may use, as returned by `GET /v1/models` and `GET /v1beta/models`.
 //!
-//! Each list is one page. For a wildcard, the matching names that have a price are listed; the wildcard itself is in a
-//! response header, where no client takes it for a model. A model's input and output limits are included if its price states
-//! them, and its abilities if the table of models does, in the fields that clients read.
+//! Each list is one page. For a wildcard, the matching names that have a price are listed; the
+//! wildcard itself is in a response header, where no client mistakes it for a model. The list
+//! includes a model's input and output limits if its price states them, and its abilities if the
+//! table of models states them, in the fields that clients read.
 
 use proofgate_auth::Tenant;
 use proofgate_base::rejection::Rejection;
@@ -27,16 +28,16 @@ struct ModelCard<'m> {
     object: &'static str,
     created: u64,
     owned_by: &'m str,
-    /// The field name in OpenRouter's list.
+    /// The context length, under its field name in OpenRouter's list.
     #[serde(skip_serializing_if = "Option::is_none")]
     context_length: Option<u64>,
-    /// The same, under the field name in Groq's list.
+    /// The context length, under its field name in Groq's list.
     #[serde(skip_serializing_if = "Option::is_none")]
     context_window: Option<u64>,
-    /// The field name in Groq's list.
+    /// The maximum response tokens, under their field name in Groq's list.
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<u64>,
-    /// The field name in Mistral's list.
+    /// The abilities, under their field name in Mistral's list.
     #[serde(skip_serializing_if = "Option::is_none")]
     capabilities: Option<CardCapabilities>,
 }
@@ -73,7 +74,8 @@ struct GoogleModelList<'m> {
 struct GoogleModel<'m> {
     name: String,
     display_name: &'m str,
-    /// The methods that it supports in this dialect; none if its provider speaks another dialect.
+    /// The methods that the model supports in Google's dialect; empty if its provider speaks
+    /// another dialect.
     supported_generation_methods: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     input_token_limit: Option<u64>,
@@ -83,18 +85,19 @@ struct GoogleModel<'m> {
     thinking: Option<bool>,
 }
 
-/// A model under the name by which a client calls it.
+/// A model under the client's name for it.
 struct ListedModel<'m> {
     id: &'m str,
     model: &'m Model,
-    /// The maximum tokens of a prompt and of a response that all of its providers accept, if their prices state them.
+    /// The maximum tokens of a prompt that all of the model's providers accept; `None` if a price
+    /// does not state them. `max_output_tokens` is the same for a response.
     max_input_tokens: Option<u64>,
     max_output_tokens: Option<u64>,
     known: ModelCapabilities,
 }
 
 impl<'m> ListedModel<'m> {
-    /// `now`: in Unix microseconds.
+    /// Reads the limits of `model` at `now` (Unix microseconds).
     fn new(id: &'m str, model: &'m Model, now: u64) -> Self {
         let prices = || {
             let targets = model.targets.iter();
@@ -155,7 +158,7 @@ impl<'m> ListedModel<'m> {
     }
 }
 
-/// Returns the minimum of some numbers, if all are known.
+/// Returns the minimum of `numbers`; `None` if any of them is `None`.
 fn min_if_all_known(mut numbers: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     let first = numbers.next()??;
     numbers.try_fold(first, |least, next| Some(least.min(next?)))
@@ -201,7 +204,7 @@ pub fn get(
     family: Family,
     now: u64,
 ) -> Result<Vec<u8>, Rejection> {
-    // Also a name that a wildcard matches.
+    // A route also exists for a name that a wildcard matches.
     let found = catalog
         .route(tenant, name)
         .filter(|model| model.prefix().is_none() || *model.name != *name);

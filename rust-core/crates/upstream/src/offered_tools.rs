@@ -1,17 +1,18 @@
-//! Provider-run tools that a request offers: how often they may be called, and what that costs.
+//! Provider-run tools that a request offers: their maximum number of calls, and the cost.
 
 use proofgate_config::HostedTools;
 use proofgate_ledger::record::Usage;
 use proofgate_prices::Price;
 use proofgate_providers::{CallLimit, HostedTool, ParsedRequest};
 
-/// Rounds after which Anthropic stops, whatever the tools are ("Handling stop reasons", `pause_turn`).
+/// Number of rounds after which Anthropic stops, for all tools ("Handling stop reasons",
+/// `pause_turn`).
 const MAX_ROUNDS: u64 = 10;
 
-/// How a plan bounds the cost of provider-run tools.
+/// The bounds that a plan sets on the cost of provider-run tools.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolCallBounds {
-    /// Maximum calls for a request, or for one of its tools, that sets no bound.
+    /// Maximum calls for a request that sets no bound, or for a tool without a bound.
     pub max_calls: u64,
     /// Maximum tokens that a call is expected to add; `None` means as many as the model accepts.
     pub tokens_per_call: Option<u64>,
@@ -29,7 +30,7 @@ impl From<&HostedTools> for ToolCallBounds {
 /// The provider-run tools of a request that its tenant may use.
 #[derive(Debug)]
 pub struct OfferedTools {
-    /// Each with its maximum number of calls.
+    /// The tools, each with its maximum number of calls.
     tools: Vec<(HostedTool, u64)>,
     bound: CallLimit,
     /// Maximum number of calls of all tools together.
@@ -38,7 +39,8 @@ pub struct OfferedTools {
 }
 
 impl OfferedTools {
-    /// `None` if there are none. `allowed`: the names of the tools that the tenant may use.
+    /// Reads the tools of a request; `None` if there are none. `allowed`: the names of the tools
+    /// that the tenant may use.
     pub fn from_call(call: &ParsedRequest<'_>, allowed: &[String], terms: ToolCallBounds) -> Option<Self> {
         if !call.dialect.consumes_tokens() {
             return None;
@@ -49,7 +51,7 @@ impl OfferedTools {
             CallLimit::PerTool if tool.has_max_uses() => tool.max_calls.unwrap_or(terms.max_calls),
             CallLimit::PerTool => terms.max_calls.max(MAX_ROUNDS),
             CallLimit::PerRequest => call.tools.max_calls.unwrap_or(terms.max_calls),
-            // Nothing in the request bounds them: their prices are per response.
+            // No field of the request bounds the calls: their prices are per response.
             CallLimit::Unsupported => answers,
         };
         let allowed = call.tools.hosted.iter().filter(|tool| tool.is_allowed(allowed));
@@ -101,8 +103,9 @@ impl OfferedTools {
         }
     }
 
-    /// Returns the cost of the calls that a response reports, in picodollars. `is_bounded`: whether a money budget counts
-    /// them; if so, unreported calls count as often as they may be made.
+    /// Returns the cost of the calls that a response reports, in picodollars. `is_bounded`: whether
+    /// a money budget counts the cost; if so, a tool whose calls are not reported costs its maximum
+    /// number of calls.
     pub fn cost(&self, price: &Price, usage: &Usage, is_bounded: bool) -> u128 {
         if is_bounded && usage.partial {
             return self.max_cost(price);
@@ -127,8 +130,9 @@ impl OfferedTools {
         told.saturating_add(self.max_cost_where(price, is_untold))
     }
 
-    /// Returns the maximum prompt tokens of all rounds, where the request's own prompt has at most `own` and its model
-    /// accepts `most` (`None`: not known). The result of a call is in the prompt of every later round.
+    /// Returns the maximum prompt tokens of all rounds. `own`: the maximum tokens of the request's
+    /// own prompt; `most`: the maximum that its model accepts, `None` if not known. The result of a
+    /// call is in the prompt of every later round.
     pub fn max_prompt_tokens(&self, own: u64, most: Option<u64>) -> u64 {
         let rounds = self.max_calls.saturating_add(1);
         let window = most.map_or(u64::MAX, |most| most.saturating_mul(rounds));
@@ -145,12 +149,12 @@ impl OfferedTools {
     }
 }
 
-/// Returns the price of one call in picodollars, if it has one.
+/// Returns the price of one call in picodollars; `None` if the tool has no price.
 fn price_per_call(tool: &HostedTool, price: &Price) -> Option<u64> {
     price.tool_price(&tool.kind, tool.kind_without_date())
 }
 
-/// How a response reports calls of a tool.
+/// The counter in a response that reports calls of a tool.
 #[derive(Clone, Copy, PartialEq)]
 enum ToolUsageCounter {
     Search,
@@ -167,7 +171,8 @@ impl ToolUsageCounter {
         }
     }
 
-    /// Returns how many calls a response reports. A counted response that names none had none.
+    /// Returns the number of calls that a response reports; `None` if not known. If the request
+    /// bounds each tool, a complete usage report without this counter means 0 calls.
     fn calls(self, usage: &Usage, bound: CallLimit) -> Option<u64> {
         let told = match self {
             ToolUsageCounter::Search => usage.web_search_requests,

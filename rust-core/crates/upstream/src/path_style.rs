@@ -1,4 +1,4 @@
-//! The ends of request paths at a provider, where they differ from the path of the dialect.
+//! Request paths of providers whose paths differ from those of the dialect.
 
 use std::borrow::Cow;
 
@@ -8,14 +8,14 @@ use proofgate_providers::sigv4::encode_segment;
 use proofgate_translate::anthropic_invoke_tokens;
 use proofgate_translate::anthropic_raw_predict::supports_messages;
 
-/// How a provider's paths name models.
+/// The form in which a provider's paths name models.
 pub enum PathStyle {
-    /// As in the dialect: not at all, or with the method of Google's or Amazon's API. [`ArnInPath`] says how an ARN is
-    /// written.
+    /// The form of the dialect: without the model, or with the model and method as in Google's or
+    /// Amazon's API. [`ArnInPath`] says how an ARN is written.
     Dialect(ArnInPath),
-    /// As in Azure's deployments, with an API version as the query of every path.
+    /// The form of Azure's deployments, with an API version as the query of every path.
     Deployment { query: String },
-    /// As in Vertex AI, below a project's location and the model's publisher.
+    /// The form of Vertex AI, below a project's location and the model's publisher.
     Publisher { location: String },
 }
 
@@ -26,7 +26,7 @@ impl PathStyle {
         match (self, dialect) {
             (PathStyle::Dialect(_), _) => Some(dialect.upstream_path().into()),
             (PathStyle::Deployment { .. }, Dialect::Moderations) => None,
-            // It is not below a deployment (openai-python, `lib/azure.py`).
+            // The Responses path is not below a deployment (openai-python, `lib/azure.py`).
             (PathStyle::Deployment { .. }, dialect) if dialect.uses_responses_format() => {
                 Some(dialect.upstream_path().into())
             }
@@ -41,7 +41,8 @@ impl PathStyle {
         }
     }
 
-    /// Whether a client of a dialect that the provider supports is passed through to a model, with its body unchanged.
+    /// Whether a request in a dialect that the provider supports is sent to a model with its body
+    /// unchanged.
     pub(crate) fn passes_through(&self, dialect: Dialect, model: &str) -> bool {
         match (self, dialect) {
             (PathStyle::Publisher { .. }, Dialect::CountTokens) => supports_messages(model),
@@ -53,7 +54,8 @@ impl PathStyle {
         }
     }
 
-    /// Returns the rest of the path for a model, percent-encoded, with its query; empty if there is none.
+    /// Returns the rest of the path for a model, percent-encoded, with its query; empty if the path
+    /// has no such rest.
     pub fn suffix_for(&self, dialect: Dialect, model: &str, stream: bool) -> String {
         match (self, dialect) {
             (PathStyle::Deployment { query }, dialect) if dialect.uses_responses_format() => query.clone(),

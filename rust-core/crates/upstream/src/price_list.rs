@@ -1,4 +1,4 @@
-//! The current prices of a configuration's models, listed for people.
+//! A list of the prices of a configuration's models, for people.
 
 use std::collections::BTreeMap;
 
@@ -23,26 +23,26 @@ struct ProviderQuery {
     base_url: String,
 }
 
-/// The price of one model; amounts are in picodollars per token and per request.
+/// The price of one model. Amounts are in picodollars, per token and per request.
 #[derive(Serialize)]
 struct PriceListEntry<'a> {
     model: &'a str,
     provider: &'a str,
     upstream_model: &'a str,
     price: Option<ListedPrice>,
-    /// Unix seconds at which the next price takes effect.
+    /// Unix seconds at which the next price takes effect; `None` if there is no next price.
     next_change: Option<u64>,
 }
 
 #[derive(Serialize)]
 struct ListedPrice {
-    /// Unix seconds since when it has been in effect.
+    /// Unix seconds at which the price took effect.
     effective_from: u64,
     default: bool,
     #[serde(flatten)]
     rates: ListedRates,
     per_request: u64,
-    /// Picodollars per call, by the kind of tool.
+    /// Prices in picodollars per call, by the kind of tool.
     tools: BTreeMap<String, u64>,
     above: Vec<ListedBand>,
     tiers: BTreeMap<String, ListedTier>,
@@ -123,9 +123,9 @@ impl From<&EffectivePrice> for ListedPrice {
     }
 }
 
-/// Returns the prices at a time (Unix microseconds) as a JSON list, one entry for each model at each of its providers.
-/// `asked`: the sections `prices`, `providers` and `models` of a configuration, as JSON; for providers, names and base URLs
-/// are enough.
+/// Returns the prices at `now` (Unix microseconds) as a JSON list, with one entry for each model at
+/// each of its providers. `asked`: the sections `prices`, `providers` and `models` of a
+/// configuration, as JSON. Providers need only names and base URLs.
 ///
 /// # Errors
 /// [`Error::Config`] with the first mistake.

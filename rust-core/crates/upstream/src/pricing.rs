@@ -63,7 +63,7 @@ impl<'c> Pricing<'c> {
         self.table.models(ProviderRef { provider, host })
     }
 
-    /// Returns the prices of a model at its provider; a wildcard is resolved later.
+    /// Returns the prices of a model at its provider; [`Prices::at`] resolves a wildcard.
     pub fn prices(&self, provider: &str, upstream_model: &str) -> Prices {
         if upstream_model.contains(WILDCARD) {
             return Prices::ByName {
@@ -79,7 +79,7 @@ impl<'c> Pricing<'c> {
 /// The prices of a model at a provider.
 pub enum Prices {
     Fixed(Schedule),
-    /// By the name that a wildcard resolves to.
+    /// The prices by the name that a wildcard resolves to.
     ByName {
         table: Arc<PriceTable>,
         provider: String,
@@ -88,7 +88,7 @@ pub enum Prices {
 }
 
 impl Prices {
-    /// Returns the price of `model`, as the provider calls it, at `now` (Unix microseconds).
+    /// Returns the price of `model` (the provider's name) at `now` (Unix microseconds).
     pub fn at(&self, model: &str, now: u64) -> Option<Arc<Price>> {
         match self {
             Prices::Fixed(schedule) => schedule.at(now).map(|held| Arc::clone(&held.price)),
@@ -104,7 +104,8 @@ impl Prices {
     }
 }
 
-// Limits book at most the maximum cost of one exchange, so a replay counts what was charged.
+// Limits and prices have the same maximum cost of one exchange, so a replay counts the charged
+// cost.
 const _: () = assert!(proofgate_limits::MAX_COST == proofgate_prices::MAX_COST);
 
 /// The part of a request that has no price.
@@ -118,15 +119,17 @@ pub enum Unpriced {
     Tool(Box<str>),
 }
 
-/// The price of one of a model's providers.
+/// The price of a model at one of its providers.
 pub struct ProviderPrice {
+    /// The price; `None` if it is not known.
     pub price: Option<Arc<Price>>,
     /// Whether tools that the provider would run reach it.
     pub receives_tools: bool,
 }
 
-/// Returns the maximum cost of a call at the most expensive of the providers in `offers`, and the bounds of its tokens.
-/// `max_output_tokens`: what its model reserves for a response without a maximum.
+/// Returns the maximum cost of a call at the most expensive of the providers in `offers`, and its
+/// token bounds. `max_output_tokens`: the tokens that its model reserves for a response without a
+/// maximum.
 pub fn max_cost(
     call: &ParsedRequest<'_>,
     requested: &PricedFeatures,
@@ -155,15 +158,15 @@ pub fn max_cost(
     Ok((dearest, widest))
 }
 
-/// The maximum tokens of a prompt and of its responses.
+/// The maximum tokens of a prompt and of all its responses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenBounds {
     pub prompt: u64,
     pub responses: u64,
 }
 
-/// Returns the token bounds of a call at a provider. `max_output_tokens`: what its model reserves for a response without a
-/// maximum.
+/// Returns the token bounds of a call at a provider. `max_output_tokens`: the tokens that its model
+/// reserves for a response without a maximum.
 fn token_bounds(
     call: &ParsedRequest<'_>,
     tools: Option<&OfferedTools>,
@@ -181,15 +184,15 @@ fn token_bounds(
 /// The features of a request that have their own price.
 #[derive(Clone, Debug, Default)]
 pub struct PricedFeatures {
-    /// The service tier; `None` for the standard one.
+    /// The service tier; `None` for the standard tier.
     tier: Option<ServiceTier>,
-    /// Whether a cache keeps written tokens for longer than five minutes.
+    /// Whether the prompt cache keeps written tokens for longer than five minutes.
     pub has_extended_cache: bool,
-    /// The tools that its provider may run.
+    /// The tools that the provider may run; `None` if there are none.
     pub tools: Option<Arc<OfferedTools>>,
 }
 
-/// Represents several different tiers in one request: no price has this name.
+/// The tier name of a request with several different tiers; no price has this name.
 const AMBIGUOUS_TIER: &str = "unclear?";
 
 impl PricedFeatures {
@@ -221,7 +224,7 @@ impl PricedFeatures {
         self.tier.as_ref().map(ServiceTier::as_str)
     }
 
-    /// Returns the maximum cost in nanodollars; `None` if its tier has no price.
+    /// Returns the maximum cost in nanodollars; `None` if the service tier has no price.
     pub fn max_cost(&self, price: &Price, bounds: TokenBounds) -> Option<u64> {
         price.max_cost(prices::MaxUsage {
             prompt: bounds.prompt,
@@ -245,7 +248,8 @@ impl PricedFeatures {
     }
 }
 
-/// Returns the maximum tokens of all responses to a call, where a response without a maximum has `most`.
+/// Returns the maximum tokens of all responses to a call. `most`: the maximum of one response if
+/// the call sets none.
 pub(crate) fn max_response_tokens(call: &ParsedRequest<'_>, most: u64) -> u64 {
     if !call.dialect.consumes_tokens() || !call.dialect.generates_output() {
         return 0;

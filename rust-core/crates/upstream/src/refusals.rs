@@ -1,7 +1,8 @@
-//! Error messages of providers that refuse the gateway's key, or a model for it; for the gateway's operator only.
+//! Error messages of providers that refuse the gateway's key or a model, logged for the gateway's
+//! administrator only.
 //!
-//! The same status (401, 403) is used for a wrong key and for a model that is not enabled, and only the message tells them
-//! apart. It may quote the key, so clients do not get it.
+//! Providers use the same status (401, 403) for a wrong key and for a model that is not enabled.
+//! Only the message distinguishes the two. It may quote the key, so clients do not get it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,19 +11,20 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// How often the same refusal is logged.
+/// The minimum interval between two log entries about the same refusal.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
-/// Maximum number of models tracked for one provider: clients choose names behind a wildcard.
+/// Maximum number of models tracked for one provider. It is bounded because clients choose the
+/// names that a wildcard matches.
 const MAX_MODELS: usize = 64;
 /// Maximum characters of a provider's message in the log.
 const MAX_MESSAGE_CHARS: usize = 500;
 
-/// When refusals of a provider were last logged, by the provider's model names.
+/// The times at which refusals of a provider were last logged, by the provider's model names.
 #[derive(Default)]
 pub(crate) struct RefusalLog(RefCell<HashMap<Box<str>, Instant>>);
 
 impl RefusalLog {
-    /// Whether a refusal should be logged; if so, it counts as logged.
+    /// Returns whether a refusal should be logged, and records it as logged if so.
     pub(crate) fn should_log(&self, model: &str, now: Instant) -> bool {
         let mut logged = self.0.borrow_mut();
         logged.retain(|_, at| now.saturating_duration_since(*at) < LOG_INTERVAL);
@@ -77,11 +79,11 @@ fn error_message(body: &[u8]) -> Option<String> {
     of_error.or(document.message)
 }
 
-/// Replaces a key.
+/// The text that replaces a key.
 const MASK: &str = "[masked]";
 
-/// Prefixes of keys: OpenAI's and Anthropic's, xAI's, Groq's, Hugging Face's, Google's keys and access tokens, Amazon's, and
-/// JWT.
+/// Prefixes of keys from OpenAI, Anthropic, xAI, Groq, Hugging Face and Amazon, of Google's keys
+/// and access tokens, and of JWTs.
 const KEY_PREFIXES: [&str; 12] = [
     "sk-", "sk_", "pk-", "rk-", "xai-", "gsk_", "hf_", "AIza", "ya29.", "AKIA", "ASIA", "eyJ",
 ];
@@ -105,8 +107,8 @@ fn mask(text: &str) -> String {
     masked
 }
 
-/// Whether a word looks like a key: a known prefix, asterisks in it, or a long run that is not natural language. Model names
-/// and ARNs do not match.
+/// Whether a word looks like a key: it has a known prefix or asterisks, or is a long word that is
+/// not natural language. Model names and ARNs do not match.
 fn looks_like_a_key(word: &str) -> bool {
     let is_known = |part: &str| part.len() > 6 && KEY_PREFIXES.iter().any(|begin| part.starts_with(begin));
     let is_random = |part: &str, least: usize| {

@@ -1,4 +1,4 @@
-//! The models that clients name, and the providers of each.
+//! The models that clients name, and the providers of each model.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -22,9 +22,10 @@ use crate::wildcard::{WILDCARD, matches_wildcard};
 /// Maximum number of targets of one model.
 pub(crate) const MAX_TARGETS: usize = 16;
 
-/// A model under the name that clients use.
+/// A configured model, under the name that clients use.
 pub struct Model {
-    /// Its name; a [`WILDCARD`] at the end matches all models whose names start with the rest.
+    /// The model's name. A [`WILDCARD`] at its end matches all models whose names start with the
+    /// text before it.
     pub name: Arc<str>,
     /// The providers that serve it: at least one, at most [`MAX_TARGETS`].
     pub targets: Vec<Target>,
@@ -32,18 +33,20 @@ pub struct Model {
     pub fallback_reasons: FallbackReasons,
     /// Tokens reserved for a response whose request sets no maximum.
     pub max_output_tokens: u64,
-    /// For a wildcard: the matching names, as far as they are known.
+    /// The known names that a wildcard matches; empty for a plain name.
     pub known_names: Vec<String>,
 }
 
 /// A provider that serves a model.
 pub struct Target {
     pub upstream: Rc<Upstream>,
-    /// The provider's name for the model; its [`WILDCARD`] is what the model's wildcard matched.
+    /// The provider's name for the model. Its [`WILDCARD`] is replaced by the text that the model's
+    /// wildcard matched.
     upstream_model: String,
     /// The JSON string that replaces the model's name, if the upstream name differs and is constant.
     replacement_name: Option<Vec<u8>>,
-    /// Its weight; a target of weight 0 only gets requests that failed at others.
+    /// The weight of the target. A target of weight 0 is chosen only if no available target has a
+    /// weight.
     weight: u32,
     prices: Prices,
     /// The current weight of smooth weighted round-robin.
@@ -53,11 +56,12 @@ pub struct Target {
 /// A target's name for the model that a client requests.
 pub struct UpstreamModelName<'m> {
     pub model: Cow<'m, str>,
-    /// The JSON string that replaces the model's name in the request, if it differs.
+    /// The JSON string that replaces the model's name in the request; `None` if the names are
+    /// equal.
     pub replacement_name: Option<Cow<'m, [u8]>>,
 }
 
-/// The protocol of a target.
+/// The protocol of a target for one dialect of clients.
 #[derive(Clone, Copy)]
 pub struct TargetProtocol<'m> {
     pub template: &'m RequestTemplate,
@@ -70,6 +74,7 @@ pub struct TargetProtocol<'m> {
 pub struct TargetSet(u32);
 
 impl TargetSet {
+    /// Creates the set with this target only.
     pub fn only(target: usize) -> Self {
         TargetSet(1 << target)
     }
@@ -107,7 +112,8 @@ impl Target {
         self.prices.at(model, now)
     }
 
-    /// Returns the provider's name for a model that a client requests as `asked`, where `model` is the configured one.
+    /// Returns the provider's name for a model that a client requests as `asked`, where `model` is
+    /// the configured model.
     pub fn model_name_for(&self, model: &Model, asked: &str) -> UpstreamModelName<'_> {
         let parts = self.upstream_model.split_once(WILDCARD);
         let rest = model.prefix().and_then(|prefix| asked.strip_prefix(prefix));
@@ -118,7 +124,7 @@ impl Target {
             };
         };
         let named = [before, rest, after].concat();
-        // A name without characters to escape: see `Model::matches`.
+        // The name has no characters to escape (see `Model::matches`).
         let replacement = (named != asked).then(|| Cow::Owned(format!("\"{named}\"").into_bytes()));
         UpstreamModelName {
             model: Cow::Owned(named),
@@ -173,7 +179,7 @@ impl Target {
         Ok(way)
     }
 
-    /// Whether provider-run tools reach this target from a client of a dialect.
+    /// Whether provider-run tools in a request in `dialect` reach this target.
     pub fn receives_hosted_tools(&self, dialect: Dialect) -> bool {
         let way = self.find_protocol(dialect);
         way.is_some_and(|way| {
@@ -182,9 +188,10 @@ impl Target {
         })
     }
 
-    /// Returns the translation between a client and this provider for a request whose body is known: some OpenAI models
-    /// accept it only as Responses, and its custom tools are functions at other providers. `pairs`: what
-    /// [`Self::available_protocol`] found. `model`: the provider's name for the model.
+    /// Returns the translation between a client and this provider for a request whose body is
+    /// known. Some OpenAI models accept certain requests only as Responses, and other providers
+    /// support custom tools only as functions. `pairs`: the translation that
+    /// [`Self::available_protocol`] returned. `model`: the provider's name for the model.
     pub fn translation_for(
         &self,
         pairs: Option<TranslationPath>,
@@ -229,18 +236,19 @@ impl Model {
         matches_wildcard(&self.name, asked)
     }
 
-    /// Whether any of its targets supports a request in a dialect, now or at another time.
+    /// Whether any target of the model supports a request in a dialect, even if it cannot serve the
+    /// request now.
     pub fn supports(&self, dialect: Dialect) -> bool {
         self.targets
             .iter()
             .any(|target| target.find_protocol(dialect).is_some())
     }
 
-    /// Returns the first target for a request in a dialect for the model `asked`, its protocol, and the targets between
-    /// which the weights decided.
+    /// Returns the first target for a request in a dialect for the model `asked`, its protocol, and
+    /// the set of targets from which it was picked by weight.
     ///
     /// # Errors
-    /// The reason why no target can serve it: that of the target that is nearest to serving it.
+    /// The refusal of the target that could serve the request soonest.
     pub fn first_target(
         &self,
         dialect: Dialect,
@@ -262,12 +270,13 @@ impl Model {
             .targets
             .iter()
             .filter_map(|target| target.available_protocol(dialect, now).err());
-        // The most temporary refusal: 503 before 400, and among equals the one that ends soonest.
+        // Prefers the most temporary refusal: 503 before 400, and at the same status the refusal
+        // that ends soonest.
         let nearest = refusals.max_by_key(|refusal| (refusal.status, Reverse(refusal.retry_after())));
         Err(nearest.unwrap_or(Rejection::UNKNOWN_MODEL))
     }
 
-    /// Returns the next target for a request that failed at others.
+    /// Returns the next target for a request that failed at the targets in `tried`.
     pub fn next_target(
         &self,
         dialect: Dialect,
@@ -282,7 +291,7 @@ impl Model {
         ))
     }
 
-    /// Whether there is another target for a request in a dialect.
+    /// Whether a target outside `tried` can serve a request in a dialect.
     pub fn has_next_target(&self, dialect: Dialect, tried: TargetSet, now: Instant) -> bool {
         let mut targets = self.targets.iter().enumerate();
         self.targets.len() > 1
@@ -308,7 +317,8 @@ impl Model {
             .or_else(|| self.pick_weighted(serves))
     }
 
-    /// Picks by smooth weighted round-robin, as in nginx, among targets with a weight; otherwise the first of the others.
+    /// Picks by smooth weighted round-robin, as in nginx, among targets with a weight. If none
+    /// fits, picks the first target of weight 0 that fits.
     fn pick_weighted(&self, fits: impl Fn(usize, &Target) -> bool) -> Option<(usize, TargetSet)> {
         let (mut total, mut among) = (0, TargetSet::default());
         let mut best: Option<(usize, &Target)> = None;
@@ -334,8 +344,8 @@ impl Model {
             .map(|(place, _)| (place, among))
     }
 
-    /// Undoes the weight change for a request that was rejected before it was sent to its target; otherwise rejected clients
-    /// could influence where others go.
+    /// Undoes the weight change for a request that was rejected before it was sent to its target.
+    /// Otherwise, rejected requests could influence the targets of other requests.
     pub fn undo_pick(&self, place: usize, among: TargetSet) {
         let mut total = 0;
         for (other, target) in self.targets.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The settings of requests apart from their routes: access, limits and rules.
+//! All settings of requests except their routes: access, limits and rules.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -22,10 +22,11 @@ use crate::client_tls::{self, ClientTls};
 use crate::offered_tools::ToolCallBounds;
 use crate::tool_policy::ToolPolicy;
 
-/// The settings of requests apart from their routes.
+/// All settings of requests except their routes.
 pub struct GatewaySettings {
     pub authenticator: Authenticator,
-    /// One for each tenant of the configuration, in their order, followed by the named plans.
+    /// The plans of the configuration's tenants, in the order of the tenants, followed by the named
+    /// plans.
     plans: Vec<TenantPlan>,
     /// The engine of the previous configuration, if the policy has not changed.
     pub engine: Arc<Engine>,
@@ -34,7 +35,7 @@ pub struct GatewaySettings {
     /// The key of the load balancer; `None` if clients connect directly.
     pub routing_key: Option<RoutingKey>,
     pub limits: Limits,
-    /// The limits for a head alone: the maximum of its body depends on the endpoint.
+    /// The limits of a request head. The maximum of a body depends on the endpoint.
     pub head_limits: Limits,
     /// Maximum bytes of a form with files.
     pub max_upload_bytes: u64,
@@ -42,12 +43,12 @@ pub struct GatewaySettings {
     pub max_label_sets: usize,
     /// Maximum bytes of request bodies in memory, for all connections together.
     pub max_buffered_bytes: u64,
-    /// Bytes of these for the cache of scan results.
+    /// The part of `max_buffered_bytes` that the cache of scan results gets, in bytes.
     pub(crate) max_scan_cache_bytes: u64,
     pub timeouts: Timeouts,
-    /// Which personal data records contain.
+    /// The personal data that records contain.
     pub personal_data: PersonalData,
-    /// What the access log and traces report of exchanges.
+    /// The data of exchanges that the access log and traces report.
     pub telemetry: TelemetrySettings,
     /// The digest of the configuration, without the tenant shards.
     pub digest: Hash,
@@ -57,20 +58,20 @@ pub struct GatewaySettings {
 
 /// The fraction of the memory for bodies that the cache of scan results gets: 4 MiB of 192 MiB.
 const SCAN_CACHE_FRACTION: u64 = 48;
-/// Maximum bytes of that cache: more than 39,000 messages.
+/// Maximum bytes of the cache of scan results, enough for more than 39,000 messages.
 const MAX_SCAN_CACHE_BYTES: u64 = 4 << 20;
 
-/// What a tenant may call, how much it may use, and under which rules.
+/// The access, limits and rules of a tenant.
 pub struct TenantPlan {
     pub allowed: AllowList,
     pub quotas: Arc<Quotas>,
-    /// Features of Anthropic's API that it may not use, by their beta names.
+    /// Features of Anthropic's API that the tenant may not use, by their beta names.
     pub denied_betas: Vec<String>,
     /// Tools that the model may not call after a tool text was flagged; `None` if it may call all.
     pub tool_policy: Option<ToolPolicy>,
-    /// How often provider-run tools may be called.
+    /// The bounds on calls of provider-run tools.
     pub tool_calls: ToolCallBounds,
-    /// How long a request may wait for other requests to release their reservations.
+    /// The maximum time that a request waits for other requests to release their reservations.
     pub max_wait: Duration,
     pub profile: Profile,
     /// The external policies evaluated after the rules, in this order.
@@ -185,10 +186,11 @@ impl GatewaySettings {
         })
     }
 
-    /// Returns the key that the salts of a tenant's new exchanges need; `None` if they need none.
+    /// Returns the shred key for the salts of a tenant's new exchanges; `None` if salts are stored
+    /// whole.
     ///
     /// # Errors
-    /// [`NoShredKey`]: none of its exchanges may be admitted.
+    /// [`NoShredKey`] if the key is missing: no exchange of the tenant may be admitted.
     pub fn shred_key(&self, tenant: &str) -> Result<Option<&Arc<ShredKey>>, NoShredKey> {
         match &self.shred_keys {
             Some(keys) => keys.current_key(tenant).map(Some).ok_or(NoShredKey),
@@ -196,7 +198,7 @@ impl GatewaySettings {
         }
     }
 
-    /// Returns the plan of a tenant that this authenticator found.
+    /// Returns the plan of a tenant, which this configuration's authenticator must have returned.
     pub fn plan(&self, tenant: &Tenant) -> &TenantPlan {
         &self.plans[tenant.plan]
     }
@@ -243,7 +245,7 @@ fn shred_keys(config: &Config) -> Result<Option<Arc<ShredKeys>>, Error> {
     }
 }
 
-/// Returns the bytes of memory for the cache of scan results, out of those for bodies.
+/// Returns the part of the memory for bodies that the cache of scan results gets, in bytes.
 fn scan_cache_bytes(buffered: u64, engine: &Engine) -> u64 {
     match engine.is_empty() {
         true => 0,
@@ -257,7 +259,8 @@ fn profile(engine: &Engine, kind: &str, name: &str, policy: Option<&TenantPolicy
         .map_err(|error| Error::Config(format!("{kind} {name:?}: {error}")))
 }
 
-/// Returns the maximum bytes of a stored body of a tenant or plan, if its bodies are stored; `mode`: its own setting.
+/// Returns the maximum bytes of a stored body of a tenant or plan; `None` if its bodies are not
+/// stored. `mode`: the setting of the tenant or plan.
 fn max_payload_bytes(
     config: &Config,
     kind: &str,

@@ -13,14 +13,14 @@ use proofgate_wire::encode;
 /// The service name in signatures for Bedrock's runtime.
 const SERVICE: &str = "bedrock";
 
-/// The credentials that sign requests, and their expiry. They are secret, so there is no `Debug`.
+/// The credentials that sign requests, and their expiry. They are secret, so they have no `Debug`.
 pub struct SigningCredentials {
     access_key_id: String,
     secret_access_key: String,
     session_token: Option<String>,
     /// `None` for keys that do not expire.
     expires_at: Option<Instant>,
-    /// The derived key of the day of the last signature.
+    /// The signing key that was derived for the day of the last signature.
     daily_key: Option<SigningKey>,
 }
 
@@ -73,7 +73,7 @@ fn require_ascii_graphic(name: &str, value: Option<&str>) -> Result<(), String> 
 /// The configuration of signatures for one provider.
 pub struct SignerPlan {
     region: String,
-    /// `None` if keys are issued while the worker runs.
+    /// The configured keys; `None` if keys are issued while the worker runs.
     keys: Option<SigningCredentials>,
 }
 
@@ -94,7 +94,7 @@ impl SignerPlan {
 /// Signs each request to one provider. It holds secrets, so it has no `Debug`.
 pub struct Signer {
     region: String,
-    /// Empty until keys are issued. A reload keeps those that were issued.
+    /// The keys; `None` until keys are issued. A reload keeps issued keys.
     keys: Rc<RefCell<Option<SigningCredentials>>>,
     has_issued_keys: bool,
 }
@@ -148,7 +148,8 @@ impl Signer {
             with_body_hash: false,
         };
         let mut keys = self.keys.borrow_mut();
-        // Nothing is sent while there are no keys; keys that expired meanwhile are refused by the provider.
+        // No request is sent while there are no keys. If the keys have expired since the check, the
+        // provider refuses the request.
         let Some(keys) = keys.as_mut() else { return };
         let credentials = Credentials {
             access_key_id: &keys.access_key_id,
@@ -169,7 +170,7 @@ impl Signer {
             ("x-amz-security-token", keys.session_token.as_deref()),
         ] {
             if let Some(value) = value {
-                // Every part was checked when it was put into service.
+                // All parts were checked when the keys were put into service.
                 let _ = encode::write_header(fields, name, value.as_bytes());
             }
         }

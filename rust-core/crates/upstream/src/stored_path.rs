@@ -1,6 +1,7 @@
-//! Paths of OpenAI's files and batches, the objects that a provider stores.
+//! Paths of OpenAI's files and batches, which are objects that a provider stores.
 //!
-//! The upstream path is built from the parsed parts, so an ID or a query that could mean something else there is refused.
+//! The upstream path is built from the parsed parts, so an ID or a query that could have another
+//! meaning at the provider is refused.
 
 use proofgate_base::rejection::Rejection;
 use proofgate_providers::{StorageOperation, is_object_id};
@@ -10,9 +11,9 @@ use proofgate_wire::Method;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredObjectRequest {
     pub operation: StorageOperation,
-    /// The ID of the object.
+    /// The ID of the object; empty if the operation has none.
     id: Box<str>,
-    /// With its question mark; empty if there is no query.
+    /// The query with its question mark; empty if there is no query.
     query: Box<str>,
 }
 
@@ -25,32 +26,32 @@ pub enum StoredPath {
     Refused(StoredPathError),
 }
 
-/// Why an ID, or the query of a path, is refused.
+/// The reason why an ID, or the query of a path, is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoredPathError {
     /// The ID is not valid.
     InvalidId,
     /// A parameter that is not supported.
     UnknownParameter(Box<str>),
-    /// A parameter with an invalid value.
+    /// A parameter with an invalid value: its name, and a description of valid values.
     InvalidValue(&'static str, &'static str),
 }
 
 impl StoredObjectRequest {
-    /// Returns the end of its path upstream, with its query.
+    /// Returns the end of the upstream path, with the query.
     pub fn path_suffix(&self) -> String {
         let mut end = self.operation.path_suffix(&self.id);
         end.push_str(&self.query);
         end
     }
 
-    /// Returns the method and the path with the object's ID, as records name them.
+    /// Returns the method and the path with the object's ID, in the form that records use.
     pub fn record_name(&self) -> String {
         self.operation.name().replace("{id}", &self.id)
     }
 }
 
-/// Parses a path, its query and the method; `None` if it is not a path of files or batches.
+/// Parses a path, its query and the method; `None` if the path is not one of files or batches.
 pub fn parse(path: &str, query: Option<&str>, method: Method) -> Option<StoredPath> {
     let path = path
         .strip_prefix("/openai")
@@ -125,7 +126,7 @@ pub fn parse(path: &str, query: Option<&str>, method: Method) -> Option<StoredPa
     })
 }
 
-/// The supported query parameters, and what their values must be.
+/// The supported query parameters, and descriptions of their valid values.
 const PARAMETERS: [(&str, &str); 4] = [
     ("after", "an id: 1 to 128 letters, digits, - and _"),
     ("limit", "a number from 1 to 10000"),
@@ -133,7 +134,7 @@ const PARAMETERS: [(&str, &str); 4] = [
     ("purpose", "1 to 64 lowercase letters, - and _"),
 ];
 
-/// Checks a query: each parameter at most once, and nothing that has to be decoded.
+/// Checks a query: each parameter may occur only once, and no part may need decoding.
 fn check_query(stored: StorageOperation, query: &str) -> Result<(), StoredPathError> {
     let mut seen = [false; PARAMETERS.len()];
     let served = match stored {

@@ -1,8 +1,9 @@
 //! Translation between a client and a provider that speak different dialects.
 //!
-//! Where no single pair translates directly, chat completions are the intermediate form: the client's side is translated to
-//! chat completions, and these to the provider's dialect. Nothing is lost that both sides can express: a provider's
-//! reasoning passes through as `reasoning_details`.
+//! If no single pair translates directly, chat completions are the intermediate form: one pair
+//! translates the client's dialect to chat completions, and another pair translates these to the
+//! provider's dialect. Content that both sides can express is preserved: a provider's reasoning
+//! passes through as `reasoning_details`.
 
 mod field_names;
 mod hop;
@@ -21,12 +22,13 @@ use pair::DialectPair;
 pub struct TranslationPath {
     /// The pair on the client's side.
     client_side: DialectPair,
-    /// The pair on the provider's side, if the first pair writes chat completions.
+    /// The pair on the provider's side; `None` if the first pair writes the provider's dialect.
     provider_side: Option<DialectPair>,
 }
 
 impl TranslationPath {
-    /// Returns the translation between a client and a provider that knows the model as `model`; `None` if there is none.
+    /// Returns the translation between a client and a provider that knows the model as `model`;
+    /// `None` if no translation exists.
     pub(crate) fn between(client: Dialect, provider: Family, model: &str) -> Option<TranslationPath> {
         TranslationPath::find(client, |client| DialectPair::between(client, provider, model))
     }
@@ -36,8 +38,8 @@ impl TranslationPath {
         TranslationPath::find(client, |client| DialectPair::for_publisher(client, model))
     }
 
-    /// Returns the pair that `pair` finds for the client's dialect, or otherwise a pair to chat completions followed by the
-    /// one for those.
+    /// Returns the pair that `pair` finds for the client's dialect. If there is none, returns the
+    /// pair to chat completions, followed by the pair that `pair` finds for chat completions.
     fn find(client: Dialect, pair: impl Fn(Dialect) -> Option<DialectPair>) -> Option<TranslationPath> {
         if let Some(near) = pair(client) {
             return Some(TranslationPath {
@@ -52,8 +54,9 @@ impl TranslationPath {
         })
     }
 
-    /// Returns the translation to OpenAI's Responses for a request in another dialect that requires them. Model names with a
-    /// slash belong to other vendors, which accept such requests unchanged.
+    /// Returns the translation to OpenAI's Responses for a request in another dialect that the
+    /// model accepts only as Responses. Model names with a slash belong to other vendors, which
+    /// accept such requests unchanged.
     pub(crate) fn through_responses(client: Dialect, model: &str, body: &[u8]) -> Option<TranslationPath> {
         let (near, far) = match client {
             Dialect::Chat => (DialectPair::OpenAiResponses, None),
@@ -95,7 +98,7 @@ impl TranslationPath {
         self.provider_side.is_none() && self.client_side.has_betas_in_body()
     }
 
-    /// Whether provider-run tools are passed through: the request is in the provider's own dialect then.
+    /// Whether provider-run tools are passed through, which a translation by a single pair does.
     pub(crate) fn preserves_hosted_tools(self) -> bool {
         self.provider_side.is_none()
             && matches!(
@@ -154,7 +157,7 @@ impl TranslationPath {
     }
 }
 
-/// What the translation of the response needs to know of the translated request.
+/// The data of a translated request that the translation of its response needs.
 pub struct ResponseContext {
     path: TranslationPath,
     client_side: RequestContext,
@@ -177,13 +180,13 @@ pub struct ResponseTranslator {
 /// Translates the response from the provider's dialect to chat completions.
 struct ProviderSide {
     hop: Hop,
-    /// The chat completions events that one event of the provider became.
+    /// The chat completions events that resulted from one event of the provider.
     events: Vec<u8>,
 }
 
 impl ResponseTranslator {
-    /// `model`: as the client calls it; `created`: when the response was created, in Unix seconds; `prompt_tokens`: the
-    /// estimated number of prompt tokens.
+    /// Creates the translator. `model`: the client's name for the model; `created`: the time of the
+    /// response, in Unix seconds; `prompt_tokens`: the estimated number of prompt tokens.
     pub fn new(way: ResponseContext, model: &str, created: u64, prompt_tokens: u64) -> Self {
         let ResponseContext {
             path: pairs,
@@ -232,7 +235,7 @@ impl ResponseTranslator {
 
     /// Returns the maximum bytes of a translated response of `length` bytes, with all intermediate forms.
     pub fn max_response_bytes(&self, length: usize) -> usize {
-        // A hop may write more because of escapes.
+        // Escapes may make a hop's output longer than its input.
         let near = length.saturating_mul(3);
         match self.provider_side {
             Some(_) => near.saturating_mul(3),
@@ -279,13 +282,14 @@ impl ResponseTranslator {
         forward_events(&mut self.client_side, &far.events, step, out)
     }
 
-    /// Whether stream events are already in the client's dialect.
+    /// Whether the provider's stream events are already in the client's dialect.
     pub fn passes_events_through(&self) -> bool {
         self.provider_side.is_none() && self.client_side.passes_events_through()
     }
 
-    /// Handles the regular end of the provider's stream: writes the client's end if the stream stated why it finished.
-    /// Returns whether it did; some providers leave out the end marker.
+    /// Handles the regular end of the provider's stream: writes the client's end if the stream
+    /// stated its finish reason, even without an end marker, which some providers leave out.
+    /// Returns whether the stream stated the reason.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<bool, ResponseError> {
         let Some(far) = &mut self.provider_side else {
             return self.client_side.finish(out);
@@ -301,7 +305,8 @@ impl ResponseTranslator {
     }
 }
 
-/// Translates whole chat completions events for the client. The client's stream must then have the status `step`.
+/// Translates whole chat completions events for the client. Afterwards, the client's stream must
+/// have the status `step`.
 fn forward_events(
     near: &mut Hop,
     mut events: &[u8],

@@ -36,45 +36,47 @@ use crate::path_style::PathStyle;
 use crate::refusals::redacted_error;
 use crate::signer::Signer;
 
-/// A provider at run time: how to call it, and the connections to it.
+/// A provider at run time: its call settings, and the connections to it.
 pub struct Upstream {
     pub name: String,
-    /// The API family that it follows.
+    /// The family of the provider's API.
     pub family: Family,
-    /// The request heads for each dialect that it supports.
+    /// The request heads for the dialects that the provider supports.
     pub(crate) templates: Vec<(Dialect, RequestTemplate)>,
-    /// Signs requests to it, if it requires signatures.
+    /// The signer of requests; `None` if the provider requires no signatures.
     pub signer: Option<Signer>,
-    /// The access token that is sent instead of a key, if it uses one.
+    /// The access token that is sent instead of a key; `None` if the provider uses no token.
     pub token: Option<Rc<AccessToken>>,
     /// The form of its request paths.
     pub path_style: PathStyle,
-    /// Values of `anthropic-beta` that clients may send to it.
+    /// Values of `anthropic-beta` that clients may send to the provider.
     pub betas: Option<Vec<String>>,
-    /// How fields without a counterpart in its dialect are handled.
+    /// The handling of fields without a counterpart in the provider's dialect.
     pub untranslatable_fields: UntranslatableFieldPolicy,
-    /// The required key is missing, so nothing may be sent.
+    /// Whether the required key is missing, so that no request may be sent.
     pub is_key_missing: bool,
+    /// Whether the gateway asks for usage in streaming requests.
     pub stream_usage: StreamUsage,
     /// Maximum number of concurrent requests.
     pub max_concurrency: Option<u32>,
     /// Minimum number of idle connections.
     pub min_idle: usize,
-    /// Its rate limits per minute.
+    /// The provider's limits of requests and tokens per minute.
     pub rate: RateLimits,
-    /// Timeout of an attempt up to the response head, connecting included.
+    /// Timeout of an attempt up to the response head, including connecting.
     pub first_byte_timeout: Duration,
     /// Timeout between two reads of a response.
     pub idle_timeout: Duration,
-    /// The key and the secret headers of its requests, so that they are never logged.
+    /// The key and the secret header values of requests, which are never logged.
     pub(crate) secrets: Vec<Box<str>>,
-    /// Fields that are set in every JSON body sent to it.
+    /// Fields that are set in every JSON body for the provider.
     pub body_field_overrides: BodyFieldOverrides,
     pub pool: Rc<Pool>,
 }
 
 impl Upstream {
-    /// Whether nothing may be sent now because the required key, certificate or token is missing or has expired.
+    /// Whether no request may be sent now because the required key, certificate or token is missing
+    /// or has expired.
     pub(crate) fn lacks_credentials(&self, now: Instant) -> bool {
         self.is_key_missing
             || self.token.as_ref().is_some_and(|token| !token.is_valid(now))
@@ -87,13 +89,14 @@ impl Upstream {
             .is_some_and(|most| self.pool.health.in_flight() >= most)
     }
 
-    /// Returns how long its rate limits forbid a request; `None` if one may be sent now.
+    /// Returns how long the rate limits forbid a request; `None` if a request may be sent now.
     pub fn rate_limit_delay(&self, now: Instant) -> Option<Duration> {
         self.pool.health.rate_limit_delay(self.rate, now)
     }
 
-    /// Counts a request for `model`, as the provider calls it, that may use up to `tokens`, as in flight until the returned
-    /// permit is dropped. `is_whole`: whether the request is complete.
+    /// Counts a request as in flight until the returned permit is dropped. The request is for
+    /// `model` (the provider's name) and may use up to `tokens`. `is_whole`: whether the request is
+    /// complete.
     pub fn start_request(
         &self,
         now: Instant,
@@ -107,8 +110,8 @@ impl Upstream {
             .start_request(now, model, self.rate, tokens, is_whole)
     }
 
-    /// Counts a response in which this provider refuses the gateway's key or a model, and logs its message: once a minute
-    /// for each model. `kind`: the error type in the response head.
+    /// Counts a response in which this provider refuses the gateway's key or a model, and logs its
+    /// message, at most once a minute for each model. `kind`: the error type in the response head.
     pub fn report_refusal(
         &self,
         metrics: &Metrics,

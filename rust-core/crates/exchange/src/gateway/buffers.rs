@@ -1,4 +1,4 @@
-//! Memory that the exchanges of a thread share, one at a time.
+//! Memory that the exchanges of a thread share; one exchange uses it at a time.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -9,21 +9,22 @@ use proofgate_base::workspace::WorkspacePool;
 use proofgate_json::Workspace;
 use proofgate_providers::BodyText;
 
-/// Bytes that each buffer of the thread keeps between requests or responses.
+/// Maximum bytes that each buffer of the thread keeps between requests or responses.
 pub(crate) const RETAINED_BYTES: usize = 1024 * 1024;
 
 /// The buffers of the data-plane thread, and the bound on the memory of bodies.
 pub struct ThreadBuffers {
-    /// The memory that all request and response bodies may use.
+    /// The budget of memory for all request and response bodies.
     pub budget: Rc<MemoryBudget>,
-    /// Taken while a request is read and judged, and put back afterwards.
+    /// The request buffers, which are taken while a request is read and judged, and put back
+    /// afterwards.
     pub request_buffers: Cell<RequestBuffers>,
     /// Buffers for reading responses.
     pub(crate) response_read_buffers: RefCell<proofgate_inspect::ReadBuffers>,
     pub(crate) workspaces: WorkspacePool,
     /// Buffers for pieces of responses in transit.
     pub pool: BufferPool,
-    /// The head of an upstream request while it is written.
+    /// The head of an upstream request that is being written.
     pub(crate) outgoing: Cell<Vec<u8>>,
     /// The bytes read from an upstream.
     pub(crate) incoming: Cell<Vec<u8>>,
@@ -44,45 +45,45 @@ impl ThreadBuffers {
     }
 }
 
-/// Buffers for the request that is being read, reused by the next one.
+/// Buffers for the request that is being read. The next request reuses them.
 #[derive(Default)]
 pub struct RequestBuffers {
-    /// Its text.
+    /// The text of the request.
     pub text: BodyText,
     /// Memory for the JSON parser.
     pub workspace: Workspace,
 }
 
 impl RequestBuffers {
-    /// Releases memory that is only needed to parse a large request, and not to judge it.
+    /// Releases memory that is needed to parse a large request, but not to judge it.
     pub(crate) fn release_parse_memory(&mut self) {
         if self.workspace.capacity() > RETAINED_BYTES {
             self.workspace.release_memory(RETAINED_BYTES);
         }
     }
 
-    /// Releases memory that the text of a long document does not need; for a picture, that is nearly all. Memory that
-    /// the next document can use is kept, because the system provides new memory slowly.
+    /// Releases memory that the text of a long document does not need; for a picture, nearly all of
+    /// it. Keeps memory that the next document can use, because allocating new memory is slow.
     pub(crate) fn shrink_text(&mut self) {
         if self.text.capacity() > RETAINED_BYTES.min(self.text.size().saturating_mul(2)) {
             self.text.shrink_to_used();
         }
     }
 
-    /// Returns the buffers for the next request, without memory that only a large one needs.
+    /// Puts the buffers back for the next request, without memory that only a large request needs.
     pub(crate) fn release_to(mut self, buffers: &ThreadBuffers) {
         if self.text.capacity() > RETAINED_BYTES {
             self.text.release_memory(RETAINED_BYTES);
         }
-        // Unused buffers must not replace ones that have memory.
+        // Buffers without memory must not replace buffers that have memory.
         if self.text.capacity() > 0 {
             buffers.request_buffers.set(self);
         }
     }
 }
 
-/// Reserves memory for a long text in steps. Boxed, like everything that only long bodies await, so that other
-/// requests need no memory for it.
+/// Allocates memory for a long text in steps. The future is boxed, like all futures that only long
+/// bodies await, so that other requests need no memory for it.
 pub(crate) async fn prepare_text(text: &mut BodyText, bytes: usize) {
     let pieces = async {
         for (number, ()) in text.reserve_steps(bytes).enumerate() {

@@ -11,10 +11,10 @@ use proofgate_upstream::catalog::Catalog;
 
 use crate::limit_wait::TenantQueues;
 
-/// The limiter, the requests that wait for it, and whether its limits must be written.
+/// The limiter, the requests that wait for capacity, and whether limits have changed.
 pub struct LimitState {
     pub limiter: RefCell<Limiter>,
-    /// Requests that wait for reservations of others to be released.
+    /// Requests that wait until other requests release their reservations.
     pub queues: Rc<TenantQueues>,
     /// Whether limits have changed since [`LimitState::take_changed`].
     is_changed: Cell<bool>,
@@ -29,12 +29,12 @@ impl LimitState {
         }
     }
 
-    /// Whether limits have changed since the last call.
+    /// Returns whether limits have changed since the last call.
     pub fn take_changed(&self) -> bool {
         self.is_changed.take()
     }
 
-    /// Adjusts to a step of the system clock.
+    /// Adjusts the limits to a step of the system clock.
     pub(crate) fn apply_clock_step(&self, step: ClockStep) {
         let mut limiter = self.limiter.borrow_mut();
         if step.moves_limit_time_back {
@@ -58,7 +58,7 @@ impl LimitState {
             if Arc::ptr_eq(old, new) {
                 continue;
             }
-            // A tenant that moved to another shard still exists.
+            // A tenant that moved to another shard still exists, so it is not removed.
             for gone in old
                 .tenants()
                 .iter()

@@ -17,23 +17,23 @@ use proofgate_policy::Engine;
 use proofgate_stages::Profiler;
 use proofgate_upstream::catalog::Catalog;
 
-/// The ledger's recorder, metrics, and the threads that receive copies of exchanges.
+/// The ledger's recorder, the metrics, and the queues to threads that receive copies of exchanges.
 pub struct Observers {
     pub recorder: Rc<Recorder>,
     pub metrics: Metrics,
-    /// Counts traffic by tenant, model and provider.
+    /// The counters of traffic by tenant, model and provider.
     pub traffic: Traffic,
-    /// Receives exchanges for telemetry.
+    /// The queue of exchanges for telemetry.
     pub telemetry: TelemetrySender,
-    /// Receives responses for analysis, if there is any.
+    /// The queue of responses for analysis; `None` if responses are not analysed.
     pub tap: Option<Tap>,
-    /// Receives bodies to store, if they are stored.
+    /// The queue of bodies to store; `None` if bodies are not stored.
     pub payloads: Option<PayloadQueue>,
     pub profiler: Arc<Profiler>,
 }
 
 impl Observers {
-    /// Stops counting by tenants and models that no longer exist.
+    /// Removes the counters of tenants and models that no longer exist.
     pub(crate) fn apply_catalog(&self, catalog: &Catalog, limiter: &Limiter) {
         self.traffic.reconfigure(
             catalog.settings.max_label_sets,
@@ -42,7 +42,8 @@ impl Observers {
         );
     }
 
-    /// Records and counts the rejection `id` at `now`, unix microseconds, and waits until the record is written.
+    /// Records and counts the rejection `id` at `now` (Unix microseconds), and waits until the
+    /// record is written.
     pub(crate) async fn record_rejection(
         &self,
         now: u64,

@@ -1,4 +1,4 @@
-//! The state that judging requests keeps between them.
+//! The state that the judgement of requests keeps from one request to the next.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ pub struct PolicyState {
     pub scan_cache: RefCell<ScanCache>,
     /// Approvals of calls of guarded tools.
     pub approvals: ApprovalIssuer,
-    /// The part of the memory that requests use while they wait for policies.
+    /// The memory that requests use while they wait for policies.
     pub hook_memory: HookMemory,
 }
 

@@ -1,4 +1,5 @@
-//! Evaluates the external policies of a request, one after the other: each sees the text as the previous one left it.
+//! Evaluates the external policies of a request, one after the other. Each policy sees the text
+//! with the replacements of the previous policies.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -30,12 +31,13 @@ pub struct HookRequest<'a> {
     pub body: &'a [u8],
 }
 
-/// Evaluates the plan's external policies and adds their findings to `judged`. `reading` contains the text of `body`.
-/// While the request waits, that memory serves other requests, and `room`, its reservation, is released.
+/// Evaluates the plan's external policies and adds their findings to `judged`. `reading` contains
+/// the text of `body`. While the request waits, other requests use that memory, and its reservation
+/// `room` is released.
 ///
 /// # Errors
-/// The rejection, if a policy denies the request, if a policy fails and its requests are then denied, or if the total
-/// score reaches the threshold.
+/// The rejection if a policy denies the request, if a policy fails that is configured to deny
+/// requests then, or if the total score reaches the threshold.
 pub async fn evaluate_hooks<'c>(
     asking: HookRequest<'_>,
     reading: &mut RequestBuffers,
@@ -47,7 +49,7 @@ pub async fn evaluate_hooks<'c>(
         reading,
         room,
         judged,
-        // Policies do not see text that rules have redacted.
+        // The text is read again, so that policies do not see parts that rules have redacted.
         is_text_current: false,
     };
     asked.is_text_current = asked.judged.rewritten.is_none();
@@ -72,7 +74,7 @@ pub async fn evaluate_hooks<'c>(
                 asked.mark_would_block();
             }
             Ok(Verdict::Flag { rule, score }) => {
-                // A policy cannot deny by its score alone.
+                // The score is limited, so that a policy cannot deny by its score alone.
                 let most = threshold.map_or(u32::MAX, |threshold| threshold.saturating_sub(1));
                 asked.add_finding(name, &rule, score.min(most));
                 scored = Some(name);
@@ -106,7 +108,7 @@ pub async fn evaluate_hooks<'c>(
     }
 }
 
-/// A request between two policies.
+/// The state of a request during the evaluation of its external policies.
 struct HookEvaluation<'a, 'r, 'c> {
     request: HookRequest<'a>,
     reading: &'r mut RequestBuffers,
@@ -120,7 +122,7 @@ impl<'c> HookEvaluation<'_, '_, 'c> {
     /// Evaluates one policy and applies its replacements.
     ///
     /// # Errors
-    /// The rejection of a request for which there is no memory.
+    /// The rejection if there is no memory for the request.
     async fn evaluate(&mut self, hook: &Hook) -> Result<Result<Verdict, PolicyFailure>, Rejection> {
         if hook.breaker.is_open() && hook.breaker.try_acquire().is_none() {
             // No copy is made for a policy that is not evaluated.
@@ -195,7 +197,7 @@ impl<'c> HookEvaluation<'_, '_, 'c> {
             workspace,
         } = &mut *self.reading;
         match self.request.dialect.has_form() {
-            // A form's text is not JSON.
+            // The text of a form is not JSON.
             true => into.collect_plain_text(text),
             false => {
                 ParsedRequest::read_text(self.request.dialect, text, workspace, into)
@@ -211,7 +213,7 @@ impl<'c> HookEvaluation<'_, '_, 'c> {
         Ok(())
     }
 
-    /// Releases the buffers: a waiting request needs none.
+    /// Releases the buffers, because a waiting request does not need them.
     fn release_buffers(&mut self) {
         std::mem::take(self.reading).release_to(&self.request.gateway.buffers);
         // Shrinking never fails.

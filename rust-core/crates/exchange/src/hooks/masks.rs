@@ -1,4 +1,5 @@
-//! Restores in a response the originals that rules masked, or a policy replaced, in its request.
+//! Restores the original texts in a response that rules masked, or a policy replaced, in its
+//! request.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -10,10 +11,10 @@ use proofgate_providers::BodyText;
 
 /// Maximum number of different originals restored in one response.
 const MAX_MASKS: usize = 256;
-/// Longest original that is restored, in bytes.
+/// Maximum length of an original that is restored, in bytes.
 const MAX_ORIGINAL_BYTES: usize = 1024;
 
-/// Why nothing was replaced.
+/// The reason why nothing was replaced.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ReplacementError {
     /// The parts do not match the text.
@@ -71,8 +72,9 @@ impl Masks {
     /// Adds the parts of a request that a policy replaces; `ranges` are their ranges in `text`.
     ///
     /// # Errors
-    /// If one mask would stand for two originals, or if there are too many or too long ones; if there is no memory
-    /// for them. Nothing is added then.
+    /// [`ReplacementError`] if one mask would represent two originals, if there are too many
+    /// originals or one is too long, or if there is no memory for them. After an error, nothing was
+    /// added.
     pub(super) fn add(
         &mut self,
         text: &BodyText,
@@ -122,7 +124,8 @@ impl Masks {
         Ok(())
     }
 
-    /// Returns what restores the originals; `None` if none can be restored.
+    /// Returns the masks with their originals, which unmask a response; `None` if none can be
+    /// restored.
     pub(crate) fn unmasker(&self) -> Option<proofgate_inspect::Masks> {
         let pairs = self.masks.iter().zip(&self.originals);
         proofgate_inspect::Masks::new(pairs.map(|(mask, original)| (&**mask, &**original)))

@@ -12,10 +12,10 @@ use crate::rewritten_body::RewrittenBody;
 
 /// Maximum number of parts that one verdict replaces.
 const MAX_REPLACEMENTS: usize = 10_000;
-/// Longest replacement, in bytes.
+/// Maximum length of a replacement, in bytes.
 const MAX_REPLACEMENT_BYTES: usize = 1024;
-/// Maximum bytes of JSON for one byte of text; and for the number that makes changed keys distinct, or the quotes
-/// around a former number.
+/// Maximum bytes of JSON for one byte of text. [`MAX_NUMBER_BYTES`] is the maximum for the number
+/// that makes changed keys distinct, or for the quotes around a replaced number.
 const MAX_ESCAPED_BYTES: usize = 6;
 const MAX_NUMBER_BYTES: usize = 11;
 
@@ -52,8 +52,8 @@ pub fn replace(
     })
 }
 
-/// Returns the byte ranges of the parts in the text. `None` unless they are in order, do not overlap, and each is
-/// within its string, which is not a number of an API field.
+/// Returns the byte ranges of the parts in the text. Returns `None` if the parts are not in order,
+/// overlap, exceed their string, or are in the number of an API field.
 fn byte_ranges(text: &BodyText, replacements: &[Replacement]) -> Option<Vec<Range<usize>>> {
     if replacements.is_empty() || replacements.len() > MAX_REPLACEMENTS || !replacements.iter().all(is_plain)
     {

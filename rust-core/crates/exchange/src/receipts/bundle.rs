@@ -1,4 +1,4 @@
-//! A receipt, assembled from the files of the ledger.
+//! The assembly of a receipt from the files of the ledger.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,27 +24,31 @@ use super::receipt_service::{ClientCheckpoint, ReceiptLookup, ReceiptQuery};
 struct Receipt<'r> {
     object: &'static str,
     id: &'r str,
-    /// Whether the records include the end of the exchange.
+    /// Whether the records include the final record of the exchange.
     complete: bool,
-    /// Origins of the logs that contain them.
+    /// Origins of the logs that contain the records.
     origins: Vec<&'r str>,
-    /// The ledger's verifying key. It proves nothing here: a forger would insert another one.
+    /// The ledger's verifying key, as a hint only. It proves nothing, because a forger could insert
+    /// a different key.
     vkey_hint: String,
-    /// The statements of succession between the ledger's keys, if it had more than one.
+    /// The statements of succession between the ledger's keys; empty if the ledger has had only one
+    /// key.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     key_successions: Vec<String>,
     records: &'r [Evidence],
-    /// Proofs that the checkpoints in the proofs, and the client's checkpoint, are consistent.
+    /// Proofs that the checkpoints of the records' proofs and the client's checkpoint are
+    /// consistent.
     consistency: Vec<ConsistencyProof>,
 }
 
-/// Proves that a log of `old` records is a prefix of the same log of `new` (RFC 9162 section 2.1.4).
+/// A proof that the log with `old` records is a prefix of the same log with `new` records (RFC 9162
+/// section 2.1.4).
 #[derive(Serialize)]
 struct ConsistencyProof {
     origin: String,
     old: u64,
     new: u64,
-    /// In Base64.
+    /// The hashes of the proof, in Base64.
     hashes: Vec<String>,
 }
 
@@ -66,11 +70,13 @@ fn build_receipt(
         return Ok(ReceiptLookup::NotFound);
     };
     if !belong_to(slice::from_ref(beginning.record()), &question.tenant) {
-        // Takes as long as for an unknown id: the search for another tenant's ends early.
+        // Searches for an unknown id, so that the response takes as long as for one. The search for
+        // another tenant's exchange ends early.
         find_exchange_start(&FileStorage, directory, &different_id(&question.id))?;
         return Ok(ReceiptLookup::NotFound);
     }
-    // The end of an open exchange would be searched for in everything recorded since.
+    // For an open exchange, only the admission is used: a search for its end would read all later
+    // records.
     let found = match question.is_open {
         true => vec![beginning.into_record()],
         false => beginning.into_records()?,
@@ -116,7 +122,7 @@ fn build_receipt(
     ))
 }
 
-/// Returns the signed statements of succession between keys of `key`'s line.
+/// Returns the signed statements of succession between keys that `key` contains.
 fn key_line_notes(kept: StoredSuccessions, key: &VerifyingKey) -> Vec<String> {
     let signed = kept.signed.into_iter();
     signed
@@ -127,7 +133,7 @@ fn key_line_notes(kept: StoredSuccessions, key: &VerifyingKey) -> Vec<String> {
         .collect()
 }
 
-/// Whether the records belong to an exchange, or a rejection, of this tenant.
+/// Whether the records belong to an exchange or a rejection of `tenant`.
 fn belong_to(found: &[FoundRecord], tenant: &str) -> bool {
     let mut tenants = found
         .iter()
@@ -146,7 +152,7 @@ fn is_final_record(found: &FoundRecord) -> bool {
     )
 }
 
-/// Returns a different id with the same time.
+/// Returns a different id with the same timestamp.
 fn different_id(id: &str) -> String {
     let mut another = id.to_owned();
     let last = if another.pop() == Some('0') { '1' } else { '0' };
@@ -158,12 +164,14 @@ fn different_id(id: &str) -> String {
 #[derive(Default)]
 struct Checkpoints {
     dir: PathBuf,
-    /// By size. There are two if the worker signed between two proofs, or its successor signed the rest.
+    /// The checkpoints by log size. There are two if the worker signed one between two proofs, or
+    /// if its successor signed the rest of the log.
     by_size: BTreeMap<u64, Checkpoint>,
 }
 
 impl Checkpoints {
-    /// Proves that each is a prefix of the next, and the client's one of the largest.
+    /// Proves that each checkpoint is a prefix of the next one, and that the client's checkpoint is
+    /// a prefix of the largest.
     fn prove(
         &self,
         held: Option<&ClientCheckpoint>,
@@ -188,7 +196,8 @@ impl Checkpoints {
             && let Some(cover) = successor_checkpoint(&FileStorage, &self.dir, key)?
             && cover.size == held.size
         {
-            // The client holds the checkpoint of a killed worker's successor, and an earlier one covers the records.
+            // The client's checkpoint is from a killed worker's successor, and an earlier
+            // checkpoint covers the records.
             let hashes = prove_consistency(&FileStorage, &self.dir, largest, &cover)?;
             out.push(ConsistencyProof::new(largest.size, &cover, &hashes));
         }

@@ -3,7 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The waiting queries. One query of each tenant is processed at a time, in order of arrival, and tenants take turns.
+/// A queue of waiting queries. It releases one query of each tenant at a time, in order of arrival,
+/// and tenants take turns.
 pub(super) struct FairQueue<Q> {
     state: Mutex<QueueState<Q>>,
     changed: Condvar,
@@ -11,16 +12,17 @@ pub(super) struct FairQueue<Q> {
 }
 
 struct QueueState<Q> {
-    /// For each tenant with a query that waits or is processed.
+    /// The waiting queries of each tenant that has a query waiting or being processed.
     by_tenant: HashMap<Arc<str>, VecDeque<Q>>,
-    /// The tenants with a waiting query and none that is processed, next one first.
+    /// The tenants that have a waiting query and no query being processed; the tenant whose turn is
+    /// next is first.
     ready_tenants: VecDeque<Arc<str>>,
     /// Number of waiting queries.
     waiting_count: usize,
     closed: bool,
 }
 
-/// The queue is full or closed.
+/// The error that the queue is full or closed.
 #[derive(Debug)]
 pub(super) struct QueueUnavailable;
 
@@ -46,7 +48,7 @@ impl<Q> FairQueue<Q> {
     /// Adds a query of a tenant.
     ///
     /// # Errors
-    /// [`QueueUnavailable`].
+    /// [`QueueUnavailable`] if the queue is full or closed.
     pub(super) fn push(&self, tenant: &Arc<str>, question: Q) -> Result<(), QueueUnavailable> {
         let mut waiting = self.lock();
         if waiting.closed || waiting.waiting_count == self.max_waiting {
@@ -65,8 +67,8 @@ impl<Q> FairQueue<Q> {
         Ok(())
     }
 
-    /// Waits for the next query; its tenant has no other turn until [`FairQueue::finish`]. `None` once the queue is
-    /// closed.
+    /// Waits for the next query. Its tenant gets no other turn before [`FairQueue::finish`] is
+    /// called. Returns `None` if the queue is closed.
     pub(super) fn pop(&self) -> Option<(Arc<str>, Q)> {
         let mut waiting = self.lock();
         loop {
@@ -94,7 +96,7 @@ impl<Q> FairQueue<Q> {
         }
     }
 
-    /// Closes the queue: no query is accepted or returned any more.
+    /// Closes the queue. It no longer accepts or returns queries.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();

@@ -15,15 +15,16 @@ use tokio::time::{Instant, sleep};
 
 use super::fair_queue::FairQueue;
 
-/// Receipts that one worker assembles at a time, and queries that may wait.
+/// Number of receipts that one worker assembles at a time. [`MAX_WAITING`] is the maximum number of
+/// waiting queries.
 const THREADS: usize = 2;
 const MAX_WAITING: usize = 64;
-/// Queries of one tenant, so that others have slots left.
+/// Maximum number of queries of one tenant. It leaves slots for other tenants.
 const MAX_PER_TENANT: usize = 16;
 
-/// How long to wait for a checkpoint that covers an exchange.
+/// Maximum wait for a checkpoint that covers an exchange.
 const MAX_CHECKPOINT_WAIT: Duration = Duration::from_secs(5);
-/// Interval at which to look for it.
+/// Interval between two checks for such a checkpoint.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 const UNKNOWN: Rejection = Rejection::new(
@@ -55,15 +56,17 @@ pub struct ReceiptRequest {
     pub query: Option<Box<str>>,
 }
 
-/// A checkpoint that the client holds.
+/// A checkpoint that the client already has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ClientCheckpoint {
+    /// The origin of the checkpoint's log.
     pub(super) origin: String,
+    /// The number of records that the checkpoint covers.
     pub(super) size: u64,
 }
 
 impl ClientCheckpoint {
-    /// Parses `since` and `origin` of a query; other parameters are ignored, as in every query.
+    /// Parses the query parameters `since` and `origin`; other parameters are ignored.
     pub(super) fn from_query(query: Option<&str>) -> Result<Option<Self>, Rejection> {
         let (mut since, mut origin) = (None, None);
         for parameter in query.unwrap_or_default().split('&') {
@@ -96,7 +99,8 @@ pub(super) struct ReceiptQuery {
     /// Whether the exchange is still open at this worker.
     pub(super) is_open: bool,
     pub(super) client_checkpoint: Option<ClientCheckpoint>,
-    /// The keys that salts may need.
+    /// The shred keys of tenants, from which salts may be derived; `None` if salts are stored
+    /// whole.
     pub(super) shred_keys: Option<Arc<ShredKeys>>,
 }
 
@@ -106,26 +110,26 @@ pub(super) enum ReceiptLookup {
     Receipt(Vec<u8>),
     /// The tenant has no such exchange.
     NotFound,
-    /// No checkpoint covers all of its records.
+    /// No checkpoint covers all records of the exchange.
     NotCovered,
     /// The volume cannot be read, or the data is damaged.
     Unreadable,
 }
 
-/// Accepts receipt queries.
+/// The service that accepts receipt queries.
 pub struct ReceiptService {
     queue: Arc<FairQueue<PendingQuery>>,
     tenant_slots: Arc<TenantSlots>,
 }
 
-/// A queued query, and where to send its result.
+/// A queued query, and the channel for its result.
 type PendingQuery = (Arc<SlottedQuery>, oneshot::Sender<ReceiptLookup>);
 
-/// Number of queries of each tenant that has any.
+/// The number of queries of each tenant that has any.
 type TenantSlots = Mutex<HashMap<Arc<str>, usize>>;
 
-/// A query that occupies one of its tenant's slots until it is dropped: the slot of a client that disconnects stays
-/// occupied until the query has left the queue.
+/// A query that occupies one of its tenant's slots until it is dropped. If its client disconnects,
+/// the slot stays occupied until the query has left the queue.
 struct SlottedQuery {
     query: ReceiptQuery,
     tenant_slots: Arc<TenantSlots>,
@@ -170,7 +174,7 @@ impl ReceiptService {
             thread.spawn(move || run_worker(&questions, &*look_up)).is_ok()
         });
         if started.count() == 0 {
-            // Reject every query, because no thread would process it.
+            // Rejects every query, because no thread would process it.
             questions.close();
         }
         ReceiptService {

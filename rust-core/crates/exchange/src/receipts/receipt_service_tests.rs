@@ -76,7 +76,8 @@ async fn what_no_checkpoint_covers_is_asked_for_again_and_then_given_up_with_a_c
     assert_eq!(desk.request(question()).await.unwrap(), b"{}");
 }
 
-/// A service that finds nothing once its gate is dropped; both threads are busy when it returns.
+/// Returns a service whose threads are both busy. After its gate is dropped, it answers that
+/// nothing was found.
 async fn busy_desk() -> (Arc<ReceiptService>, Sender<()>, Vec<Waiting>) {
     let (open, gate) = channel::<()>();
     let (began, begun) = channel();
@@ -84,7 +85,7 @@ async fn busy_desk() -> (Arc<ReceiptService>, Sender<()>, Vec<Waiting>) {
     let began = Mutex::new(began);
     let desk = Arc::new(ReceiptService::start(move |_| {
         let _ = began.lock().unwrap().send(());
-        // Open for all once its other end is dropped.
+        // Dropping the other end of the gate lets all threads continue.
         let _ = gate.lock().unwrap().recv();
         ReceiptLookup::NotFound
     }));
@@ -114,7 +115,7 @@ async fn refusal(asked: Waiting) -> (u16, &'static str) {
 #[tokio::test]
 async fn a_full_queue_refuses_at_once_and_what_waits_in_it_is_answered() {
     let (desk, open, mut waiting) = busy_desk().await;
-    // They were spawned first and have sent their queries by then.
+    // The earlier clients were spawned first, so they have sent their queries before this one.
     waiting.extend((0..MAX_WAITING).map(|number| ask(&desk, &format!("tenant-{number}"))));
     assert_eq!(refusal(ask(&desk, "late")).await, (503, "receipts_busy"));
     drop(open);
@@ -136,7 +137,7 @@ async fn a_tenant_that_asks_for_many_receipts_at_once_leaves_places_to_others() 
     for asked in waiting {
         assert_eq!(refusal(asked).await, (404, "unknown_receipt"));
     }
-    // A client that has its responses may query again.
+    // A client that has received its responses may query again.
     assert_eq!(refusal(ask(&desk, "greedy")).await, (404, "unknown_receipt"));
     assert!(desk.tenant_slots.lock().unwrap().is_empty());
 }
@@ -165,7 +166,7 @@ async fn a_tenant_whose_receipts_take_long_leaves_a_thread_to_others_and_they_ta
     waiting.extend((0..MAX_PER_TENANT).map(|_| ask(&desk, "as-slow")));
     assert_eq!(*begun(&tenants, 2).await[1], *"as-slow");
     waiting.push(ask(&desk, "modest"));
-    // Its query is queued by then, after all others.
+    // The query of the modest tenant is queued by now, after all others.
     assert_eq!(refusal(ask(&desk, "slow")).await, (503, "receipts_busy"));
     go_on.send(()).unwrap();
     assert_eq!(*begun(&tenants, 3).await[2], *"modest");
@@ -179,7 +180,7 @@ async fn a_tenant_whose_receipts_take_long_leaves_a_thread_to_others_and_they_ta
 async fn a_search_that_panics_is_told_and_the_next_one_is_made() {
     let asked = AtomicUsize::new(0);
     let desk = ReceiptService::start(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
-        // Like a bug, but without a panic message.
+        // Simulates a bug, without a panic message.
         0..4 => std::panic::resume_unwind(Box::new(())),
         _ => ReceiptLookup::NotFound,
     });

@@ -1,4 +1,4 @@
-//! Responses in Amazon's frames, which are read as the events that they encode.
+//! Responses in Amazon's frames, which are decoded to the events that they contain.
 
 use proofgate_base::memory::MemoryExhausted;
 use proofgate_base::rejection::Rejection;
@@ -9,8 +9,8 @@ use proofgate_upstream::translation::ResponseTranslator;
 
 use super::pipeline::ResponsePipeline;
 
-/// Returns the decoder of a response in frames of at most `most` bytes; `None` if the response is not framed. Sets
-/// the fields of the unsent head for the format that the client gets.
+/// Returns the decoder of a response in frames of at most `most` bytes; `None` if the response is
+/// not framed. Adapts the fields of the unsent head to the client's format.
 pub(super) fn frame_reader(
     translation: Option<&ResponseTranslator>,
     answer_head: &mut ClientResponseHead,
@@ -22,7 +22,8 @@ pub(super) fn frame_reader(
         return None;
     }
     if answer_head.status == 424 && answer_head.is_head_incomplete {
-        // The model failed, and a retry may succeed; no client knows this status.
+        // Status 424 means that the model failed. A retry may succeed, but no client retries this
+        // status by itself.
         head.extend_from_slice(b"x-should-retry: true\r\n");
     }
     if !answer_head.is_amazon_framed || !answer_head.is_success() {
@@ -48,7 +49,7 @@ impl ResponsePipeline<'_> {
         bytes: &[u8],
     ) -> Result<(), AbortReason> {
         if self.progress.has_end_marker {
-            // The client has its end; whatever follows the provider's is of no use to it.
+            // The client's response has its end, so bytes after the provider's end are dropped.
             return Ok(());
         }
         let room = self.workspace.reserve(frames.max_size_after(bytes.len()));
@@ -76,7 +77,7 @@ impl ResponsePipeline<'_> {
         if let Some(buffer) = frames.idle_buffer() {
             self.gateway.buffers.pool.release(buffer);
         }
-        // The start of an incomplete frame stays in memory until the rest arrives.
+        // The start of an incomplete frame is kept in memory until the rest arrives.
         let room = self.workspace.reserve(frames.max_size_after(0));
         taken.and(room.map_err(|MemoryExhausted| AbortReason::Policy(Rejection::RESPONSE_OVERLOADED)))
     }

@@ -1,4 +1,4 @@
-//! Inspection of a response by the rules, and its findings.
+//! The inspection of a response by the rules, and its findings.
 
 use proofgate_base::memory::MemoryExhausted;
 use proofgate_base::rejection::Rejection;
@@ -18,10 +18,12 @@ use crate::open_exchange::OpenExchange;
 use crate::policy_decision::{into_owned_note, policy_note, write_counts};
 use crate::request_policy::TIME_SLICE;
 
-/// Passes the next bytes of a response to the rules; the bytes that they approve are then in the workspace's `approved_bytes`.
+/// Passes the next bytes of a response to the rules, and puts the bytes that the rules approve into
+/// the workspace's `approved_bytes`.
 ///
 /// # Errors
-/// The rejection for the client if the response must stop; bytes that were approved before may still be sent.
+/// The rejection for the client if the response must stop. Bytes that were approved earlier may
+/// still be sent.
 pub(super) fn inspect(
     gateway: &Gateway,
     answer_head: &ClientResponseHead,
@@ -71,7 +73,7 @@ pub(super) fn inspect(
     pushed.map_err(|stop| stop_rejection(&gateway.observers, open, inspector, stop))
 }
 
-/// Returns the error for the client of a response that must stop.
+/// Returns the client's error for a response that must stop.
 fn stop_rejection(
     observers: &Observers,
     open: &OpenExchange,
@@ -136,8 +138,8 @@ pub(super) async fn finish_inspection(
     Ok(())
 }
 
-/// Reports what was redacted in a response: in a header line if the head was not sent, otherwise in a comment after
-/// the events, unless there is already one before their end.
+/// Reports the redactions in a response. If the head was not sent, the report is a header line.
+/// Otherwise it is a comment after the events, unless such a comment already precedes their end.
 fn report_redactions(
     head: &mut Vec<u8>,
     answer_head: &ClientResponseHead,
@@ -159,7 +161,8 @@ fn report_redactions(
     }
 }
 
-/// Judges the rest of a response for one time slice, and reserves memory for the data kept until the next one.
+/// Judges the rest of a response for one time slice, and reserves memory for the data that is kept
+/// until the next slice.
 fn next_slice(
     gateway: &Gateway,
     open: &OpenExchange,

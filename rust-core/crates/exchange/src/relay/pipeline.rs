@@ -1,4 +1,5 @@
-//! Decides how much of a response can be sent: complete events that the rules cleared, except the response's end.
+//! Decides which part of a response can be sent: complete events that the rules approved, except
+//! the response's end.
 
 use proofgate_base::response_head::{ClientResponseHead, InspectionLevel};
 use proofgate_base::workspace::ResponseWorkspace;
@@ -14,47 +15,54 @@ use super::inspection::{append, inspect};
 use crate::gateway::Gateway;
 use crate::open_exchange::OpenExchange;
 
-/// Bytes that are held back after a possible end, and that an upstream may send after its end marker.
+/// Maximum bytes that are held back after a possible end, and that an upstream may send after its
+/// end marker.
 const MAX_HELD: usize = 64 * 1024;
-/// Length above which parts of an event are sent as they arrive, in bytes.
+/// Length in bytes above which parts of an event are sent as they arrive.
 const MAX_EVENT_BYTES: usize = 64 * 1024;
-/// Bytes in which a body must reveal its kind.
+/// Maximum bytes from which the kind of a body is detected.
 const MAX_SNIFF_BYTES: usize = 4096;
 
-/// How far a response has been relayed.
+/// The progress of relaying a response.
 pub(super) struct Progress {
     /// Whether the kind of the body is known from its first bytes, or does not matter.
     pub(super) is_kind_known: bool,
+    /// The detector of event boundaries in the stream.
     pub(super) event_ends: EventBoundaries,
-    /// Whether the end marker has arrived: everything from there on is held back until the completion is written.
+    /// Whether the end marker has arrived. All data from the end marker on is held back until the
+    /// completion is written.
     pub(super) has_end_marker: bool,
-    /// State of the candidates of a stream without an end marker, which is forwarded unchanged, in Gemini's dialect.
+    /// The state of the candidates of a stream in Gemini's dialect that is forwarded unchanged.
+    /// Such a stream has no end marker. `None` for other responses.
     pub(super) candidates: Option<CandidateProgress>,
-    /// Finish reasons of the stream's choices; without an end marker a stream is complete with these.
+    /// The finish reasons of the stream's choices. A stream without an end marker is complete if
+    /// all choices have one.
     pub(super) stream_finish: FinishTracker,
-    /// Whether everything from some event on is held back, because it may be the last one.
+    /// Whether all data from an event on is held back, because that event may be the last one.
     is_holding_back: bool,
-    /// Bytes that arrived after the end marker.
+    /// Number of bytes that arrived after the end marker.
     bytes_after_end: usize,
-    /// Whether a part of the current event was released; the rules, which clear complete events, may still hold it.
+    /// Whether a part of the current event was released. The rules may still hold that part,
+    /// because they approve only complete events.
     is_event_partly_sent: bool,
-    /// Meaning of that event, judged by its start.
+    /// The meaning of that event, derived from its start.
     event_meaning: EventMeaning,
-    /// How far an incomplete event has been examined.
+    /// The length up to which an incomplete event has been examined.
     event_scan: GrowthCheck,
     /// Number of events so far.
     pub(super) event_count: u64,
     /// The provider's dialect.
     pub(super) dialect: Dialect,
-    /// Translates the response, if that is not the client's dialect.
+    /// The translator of the response; `None` if the provider's dialect is the client's dialect.
     pub(super) translation: Option<Box<ResponseTranslator>>,
-    /// Decodes the response's frames, if it is framed.
+    /// The decoder of the response's frames; `None` if the response is not framed.
     pub(super) frame_reader: Option<Box<FrameDecoder>>,
     /// Output buffer of the translation, reused between events.
     pub(super) translated: Vec<u8>,
-    /// Whether the event that only contains usage is withheld from the client, which did not ask for it.
+    /// Whether the event that only contains usage is withheld, because the client did not ask for
+    /// it.
     withholds_usage: bool,
-    /// Whether the rules failed while they only observe.
+    /// Whether the rules failed in a mode in which they only observe.
     has_inspection_failed: bool,
 }
 
@@ -88,8 +96,8 @@ impl Progress {
         }
     }
 
-    /// Counts bytes that arrive; returns `false` if too many follow the end marker. The response is complete without
-    /// them.
+    /// Counts arrived bytes. Returns `false` if too many bytes follow the end marker; the response
+    /// is complete without them.
     pub(super) fn accept_bytes(&mut self, length: usize) -> bool {
         if self.has_end_marker {
             self.bytes_after_end = self.bytes_after_end.saturating_add(length);
@@ -97,8 +105,8 @@ impl Progress {
         self.bytes_after_end <= MAX_HELD
     }
 
-    /// Whether the response has ended. This includes a `partial` event that is the end except for its empty line,
-    /// because its sender may consider that complete.
+    /// Whether the response has ended. An end event in `partial` that lacks only its empty line
+    /// counts, because its sender may consider it complete.
     pub(super) fn has_ended(&mut self, partial: &[u8]) -> bool {
         // A translated response ends as its dialect defines.
         if !self.has_end_marker && self.translation.is_none() {
@@ -108,31 +116,33 @@ impl Progress {
         self.has_end_marker
     }
 
-    /// Whether `partial` may be the end except for its empty line, and has grown since it was examined.
+    /// Whether `partial` may be the end without its empty line, and has grown since it was
+    /// examined.
     pub(super) fn may_have_ended(&self, partial: &[u8]) -> bool {
         let is_looked_at = self.translation.is_none() && self.candidates.is_none();
         is_looked_at && !self.has_end_marker && self.event_scan.has_grown(partial.len())
     }
 
-    /// Whether a part of an event was sent, after which no other event can be inserted.
+    /// Whether an event was partly sent, so that no other event can be inserted now.
     pub(super) fn has_open_event(&self, answer_head: &ClientResponseHead) -> bool {
         self.is_event_partly_sent && answer_head.inspection != InspectionLevel::Enforce
     }
 }
 
-/// What to do with a complete event.
+/// The action for a complete event.
 enum EventAction {
     Forward,
     Withhold,
-    /// Possibly the last event: held back until another one arrives after which the response is not complete.
+    /// Holds back the event, which may be the last one, until an event arrives after which the
+    /// response is not complete.
     HoldBack,
-    /// The response's end starts here.
+    /// Starts the end of the response with this event.
     End,
-    /// Reports that the response failed: the client gets it, and nothing after it.
+    /// Sends the event, which reports that the response failed, and nothing after it.
     Fail,
 }
 
-/// A response on its way to the client.
+/// A response that is being relayed to the client.
 pub(super) struct ResponsePipeline<'p> {
     pub(super) gateway: &'p Gateway,
     pub(super) response_head: &'p mut ClientResponseHead,
@@ -172,10 +182,12 @@ impl ResponsePipeline<'_> {
         self.relay_first(&begin)
     }
 
-    /// Processes the end of the response: the remaining bytes are no complete event, or their kind is unknown.
+    /// Processes the end of the response. The remaining bytes are not a complete event, or the kind
+    /// of the body is unknown.
     ///
-    /// A stream is complete with its dialect's successful end, or if every choice has a finish reason and the body
-    /// ends properly. Official clients would take a stream that just stops for a short response.
+    /// A stream is complete with its dialect's successful end, or if every choice has a finish
+    /// reason and the body ends properly. A stream that just stops must not seem complete: official
+    /// clients would treat it as a short response.
     pub(super) fn finish(&mut self) -> Result<(), AbortReason> {
         if !self.progress.is_kind_known {
             let begin = std::mem::take(&mut self.workspace.partial);
@@ -314,7 +326,8 @@ impl ResponsePipeline<'_> {
         self.progress.event_count += u64::from(!event.starts_with(b":"));
         if self.progress.is_event_partly_sent {
             self.workspace.usage.push_fragment(event);
-            // The client still waits for the empty line: with the last piece it would have the complete event.
+            // The client still waits for the empty line. With the last piece, it would have the
+            // complete event.
             return match std::mem::replace(&mut self.progress.event_meaning, EventMeaning::Part) {
                 EventMeaning::SuccessfulEnd => EventAction::End,
                 EventMeaning::Failure
@@ -347,7 +360,7 @@ impl ResponsePipeline<'_> {
         }
     }
 
-    /// Releases an event that reports that the response failed, and everything before it.
+    /// Releases an event that reports that the response failed, and all data before it.
     pub(super) fn relay_failure(&mut self, bytes: &[u8]) -> Result<(), AbortReason> {
         self.release(bytes)?;
         Err(AbortReason::Upstream(Failure::ReportedInStream))
@@ -378,21 +391,21 @@ impl ResponsePipeline<'_> {
             self.workspace.usage.push_fragment(&part);
             return self.release(&part);
         }
-        // If no more arrives for a moment, it is examined in any case.
+        // If no more bytes arrive for `PARTIAL_EVENT_WAIT`, the event is examined in any case.
         if self.progress.event_scan.check_due(self.workspace.partial.len()) {
             self.progress.has_ended(&self.workspace.partial);
         }
         Ok(())
     }
 
-    /// Releases what was held back as a possible end.
+    /// Releases the data that was held back as a possible end.
     fn release_held_back(&mut self) {
         if std::mem::take(&mut self.progress.is_holding_back) {
             append(&mut self.workspace.chunk, &mut self.workspace.held_back);
         }
     }
 
-    /// Releases bytes that the rules clear.
+    /// Passes bytes to the rules, and releases the bytes that they approve.
     pub(super) fn release(&mut self, bytes: &[u8]) -> Result<(), AbortReason> {
         if bytes.is_empty() {
             return Ok(());
@@ -421,7 +434,7 @@ impl ResponsePipeline<'_> {
                     );
                     if seen.is_err() {
                         self.progress.has_inspection_failed = true;
-                        // What they held is useless now.
+                        // The data that the rules held is not needed now.
                         let _ = self.workspace.finish_inspection();
                     }
                 }

@@ -1,4 +1,4 @@
-//! Writes a response to the client, and ends it.
+//! Writes a response to the client, and ends the response.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use crate::gateway::buffers::ThreadBuffers;
 use crate::open_exchange::OpenExchange;
 use crate::reply::Reply;
 
-/// Sends the decoded bytes, after the head if that was not sent yet.
+/// Sends the decoded bytes. Sends the head first if it was not sent yet.
 pub(super) async fn send_chunk(
     buffers: &ThreadBuffers,
     reply: &mut Reply<'_>,
@@ -23,13 +23,13 @@ pub(super) async fn send_chunk(
     workspace: &mut ResponseWorkspace,
 ) -> Result<(), AbortReason> {
     append_chunk(buffers, reply, answer_head, workspace, false);
-    // A client that does not read must not keep memory that others can use meanwhile.
+    // A client that does not read must not occupy memory that other connections can use.
     buffers.pool.release(&mut workspace.chunk);
     send(buffers, reply).await.map_err(|_| AbortReason::Client)
 }
 
-/// Adds the decoded bytes to the response as the client receives it; for a client that wants frames, encodes them as
-/// frames first. `last` means that nothing follows.
+/// Adds the decoded bytes to the client's response. For a client that wants frames, encodes them as
+/// frames first. `last`: whether no bytes follow.
 pub(super) fn relay_chunk(
     reply: &mut Reply<'_>,
     answer_head: &ClientResponseHead,
@@ -43,7 +43,7 @@ pub(super) fn relay_chunk(
     }
 }
 
-/// Replaces events by frames, for a client that wants them, and returns the events.
+/// Replaces events by frames for a client that wants frames, and returns the events.
 fn frame_events(
     reply: &mut Reply<'_>,
     answer_head: &ClientResponseHead,
@@ -60,11 +60,12 @@ fn frame_events(
     Some(said)
 }
 
-/// Sent to the client of a stream that is idle: a comment without an empty line, and therefore no event. With an
-/// empty line, official clients take it for an event without data (openai-go before 3.45).
+/// The heartbeat for the client of an idle stream. It is a comment without an empty line, and so
+/// not an event. With an empty line, some official clients treat it as an event without data
+/// (openai-go before 3.45).
 const HEARTBEAT: &[u8] = b": hb\n";
 
-/// Sends a heartbeat on a stream of which only complete events were sent.
+/// Sends a heartbeat on a stream. All events sent before must be complete.
 pub(super) async fn send_heartbeat(
     buffers: &ThreadBuffers,
     reply: &mut Reply<'_>,
@@ -77,7 +78,8 @@ pub(super) async fn send_heartbeat(
     send(buffers, reply).await.map_err(|_| AbortReason::Client)
 }
 
-/// Appends the decoded bytes to the head, or to its buffer: a short copy is cheaper than a vectored write.
+/// Appends the decoded bytes to the head's buffer, because a short copy is cheaper than a vectored
+/// write.
 fn append_chunk(
     buffers: &ThreadBuffers,
     reply: &mut Reply<'_>,
@@ -145,7 +147,7 @@ pub(super) async fn finish(
     }
 }
 
-/// Ends a response whose upstream reported its own failure, in an event that is about to be sent.
+/// Ends a response whose upstream reported its failure in an event that is about to be sent.
 pub(super) async fn finish_with_reported_failure(
     buffers: &ThreadBuffers,
     reply: &mut Reply<'_>,
@@ -169,8 +171,8 @@ pub(super) async fn finish_with_reported_failure(
     ConnectionAction::Close
 }
 
-/// Ends a response that its upstream left incomplete, so that no client can take it for a complete one. `event`
-/// reports this.
+/// Ends a response that its upstream left incomplete, so that no client can mistake it for a
+/// complete one. `event` reports the failure.
 pub(super) async fn abort_response(
     buffers: &ThreadBuffers,
     reply: &mut Reply<'_>,

@@ -14,28 +14,29 @@ use crate::gateway::Gateway;
 use crate::open_exchange::OpenExchange;
 use crate::reply::Reply;
 
-/// Maximum capacity of a read buffer that is kept for other connections, in bytes.
+/// Maximum capacity in bytes of a read buffer that is kept for other connections.
 const MAX_RETAINED_BYTES: usize = 64 * 1024;
 
-/// How long to wait for the end of the transfer after a complete response, so that the connection can be reused.
+/// Maximum wait for the end of the transfer after a complete response. Without that end, the
+/// connection cannot be reused.
 pub(super) const END_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long a part of an event waits for the rest before it is examined.
+/// Maximum wait for the rest of an incomplete event before its part is examined.
 pub(super) const PARTIAL_EVENT_WAIT: Duration = Duration::from_millis(100);
 
 /// The upstream side of a response.
 pub(super) struct Source<'r> {
     pub(super) gateway: &'r Gateway,
     pub(super) upstream: UpstreamStream,
-    /// How long the upstream may be silent.
+    /// The maximum time between two reads from the upstream.
     pub(super) silence_timeout: Duration,
-    /// Deadline of the complete response.
+    /// Deadline of the complete response; `None` without a limit.
     pub(super) response_deadline: Option<Instant>,
 }
 
 impl Source<'_> {
-    /// Waits for bytes from upstream; `false` at the end of its stream. `waited` is the time that it was already
-    /// waited for.
+    /// Waits for bytes from the upstream; returns `false` at the end of the stream. `waited` is the
+    /// time that the caller has already waited.
     pub(super) async fn read(
         &mut self,
         reply: &mut Reply<'_>,
@@ -55,8 +56,8 @@ impl Source<'_> {
             .await
     }
 
-    /// Waits for more bytes of a stream that has already been silent for `interval`, and sends the client a heartbeat
-    /// after every interval of silence.
+    /// Waits for more bytes of a stream that has already been silent for `interval`. Sends the
+    /// client a heartbeat now and after each further silent interval.
     pub(super) async fn read_with_heartbeats(
         &mut self,
         reply: &mut Reply<'_>,
@@ -80,8 +81,8 @@ impl Source<'_> {
         }
     }
 
-    /// Like [`Source::read`], if only the end of the transfer of a complete response is missing; `left` is the
-    /// remaining time.
+    /// Like [`Source::read`], for a complete response of which only the end of the transfer is
+    /// missing. `left` is the remaining time.
     pub(super) async fn read_end(
         &mut self,
         reply: &mut Reply<'_>,
@@ -100,7 +101,7 @@ impl Source<'_> {
             &self.gateway.buffers.incoming,
             &mut reply.buffers.upstream,
         );
-        // A waiting connection has no buffer: one connection reads at a time.
+        // A waiting connection has no buffer, because only one connection reads at a time.
         let read = poll_fn(|context| upstream.poll_fill(context, incoming, buffer, READ_BUFFER_BYTES));
         tokio::select! {
             biased;

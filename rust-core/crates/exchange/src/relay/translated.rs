@@ -1,4 +1,4 @@
-//! Responses for a client whose dialect is not the provider's.
+//! Responses for a client whose dialect differs from the provider's dialect.
 
 use proofgate_base::rejection::Rejection;
 use proofgate_providers::EventMeaning;
@@ -9,11 +9,12 @@ use proofgate_wire::encode;
 
 use super::pipeline::ResponsePipeline;
 
-/// Bytes of an error body that are read.
+/// Maximum bytes of an error body that are read.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 impl ResponsePipeline<'_> {
-    /// Buffers bytes of a response that is not a stream; it is translated once it is complete.
+    /// Buffers bytes of a response that is not a stream. The response is translated when it is
+    /// complete.
     pub(super) fn buffer_for_translation(&mut self, bytes: &[u8]) -> Result<(), AbortReason> {
         self.workspace.usage.push(bytes);
         self.gateway.buffers.pool.acquire(&mut self.workspace.partial);
@@ -46,7 +47,7 @@ impl ResponsePipeline<'_> {
         self.progress.event_count += u64::from(!event.starts_with(b":"));
         self.workspace.usage.push_event(event);
         if self.progress.has_end_marker {
-            // The client has its end; whatever follows the provider's is of no use to it.
+            // The client's response has its end, so events after the provider's end are dropped.
             return Ok(());
         }
         let Some(translation) = &mut self.progress.translation else {
@@ -75,7 +76,8 @@ impl ResponsePipeline<'_> {
         released
     }
 
-    /// Handles a stream that stopped without a successful end; returns whether its dialect accepts that as an end.
+    /// Handles a stream that stopped without a successful end. Returns whether its dialect accepts
+    /// that as an end.
     pub(super) fn finish_stream(&mut self) -> Result<bool, AbortReason> {
         let Some(translation) = &mut self.progress.translation else {
             return self.finish_candidates();
@@ -83,7 +85,8 @@ impl ResponsePipeline<'_> {
         let mut out = std::mem::take(&mut self.progress.translated);
         out.clear();
         let is_whole = match translation.passes_events_through() {
-            // The last frame may be cut off; Bedrock sends all of its events.
+            // A framed stream without its end is not accepted, because Bedrock sends all of its
+            // events and the last frame may be cut off.
             true if self.progress.frame_reader.is_some() => false,
             true => self
                 .progress
@@ -99,8 +102,8 @@ impl ResponsePipeline<'_> {
         Ok(true)
     }
 
-    /// Like `finish_stream`, for a stream that is forwarded unchanged. An event that reports a failure may have no
-    /// end of its own.
+    /// Like `finish_stream`, for a stream that is forwarded unchanged. An event that reports a
+    /// failure may lack its end.
     fn finish_candidates(&mut self) -> Result<bool, AbortReason> {
         let Some(candidates) = &mut self.progress.candidates else {
             self.progress.has_end_marker = self
@@ -117,7 +120,7 @@ impl ResponsePipeline<'_> {
         Ok(self.progress.has_end_marker)
     }
 
-    /// Adds the delay that the provider gave in the body to the unsent head.
+    /// Adds the retry delay from the provider's body to the unsent head.
     fn write_retry_after(&mut self, seconds: u64) {
         const NAME: &[u8] = b"retry-after:";
         let mut lines = self.head.split(|byte| *byte == b'\n');
@@ -137,7 +140,7 @@ impl ResponsePipeline<'_> {
             return Ok(());
         }
         let body = std::mem::take(&mut self.workspace.partial);
-        // The memory stays reserved until all of it is sent.
+        // The memory stays reserved until the whole response is sent.
         let most = translation.max_response_bytes(body.len());
         if self.workspace.reserve(most).is_err() {
             return Err(AbortReason::Policy(Rejection::RESPONSE_OVERLOADED));

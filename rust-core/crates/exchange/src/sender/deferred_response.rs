@@ -1,4 +1,4 @@
-//! A response in which a provider declines a request, kept while another provider may still take it.
+//! A response in which a provider declines a request, kept while other providers are tried.
 
 use proofgate_base::response_head::ClientResponseHead;
 use proofgate_upstream::attempt::ResponseStarted;
@@ -6,18 +6,19 @@ use proofgate_upstream::attempt::ResponseStarted;
 use super::upstream_outcome::UpstreamOutcome;
 use crate::reply::Reply;
 
-/// A response whose head was read. Its client gets it unchanged if no other provider is sent the request.
+/// A response whose head was read. The client gets it unchanged if the request is not sent to
+/// another provider.
 pub struct DeferredResponse {
     started: ResponseStarted<ClientResponseHead>,
     withholds_usage: bool,
-    /// The client's head for it.
+    /// The response head for the client.
     head: Vec<u8>,
-    /// The bytes read from it.
+    /// The bytes of the response that have been read.
     buffered: Vec<u8>,
 }
 
 impl DeferredResponse {
-    /// Takes a response out of the buffers that hold it.
+    /// Takes a response out of the connection's buffers.
     pub(super) fn new(
         begun: ResponseStarted<ClientResponseHead>,
         keeps_usage: bool,
@@ -32,7 +33,7 @@ impl DeferredResponse {
         }
     }
 
-    /// Puts the response back, to be relayed.
+    /// Puts the response back into the connection's buffers, so that it can be relayed.
     pub fn restore(self, reply: &mut Reply<'_>) -> UpstreamOutcome {
         reply.buffers.head = self.head;
         reply.buffers.upstream = self.buffered;

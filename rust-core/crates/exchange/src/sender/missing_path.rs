@@ -1,6 +1,7 @@
-//! Distinguishes a missing path at a provider from a missing resource that the request names.
+//! Distinguishes a path that a provider does not have from a missing resource that the request
+//! names.
 
-/// Bytes of the body that are examined.
+/// Maximum bytes of the body that are examined.
 const MAX_BODY_BYTES: usize = 4096;
 
 /// Words for the resources that a Responses request names, in providers' errors for a missing resource.

@@ -8,8 +8,8 @@ use proofgate_wire::encode;
 use super::UpstreamSender;
 
 impl UpstreamSender<'_, '_> {
-    /// Writes the body with the fields configured for its provider; returns whether there are any. A header line,
-    /// appended to `extra`, names fields of the client that were replaced.
+    /// Writes the body with the fields configured for its provider; returns whether there are any.
+    /// Appends a header line with the names of replaced client fields to `extra`.
     pub(super) fn set_fields(
         &self,
         to: &Upstream,
@@ -28,7 +28,7 @@ impl UpstreamSender<'_, '_> {
         let most = to.body_field_overrides.max_bytes(length);
         let replaced = out.write(most, |out| to.body_field_overrides.write(&whole, out))?;
         if let Some(replaced) = replaced.as_ref().filter(|replaced| !replaced.is_empty()) {
-            // Configured field names are printable.
+            // Configured field names are printable, so they are valid in a header line.
             let _ = encode::write_header(
                 extra,
                 "x-proofgate-dropped-fields",

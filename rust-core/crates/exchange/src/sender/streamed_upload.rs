@@ -1,7 +1,7 @@
 //! Sends a request whose body is still arriving: first the buffered part, then the rest as it arrives.
 //!
-//! A text after a file is judged before any byte of it is sent. If the rest is invalid, the provider never receives a
-//! complete request.
+//! Text after a file is judged before any byte of the text is sent. If the rest of the body is
+//! invalid, the provider never receives a complete request.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -29,7 +29,7 @@ use crate::policy_decision::{DeniedRequest, into_owned_note};
 use crate::request_policy;
 use crate::upload::Upload;
 
-/// Why an upload did not lead to a response.
+/// The reason why an upload got no response.
 pub(super) enum UploadError {
     Upstream(Failure),
     /// The client disconnected.
@@ -69,7 +69,7 @@ pub(super) struct StreamedUpload<'p, 'c> {
     pub(super) response_deadline: Option<Instant>,
     pub(super) limits: Limits,
     pub(super) shared_buffers: SharedBuffers<'p>,
-    /// Whether any of the rest was consumed.
+    /// Whether any part of the rest was consumed.
     pub(super) has_consumed_body: &'p Cell<bool>,
     /// Whether the client's connection closes after the response.
     pub(super) should_close: &'p Cell<bool>,
@@ -134,8 +134,8 @@ impl StreamedUpload<'_, '_> {
         }
     }
 
-    /// Forwards the rest of the body; returns whether all of it was sent. Otherwise the provider has responded or
-    /// disconnected.
+    /// Forwards the rest of the body. Returns whether all of it was sent; if not, the provider has
+    /// responded or disconnected.
     async fn send_rest(
         &mut self,
         connection: &mut UpstreamStream,
@@ -146,7 +146,7 @@ impl StreamedUpload<'_, '_> {
         let limits = self.limits;
         let incoming = self.shared_buffers.incoming;
         let mut frame = Vec::new();
-        // Bytes that had arrived but were not buffered for the admission.
+        // These bytes had arrived, but were not buffered for the admission.
         self.open_exchange.receive(&self.upload.pending);
         loop {
             let before = self.upload.pending.len();
@@ -160,7 +160,7 @@ impl StreamedUpload<'_, '_> {
             if length > 0 || is_last {
                 frame.clear();
                 if in_chunks && length > 0 {
-                    // Follows the previous piece.
+                    // The chunk header follows the line end of the previous chunk.
                     frame.extend_from_slice(format!("\r\n{length:x}\r\n").as_bytes());
                 }
                 let end: &[u8] = if in_chunks && is_last {
@@ -207,7 +207,7 @@ impl StreamedUpload<'_, '_> {
     /// Judges the text that arrived after a file, and the lines of a batch's input.
     async fn judge_pending(&mut self) -> Result<(), UploadError> {
         if let Some(lines) = self.upload.take_lines() {
-            // Boxed: only such uploads need the memory.
+            // Boxed, because only such uploads need the memory.
             let judged = Box::pin(batch_lines::judge_lines(self.incoming, &lines)).await;
             let note = judged.map_err(|denied| self.deny(*denied))?;
             if let (None, Some(note)) = (&self.open_exchange.policy, note) {

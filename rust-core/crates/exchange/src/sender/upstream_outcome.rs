@@ -11,7 +11,7 @@ pub enum UpstreamOutcome {
     /// The response has started.
     Started {
         begun: ResponseStarted<ClientResponseHead>,
-        /// Whether the gateway asked for usage and the client did not.
+        /// Whether the gateway requested usage and the client did not.
         keeps_usage: bool,
     },
     Failed(Failure),

@@ -25,21 +25,21 @@ pub(super) struct RequestParams {
     pub(super) hosted_tools: HostedTools,
 }
 
-/// The tools that the provider is asked to run.
+/// The tools that the request asks the provider to run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HostedTools {
-    /// A web search, and its own maximum of calls.
+    /// A web search, and the maximum number of its calls.
     pub(super) search: Option<Option<u64>>,
-    /// A tool that costs nothing besides tokens, and its own maximum of calls.
+    /// A tool that costs nothing except tokens, and the maximum number of its calls.
     pub(super) fetch: Option<Option<u64>>,
     pub(super) files: bool,
-    /// The maximum of calls of all tools together.
+    /// The maximum number of calls of all tools together.
     pub(super) max_total_calls: Option<u64>,
     /// Maximum tokens that the plan assumes for the result of a call.
     pub(super) tokens_per_call: Option<u64>,
 }
 
-/// What happens at the provider, within the limits of the request; shares in thousandths.
+/// The events at the provider, within the limits of the request. Amounts are shares in thousandths.
 #[derive(Clone, Debug)]
 pub(super) struct ProviderScenario {
     pub(super) prompt: u64,
@@ -50,7 +50,8 @@ pub(super) struct ProviderScenario {
     pub(super) is_downgraded: bool,
     pub(super) reports_tier: bool,
     pub(super) reports_cache_durations: bool,
-    /// Shares of the possible calls of hosted tools, and of the possible result size of each.
+    /// Share of the possible calls of hosted tools. `result_size` is the share of the possible
+    /// result size of each call.
     pub(super) calls: u64,
     pub(super) result_size: u64,
     pub(super) reports_calls: bool,
@@ -61,13 +62,13 @@ pub(super) struct ProviderScenario {
 pub(super) enum AttemptOutcome {
     /// The usage is reported.
     UsageReported,
-    /// The client disconnects once the prompt is counted, and the provider continues to generate.
+    /// The client disconnects after the prompt is counted, and the provider continues to generate.
     ClientDisconnected,
-    /// No usage is reported, and it is unknown what ran.
+    /// No usage is reported, and it is unknown whether the attempt ran.
     UsageUnknown,
     /// The provider rejects the request.
     Rejected,
-    /// The attempt may have been processed; another one follows and reports its usage.
+    /// The attempt may have been processed. Another attempt follows and reports its usage.
     Retried,
 }
 
@@ -352,7 +353,7 @@ impl RequestParams {
         }
     }
 
-    /// Whether it has its provider run a tool whose calls have no known price.
+    /// Whether the request asks for a tool whose calls have no known price.
     pub(super) fn has_unpriced_tool(&self) -> bool {
         self.vendor.dialect() == Dialect::Gemini && self.hosted_tools.search.is_some()
     }
@@ -370,8 +371,9 @@ impl RequestParams {
         self.tier.into_iter().chain(geo).filter(is_plain).collect()
     }
 
-    /// Returns the maximum tokens of the prompt: one per byte, the framing of every message, the cost of images of
-    /// the largest size, the additions for tools, and the whole context window for a document.
+    /// Returns the maximum tokens of the prompt: one token per byte, the framing of every message,
+    /// the cost of images of the largest size, the additions for tools, and the whole context
+    /// window for a document.
     pub(super) fn max_prompt_tokens(&self) -> u64 {
         let window = self.vendor.window().0;
         if self.has_document {

@@ -1,4 +1,4 @@
-//! What a provider did for a request, and what it reports.
+//! The actual usage at a provider for a request, and the usage that the provider reports.
 
 use proofgate_providers::Dialect;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::client::{ProviderScenario, RequestParams};
 use super::vendor::Vendor;
 
-/// What a provider really did for a request.
+/// The actual usage at a provider for a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProviderUsage {
     /// Prompt tokens of the first round only.
@@ -36,8 +36,8 @@ fn share(of: u64, permille: u64) -> u64 {
 }
 
 impl Calls {
-    /// Returns the maximum calls that the provider may make for the body it was sent, which sets a maximum for every
-    /// tool that takes one.
+    /// Returns the number of calls that the provider makes for the body `sent`. The body sets a
+    /// maximum for every tool that accepts one.
     fn of(chosen: &RequestParams, fate: &ProviderScenario, sent: &Value) -> Self {
         let is_offered = |kind: &str| {
             let mut tools = sent["tools"].as_array().into_iter().flatten();
@@ -92,7 +92,7 @@ impl Calls {
 }
 
 impl ProviderUsage {
-    /// Computes what the provider did; `sent` is the request as the gateway rewrote it.
+    /// Computes the actual usage. `sent` is the request as the gateway rewrote it.
     pub(super) fn of(chosen: &RequestParams, fate: &ProviderScenario, sent: &Value) -> Self {
         let first = share(chosen.max_prompt_tokens(), fate.prompt);
         let calls = Calls::of(chosen, fate, sent);
@@ -146,7 +146,7 @@ impl ProviderUsage {
             + vendor.tool_call_cost(self.calls)
     }
 
-    /// Returns what the start of a response reports: nothing of later rounds.
+    /// Returns the usage that the start of a response reports, which does not include later rounds.
     fn begun(self) -> Self {
         match self.calls.all() {
             0 => self,
@@ -161,7 +161,8 @@ impl ProviderUsage {
         }
     }
 
-    /// Returns the response that reports it; `is_begun` for its start only, in which the response is not counted.
+    /// Returns the response that reports the usage. `is_begun`: whether only the start of the
+    /// response is returned, which does not count the response tokens.
     pub(super) fn response(
         &self,
         chosen: &RequestParams,

@@ -1,4 +1,4 @@
-//! Prices from providers' pages, and the same prices as the gateway's table has them.
+//! Prices from providers' pages, and the same prices in the form of the gateway's table.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(super) enum Vendor {
     Gpt,
     /// Gemini 4 Argon (ai.google.dev, "Gemini Developer API pricing" and "Priority inference").
     Gemini,
-    /// Claude Haiku 4.5 (platform.claude.com, "Pricing"): has a small context window.
+    /// Claude Haiku 4.5 (platform.claude.com, "Pricing"), which has a small context window.
     SmallWindow,
     /// gpt-5-nano in the Responses API (developers.openai.com, "Pricing").
     Nano,
@@ -52,14 +52,14 @@ impl Vendor {
     pub(super) fn tool_call_cost(self, calls: Calls) -> u128 {
         let (search, file) = match self {
             Vendor::Opus | Vendor::Haiku | Vendor::SmallWindow | Vendor::Nano => (100, 25),
-            // The preview's price, for models that do not reason.
+            // The price of the preview tool, for models that do not reason.
             Vendor::Gpt => (250, 0),
             Vendor::Gemini => (0, 0),
         };
         (u128::from(calls.searches) * search + u128::from(calls.files) * file) * 1_000_000
     }
 
-    /// Returns these prices as the gateway's table has them.
+    /// Returns these prices in the form of the gateway's table.
     fn tools(self) -> serde_json::Value {
         match self {
             Vendor::Opus | Vendor::Haiku | Vendor::SmallWindow => {
@@ -110,7 +110,8 @@ impl Vendor {
                 };
                 match tier {
                     Some("flex") => times(standard, 1, 2),
-                    // "Excludes long context": such a request is served in the standard tier.
+                    // The page says "Excludes long context", so a long request is served in the
+                    // standard tier.
                     Some("fast" | "priority") if !is_long => times(standard, 5, 2),
                     _ => standard,
                 }
@@ -137,7 +138,7 @@ impl Vendor {
         }
     }
 
-    /// Returns the tiers with their own price, as a request names them.
+    /// Returns the tiers that have their own price, under their names in requests.
     pub(super) fn tiers(self) -> &'static [&'static str] {
         match self {
             Vendor::Opus => &["fast", "us"],
@@ -156,7 +157,7 @@ impl Vendor {
         }
     }
 
-    /// Returns the published prices as the gateway's table has them.
+    /// Returns the published prices in the form of the gateway's table.
     pub(super) fn configured_price(self) -> Arc<Price> {
         let text = |price: u128| format!("{}.{:04}", price / 10_000, price % 10_000);
         let level = |tier: Option<&str>, prompt: u64| {

@@ -49,21 +49,21 @@ fn field_names(near: DialectPair) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// Returns the client's name for a chat completions field, by the first name of its path. The rest of the path does not
-/// exist in the client's request, so it is left out.
+/// Returns the client's name for a chat completions field. It is the equivalent of the first name
+/// in the field's path; the client's request does not have the rest of the path.
 fn client_field_name(near: DialectPair, field: &str) -> Option<&'static str> {
     let first = field.split(['.', '[']).next().unwrap_or_default();
     let mut known = field_names(near).iter();
     known.find(|(chat, _)| *chat == first).map(|(_, own)| *own)
 }
 
-/// Converts a refusal on the provider's side to the client's field names.
+/// Converts a refusal by the provider-side pair to the client's field names.
 pub(super) fn client_refusal(near: DialectPair, refused: UntranslatableRequest) -> UntranslatableRequest {
     let param = client_field_name(near, &refused.param).map_or(refused.param, Cow::Borrowed);
     UntranslatableRequest { param, ..refused }
 }
 
-/// Adds the fields that were dropped on the provider's side.
+/// Adds the fields that the provider-side pair dropped, under the client's names.
 pub(super) fn add_dropped_fields(near: DialectPair, lost: &[&'static str], dropped: &mut Vec<&'static str>) {
     for field in lost {
         let own = client_field_name(near, field).unwrap_or(field);

@@ -1,4 +1,4 @@
-//! Translates a response from its provider's dialect to another one.
+//! Translates a response from its provider's dialect to another dialect.
 
 use proofgate_providers::{Dialect, EXCEPTION_PREFIX, event_parts};
 use proofgate_translate::openai_gemini::embeddings;
@@ -10,14 +10,14 @@ use proofgate_translate::{
 
 use super::pair::DialectPair;
 
-/// The version of Anthropic's API for translated requests: it still supports sampling fields.
+/// The version of Anthropic's API for translated requests, which still supports sampling fields.
 const ANTHROPIC_VERSION: &[u8] = b"anthropic-version: 2023-06-01\r\n";
 
-/// The response translation of one pair.
+/// The translator of a response for one pair.
 pub(super) struct Hop {
     pair: DialectPair,
     request_info: RequestContext,
-    /// When the response was created, in Unix seconds.
+    /// The time at which the response was created, in Unix seconds.
     created: u64,
     /// The estimated number of prompt tokens.
     prompt_tokens: u64,
@@ -149,7 +149,7 @@ impl Hop {
     ) -> Result<StreamStatus, ResponseError> {
         let (name, data) = event_parts(event);
         if data.is_empty() {
-            // A comment, or only an event name, which keeps the connection busy.
+            // The event is only a comment or an event name, which keeps the connection open.
             return Ok(StreamStatus::InProgress);
         }
         let (pair, asked) = (self.pair, &self.request_info);
@@ -206,7 +206,7 @@ impl Hop {
         }
     }
 
-    /// Whether stream events are already in the client's dialect.
+    /// Whether the provider's stream events are already in the client's dialect.
     pub(super) fn passes_events_through(&self) -> bool {
         matches!(
             self.pair,
@@ -214,8 +214,9 @@ impl Hop {
         )
     }
 
-    /// Handles the regular end of the provider's stream: writes the client's end if the stream stated why it finished.
-    /// Returns whether it did; some providers leave out the end marker.
+    /// Handles the regular end of the provider's stream: writes the client's end if the stream
+    /// stated its finish reason, even without an end marker, which some providers leave out.
+    /// Returns whether the stream stated the reason.
     pub(super) fn finish(&mut self, out: &mut Vec<u8>) -> Result<bool, ResponseError> {
         match &mut self.stream {
             Some(Stream::OpenAiGemini(stream)) => Ok(stream.finish(out)? == StreamStatus::Finished),

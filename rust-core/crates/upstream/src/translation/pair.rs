@@ -19,7 +19,7 @@ pub(crate) enum DialectPair {
     OpenAiGemini,
     /// OpenAI's embeddings to Google's.
     OpenAiGeminiEmbeddings,
-    /// Google's embeddings to Google's: the body names the model as well as the path.
+    /// Google's embeddings to Google's embeddings, because the body names the model, too.
     GeminiEmbeddings,
     /// Chat completions to Amazon Bedrock's Converse.
     OpenAiConverse,
@@ -35,7 +35,8 @@ pub(crate) enum DialectPair {
     OpenAiResponses,
     /// Chat completions with custom tools to chat completions with functions only, as input of another pair.
     ChatFunctions,
-    /// OpenAI's Responses to chat completions, as input of another pair or for a provider that supports nothing else.
+    /// OpenAI's Responses to chat completions, as input of another pair or for a provider that
+    /// supports only chat completions.
     ResponsesOpenAi,
 }
 
@@ -98,17 +99,18 @@ impl DialectPair {
         }
     }
 
-    /// Returns the maximum bytes of the translated request for a body of `length` bytes: escaping may lengthen a text,
-    /// framing a message, and the model's name each text of a batch.
+    /// Returns the maximum bytes of the translated request for a body of `length` bytes. Escaping
+    /// may lengthen a text, framing may lengthen a message, and the model's name is added to each
+    /// text of a batch.
     pub(super) fn max_request_bytes(self, length: usize, model: &str) -> usize {
         let most = length.saturating_mul(2).saturating_add(4096);
         match self {
             DialectPair::OpenAiGeminiEmbeddings | DialectPair::GeminiEmbeddings => {
-                // The shortest texts take three bytes.
+                // The shortest text in a batch takes three bytes.
                 let texts = embeddings::MAX_TEXTS.min(length / 3 + 1);
                 most.saturating_add(texts.saturating_mul(model.len().saturating_add(128)))
             }
-            // The shortest custom tool is a seventh of its function.
+            // The shortest custom tool is a seventh as long as its function.
             DialectPair::ChatFunctions => most.saturating_mul(4),
             _ => most,
         }

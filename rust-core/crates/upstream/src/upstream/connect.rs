@@ -1,4 +1,5 @@
-//! Connecting to a provider: TCP or a tunnel through a forward proxy, then TLS and the negotiated HTTP version.
+//! Connections to a provider: TCP or a tunnel through a forward proxy, then TLS and the negotiated
+//! HTTP version.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -13,10 +14,10 @@ use super::stream::UpstreamStream;
 use super::tcp::connect_to;
 use super::tunnel::{ProxyFailure, Tunnels};
 
-/// How often the failures of one provider are logged.
+/// The minimum interval between two log entries about failures of one provider.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Why no connection was made.
+/// The reason why no connection was made.
 #[derive(Debug)]
 pub enum ConnectError {
     Failed,
@@ -26,9 +27,11 @@ pub enum ConnectError {
 }
 
 impl Pool {
-    /// Makes a new connection. For HTTP/2 it is a stream of a session, which is new if no session has capacity.
+    /// Makes a new connection. For HTTP/2, returns a stream of a session, and makes a new session
+    /// if no existing one has capacity.
     pub async fn connect(&self, provider: &str) -> Result<UpstreamStream, ConnectError> {
-        // Boxed, because this future is moved with every request, and connecting is rare and large.
+        // The connecting future is boxed because it is large and rarely used, and this future is
+        // moved with every request.
         let connecting = Box::pin(self.try_to_connect());
         match tokio::time::timeout(self.route.connect_timeout, connecting).await {
             Ok(Ok(stream)) => Ok(stream),
@@ -48,7 +51,8 @@ impl Pool {
         }
     }
 
-    /// Returns the failures of the forward proxy since the last call, by kind; none without a proxy.
+    /// Returns the failures of the forward proxy since the last call, by kind; empty without a
+    /// proxy.
     pub fn take_proxy_failures(&self) -> impl Iterator<Item = (ProxyFailure, u64)> + '_ {
         self.tunnels.iter().flat_map(Tunnels::take_failures)
     }

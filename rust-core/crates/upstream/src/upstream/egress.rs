@@ -1,16 +1,17 @@
-//! The addresses at which providers may be reached.
+//! The addresses of providers that the gateway may connect to.
 //!
-//! The check applies to the address of the connection, after name resolution: a name that resolves differently the next time
-//! (DNS rebinding) gains nothing.
+//! The check applies to the address of the connection, after name resolution. So a name that
+//! resolves to another address the next time (DNS rebinding) cannot bypass it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use ipnet::IpNet;
 
-/// The addresses that may be reached.
+/// The addresses that the gateway may connect to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Egress {
-    /// Only these ranges; `None` means everything that is not [forbidden](is_forbidden_address).
+    /// The only allowed ranges; `None` allows all addresses that are not
+    /// [forbidden](is_forbidden_address).
     allowed: Option<Vec<IpNet>>,
 }
 
@@ -30,12 +31,12 @@ impl Egress {
         })
     }
 
-    /// Whether only configured ranges may be reached.
+    /// Whether only configured ranges are allowed.
     pub(super) fn has_ranges(&self) -> bool {
         self.allowed.is_some()
     }
 
-    /// Returns the `addresses` that may be reached.
+    /// Returns the allowed addresses among `addresses`.
     pub(super) fn filter_allowed(&self, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
         let admitted = addresses.iter().filter(|address| self.allows(address.ip()));
         admitted.copied().collect()
@@ -50,19 +51,20 @@ impl Egress {
     }
 }
 
-/// Addresses of cloud services for the machines that run there, which include the machine's credentials.
+/// Addresses of cloud metadata services, which give machines in the cloud data such as their
+/// credentials.
 const METADATA: [IpAddr; 9] = [
-    // Amazon (as 169.254.169.254), and its pods in EKS (as 169.254.170.23).
+    // Amazon (IPv6 form of 169.254.169.254), and its pods in EKS (of 169.254.170.23).
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23)),
-    // Google (as 169.254.169.254).
+    // Google (IPv6 form of 169.254.169.254).
     IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
-    // Scaleway (as 169.254.42.42).
+    // Scaleway (IPv6 form of 169.254.42.42).
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42)),
-    // Oracle (as 169.254.169.254), and its first cloud.
+    // Oracle (IPv6 form of 169.254.169.254), and Oracle's first cloud.
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe)),
     IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
-    // Akamai (as 169.254.169.254).
+    // Akamai (IPv6 form of 169.254.169.254).
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xa9fe, 0xa9fe, 0, 0, 0, 0, 1)),
     // Alibaba.
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
@@ -78,13 +80,14 @@ const METADATA_NAMES: [&str; 4] = [
     "instance-data.ec2.internal",
 ];
 
-/// Whether a name is that of a metadata service, and so not of a provider.
+/// Whether a host name belongs to a metadata service, and so not to a provider.
 pub(super) fn is_metadata_name(host: &str) -> bool {
     let host = host.strip_suffix('.').unwrap_or(host);
     METADATA_NAMES.iter().any(|name| name.eq_ignore_ascii_case(host))
 }
 
-/// Whether no provider can have an address: it is a metadata service, link-local, unspecified, multicast or broadcast.
+/// Whether an address cannot belong to a provider, because it is link-local, unspecified,
+/// multicast, broadcast or the address of a metadata service.
 fn is_forbidden_address(address: IpAddr) -> bool {
     if METADATA.contains(&address) {
         return true;

@@ -8,13 +8,15 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// How long an attempt runs before the next address is tried in parallel (RFC 8305 section 8).
+/// The time after which the next address is tried in parallel to the running attempts (RFC 8305
+/// section 8).
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
-/// Maximum number of addresses that are tried; a host with more is a cluster of equivalent addresses.
+/// Maximum number of addresses that are tried. A host with more addresses is a cluster whose
+/// addresses are equivalent.
 const MAX_ATTEMPTS: usize = 16;
 
-/// Connects to one of `addresses`: the next one is tried when the previous ones failed or have not responded for a while.
-/// The caller limits the total time.
+/// Connects to one of `addresses`. The next address is tried when an attempt fails, or when no
+/// attempt has ended for [`ATTEMPT_DELAY`]. The caller limits the total time.
 ///
 /// # Errors
 /// The error of the last failed attempt, if all failed.
@@ -88,8 +90,8 @@ mod tests {
         assert!(interleave(&[]).is_empty());
     }
 
-    /// Connects to addresses of which some are silent, some refuse and others accept; returns the connected address, the
-    /// milliseconds it took, and the number of attempts.
+    /// Connects to addresses, some of which are silent, some refuse and others accept; returns the
+    /// connected address, the milliseconds it took, and the number of attempts.
     async fn race(
         addresses: &[SocketAddr],
         silent: &[usize],

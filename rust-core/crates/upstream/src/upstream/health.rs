@@ -1,12 +1,14 @@
-//! The health of a provider and its models, from the outcomes of earlier requests.
+//! The health of a provider and its models, derived from the outcomes of earlier requests.
 //!
-//! Providers limit and overload each model separately, so their response to a request (429, `Retry-After`, 503, a timeout)
-//! applies to the requested model, under the provider's name for it. Only a failure to connect or to send the whole request
-//! affects all models, and so the provider.
+//! Providers limit and overload each model separately, so their response to a request (429,
+//! `Retry-After`, 503, a timeout) applies only to the requested model, under the provider's name
+//! for it. A failure to connect or to send the whole request affects all models, and so the
+//! provider.
 //!
-//! After [`circuit_breaker::FAILURE_THRESHOLD`] consecutive failures, requests go to another target for a while, if their model
-//! has one. Then one request is let through as a probe, and the next one if that has no result soon. A model without another
-//! target is still sent to its provider: failing at once would gain nothing.
+//! After [`circuit_breaker::FAILURE_THRESHOLD`] consecutive failures, requests go to another target
+//! during a pause, if their model has one. After the pause, one request is sent as a probe. If it
+//! has no result soon, the next request is the probe. Requests for a model without another target
+//! are still sent to its provider, because rejecting them would gain nothing.
 
 mod circuit_breaker;
 
@@ -22,37 +24,40 @@ use proofgate_ledger::record::SendOutcome;
 use self::circuit_breaker::{CircuitBreaker, Probe};
 use super::rate::{RateLimiter, RateReservation};
 
-/// Requests that earn one retry at the same provider, and the maximum of requests saved up for retries.
+/// Number of requests for which one retry at the same provider is allowed. [`MAX_SAVED_RETRIES`] is
+/// the maximum number of requests that are saved up for retries.
 const REQUESTS_PER_RETRY: u32 = 10;
 const MAX_SAVED_RETRIES: u32 = 10 * REQUESTS_PER_RETRY;
-/// Maximum number of models of one provider whose failures are tracked: behind a wildcard, clients choose the names.
+/// Maximum number of models of one provider whose failures are tracked. It is bounded because
+/// clients choose the names that a wildcard matches.
 const MAX_MODELS: usize = 1024;
 
-/// What the outcome of an attempt means for its provider and the model.
+/// The meaning of an attempt's outcome for the health of its provider and model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The model responds.
     Healthy,
     /// The provider could not be reached, or did not accept the whole request.
     Unreachable,
-    /// The model does not respond, or the provider reports that it cannot.
+    /// The model does not respond, or the provider reports that the model cannot respond.
     Failed,
-    /// The model must not be called for this time.
+    /// The model must not be called for this duration.
     Busy(Duration),
-    /// It means nothing for the health.
+    /// The outcome says nothing about the health.
     Inconclusive,
 }
 
 /// The health of a provider.
 pub struct Health {
-    /// Whether the provider can be reached.
+    /// The circuit breaker of connections to the provider.
     connectivity: Rc<CircuitBreaker>,
-    /// Its unhealthy models, by the provider's names; at most [`MAX_MODELS`].
+    /// The circuit breakers of the unhealthy models, by the provider's names; at most
+    /// [`MAX_MODELS`].
     models: RefCell<HashMap<Box<str>, Rc<CircuitBreaker>>>,
     in_flight: Cell<u32>,
     /// Saved-up retries, in units of requests.
     saved_retries: Cell<u32>,
-    /// Its recent rate of requests and tokens.
+    /// The provider's recent rate of requests and tokens.
     rate: RateLimiter,
 }
 
@@ -74,8 +79,8 @@ impl Health {
         self.connectivity.is_available(now)
     }
 
-    /// Whether a request for the model that `name` returns should go here even if it could go to another target. `name` is
-    /// called only while some model is unhealthy.
+    /// Whether a request for the model that `name` returns should go to this provider even if
+    /// another target could serve it. `name` is called only while some model is unhealthy.
     pub(crate) fn is_available<'n>(&self, name: impl FnOnce() -> Cow<'n, str>, now: Instant) -> bool {
         self.is_reachable(now) && {
             let models = self.models.borrow();
@@ -94,13 +99,14 @@ impl Health {
         self.in_flight.get()
     }
 
-    /// Returns how long `limits` forbid a request; `None` if one may be sent now.
+    /// Returns how long `limits` forbid a request; `None` if a request may be sent now.
     pub(super) fn rate_limit_delay(&self, limits: RateLimits, now: Instant) -> Option<Duration> {
         self.rate.delay(limits, now)
     }
 
-    /// Counts a request for `model` that may use up to `tokens` as in flight, until the returned permit is dropped.
-    /// `is_whole`: whether the request is complete; no other request waits for a probe that its client is still sending.
+    /// Counts a request for `model` that may use up to `tokens` as in flight until the returned
+    /// permit is dropped. `is_whole`: whether the gateway has received the complete request; other
+    /// requests do not wait for a probe that is still incomplete.
     pub(super) fn start_request(
         self: &Rc<Self>,
         now: Instant,
@@ -125,7 +131,7 @@ impl Health {
         attending
     }
 
-    /// Takes one retry at this provider, if one is saved up.
+    /// Takes one saved-up retry at this provider; returns false if there is none.
     pub fn take_retry(&self) -> bool {
         let left = self.saved_retries.get().checked_sub(REQUESTS_PER_RETRY);
         left.map(|left| self.saved_retries.set(left)).is_some()
@@ -140,14 +146,15 @@ impl Health {
         }
     }
 
-    /// Returns the breaker of a model whose failure is to be tracked, and creates it if necessary.
+    /// Returns the breaker of a model that failed, and creates it if necessary.
     fn breaker_or_insert(&self, model: &str) -> Rc<CircuitBreaker> {
         if let Some(known) = self.breaker_for(model) {
             return known;
         }
         let mut models = self.models.borrow_mut();
         if models.len() >= MAX_MODELS {
-            // Evicts a breaker without a pause, which loses least, otherwise the one whose pause ends first.
+            // Evicts a breaker without a pause, whose loss matters least, or else the breaker whose
+            // pause ends first.
             let first = models.iter().min_by_key(|(_, model)| model.paused_until());
             if let Some(name) = first.map(|(name, _)| name.clone()) {
                 models.remove(&name);
@@ -171,14 +178,14 @@ impl Health {
 pub struct InFlightPermit {
     health: Rc<Health>,
     started_at: Instant,
-    /// The probes that it carries: for the provider and for the model.
+    /// The provider's probe and the model's probe, if this request is one.
     probes: [Option<Probe>; 2],
-    /// What it reserved of the provider's rate limits, until it is settled.
+    /// The request's reservation of the provider's rate limits; `None` after it is settled.
     reservation: Option<RateReservation>,
 }
 
 impl InFlightPermit {
-    /// Records its outcome; `model` is the same as at its start.
+    /// Records the outcome of the request; `model` is the same as at its start.
     pub fn record_verdict(&mut self, verdict: Verdict, model: &str, now: Instant) {
         let [probed_reach, probed_model] = self.probes.each_mut().map(|probe| probe.take().is_some());
         let (health, began) = (&*self.health, self.started_at);
@@ -202,14 +209,15 @@ impl InFlightPermit {
         }
     }
 
-    /// Marks the request as complete: from now on others wait for it if it is a probe.
+    /// Marks the request as complete. If it is a probe, other requests now wait for it.
     pub fn mark_complete(&mut self, now: Instant) {
         for probe in self.probes.iter_mut().flatten() {
             probe.mark_complete(now);
         }
     }
 
-    /// Settles its reservation: how far it was sent, and the tokens that it used, if known.
+    /// Settles the request's reservation. `sent`: whether it was sent; `used`: its tokens, `None`
+    /// if not known.
     pub fn settle(mut self, sent: SendOutcome, used: Option<u64>) {
         if let Some(taken) = self.reservation.take() {
             self.health.rate.settle(taken, sent, used);
@@ -222,7 +230,7 @@ impl Drop for InFlightPermit {
         self.health
             .in_flight
             .set(self.health.in_flight.get().saturating_sub(1));
-        // It was rejected before anything was sent.
+        // An unsettled request was rejected before any part of it was sent.
         if let Some(taken) = self.reservation.take() {
             self.health.rate.settle(taken, SendOutcome::No, Some(0));
         }

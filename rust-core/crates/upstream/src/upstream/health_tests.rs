@@ -41,7 +41,7 @@ fn after_the_pause_one_request_is_let_through_and_its_success_ends_it() {
     assert!(is_available(&health, later));
     let mut probe = begin(&health, later);
     assert!(!is_available(&health, later), "the probe is under way");
-    // A request that goes there because it has no other target is not a probe.
+    // A request that is sent during the pause, because it has no other target, is not a probe.
     let mut other = begin(&health, later);
     other.record_verdict(Verdict::Inconclusive, MODEL, later);
     assert!(!is_available(&health, later));
@@ -81,7 +81,7 @@ fn an_answer_to_what_was_asked_after_the_pause_ends_it_while_the_probe_is_under_
     let after = later + Duration::from_secs(1);
     begin(&health, after).record_verdict(Verdict::Healthy, MODEL, after);
     assert!(is_available(&health, after));
-    // It ended last, and was sent before the others.
+    // The probe ends last, but was sent before the others.
     probe.record_verdict(Verdict::Failed, MODEL, after);
     assert!(is_available(&health, after));
 }

@@ -1,4 +1,4 @@
-//! A connection to a provider, plain or over TLS.
+//! A connection to a provider, with or without TLS.
 
 use std::io;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ pub(super) enum MaybeTlsStream {
 }
 
 impl MaybeTlsStream {
-    /// Returns the bytes that the socket has accepted so far, encrypted ones for TLS.
+    /// Returns the number of bytes that the socket has accepted so far; with TLS, encrypted bytes.
     pub(super) fn bytes_written(&self) -> u64 {
         match self {
             MaybeTlsStream::Plain(socket) => socket.bytes_written,
@@ -88,11 +88,12 @@ impl AsyncWrite for MaybeTlsStream {
     }
 }
 
-/// A TCP connection that counts accepted bytes: TLS does not report whether anything of a request can have reached the peer.
+/// A TCP connection that counts accepted bytes, because TLS does not report whether any part of a
+/// request can have reached the peer.
 pub(super) struct Socket {
     tcp: TcpStream,
     bytes_written: u64,
-    /// Released after the connection.
+    /// The descriptor's permit, released after the connection is dropped.
     _descriptor: DescriptorPermit,
 }
 

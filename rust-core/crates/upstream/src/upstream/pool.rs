@@ -1,4 +1,4 @@
-//! The connections to one provider, and how it is reached.
+//! The connections to one provider, and the route to it.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -19,10 +19,10 @@ use crate::refusals::RefusalLog;
 
 /// Maximum number of idle connections kept for each provider.
 const MAX_IDLE: usize = 1024;
-/// How long they may be idle, unless the provider's configuration sets it.
+/// The idle timeout of connections if the provider's configuration sets none.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-/// How a provider is reached.
+/// The route to a provider: its base URL, proxy, TLS settings and timeouts.
 pub struct Route {
     pub(super) base: BaseUrl,
     trust: TlsTrust,
@@ -30,7 +30,7 @@ pub struct Route {
     pub(super) tls: Option<Tls>,
     pub(super) connect_timeout: Duration,
     pub(super) egress: Egress,
-    /// `None` if connections are direct.
+    /// The forward proxy; `None` if connections are direct.
     proxy: Option<Proxy>,
     /// How long a connection may be idle.
     keep_alive: Duration,
@@ -40,7 +40,7 @@ impl Route {
     /// Prepares the route to a base URL, through `proxy` if there is one.
     ///
     /// # Errors
-    /// A TLS mistake in `trust`; never with a key.
+    /// A description of the mistake in `trust`; it never contains a key.
     pub fn new(
         base: BaseUrl,
         trust: TlsTrust,
@@ -70,10 +70,10 @@ impl Route {
     }
 }
 
-/// The connections over one route, and the idle ones among them.
+/// The connections over one route, including idle ones.
 pub struct Pool {
     pub(super) route: Route,
-    /// The health of the provider; it outlives a configuration, as the connections do.
+    /// The health of the provider. It outlives a configuration, like the connections.
     pub health: Rc<Health>,
     pub(super) host_addresses: Rc<HostAddresses>,
     pub(super) tunnels: Option<Tunnels>,
@@ -84,12 +84,14 @@ pub struct Pool {
     pub(super) warm_up: WarmUp,
     /// How long a connection may be idle.
     keep_alive: Cell<Duration>,
-    /// Whether another route has replaced it: connections are not kept any more.
+    /// Whether another route has replaced this one, so that connections are no longer kept.
     pub(super) is_retired: Cell<bool>,
-    /// When [`Pool::close_expired`] was last called: exact enough to know how long a connection has been idle.
+    /// The time of the last [`Pool::close_expired`] call, from which the idle time of connections
+    /// is counted.
     last_sweep: Cell<Instant>,
+    /// The time of the last logged connection failure.
     pub(super) last_report: Cell<Option<Instant>>,
-    /// When the provider refused a key or a model.
+    /// The log of the provider's refusals of a key or a model.
     pub(crate) refusal_log: RefusalLog,
 }
 
@@ -98,11 +100,12 @@ pub(super) struct IdleConnection {
     idle_since: Instant,
 }
 
-/// Connections that are made ahead of need.
+/// The state of connections that are made before requests need them.
 #[derive(Default)]
 pub(super) struct WarmUp {
+    /// Number of such connections that are being made.
     pub(super) in_progress: Cell<usize>,
-    /// Until when none is made, because one failed.
+    /// The time before which no connection is made, because one failed; `None` after no failure.
     pub(super) paused_until: Cell<Option<Instant>>,
 }
 
@@ -131,9 +134,9 @@ impl Pool {
         }
     }
 
-    /// Returns the connections of a provider that is reached over `route` from now on: the existing ones if the route is the
-    /// same, otherwise new ones. Replaced connections end when their requests do. The health is kept if only the way to the
-    /// same base URL has changed.
+    /// Returns the pool for a provider whose route is now `route`: the existing pool if the route
+    /// is the same, otherwise a new one. Connections of a replaced pool end when their requests
+    /// end. The health is kept if the base URL is the same.
     pub fn reuse_or_new(before: Option<&Rc<Self>>, route: Route, sockets: &Rc<UpstreamSockets>) -> Rc<Self> {
         let Some(before) = before else {
             return Pool::new(route, sockets).into_shared();
@@ -155,7 +158,8 @@ impl Pool {
         pool.into_shared()
     }
 
-    /// Shares the pool, and registers it to have idle connections closed when sockets run out.
+    /// Shares the pool, and registers it so that its idle connections can be closed when sockets
+    /// run out.
     fn into_shared(self) -> Rc<Self> {
         let pool = Rc::new(self);
         let weak: Weak<Self> = Rc::downgrade(&pool);
@@ -163,12 +167,13 @@ impl Pool {
         pool
     }
 
-    /// Whether it has the same base URL as `route`, regardless of proxy and trust.
+    /// Whether the pool has the same base URL as `route`, regardless of proxy and trust.
     pub(crate) fn has_same_base(&self, route: &Route) -> bool {
         self.route.base == route.base
     }
 
-    /// Whether its connections are equivalent to those over `route`, with the same trust.
+    /// Whether the pool's connections are equivalent to connections over `route`, with the same
+    /// trust.
     pub(crate) fn has_same_route(&self, route: &Route) -> bool {
         let Route {
             base,
@@ -188,7 +193,8 @@ impl Pool {
             && *proxy == route.proxy
     }
 
-    /// Returns an idle connection that can be reused, or for HTTP/2 a stream of an existing session.
+    /// Returns an idle connection that can be reused (for HTTP/2, a stream of an existing session);
+    /// `None` if there is none.
     pub fn take_idle(&self) -> Option<UpstreamStream> {
         if let Some(sessions) = &self.sessions
             && let Some(stream) = sessions.acquire_stream()
@@ -204,7 +210,8 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection whose last exchange ended cleanly, unless its request was not sent completely.
+    /// Keeps a connection for reuse. Its last exchange must have ended cleanly; a connection whose
+    /// last request was not sent completely is not kept.
     pub fn put_back(&self, stream: UpstreamStream) {
         let Some(stream) = stream.into_reusable() else {
             return;

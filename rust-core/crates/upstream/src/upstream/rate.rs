@@ -1,7 +1,9 @@
-//! Limits the requests and tokens per minute to what a provider allows for the gateway's key.
+//! Limits the requests and tokens per minute to the rates that a provider allows for the gateway's
+//! key.
 //!
-//! Two token buckets that refill steadily, stored as the time at which they are full (the generic cell rate algorithm): one
-//! comparison and one addition per request, with the time that the request has already.
+//! Requests and tokens each have a bucket that refills steadily. A bucket is stored as the time at
+//! which it is full (the generic cell rate algorithm), so a request costs one comparison and one
+//! addition for each, and no extra reading of the clock.
 
 use std::cell::Cell;
 use std::num::NonZeroU64;
@@ -10,7 +12,8 @@ use std::time::{Duration, Instant};
 use proofgate_config::RateLimits;
 use proofgate_ledger::record::SendOutcome;
 
-/// The capacity of a bucket, as the time in which it refills. Azure counts over ten seconds, others over longer.
+/// The capacity of a bucket, as the time in which it refills. Azure counts over ten seconds, other
+/// providers over longer periods.
 const BURST: Duration = Duration::from_secs(10);
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -21,7 +24,7 @@ pub(crate) struct RateLimiter {
     tokens: Bucket,
 }
 
-/// What a request took from both buckets; the unused part is released.
+/// The amounts that a request took from both buckets; the unused part is released.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RateReservation {
     limits: RateLimits,
@@ -29,10 +32,11 @@ pub struct RateReservation {
 }
 
 impl RateLimiter {
-    /// Returns how long no request may be sent; `None` if one may be sent now.
+    /// Returns how long no request may be sent; `None` if a request may be sent now.
     ///
-    /// Tokens can be overdrawn: a request is sent as long as any are left, and the next ones wait for what it takes beyond
-    /// them. So a request that is larger than the bucket is served, too.
+    /// Tokens can be overdrawn: a request is sent if any tokens are left, and later requests wait
+    /// until the overdrawn tokens are refilled. So even a request that is larger than the bucket is
+    /// served.
     pub fn delay(&self, limits: RateLimits, now: Instant) -> Option<Duration> {
         let requests = limits.requests_per_minute;
         let tokens = limits.tokens_per_minute;
@@ -49,13 +53,13 @@ impl RateLimiter {
         let Some(limit) = limits.tokens_per_minute else {
             return RateReservation { limits, tokens: 0 };
         };
-        // Whatever a client says that it may use, it delays others for at most a minute.
+        // Limits the reservation, so that no request delays others for more than a minute.
         let tokens = tokens.min(limit.get());
         self.tokens.consume(limit, tokens, now);
         RateReservation { limits, tokens }
     }
 
-    /// Corrects a reservation to the actual use; `used`: its tokens, if known.
+    /// Corrects a reservation to the actual use. `used`: the request's tokens; `None` if not known.
     pub fn settle(&self, taken: RateReservation, sent: SendOutcome, used: Option<u64>) {
         let RateReservation { limits, tokens } = taken;
         if sent == SendOutcome::No
@@ -74,14 +78,14 @@ impl RateLimiter {
 /// A bucket that refills steadily.
 #[derive(Debug, Default)]
 struct Bucket {
-    /// When it is full; `None` if nothing was ever taken.
+    /// The time at which the bucket is full; `None` if nothing was ever taken.
     full_at: Cell<Option<Instant>>,
 }
 
 impl Bucket {
-    /// Returns how long it takes until one unit is available; `None` if there is one.
+    /// Returns the time until one unit is available; `None` if one is available now.
     fn delay(&self, limit: NonZeroU64, now: Instant) -> Option<Duration> {
-        // The bucket always holds one unit, however slowly it refills.
+        // The bucket can always hold one unit, even if it refills slowly.
         let most = BURST.max(refill_time(limit, 1));
         let missing = self.full_at.get()?.saturating_duration_since(now);
         let until_one = (missing + refill_time(limit, 1)).saturating_sub(most);
@@ -123,7 +127,7 @@ mod tests {
         }
     }
 
-    /// Sends requests until the limit stops them; returns how many.
+    /// Sends requests until the limit stops them; returns their number.
     fn send_all(rate: &RateLimiter, limits: RateLimits, tokens: u64, now: Instant) -> u32 {
         let mut sent = 0;
         while rate.delay(limits, now).is_none() && sent < 10_000 {

@@ -1,8 +1,9 @@
-//! The addresses of one host.
+//! The addresses of one host, from the system's resolver.
 //!
-//! Names are resolved by the system (`getaddrinfo`), because only it applies `/etc/hosts`, the search domains and `ndots` of
-//! a pod as other processes in the pod do. It blocks, cannot be cancelled and returns no time to live. So it runs on its own
-//! threads, which shutdown does not wait for, and its results are valid for a short time.
+//! Names are resolved by the system (`getaddrinfo`), because only it applies `/etc/hosts`, the
+//! search domains and `ndots` of a pod as other processes in the pod do. `getaddrinfo` blocks,
+//! cannot be cancelled and returns no time to live. So it runs on separate threads, which shutdown
+//! does not wait for, and its results are valid for a short time.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -17,19 +18,20 @@ use proofgate_base::priority;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-/// The age from which addresses are refreshed in the background by the next connection that uses them.
+/// The age after which the next connection that uses the addresses refreshes them in the
+/// background.
 const REFRESH_AFTER: Duration = Duration::from_secs(5);
-/// The maximum age of addresses that are used.
+/// The maximum age at which addresses are still used.
 const MAX_AGE: Duration = Duration::from_secs(30);
-/// How long a name is not looked up again after a failure.
+/// The time after a failure during which a name is not looked up again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Threads for concurrent look-ups in one process, and the length of their queue. There is at most one look-up for each
-/// provider.
+/// Number of threads for concurrent look-ups in one process. [`MAX_QUEUED`] is the length of their
+/// queue. There is at most one look-up for each provider.
 const RESOLVER_THREADS: usize = 4;
 const MAX_QUEUED: usize = 64;
 
-/// Returns all addresses of a host, like the system's resolver.
+/// A function that returns all addresses of a host and port, like the system's resolver.
 pub(super) type LookupFn = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
 
 /// A request to a resolver thread.
@@ -53,14 +55,14 @@ impl Resolver {
         SYSTEM.clone()
     }
 
-    /// Starts detached threads: they end when no handle to them is left.
+    /// Starts detached threads, which end when no handle to them is left.
     pub(super) fn start(look_up: LookupFn) -> Self {
         let (questions, asked) = sync_channel(MAX_QUEUED);
         let asked = Arc::new(Mutex::new(asked));
         for _ in 0..RESOLVER_THREADS {
             let asked = Arc::clone(&asked);
             let thread = thread::Builder::new().name("names".into());
-            // If no thread starts, every look-up fails, because nothing receives it.
+            // If no thread starts, every look-up fails, because no thread receives it.
             let _ = thread.spawn(move || serve_lookups(&asked, look_up));
         }
         Resolver { requests: questions }
@@ -91,9 +93,9 @@ pub(super) struct HostAddresses {
 
 enum Lookup {
     Unresolved,
-    /// The addresses, and when they were found.
+    /// The addresses, and the time at which they were found.
     Addresses(Rc<[SocketAddr]>, Instant),
-    /// Why there are none, and when the look-up failed.
+    /// The reason why a look-up failed, and the time of the failure.
     Failure(io::ErrorKind, String, Instant),
     /// The host is an IP address.
     Literal(Rc<[SocketAddr]>),
@@ -139,7 +141,7 @@ impl HostAddresses {
         }
     }
 
-    /// Discards the addresses, because no connection to any of them could be made, unless they are new.
+    /// Discards the addresses unless they are new; called when none of them could be connected to.
     pub(super) fn invalidate(&self) {
         let mut known = self.lookup.borrow_mut();
         if matches!(&*known, Lookup::Addresses(_, since) if since.elapsed() >= RETRY_DELAY) {

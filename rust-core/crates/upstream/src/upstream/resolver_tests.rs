@@ -28,7 +28,8 @@ impl Played {
         }
     }
 
-    /// Returns the addresses if the resolver, when called, returns `found`; and how often it was called.
+    /// Returns the result of a look-up whose resolver returns `found` if it is called, and the
+    /// number of its calls.
     async fn look_up(&self, found: io::Result<Vec<SocketAddr>>) -> (io::Result<Vec<SocketAddr>>, usize) {
         let names = Rc::clone(&self.names);
         let wanted = tokio::task::spawn_local(async move { names.addresses().await });
@@ -187,7 +188,7 @@ fn a_worker_ends_while_its_name_server_does_not_answer() {
             yield_now().await;
         }
     });
-    // With a look-up on the runtime's own threads this would not return.
+    // This would not return if the look-up ran on the runtime's own threads.
     drop(runtime);
     assert!(!*OPEN.0.lock().unwrap());
     *OPEN.0.lock().unwrap() = true;

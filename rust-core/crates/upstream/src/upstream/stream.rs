@@ -1,4 +1,4 @@
-//! The transport of a request and its response.
+//! The transport of a request to a provider and of its response.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -12,15 +12,15 @@ use tokio::task::coop::unconstrained;
 use super::http2::Http2Stream;
 use super::maybe_tls_stream::MaybeTlsStream;
 
-/// Carries a request to a provider and its response back.
+/// A connection or HTTP/2 stream that carries a request to a provider and its response back.
 pub struct UpstreamStream {
     transport: Transport,
-    /// Whether another request may follow on it.
+    /// Whether another request may follow on this transport.
     reusable: bool,
 }
 
 enum Transport {
-    /// A dedicated connection.
+    /// A connection that is not shared.
     Http1(MaybeTlsStream),
     /// A stream of a session, for one request.
     Http2(Box<Http2Stream>),
@@ -43,7 +43,8 @@ impl UpstreamStream {
         }
     }
 
-    /// Prevents another request on it, because the last one was not sent completely.
+    /// Prevents further requests on this transport, because the last request was not sent
+    /// completely.
     pub fn forbid_reuse(&mut self) {
         self.reusable = false;
     }
@@ -52,8 +53,9 @@ impl UpstreamStream {
         !self.reusable
     }
 
-    /// Whether another request may follow on it: the last one was sent completely, and there is nothing to read. Unexpected
-    /// bytes or an end make it unusable; over TLS that includes bytes that are already decrypted.
+    /// Whether another request may follow: the last request was sent completely, and there is
+    /// nothing to read. Unexpected bytes (over TLS, also already decrypted ones) or an end make the
+    /// connection unusable.
     pub(crate) fn can_be_reused(&mut self) -> bool {
         let mut byte = [0];
         let mut context = Context::from_waker(Waker::noop());
@@ -61,12 +63,13 @@ impl UpstreamStream {
             return false;
         };
         let read = poll_fn(|context| Pin::new(&mut *wire).poll_read(context, &mut ReadBuf::new(&mut byte)));
-        // `unconstrained`: a task whose budget is used up finds every read pending, and would take this connection for
-        // usable.
+        // Without `unconstrained`, every read is pending in a task whose budget is used up, so an
+        // unusable connection would seem usable.
         self.reusable && pin!(unconstrained(read)).poll(&mut context).is_pending()
     }
 
-    /// Returns the bytes that the socket has accepted so far, encrypted ones for TLS; 0 if the socket is shared.
+    /// Returns the number of bytes that the socket has accepted so far (with TLS, encrypted bytes);
+    /// 0 if the socket is shared.
     pub fn bytes_written(&self) -> u64 {
         match &self.transport {
             Transport::Http1(wire) => wire.bytes_written(),
@@ -74,7 +77,8 @@ impl UpstreamStream {
         }
     }
 
-    /// Whether the peer has processed nothing of what was sent since [`Self::bytes_written`] returned `taken_before`.
+    /// Whether the peer has processed none of the bytes sent since [`Self::bytes_written`] returned
+    /// `taken_before`.
     pub(crate) fn is_undelivered_since(&self, taken_before: u64) -> bool {
         match &self.transport {
             Transport::Http1(wire) => wire.bytes_written() == taken_before,
@@ -82,7 +86,7 @@ impl UpstreamStream {
         }
     }
 
-    /// Whether the provider has reported that it did not process the request, all of which was sent.
+    /// Whether the provider has reported that it did not process the completely sent request.
     pub(crate) fn is_unprocessed(&self) -> bool {
         matches!(&self.transport, Transport::Http2(stream) if stream.is_unprocessed())
     }
@@ -90,7 +94,7 @@ impl UpstreamStream {
     /// Sends the head of a request separately, if the protocol requires it; returns whether it does.
     ///
     /// # Errors
-    /// Nothing of it was sent.
+    /// No part of the head was sent.
     pub fn send_head(&mut self, head: &[u8]) -> io::Result<bool> {
         match &mut self.transport {
             Transport::Http1(_) => Ok(false),
@@ -103,14 +107,16 @@ impl UpstreamStream {
         matches!(self.transport, Transport::Http2(_))
     }
 
-    /// Ends a body that has no length, if the protocol [delimits bodies](Self::delimits_bodies).
+    /// Ends a body without a stated length if the protocol [delimits
+    /// bodies](Self::delimits_bodies).
     pub fn finish_body(&mut self) {
         if let Transport::Http2(stream) = &mut self.transport {
             stream.finish_body();
         }
     }
 
-    /// Returns a connection that may carry another request; otherwise finishes it as its protocol requires.
+    /// Returns the connection if it may carry another request. Otherwise finishes it as its
+    /// protocol requires, and returns `None`.
     pub(super) fn into_reusable(self) -> Option<Self> {
         match self.transport {
             _ if !self.reusable => None,
@@ -122,8 +128,9 @@ impl UpstreamStream {
         }
     }
 
-    /// Appends to `buffer`, which is grown by at least `room` bytes; 0 is the end of the stream. An empty buffer has no
-    /// memory while it waits: it borrows `lent`, which all waiting connections share and one uses at a time.
+    /// Appends bytes to `buffer`, after reserving `room` bytes in it; returns 0 at the end of the
+    /// stream. An empty buffer uses no memory while it waits: it borrows `lent`, which all waiting
+    /// connections share and only one uses at a time.
     pub fn poll_fill(
         &mut self,
         context: &mut Context<'_>,
@@ -176,7 +183,7 @@ impl AsyncWrite for UpstreamStream {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.get_mut().transport {
             Transport::Http1(wire) => Pin::new(wire).poll_flush(cx),
-            // The session sends what it has.
+            // The session sends its data without a flush.
             Transport::Http2(_) => Poll::Ready(Ok(())),
         }
     }

@@ -30,12 +30,12 @@ fn acceptor() -> TlsAcceptor {
             PrivateKeyDer::from_pem_slice(KEY.as_bytes()).unwrap(),
         );
     let mut config = config.unwrap();
-    // The data that the tests wait for is all that arrives.
+    // Without tickets, only the data that the tests wait for arrives.
     config.send_tls13_tickets = 0;
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// What an upstream sends after the requested response.
+/// The data that an upstream sends after the requested response.
 #[derive(Clone, Copy, PartialEq)]
 enum Behind {
     Nothing,
@@ -43,8 +43,8 @@ enum Behind {
     Leave,
 }
 
-/// Whether a connection can be reused after `answer` and what follows it arrived together, and exactly the response was
-/// read.
+/// Whether a connection can be reused after the response and the data behind it arrived together,
+/// and exactly the response was read.
 async fn can_serve_again(behind: Behind) -> bool {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/v1", listener.local_addr().unwrap());
@@ -191,7 +191,7 @@ async fn an_idle_connection_is_kept_as_long_as_its_provider_is_configured_to() {
             pool.close_expired(begin + seconds * second);
             assert_eq!(pool.idle_count(), 0, "{keep_alive:?}");
         }
-        // A reload changes it for open connections.
+        // A reload changes the timeout for open connections.
         let pool = Rc::new(Pool::new(route(None), &Rc::default()));
         let (stream, _peer) = tokio::join!(pool.connect("upstream"), listener.accept());
         pool.put_back(stream.unwrap());

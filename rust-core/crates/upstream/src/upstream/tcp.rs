@@ -11,10 +11,11 @@ use super::happy_eyeballs;
 use super::maybe_tls_stream::Socket;
 use super::resolver::HostAddresses;
 
-/// Connects to one of the addresses that `names` has for a host.
+/// Connects to one of the addresses of a host.
 ///
 /// # Errors
-/// A [`ResourceShortage`], which is not caused by the addresses, or the error of the last failed attempt.
+/// A [`ResourceShortage`], which the addresses do not cause, or the error of the last failed
+/// attempt.
 pub(super) async fn connect_to(
     addresses: &[SocketAddr],
     names: &HostAddresses,
@@ -32,7 +33,7 @@ pub(super) async fn connect_to(
 async fn connect_once(address: SocketAddr, sockets: Rc<UpstreamSockets>) -> io::Result<Socket> {
     let taken = sockets.acquire()?;
     let tcp = TcpStream::connect(address).await.map_err(|error| {
-        // A machine without an address of that family returns the same error.
+        // A machine without a source address of that family gets the same error.
         match error.kind() == io::ErrorKind::AddrNotAvailable && has_source_for(address) {
             true => ResourceShortage::Ports.into(),
             false => error,
@@ -42,8 +43,8 @@ async fn connect_once(address: SocketAddr, sockets: Rc<UpstreamSockets>) -> io::
     Ok(Socket::new(tcp, taken))
 }
 
-/// Whether the machine has a source address for a destination: connecting a datagram socket checks the routes and sends
-/// nothing.
+/// Whether the machine has a source address for a destination. Connecting a datagram socket checks
+/// this without sending anything.
 fn has_source_for(address: SocketAddr) -> bool {
     let local: IpAddr = match address {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),

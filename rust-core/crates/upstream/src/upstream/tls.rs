@@ -10,16 +10,19 @@ use tokio_rustls::TlsConnector;
 
 use super::http2;
 
-/// The certificates that the worker trusts, and its own. It contains a key, so it has no `Debug`.
+/// The certificates that the worker trusts, and its own certificate. The struct contains a key, so
+/// it has no `Debug`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct TlsTrust {
-    /// Certificates to trust instead of the system's roots.
+    /// Certificates to trust instead of the system's roots; `None` for the system's roots.
     pub ca_pem: Option<String>,
-    /// The certificate for providers that request one.
+    /// The client certificate for providers that request one.
     pub client_certificate_pem: Option<String>,
+    /// The private key of the client certificate.
     pub client_key_pem: Option<String>,
 }
 
+/// The TLS settings of connections to one provider.
 pub(super) struct Tls {
     pub(super) connector: TlsConnector,
     pub(super) server_name: ServerName<'static>,
@@ -29,7 +32,7 @@ impl Tls {
     /// Prepares TLS to `host`, offering the protocols that `http` allows.
     ///
     /// # Errors
-    /// The part of `trust` that cannot be used, or the host's name.
+    /// A description of the part of `trust`, or of the host's name, that cannot be used.
     pub(super) fn new(host: &str, trust: &TlsTrust, http: HttpVersion) -> Result<Self, String> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
@@ -41,7 +44,7 @@ impl Tls {
                 let chain: Result<Vec<_>, _> =
                     CertificateDer::pem_slice_iter(certificate.as_bytes()).collect();
                 let chain = chain.map_err(|error| format!("clientCertificateFile: {error}"))?;
-                // The parser's message may describe the key.
+                // The parser's message is not used, because it may describe the key.
                 let key = PrivateKeyDer::from_pem_slice(key.as_bytes())
                     .map_err(|_| "clientKeyFile contains no PEM private key")?;
                 let config = config.with_client_auth_cert(chain, key);
@@ -65,7 +68,7 @@ impl Tls {
     }
 }
 
-/// Returns the certificates of `ca_pem`, or else the system's roots.
+/// Returns the certificates of `ca_pem`, or the system's roots if it is `None`.
 fn roots(ca_pem: Option<&str>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     match ca_pem {

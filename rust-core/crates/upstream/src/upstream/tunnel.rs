@@ -1,7 +1,7 @@
 //! Tunnels through a forward proxy (CONNECT, RFC 9110 section 9.3.6).
 //!
-//! TLS to the provider is inside the tunnel, so the proxy sees only a name and a port. With an `http://` base URL the proxy,
-//! and anyone else on the path, sees everything.
+//! TLS to the provider is inside the tunnel, so the proxy sees only the provider's host name and
+//! port. With an `http://` base URL, the proxy and anyone else on the path can read everything.
 
 use std::cell::Cell;
 use std::io;
@@ -22,17 +22,18 @@ use super::tcp::connect_to;
 
 /// Maximum bytes of a response head.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
-/// How long to resolve a provider's name before the proxy is used without its addresses, if no ranges are configured.
+/// The time limit of resolving a provider's name if no ranges are configured. After it, the proxy
+/// is used without the provider's addresses.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a name that could not be resolved here is not looked up again.
+/// The time during which a name that the gateway could not resolve is not looked up again.
 const UNRESOLVED_TTL: Duration = Duration::from_secs(300);
 
-/// A forward proxy and its credentials, so it has no `Debug`.
+/// A forward proxy and its credentials, because of which it has no `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy {
     host: String,
     port: u16,
-    /// The value of `Proxy-Authorization`.
+    /// The value of `Proxy-Authorization`; `None` without credentials.
     authorization: Option<String>,
 }
 
@@ -40,7 +41,7 @@ impl Proxy {
     /// Checks the settings of a proxy.
     ///
     /// # Errors
-    /// A description of the mistake; never with the credentials.
+    /// A description of the mistake; it never contains the credentials.
     pub fn new(settings: &EgressProxy) -> Result<Self, String> {
         let EgressProxy { url, authorization } = settings;
         let base = BaseUrl::parse(url)
@@ -75,7 +76,7 @@ impl Proxy {
     }
 }
 
-/// Writes host and port as in CONNECT (RFC 9112 section 3.2.3).
+/// Formats host and port as CONNECT requires (RFC 9112 section 3.2.3).
 fn authority(host: &str, port: u16) -> String {
     match host.contains(':') {
         true => format!("[{host}]:{port}"),
@@ -83,20 +84,20 @@ fn authority(host: &str, port: u16) -> String {
     }
 }
 
-/// What a forward proxy did instead of opening a tunnel.
+/// The reason why a forward proxy opened no tunnel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxyFailure {
-    /// It could not be connected to, or closed the connection without a response.
+    /// The connection to the proxy failed, or the proxy closed it without a response.
     Unreachable,
-    /// The connection to the provider through it was not made in time.
+    /// The connection to the provider through the proxy was not made in time.
     TimedOut,
-    /// Its response is not HTTP/1.
+    /// The proxy's response is not HTTP/1.
     BadResponse,
-    /// 407: it does not accept the credentials, or requires some.
+    /// Status 407: the proxy does not accept the credentials, or requires credentials.
     BadCredentials,
-    /// 403, or another 4xx: it does not allow the provider.
+    /// Status 403 or another 4xx: the proxy does not allow the provider.
     Forbidden,
-    /// 5xx: it cannot reach the provider.
+    /// Status 5xx: the proxy cannot reach the provider.
     ProviderUnreachable,
     /// Any other status.
     Refused,
@@ -113,7 +114,7 @@ impl ProxyFailure {
         ProxyFailure::Refused,
     ];
 
-    /// Returns its name in metrics.
+    /// Returns the name of the failure in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             ProxyFailure::Unreachable => "unreachable",
@@ -135,7 +136,8 @@ impl ProxyFailure {
         }
     }
 
-    /// Returns the meaning of a status. The proxy's own message may quote what it was sent, so it is not repeated.
+    /// Returns a description of the failure. The proxy's own message is not repeated, because it
+    /// may quote the request.
     fn description(self) -> &'static str {
         match self {
             ProxyFailure::BadCredentials => "it rejects the credentials, or requires credentials",
@@ -151,7 +153,8 @@ pub(super) struct Tunnels {
     proxy: Proxy,
     host_addresses: Rc<HostAddresses>,
     failures: [Cell<u64>; ProxyFailure::ALL.len()],
-    /// Until when the provider's name counts as unresolvable here.
+    /// The time until which the provider's name counts as unresolvable by the gateway; `None` if it
+    /// does not.
     unresolved_until: Cell<Option<Instant>>,
 }
 
@@ -165,8 +168,8 @@ impl Tunnels {
         }
     }
 
-    /// Opens a tunnel to `base`, whose addresses are `provider`, if `egress` allows it. If it is dropped early, it leaves
-    /// nothing behind.
+    /// Opens a tunnel to `base`, whose addresses are `provider`, if `egress` allows it. A future
+    /// that is dropped early leaves nothing open.
     pub(super) async fn open(
         &self,
         base: &BaseUrl,
@@ -209,8 +212,8 @@ impl Tunnels {
         connect_to(&addresses, &self.host_addresses, sockets).await
     }
 
-    /// Checks the addresses that the provider's name has here. The proxy resolves it separately and uses any of them, so all
-    /// must be allowed.
+    /// Checks the addresses that the gateway resolves for the provider's name. The proxy resolves
+    /// the name separately and may use any of its addresses, so all must be allowed.
     async fn check(&self, base: &BaseUrl, provider: &Rc<HostAddresses>, egress: &Egress) -> io::Result<()> {
         let addresses = match egress.has_ranges() {
             true => provider.addresses().await.map_err(|error| {
@@ -230,7 +233,8 @@ impl Tunnels {
         }
     }
 
-    /// Returns the addresses of a provider; `None` if its name cannot be resolved here, as behind many proxies.
+    /// Returns the addresses of a provider; `None` if the gateway cannot resolve its name, which is
+    /// common behind proxies.
     async fn resolve_with_timeout(&self, provider: &Rc<HostAddresses>) -> Option<Rc<[SocketAddr]>> {
         let now = Instant::now();
         if self.unresolved_until.get().is_some_and(|until| now < until) {
@@ -249,7 +253,7 @@ impl Tunnels {
         loop {
             let head = read_head(tcp).await?;
             match parse_status(&head).ok_or(io::ErrorKind::InvalidData)? {
-                // Other responses follow these (RFC 9110 section 15.2).
+                // Another response follows an interim response (RFC 9110 section 15.2).
                 100 | 102..=199 => {}
                 status => return Ok(status),
             }
@@ -267,7 +271,7 @@ impl Tunnels {
         count.set(count.get().saturating_add(1));
     }
 
-    /// Counts a connection that was not made in time; returns the message.
+    /// Counts a connection that was not made in time; returns the error message.
     pub(super) fn record_timeout(&self) -> String {
         self.count_failure(ProxyFailure::TimedOut);
         let authority = authority(&self.proxy.host, self.proxy.port);
@@ -282,7 +286,8 @@ impl Tunnels {
     }
 }
 
-/// Reads the head of a response, and no byte more: what follows is from the provider.
+/// Reads the head of a response and no further byte, because the bytes after it are from the
+/// provider.
 async fn read_head(tcp: &mut Socket) -> io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(256);
     while !head.ends_with(b"\r\n\r\n") && !head.ends_with(b"\n\n") {
@@ -294,7 +299,7 @@ async fn read_head(tcp: &mut Socket) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Returns the status of an HTTP/1 response; `None` if it is not one.
+/// Returns the status of an HTTP/1 response; `None` if `head` is not the head of one.
 fn parse_status(head: &[u8]) -> Option<u16> {
     let rest = head.strip_prefix(b"HTTP/1.")?;
     let (&[minor, space, first, second, third], rest) = rest.split_first_chunk()?;

@@ -1,4 +1,4 @@
-//! Connections that are made ahead of need.
+//! Connections that are made before requests need them.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use super::Upstream;
 use super::pool::Pool;
 
-/// Maximum number of connections that are made ahead of need at a time.
+/// Maximum number of such connections that are being made at the same time.
 const MAX_CONCURRENT: usize = 8;
-/// How long none is made after a failure.
+/// The time after a failure during which none is made.
 const FAILURE_PAUSE: Duration = Duration::from_secs(10);
 
 impl Upstream {
-    /// Restores the minimum of idle connections; called once a second. Makes none to a provider that gets no requests now.
+    /// Restores the minimum number of idle connections; called once a second. Makes none to a
+    /// provider that may not be called now.
     pub fn keep_warm(&self, now: Instant) {
         if self.min_idle > 0 && !self.lacks_credentials(now) && self.pool.health.is_reachable(now) {
             self.pool.warm(&self.name, self.min_idle, now);
@@ -26,13 +27,14 @@ impl Pool {
         if warming.paused_until.get().is_some_and(|until| now < until) {
             return;
         }
-        // If there are more than enough, unusable ones are found when they are used.
+        // Checks idle connections only if there are not more than needed. Otherwise, unusable ones
+        // are found when a request takes them.
         if self.idle_count() <= wanted {
             self.idle
                 .borrow_mut()
                 .retain_mut(|idle| idle.stream.can_be_reused());
         }
-        // One session carries many requests.
+        // One HTTP/2 session is enough, because it carries many requests.
         let wanted = match &self.sessions {
             Some(sessions) if sessions.count() > 0 => return,
             _ => wanted,

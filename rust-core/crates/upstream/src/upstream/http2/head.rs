@@ -7,14 +7,16 @@ use http::uri::Scheme;
 use http::{HeaderName, HeaderValue, Method, Request, Response, Uri};
 use proofgate_wire::{ProtocolError, encode};
 
-/// Fields that may be indexed in the session's table, because they are the same in all requests and not secret (RFC 7541
-/// section 7.1.3).
+/// Header fields that may be indexed in the session's table, because they are not secret and are
+/// the same in all requests (RFC 7541 section 7.1.3).
 const COMMON_HEADERS: [&str; 4] = ["accept", "accept-encoding", "content-type", "user-agent"];
 
-/// Parses the head of one of our requests. Also returns the length of its body, if the head states it.
+/// Parses the HTTP/1.1 head of a request from this gateway. Also returns the length of its body;
+/// `None` if the body has no stated length.
 ///
 /// # Errors
-/// The head contains something that our heads never do, or that is not allowed in HTTP/2.
+/// The head contains something that heads of this gateway never contain, or that is not allowed in
+/// HTTP/2.
 pub(super) fn parse_request(head: &[u8], over_tls: bool) -> io::Result<(Request<()>, Option<u64>)> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
     let head = head.strip_suffix(b"\r\n\r\n").ok_or_else(invalid)?;
@@ -25,7 +27,7 @@ pub(super) fn parse_request(head: &[u8], over_tls: bool) -> io::Result<(Request<
     let (method, path) = (&line[..space], &line[space + 1..]);
     let mut request = Request::new(());
     *request.method_mut() = Method::from_bytes(method).map_err(|_| invalid())?;
-    // Without a length or a coding there is no body (RFC 9112 section 6.3).
+    // A request without a length and a transfer coding has no body (RFC 9112 section 6.3).
     let (mut authority, mut length) = (None, Some(0));
     for line in lines {
         let colon = line.iter().position(|&byte| byte == b':').ok_or_else(invalid)?;
@@ -54,16 +56,17 @@ pub(super) fn parse_request(head: &[u8], over_tls: bool) -> io::Result<(Request<
     Ok((request, length))
 }
 
-/// A line without the CR before its LF.
+/// Returns a line without the CR before its LF.
 fn trim(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Appends the head of a response; `ended` means that no body follows. A body without a stated length ends with the stream.
+/// Appends the head of a response as HTTP/1.1. `ended`: whether no body follows. A body without a
+/// stated length ends with the stream.
 ///
 /// # Errors
-/// A field that HTTP/1.1 would read differently, or that is not allowed in HTTP/2 (RFC 9113 section 8.2). A part of the head
-/// may have been written then.
+/// The head contains a field that HTTP/1.1 would read differently, or that is not allowed in HTTP/2
+/// (RFC 9113 section 8.2). After an error, a part of the head may have been written.
 pub(super) fn write_response<B>(
     response: &Response<B>,
     ended: bool,

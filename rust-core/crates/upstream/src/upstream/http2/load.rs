@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 /// The load of a session.
 pub(super) struct SessionLoad {
     pub(super) streams: Cell<usize>,
-    /// Whether a stream was opened since the last sweep.
+    /// Whether a stream was opened since the last removal of idle sessions.
     pub(super) recently_used: Cell<bool>,
     pub(super) capacity: Rc<Notify>,
 }

@@ -24,8 +24,8 @@ use super::limits::{
 use super::load::{SessionLoad, StreamSlot};
 use super::stream::Http2Stream;
 
-/// How often a session with requests in flight is pinged, and how long the reply may take: a network that loses a connection
-/// does not report it.
+/// The interval of pings in a session with requests in flight, and the time limit of a reply. Pings
+/// detect a lost connection that the network does not report.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The sessions with a provider.
@@ -33,15 +33,16 @@ pub(crate) struct Sessions {
     open: RefCell<Vec<Session>>,
     /// Maximum number of sessions.
     max_sessions: usize,
-    /// Held while waiting for a stream or making a session, so that many concurrent requests share one.
+    /// The lock that is held while a request waits for a stream or makes a session, so that
+    /// concurrent requests share one session.
     establish_lock: Semaphore,
-    /// Notified when there may be capacity for one more stream.
+    /// The notification that there may be capacity for one more stream.
     capacity: Rc<Notify>,
     /// Whether the provider chose HTTP/1.1 at the last connection.
     chose_http1: Cell<bool>,
 }
 
-/// A session, for as long as it accepts requests.
+/// A session that accepts requests.
 pub(crate) struct Session {
     requests: SendRequest<Bytes>,
     over_tls: bool,
@@ -52,7 +53,7 @@ pub(crate) struct Session {
 
 /// A connection that is driven by a task.
 trait Close {
-    /// Sends GOAWAY as far as possible without waiting, and closes.
+    /// Sends GOAWAY if that is possible without waiting, and closes the connection.
     fn close(&self);
 }
 
@@ -72,7 +73,7 @@ impl Sessions {
         }
     }
 
-    /// Returns a stream of a session that has capacity.
+    /// Returns a stream of a session that has capacity; `None` if no session has any.
     pub(crate) fn acquire_stream(&self) -> Option<Http2Stream> {
         let mut open = self.open.borrow_mut();
         let mut at = 0;
@@ -89,11 +90,12 @@ impl Sessions {
         None
     }
 
-    /// Returns a stream. If no session has capacity, one is made by `make`, one at a time. If the maximum number of sessions
-    /// exists, this waits for capacity. Connections to a provider that chooses HTTP/1.1 are made in parallel.
+    /// Returns a stream of a session that has capacity. If there is none, `make` makes a session;
+    /// sessions are made one at a time. If the maximum number of sessions exists, this waits for
+    /// capacity. Connections to a provider that chooses HTTP/1.1 are made in parallel.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// The errors of `make`.
     pub(crate) async fn acquire_stream_or_connect<T>(
         &self,
         make: impl AsyncFn() -> io::Result<T>,
@@ -125,8 +127,8 @@ impl Sessions {
         self.chose_http1.set(http1);
     }
 
-    /// Starts a session on a new connection, and waits for the provider's stream limit: only then is it certain that it
-    /// speaks HTTP/2, and the first requests do not exceed the limit.
+    /// Starts a session on a new connection, and waits for the provider's stream limit. The limit
+    /// proves that the provider speaks HTTP/2, and the first requests do not exceed it.
     ///
     /// # Errors
     /// The provider does not speak HTTP/2, or closes the connection.
@@ -164,7 +166,7 @@ impl Sessions {
         })
     }
 
-    /// Keeps a session for the next requests.
+    /// Adds a session for the next requests.
     pub(crate) fn insert(&self, session: Session) {
         self.open.borrow_mut().push(session);
         self.capacity.notify_one();
@@ -187,7 +189,8 @@ impl Sessions {
         });
     }
 
-    /// Closes the session that has been idle for longest, at once; returns false if none is idle.
+    /// Immediately closes the session that has been idle for longest; returns false if none is
+    /// idle.
     pub(crate) fn close_idlest(&self) -> bool {
         let mut open = self.open.borrow_mut();
         let idle = open.iter().enumerate();
@@ -208,7 +211,8 @@ impl Sessions {
         true
     }
 
-    /// Opens no more streams on these sessions; they end when their requests do.
+    /// Removes all sessions: no more streams are opened on them, and each session ends when its
+    /// requests end.
     pub(crate) fn clear(&self) {
         self.open.borrow_mut().clear();
         self.capacity.notify_one();
@@ -216,7 +220,8 @@ impl Sessions {
 }
 
 impl Session {
-    /// Whether it accepts requests: it has not ended, and the provider has not sent GOAWAY.
+    /// Whether the session accepts requests: it has not ended, and the provider has not sent
+    /// GOAWAY.
     fn is_open(&mut self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         !matches!(self.requests.poll_ready(&mut context), Poll::Ready(Err(_)))
@@ -247,7 +252,7 @@ fn settings() -> Builder {
         .max_header_list_size(MAX_HEADER_LIST_BYTES)
         .max_send_buffer_size(SEND_BUFFER)
         .max_local_error_reset_streams(Some(MAX_BROKEN_STREAMS))
-        // None before the provider has sent its limit.
+        // No stream may be opened before the provider has sent its limit.
         .initial_max_send_streams(0);
     settings
 }
@@ -261,12 +266,12 @@ where
             return;
         };
         let mut context = Context::from_waker(Waker::noop());
-        // Does not wait for a peer that does not read.
+        // One poll sends GOAWAY, and does not wait for a peer that does not read.
         let _ = pin!(unconstrained(&mut connection)).poll(&mut context);
     }
 }
 
-/// Drives a session to its end: it ends when no handle to it is left and its streams have ended.
+/// Drives a session until no handle to it is left and its streams have ended.
 async fn drive<T>(carried: Rc<DrivenConnection<T>>, mut life: Option<KeepAlive>, load: Rc<SessionLoad>)
 where
     T: AsyncRead + AsyncWrite + Unpin,
@@ -290,7 +295,8 @@ where
         }
     })
     .await;
-    // Its streams learn of the end first.
+    // Drops the connection first, so that its streams see the end before a waiting request
+    // continues.
     drop(carried.0.borrow_mut().take());
     load.capacity.notify_one();
 }
@@ -313,7 +319,7 @@ impl KeepAlive {
         }
     }
 
-    /// Ready when the peer has not replied in time.
+    /// Polls the pings; ready when the peer has not replied in time.
     fn poll_timeout(&mut self, context: &mut Context<'_>, is_busy: bool) -> Poll<()> {
         loop {
             if self.ping_pending && self.pings.poll_pong(context).is_ready() {

@@ -13,7 +13,8 @@ async fn locally(test: impl Future<Output = ()>) {
     LocalSet::new().run_until(test).await;
 }
 
-/// A provider that allows this many streams and replies to PING but to no request; it lasts as long as its connection.
+/// Plays a provider that allows `streams` streams and replies to PING but to no request. It runs as
+/// long as its connection.
 async fn quiet(connection: DuplexStream, streams: u32) {
     let mut settings = server::Builder::new();
     settings.max_concurrent_streams(streams);
@@ -24,7 +25,7 @@ async fn quiet(connection: DuplexStream, streams: u32) {
     }
 }
 
-/// Opens a session with a provider that allows this many streams.
+/// Opens a session with a provider that allows `streams` streams.
 async fn begin(sessions: &Sessions, streams: u32) -> io::Result<Http2Stream> {
     let (near, far) = duplex(1 << 16);
     spawn_local(quiet(far, streams));
@@ -45,7 +46,7 @@ async fn a_session_that_gives_no_sign_of_life_ends_and_one_that_does_goes_on() {
     locally(async {
         let sessions = Sessions::new(1);
         let (near, mut far) = duplex(1 << 16);
-        // A valid start: empty SETTINGS.
+        // Empty SETTINGS are a valid start of a session.
         far.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.unwrap();
         let dead = sessions.establish(near, true).await.unwrap();
         let mut stream = dead.open_stream();

@@ -14,16 +14,16 @@ use tokio::time::timeout;
 use super::head;
 use super::load::StreamSlot;
 
-/// How long to wait for the end of a stream whose response is complete.
+/// The maximum wait for the end of a stream whose response is complete.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A stream of a session. If it is dropped before its end, it is reset (CANCEL).
+/// A stream of a session. A stream that is dropped before its end is reset (CANCEL).
 pub(crate) struct Http2Stream {
     session: SendRequest<Bytes>,
     over_tls: bool,
     outgoing: Option<OutgoingBody>,
     response: ResponseState,
-    /// Whether the provider reports that it has not processed the request.
+    /// Whether the provider has reported that it has not processed the request.
     unprocessed: bool,
     #[expect(dead_code, reason = "kept alive, and never read")]
     slot: StreamSlot,
@@ -31,7 +31,8 @@ pub(crate) struct Http2Stream {
 
 struct OutgoingBody {
     body: SendStream<Bytes>,
-    /// Bytes of the body that are still to be sent, if its length is known.
+    /// Number of body bytes that are still to be sent; `None` if the length of the body is not
+    /// known.
     remaining: Option<u64>,
     finished: bool,
 }
@@ -41,7 +42,8 @@ enum ResponseState {
     NotRequested,
     /// The response head has not arrived.
     AwaitingHead(ResponseFuture),
-    /// The body is arriving. The flow-control window for the last read is released by the next read.
+    /// The body is arriving. The next read releases the flow-control window of the last read
+    /// (`taken` bytes).
     ReceivingBody {
         body: RecvStream,
         taken: usize,
@@ -61,10 +63,10 @@ impl Http2Stream {
         }
     }
 
-    /// Sends the head of a request, given as HTTP/1.1.
+    /// Sends the head of a request; `head` is in HTTP/1.1 format.
     ///
     /// # Errors
-    /// The session accepts no more streams, or the head is not one of ours.
+    /// The session accepts no more streams, or the head is not from this gateway.
     pub(crate) fn send_head(&mut self, head: &[u8]) -> io::Result<()> {
         let (request, length) = head::parse_request(head, self.over_tls)?;
         let ended = length == Some(0);
@@ -88,13 +90,14 @@ impl Http2Stream {
         }
     }
 
-    /// Whether the provider has reported that it has not processed the request and will not: it may be sent to another
-    /// target (RFC 9113 section 8.7).
+    /// Whether the provider has reported that it will not process the request, so that the request
+    /// may be sent to another target (RFC 9113 section 8.7).
     pub(crate) fn is_unprocessed(&self) -> bool {
         self.unprocessed
     }
 
-    /// Appends available bytes of the response to `buffer`, about `room` bytes; returns 0 at its end.
+    /// Appends about `room` available bytes of the response to `buffer`; returns 0 at the end of
+    /// the response.
     pub(crate) fn poll_fill(
         &mut self,
         context: &mut Context<'_>,
@@ -140,7 +143,7 @@ impl Http2Stream {
                             buffer.extend_from_slice(&piece);
                             *taken += piece.len();
                         }
-                        // The bytes before it are returned first.
+                        // The bytes before the error or end are returned first.
                         Poll::Ready(Some(Err(_))) | Poll::Ready(None) | Poll::Pending if *taken > 0 => break,
                         Poll::Ready(Some(Err(failure))) => return Poll::Ready(Err(failure)),
                         Poll::Ready(None) => {
@@ -155,8 +158,8 @@ impl Http2Stream {
         }
     }
 
-    /// Finishes a stream whose response is complete. If the end of the stream has not arrived, waits a little for it,
-    /// because a provider may count streams that are reset.
+    /// Finishes a stream whose response is complete. If the end of the stream has not arrived,
+    /// waits up to [`END_TIMEOUT`] for it, because a provider may count reset streams.
     pub(crate) fn finish(mut self: Box<Self>) {
         let mut rest = Vec::new();
         let mut context = Context::from_waker(Waker::noop());
@@ -195,8 +198,9 @@ impl Http2Stream {
     }
 }
 
-/// Whether a failure means that the request was not processed: the stream was refused, or is beyond the last stream that the
-/// provider accepts. `h2` reports a GOAWAY of the peer only for such streams.
+/// Whether a failure means that the request was not processed: the stream was refused, or came
+/// after the last stream that the provider accepts. `h2` reports a GOAWAY of the peer only for such
+/// streams.
 fn was_not_processed(failure: &h2::Error) -> bool {
     let is_refused = failure.is_reset() && failure.reason() == Some(Reason::REFUSED_STREAM);
     failure.is_remote() && (is_refused || failure.is_go_away())
