@@ -19,7 +19,7 @@ IDLE = {
     "scrub_rounds": 0,
     "appended": 0,
     "entries": 2,
-    "behind": 0,
+    "unread_records": 0,
     "removed": 0,
     "suspicious": False,
     "changed": False,

@@ -234,7 +234,7 @@ def test_metrics_tell_what_was_verified_and_found(
     url: str, watch: LedgerWatcher, double: auditor_double.Auditor
 ) -> None:
     double.polls = [
-        {"records": 5, "bytes": 900, "behind": 3},
+        {"records": 5, "bytes": 900, "unread_records": 3},
         {"records": 3, "bytes": 500, "scrubbed_records": 2, "removed": 4},
     ]
     double.found = [FORK, FORK | {"origin": "a/0/Y"}]
@@ -301,7 +301,7 @@ def test_a_poll_that_fails_is_counted_and_tried_again(
         following = asyncio.create_task(watch.follow())
         assert await asyncio.to_thread(eventually, lambda: watch.totals.failures >= 1)
         double.failure = None
-        double.polls = [{"behind": 9, "bytes": MAX_POLL_BYTES}]
+        double.polls = [{"unread_records": 9, "bytes": MAX_POLL_BYTES}]
         # One that has more to read is followed by the next at once.
         assert await asyncio.to_thread(eventually, lambda: len(double.asked) >= 3)
         following.cancel()

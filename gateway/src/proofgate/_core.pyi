@@ -773,7 +773,7 @@ class Auditor:
         `now_us` is in unix microseconds.
 
         Returns JSON `{"records", "bytes", "scrubbed_records", "scrubbed_bytes", "scrub_rounds", "appended",
-        "entries", "behind", "removed", "suspicious", "changed"}`. Raises AuditorError when the state cannot
+        "entries", "unread_records", "removed", "suspicious", "changed"}`. Raises AuditorError when the state cannot
         be written.
         """
 

@@ -7,7 +7,7 @@ mod pieces;
 
 use libfuzzer_sys::fuzz_target;
 use pieces::Evaluation;
-use proofgate_policy::{Action, Engine, Pack, PolicyConfig, pack_names};
+use proofgate_policy::{Action, Engine, Pack, PolicyConfig, pattern_pack_names};
 use std::cell::RefCell;
 
 thread_local! {
@@ -16,7 +16,7 @@ thread_local! {
 
 /// All rules of the packs, wherever they could look.
 fn engine() -> Engine {
-    let packs = pack_names().map(|name| Pack::built_in(name).expect("it exists").without_limits());
+    let packs = pattern_pack_names().map(|name| Pack::built_in(name).expect("it exists").without_limits());
     let mut packs: Vec<_> = packs.collect();
     let rules = packs.iter_mut().flat_map(|pack| &mut pack.rules);
     rules.for_each(|rule| rule.action = Action::Block);

@@ -135,7 +135,7 @@ class LedgerWatcher:
         totals.scrubbed_records += done["scrubbed_records"]
         totals.scrubbed_bytes += done["scrubbed_bytes"]
         totals.scrub_rounds, totals.entries = done["scrub_rounds"], done["entries"]
-        totals.records_behind, totals.removed = done["behind"], done["removed"]
+        totals.records_behind, totals.removed = done["unread_records"], done["removed"]
         if self.published_head_count() >= self._unpublished_since[0]:
             self._unpublished_since = (totals.entries, time.monotonic())
         self.last_poll, self._polled_at = time.time(), time.monotonic()
@@ -152,7 +152,7 @@ class LedgerWatcher:
             busy = False
             try:
                 done = await asyncio.to_thread(self.poll)
-                busy = done["behind"] > 0 and done["bytes"] >= MAX_POLL_BYTES
+                busy = done["unread_records"] > 0 and done["bytes"] >= MAX_POLL_BYTES
                 self._logged_failure = None
             except _core.ProofgateError as error:
                 self.totals.failures += 1

@@ -52,7 +52,7 @@ pub struct PollSummary {
     /// Number of entries in the aggregate log.
     pub entries: u64,
     /// Number of signed records that the auditor has not read yet.
-    pub behind: u64,
+    pub unread_records: u64,
     /// Number of logs that the retention job removed.
     pub removed: u64,
     /// Whether a problem was seen that must be confirmed by a second check.
@@ -315,7 +315,7 @@ impl Auditor {
         self.back_off_failed(now);
         poll.appended = self.report_changes(now)?;
         poll.entries = self.aggregate.size();
-        poll.behind = self
+        poll.unread_records = self
             .logs()
             .filter_map(|log| {
                 log.target

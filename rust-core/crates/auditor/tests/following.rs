@@ -69,7 +69,7 @@ fn a_small_budget_comes_to_the_same() {
     let (mut polls, mut behind) = (0, 1);
     while behind > 0 || polls < 3 {
         audit.now += SECOND;
-        behind = audit.auditor.poll(audit.now, 2_000, 500).unwrap().behind;
+        behind = audit.auditor.poll(audit.now, 2_000, 500).unwrap().unread_records;
         polls += 1;
     }
     assert!(polls > 5, "{polls}");

@@ -26,7 +26,7 @@ pub enum Error {
     /// The data-plane thread did not start a command in time. The command was withdrawn: nothing
     /// has changed.
     #[error("the data plane is busy: the command was withdrawn, and nothing has changed")]
-    Busy,
+    CommandTimedOut,
     /// The call requires a running worker.
     #[error("the worker is not running")]
     NotRunning,
@@ -40,7 +40,7 @@ impl Error {
             Error::Ledger(_) => "ledger",
             Error::Bind { .. } => "bind",
             Error::Thread { .. } => "thread",
-            Error::Busy => "busy",
+            Error::CommandTimedOut => "busy",
             Error::NotRunning => "not_running",
         }
     }

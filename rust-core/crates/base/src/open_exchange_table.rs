@@ -19,7 +19,7 @@ pub struct OpenExchangeEntry {
     pub admitted_at: u64,
     pub id: RequestId,
     pub tenant: Arc<str>,
-    pub key: CredentialId,
+    pub credential: CredentialId,
     /// The tokens reserved for the exchange; `None`: no reservation.
     pub reserved_tokens: Option<u64>,
     /// The cost reserved for the exchange; `None`: no reservation.
@@ -61,7 +61,7 @@ impl OpenExchangeTable {
                 ts: entry.admitted_at,
                 id: entry.id.as_str().to_owned(),
                 tenant: entry.tenant.to_string(),
-                key: entry.key.to_hex().as_str().to_owned(),
+                key: entry.credential.to_hex().as_str().to_owned(),
                 reserved: entry.reserved_tokens,
                 reserved_nanodollars: entry.reserved_nanodollars,
                 shared_plan: entry.shared_plan.as_deref().map(str::to_owned),

@@ -25,14 +25,11 @@ pub struct AnalysisConfig {
     /// The fraction of repeated n-grams at which a response is flagged.
     pub repetition: f64,
     /// Maximum bytes of a response that are copied.
-    #[serde(rename = "maxAnswerBytes")]
-    pub answer_bytes: usize,
+    pub max_answer_bytes: usize,
     /// Maximum bytes of all copies of responses together.
-    #[serde(rename = "maxCopyBytes")]
-    pub copy_bytes: usize,
+    pub max_copy_bytes: usize,
     /// Maximum number of tracked pairs of tenant and model.
-    #[serde(rename = "maxPairs")]
-    pub pairs: usize,
+    pub max_pairs: usize,
 }
 
 /// Maximum number of responses in all windows together; each takes about 300 bytes.
@@ -53,11 +50,11 @@ impl AnalysisConfig {
                 (1..=AnalysisSettings::MAX_ENTROPY_DEPTH).contains(&self.top_logprobs),
             ),
             ("repetition", (0.0..=1.0).contains(&self.repetition)),
-            ("maxAnswerBytes", self.answer_bytes > 0),
-            ("maxPairs", (1..=4096).contains(&self.pairs)),
+            ("maxAnswerBytes", self.max_answer_bytes > 0),
+            ("maxPairs", (1..=4096).contains(&self.max_pairs)),
             (
                 "window times maxPairs",
-                self.window.saturating_mul(self.pairs) <= MAX_RETAINED_ANSWERS,
+                self.window.saturating_mul(self.max_pairs) <= MAX_RETAINED_ANSWERS,
             ),
         ];
         match bounds.into_iter().find(|(_, is_within)| !is_within) {
@@ -71,7 +68,7 @@ impl AnalysisConfig {
         AnalysisSettings {
             window_size: self.window,
             max_false_alarm_rate: self.false_alarms,
-            max_pairs: self.pairs,
+            max_pairs: self.max_pairs,
             entropy_depth: self.top_logprobs,
             vocabulary_size: self.vocabulary,
             repetition_threshold: self.repetition,

@@ -25,7 +25,7 @@ mod telemetry;
 
 use proofgate_auth::Issuer;
 use proofgate_base::Error;
-use proofgate_external_policies::Hooks;
+use proofgate_external_policies::ExternalPolicies;
 use proofgate_policy::PolicyConfig;
 use serde::Deserialize;
 
@@ -80,8 +80,8 @@ pub struct Config {
     #[serde(default)]
     pub policy: Option<PolicyConfig>,
     /// The external policies.
-    #[serde(default, rename = "policies")]
-    pub hooks: Hooks,
+    #[serde(default)]
+    pub policies: ExternalPolicies,
     /// TLS for client connections; `None`: plain TCP.
     #[serde(default)]
     pub tls: Option<Tls>,

@@ -221,7 +221,7 @@ async fn run_housekeeping(
             .observers
             .metrics
             .set_open_sockets(gateway.catalog().sockets.open());
-        gateway.policy.hook_memory.shrink_reservation();
+        gateway.policy.policy_copy_memory.shrink_reservation();
         if let Some(payloads) = &gateway.observers.payloads {
             payloads.request_space_check();
         }

@@ -76,7 +76,9 @@ impl<A> CommandReply<A> {
     fn wait(self, patience: Duration) -> Result<A, Error> {
         match self.response.recv_timeout(patience) {
             Ok(answer) => Ok(answer),
-            Err(RecvTimeoutError::Timeout) if !self.claimed.swap(true, Ordering::AcqRel) => Err(Error::Busy),
+            Err(RecvTimeoutError::Timeout) if !self.claimed.swap(true, Ordering::AcqRel) => {
+                Err(Error::CommandTimedOut)
+            }
             Err(_) => self.response.recv().map_err(|_| Error::NotRunning),
         }
     }
@@ -85,7 +87,7 @@ impl<A> CommandReply<A> {
 /// Sends a command to the data-plane thread and waits for its response.
 ///
 /// # Errors
-/// [`Error::Busy`] if the thread does not start it in time; it is then never executed. [`Error::NotRunning`].
+/// [`Error::CommandTimedOut`] if the thread does not start it in time; it is then never executed. [`Error::NotRunning`].
 pub(crate) fn send_command<A>(
     orders: &Sender<PendingCommand>,
     order: impl FnOnce(SyncSender<A>) -> Command,
@@ -134,7 +136,7 @@ mod tests {
     #[test]
     fn an_order_that_is_not_begun_with_in_time_is_never_obeyed() {
         let (given, wait) = order();
-        assert!(matches!(wait.wait(Duration::ZERO), Err(Error::Busy)));
+        assert!(matches!(wait.wait(Duration::ZERO), Err(Error::CommandTimedOut)));
         assert!(given.claim().is_none());
     }
 

@@ -18,7 +18,7 @@ use proofgate_base::threads::Threads;
 use proofgate_config::{AnalysisConfig, AwsKeys, Config, Durability};
 use proofgate_exchange::gateway::{BackgroundServices, ConfigChange};
 use proofgate_exchange::receipts::ReceiptService;
-use proofgate_external_policies::{ActiveHooks, PolicyQueue};
+use proofgate_external_policies::{ActivePolicyMetrics, PolicyQueue};
 use proofgate_ledger::VerifyingKey;
 use proofgate_observe::analysis::create_analysis;
 use proofgate_observe::evidence::{self, Evidence};
@@ -64,7 +64,7 @@ pub struct Worker {
     engine: Mutex<Arc<Engine>>,
     requested_key_sets: Mutex<RequestedKeySets>,
     /// The external policies, for the metrics.
-    hooks: ActiveHooks,
+    policy_metrics: ActivePolicyMetrics,
     running: Mutex<Option<Arc<RunningWorker>>>,
 }
 
@@ -130,7 +130,7 @@ impl Worker {
             profiler: Arc::new(Profiler::new(config.profiling.stages)),
             engine: Mutex::new(Arc::clone(&blueprint.settings.engine)),
             requested_key_sets: Mutex::new(blueprint.settings.authenticator.requested_key_sets()),
-            hooks: ActiveHooks::new(&config.hooks),
+            policy_metrics: ActivePolicyMetrics::new(&config.policies),
             shards: Mutex::new(TenantShards::new(
                 &blueprint.settings.digest,
                 config.tenant_shards.is_some(),
@@ -151,7 +151,7 @@ impl Worker {
     ///
     /// # Errors
     /// [`Error::Config`] if the configuration is invalid or changes a field that needs a restart, and
-    /// [`Error::Busy`]; the old configuration then stays in service. [`Error::NotRunning`].
+    /// [`Error::CommandTimedOut`]; the old configuration then stays in service. [`Error::NotRunning`].
     pub fn reload(&self, mut config: Config) -> Result<(), Error> {
         let running = self.running()?;
         // Held to the end, so that two configurations cannot overtake each other.
@@ -159,7 +159,7 @@ impl Worker {
         if let Some(field) = current.field_requiring_restart(&config) {
             return Err(Error::Config(format!("{field} cannot change without a restart")));
         }
-        config.hooks.reuse_from(&current.hooks);
+        config.policies.reuse_from(&current.policies);
         let shards = lock(&self.shards).clone();
         let in_service = Arc::clone(&lock(&self.engine));
         let blueprint = CompiledConfig::new(&config, Some(&in_service))?;
@@ -175,7 +175,7 @@ impl Worker {
         *lock(&self.shards) = next;
         *lock(&self.requested_key_sets) = wanted;
         *lock(&self.engine) = engine;
-        self.hooks.set(&config.hooks);
+        self.policy_metrics.set(&config.policies);
         *current = Arc::new(config);
         Ok(())
     }
@@ -183,7 +183,7 @@ impl Worker {
     /// Replaces the signing keys of a JWT issuer; returns how many of them are usable.
     ///
     /// # Errors
-    /// [`Error::Config`] if the text is not a key set or the issuer is not configured; [`Error::Busy`] if the
+    /// [`Error::Config`] if the text is not a key set or the issuer is not configured; [`Error::CommandTimedOut`] if the
     /// data-plane thread is busy; nothing has changed then; [`Error::NotRunning`].
     pub fn set_key_set(&self, issuer: &str, jwks: &str) -> Result<usize, Error> {
         let (keys, _) = KeySet::parse(jwks).map_err(|error| Error::Config(error.to_string()))?;
@@ -207,7 +207,7 @@ impl Worker {
     ///
     /// # Errors
     /// [`Error::Config`] if the text is not a token or the provider uses none; the message never contains the token.
-    /// [`Error::Busy`] if the data-plane thread is busy; nothing has changed then; [`Error::NotRunning`].
+    /// [`Error::CommandTimedOut`] if the data-plane thread is busy; nothing has changed then; [`Error::NotRunning`].
     pub fn set_access_token(&self, provider: &str, token: &str, lifetime: Duration) -> Result<(), Error> {
         let token = ExpiringToken::new(token, lifetime).ok_or_else(|| {
             Error::Config("the access token is empty or contains an invalid character".into())
@@ -227,7 +227,7 @@ impl Worker {
     ///
     /// # Errors
     /// [`Error::Config`] if a part is invalid or the provider accepts none; the message never contains a part.
-    /// [`Error::Busy`] if the data-plane thread is busy; nothing has changed then; [`Error::NotRunning`].
+    /// [`Error::CommandTimedOut`] if the data-plane thread is busy; nothing has changed then; [`Error::NotRunning`].
     pub fn set_aws_credentials(
         &self,
         provider: &str,
@@ -258,7 +258,7 @@ impl Worker {
     /// # Errors
     /// [`Error::Config`] if there is no such policy, or its queue was already taken.
     pub fn policy_queue(&self, policy: &str) -> Result<PolicyQueue, Error> {
-        self.config().hooks.open_queue(policy)
+        self.config().policies.open_queue(policy)
     }
 
     /// Returns the queue of exchanges whose traces are sampled, for an exporter; `None` if it was already taken.
@@ -353,7 +353,7 @@ impl Worker {
             max_age: ledger.rotation.age,
         };
         let (phase, told) = watch::channel(Phase::Serving);
-        let metrics = Metrics::new(&self.profiler, &self.hooks);
+        let metrics = Metrics::new(&self.profiler, &self.policy_metrics);
         let shares = DescriptorShares::for_process(config.limits.connections, config.limits.descriptors);
         metrics.set_descriptor_shares(&shares);
         metrics.records_lost.set(as_gauge(lost));

@@ -387,7 +387,7 @@ async fn admit<'c>(
         })
     };
     if let Some(field) = call.token_ids
-        && !(plan.profile.is_idle(Direction::Request) && plan.hooks.is_empty())
+        && !(plan.profile.is_idle(Direction::Request) && plan.external_policies.is_empty())
     {
         return Err(Rejection::token_ids_not_inspected(field).into());
     }
@@ -521,7 +521,7 @@ async fn admit<'c>(
         judged.note = judged.note.or(lines.map_err(turn_denied_away)?);
         incoming.span.lap_now(Stage::Policy);
     }
-    if !plan.hooks.is_empty() && incoming.form.is_none() && incoming.dialect.has_body() {
+    if !plan.external_policies.is_empty() && incoming.form.is_none() && incoming.dialect.has_body() {
         let asking = HookRequest {
             gateway,
             catalog,

@@ -90,7 +90,7 @@ async fn judge_line<'c>(
     room.resize(reading.text.size()).map_err(overloaded)?;
     check_model(incoming, &call).map_err(refused)?;
     hosted_tools::check_allowed(&call, &plan.allowed.hosted_tools).map_err(refused)?;
-    let is_read = !(plan.profile.is_idle(Direction::Request) && plan.hooks.is_empty());
+    let is_read = !(plan.profile.is_idle(Direction::Request) && plan.external_policies.is_empty());
     if let Some(field) = call.token_ids.filter(|_| is_read) {
         return Err(refused(Rejection::token_ids_not_inspected(field)));
     }
@@ -120,7 +120,7 @@ async fn judge_line<'c>(
             note: judged.note,
         }));
     }
-    if !plan.hooks.is_empty() && judged.rewritten.is_none() {
+    if !plan.external_policies.is_empty() && judged.rewritten.is_none() {
         // External policies receive the text of a line in the same format as the text of a form.
         let text = reading.text.text().to_owned();
         reading.text.collect_plain_text(&text);

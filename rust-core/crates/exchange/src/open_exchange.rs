@@ -288,7 +288,7 @@ impl OpenExchange {
             admitted_at: started_at,
             id,
             tenant: Arc::clone(&admitted.tenant.name),
-            key: admitted.key,
+            credential: admitted.key,
             reserved_tokens: grant.reserved(),
             reserved_nanodollars: grant.reserved_cost(),
             shared_plan: grant.shared_plan().cloned(),

@@ -6,7 +6,7 @@ use proofgate_auth::Shards;
 use proofgate_config::Config;
 use proofgate_evidence::log_reader::{LogItem, LogReader};
 use proofgate_evidence::read_stored_salt;
-use proofgate_external_policies::{ActiveHooks, Hooks};
+use proofgate_external_policies::{ActivePolicyMetrics, ExternalPolicies};
 use proofgate_json::Workspace;
 use proofgate_ledger::record::{ConfigDigests, SaltId};
 use proofgate_ledger::{ShredKey, SigningKey};
@@ -88,7 +88,7 @@ fn bench_with(shred_keys: Option<&std::path::Path>) -> Bench {
     let mut limiter = Limiter::new();
     let catalog = Catalog::new(CompiledConfig::new(&config, None).unwrap(), None, &Rc::default());
     limiter.set_limits(&catalog.settings.all_limits(&Shards::default()));
-    let metrics = Metrics::new(&profiler, &ActiveHooks::new(&Hooks::default()));
+    let metrics = Metrics::new(&profiler, &ActivePolicyMetrics::new(&ExternalPolicies::default()));
     let outlet = telemetry::telemetry_queues(metrics.clone()).0;
     let gateway = Rc::new(Gateway::new(
         catalog,

@@ -165,7 +165,7 @@ pub(crate) async fn judge_form_text<'c>(
     let profile = plan.profile.for_fixed_texts();
     let whose = (&*incoming.identity.tenant.name, &*profile);
     let mut judged = judge(gateway, catalog, whose, &reading.text, false, room, body).await?;
-    if !plan.hooks.is_empty() {
+    if !plan.external_policies.is_empty() {
         let asking = HookRequest {
             gateway,
             catalog,

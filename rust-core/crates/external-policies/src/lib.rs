@@ -12,18 +12,18 @@
     reason = "internal crate: the names of the items describe them"
 )]
 
-mod active_hooks;
 mod breaker;
 mod counters;
-mod hook;
-mod hook_memory;
+mod external_policy;
+mod policy_copy_memory;
+mod policy_metrics;
 mod queue;
 mod request_texts;
 mod verdict;
 
-pub use active_hooks::ActiveHooks;
-pub use hook::{Hook, Hooks, OnFailure};
-pub use hook_memory::HookMemory;
+pub use external_policy::{ExternalPolicies, ExternalPolicy, OnFailure};
+pub use policy_copy_memory::PolicyCopyMemory;
+pub use policy_metrics::ActivePolicyMetrics;
 pub use queue::PolicyRequest;
 pub use queue::{PolicyItem, PolicyQueue};
 pub use request_texts::RequestTexts;

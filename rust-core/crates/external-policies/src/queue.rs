@@ -10,7 +10,7 @@ use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::oneshot;
 
-use super::hook_memory::CopyPermit;
+use super::policy_copy_memory::CopyPermit;
 use super::request_texts::RequestTexts;
 use super::verdict::Verdict;
 

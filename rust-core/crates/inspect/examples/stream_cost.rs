@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use proofgate_inspect::{ReadBuffers, ResponseInspector, ResponseKind, inspect_request};
 use proofgate_json::Workspace;
-use proofgate_policy::{Engine, PolicyConfig, Scratch, pack_names};
+use proofgate_policy::{Engine, PolicyConfig, Scratch, pattern_pack_names};
 use proofgate_providers::{BodyText, Dialect, EventReader, GeneratedText, ParsedRequest};
 use serde_json::json;
 
@@ -38,7 +38,7 @@ fn measure(name: &str, rounds: usize, parts: usize, mut call: impl FnMut()) {
 
 fn main() {
     let config = PolicyConfig {
-        packs: pack_names().map(str::to_owned).collect(),
+        packs: pattern_pack_names().map(str::to_owned).collect(),
         ..PolicyConfig::default()
     };
     let engine = Engine::compile(&config).unwrap();

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
     use proofgate_analysis::ResponseDialect;
     use proofgate_base::request_id::RequestId;
-    use proofgate_external_policies::{ActiveHooks, Hooks};
+    use proofgate_external_policies::{ActivePolicyMetrics, ExternalPolicies};
     use proofgate_stages::Profiler;
 
     fn config() -> AnalysisConfig {
@@ -58,15 +58,15 @@ mod tests {
             top_logprobs: 5,
             vocabulary: None,
             repetition: 0.5,
-            answer_bytes: 1 << 16,
-            copy_bytes: 1 << 30,
-            pairs: 8,
+            max_answer_bytes: 1 << 16,
+            max_copy_bytes: 1 << 30,
+            max_pairs: 8,
         }
     }
 
     fn metrics() -> Metrics {
         let profiler = Arc::new(Profiler::new(false));
-        Metrics::new(&profiler, &ActiveHooks::new(&Hooks::default()))
+        Metrics::new(&profiler, &ActivePolicyMetrics::new(&ExternalPolicies::default()))
     }
 
     fn count(metrics: &Metrics, series: &str) -> u64 {
@@ -145,11 +145,11 @@ mod tests {
     fn a_tenant_with_many_slow_streams_leaves_memory_to_the_answers_of_others() {
         let metrics = metrics();
         let config = AnalysisConfig {
-            copy_bytes: 1 << 20,
+            max_copy_bytes: 1 << 20,
             ..config()
         };
         let (tap, analyst, _findings) = create_analysis(&config, &metrics);
-        let most = config.answer_bytes;
+        let most = config.max_answer_bytes;
         let slow: Vec<_> = (0..16).map(|_| copy(&tap, "acme", most)).collect();
         let lost = slow.iter().filter(|copy| copy.is_dropped()).count();
         assert_eq!(lost, 8, "beyond half of the memory");
@@ -170,11 +170,11 @@ mod tests {
     #[test]
     fn a_tenant_may_always_have_one_answer_of_the_largest_copied() {
         let config = AnalysisConfig {
-            copy_bytes: 1 << 16,
+            max_copy_bytes: 1 << 16,
             ..config()
         };
         let (tap, _analyst, _findings) = create_analysis(&config, &metrics());
-        assert!(!copy(&tap, "acme", config.answer_bytes).is_dropped());
+        assert!(!copy(&tap, "acme", config.max_answer_bytes).is_dropped());
     }
 
     #[test]
@@ -223,8 +223,8 @@ mod tests {
             |config| config.false_alarms = 0.0,
             |config| config.top_logprobs = 9,
             |config| config.repetition = 1.5,
-            |config| config.pairs = 0,
-            |config| (config.window, config.pairs) = (10_000, 41),
+            |config| config.max_pairs = 0,
+            |config| (config.window, config.max_pairs) = (10_000, 41),
         ];
         for change in wrong {
             let mut config = config();

@@ -14,7 +14,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 use proofgate_base::descriptors::DescriptorShares;
-use proofgate_external_policies::ActiveHooks;
+use proofgate_external_policies::ActivePolicyMetrics;
 use proofgate_ledger::record::{GuardVerdict, Outcome};
 use proofgate_policy::{Direction, Judgement, Scope};
 use proofgate_stages::Profiler;
@@ -151,7 +151,7 @@ impl ScopeLabel {
 }
 
 impl Metrics {
-    pub fn new(profiler: &Arc<Profiler>, hooks: &ActiveHooks) -> Self {
+    pub fn new(profiler: &Arc<Profiler>, hooks: &ActivePolicyMetrics) -> Self {
         let mut registry = Registry::with_prefix("proofgate");
         let outcome_family = Family::<OutcomeLabel, Counter>::default();
         let outcome = |outcome: Outcome| {

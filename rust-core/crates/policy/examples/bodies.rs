@@ -10,7 +10,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use proofgate_policy::{
-    Action, ActionOverride, Budget, Engine, PolicyConfig, Scope, Scratch, TenantPolicy, pack_names,
+    Action, ActionOverride, Budget, Engine, PolicyConfig, Scope, Scratch, TenantPolicy, pattern_pack_names,
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return cost_of_each(scope, &names);
     }
     let config = PolicyConfig {
-        packs: pack_names().map(str::to_owned).collect(),
+        packs: pattern_pack_names().map(str::to_owned).collect(),
         ..PolicyConfig::default()
     };
     let engine = Engine::compile(&config)?;
@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Prints for each file the most expensive rules, in addition to the cost of searching for all literals.
 fn cost_of_each(scope: Scope, names: &[String]) -> Result<(), Box<dyn Error>> {
     let config = PolicyConfig {
-        packs: pack_names().map(str::to_owned).collect(),
+        packs: pattern_pack_names().map(str::to_owned).collect(),
         action: Some(Action::Flag),
         ..PolicyConfig::default()
     };

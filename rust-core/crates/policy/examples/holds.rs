@@ -9,11 +9,14 @@
 use std::error::Error;
 
 use proofgate_policy::{
-    Action, ActionOverride, Budget, Engine, PolicyConfig, Scope, Scratch, StreamScan, pack_names,
+    Action, ActionOverride, Budget, Engine, PolicyConfig, Scope, Scratch, StreamScan, pattern_pack_names,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (mut packs, mut texts) = (pack_names().map(str::to_owned).collect::<Vec<_>>(), Vec::new());
+    let (mut packs, mut texts) = (
+        pattern_pack_names().map(str::to_owned).collect::<Vec<_>>(),
+        Vec::new(),
+    );
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {

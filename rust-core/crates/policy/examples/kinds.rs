@@ -14,7 +14,9 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::Duration;
 
-use proofgate_policy::{Action, ActionOverride, Budget, Engine, PolicyConfig, Scope, Scratch, pack_names};
+use proofgate_policy::{
+    Action, ActionOverride, Budget, Engine, PolicyConfig, Scope, Scratch, pattern_pack_names,
+};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Number of rules reported for each kind.
@@ -107,7 +109,7 @@ fn used() -> Duration {
 
 fn options() -> Result<Options, Box<dyn Error>> {
     let mut options = Options {
-        packs: pack_names().map(str::to_owned).collect(),
+        packs: pattern_pack_names().map(str::to_owned).collect(),
         rounds: 3,
         kilobytes: 64,
         kind: None,

@@ -15,13 +15,13 @@ use std::time::Instant;
 use aho_corasick::packed::Searcher;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use proofgate_policy::prefilter::Prefilter;
-use proofgate_policy::{Pack, pack_names};
+use proofgate_policy::{Pack, pattern_pack_names};
 
 const ROUNDS: usize = 9;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut all = BTreeSet::new();
-    for name in pack_names() {
+    for name in pattern_pack_names() {
         let literals = Pack::built_in(name)?
             .rules
             .into_iter()

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use proofgate_policy::{
     Engine, EvaluationError, Judgement, Match, MessageJudgement, PolicyConfig, Profile, Scope, Scratch,
-    pack_names,
+    pattern_pack_names,
 };
 
 const LENGTH: usize = 1024;
@@ -250,7 +250,7 @@ fn resident_kib() -> Result<f64, Box<dyn Error>> {
 }
 
 fn options() -> Result<Options, Box<dyn Error>> {
-    let packs = pack_names().map(str::to_owned).collect();
+    let packs = pattern_pack_names().map(str::to_owned).collect();
     let mut options = Options {
         packs,
         rounds: 7,

@@ -10,7 +10,7 @@
 use std::error::Error;
 use std::io::{BufRead, BufWriter, Write};
 
-use proofgate_policy::{Budget, Direction, Engine, Pack, PolicyConfig, Scope, Scratch, pack_names};
+use proofgate_policy::{Budget, Direction, Engine, Pack, PolicyConfig, Scope, Scratch, pattern_pack_names};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -108,7 +108,7 @@ fn selected_packs(config: &mut PolicyConfig) -> Result<Vec<Pack>, Box<dyn Error>
         }
     }
     if packs.is_empty() && names.is_none() {
-        names = Some(pack_names().map(str::to_owned).collect());
+        names = Some(pattern_pack_names().map(str::to_owned).collect());
     }
     for name in names.unwrap_or_default() {
         packs.push(Pack::built_in(&name)?);

@@ -10,7 +10,7 @@ use crate::character_triggers::{CharacterTriggers, MAX_TRIGGERS};
 use crate::config::{check_budget, check_threshold};
 use crate::digit_prefilter::DigitPrefilter;
 use crate::fold_table::{self, FoldTable};
-use crate::hold::HoldDetector;
+use crate::hold_back::HoldDetector;
 use crate::linear::Weights;
 use crate::marks::Marks;
 use crate::needle_search::NeedleSearch;
@@ -30,7 +30,7 @@ use crate::{
 /// to a [`StreamScan`](crate::StreamScan).
 pub struct Engine {
     pub(crate) id: u64,
-    pub(crate) table: &'static FoldTable,
+    pub(crate) fold_table: &'static FoldTable,
     pub(crate) rules: Vec<Rule>,
     marks: Marks,
     /// The needles of all rules, of rules with the view `Text`, and of rules with the view
@@ -167,7 +167,7 @@ impl Engine {
         };
         let mut engine = Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
-            table,
+            fold_table: table,
             needle_searches: [None, Some(View::Text), Some(View::Folded)]
                 .map(|view| NeedleSearch::for_rules(&rules, view)),
             two_needle_rules: RuleSet::default(),
@@ -407,7 +407,7 @@ mod tests {
     /// One search serves both views.
     #[test]
     fn both_copies_of_a_text_are_searched_at_once() {
-        let packs = crate::pack_names().map(str::to_owned).collect();
+        let packs = crate::pattern_pack_names().map(str::to_owned).collect();
         let engine = Engine::compile(&PolicyConfig {
             packs,
             ..PolicyConfig::default()

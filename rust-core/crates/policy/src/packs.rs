@@ -98,18 +98,18 @@ fn everywhere() -> ScopeSet {
 }
 
 /// Returns the names of the built-in packs whose rules find phrases and shapes.
-pub fn pack_names() -> impl Iterator<Item = &'static str> {
+pub fn pattern_pack_names() -> impl Iterator<Item = &'static str> {
     PACKS.iter().map(|(name, _)| *name)
 }
 
 /// Returns the names of the built-in packs that score a text.
-pub fn score_names() -> impl Iterator<Item = &'static str> {
+pub fn score_pack_names() -> impl Iterator<Item = &'static str> {
     SCORES.iter().map(|(name, _)| *name)
 }
 
 /// Returns the names of all built-in packs.
 pub(crate) fn all_names() -> impl Iterator<Item = &'static str> {
-    pack_names().chain(score_names())
+    pattern_pack_names().chain(score_pack_names())
 }
 
 /// Whether any built-in pack contains a rule with this id.

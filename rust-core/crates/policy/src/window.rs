@@ -2,7 +2,7 @@
 
 use crate::fold::{FoldedText, fill_plain, floor_char_boundary};
 use crate::hit_search;
-use crate::hold::HoldMode;
+use crate::hold_back::HoldMode;
 use crate::match_range::{MatchRange, UndecidedText};
 use crate::progress::{Progress, Reach};
 use crate::scan::{Evaluation, ReportTarget};
@@ -46,7 +46,7 @@ impl Evaluation<'_> {
 
         let ended = matches!(reach, Reach::End);
         folded.fill(
-            engine.table,
+            engine.fold_table,
             &text[progress.folded_position..],
             progress.previous_byte,
             ended,

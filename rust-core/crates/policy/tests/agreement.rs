@@ -6,7 +6,7 @@ mod support;
 
 use std::sync::LazyLock;
 
-use proofgate_policy::{Pack, Scope, pack_names};
+use proofgate_policy::{Pack, Scope, pattern_pack_names};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use reference::Reference;
@@ -15,7 +15,7 @@ use support::{Policy, base64, escapes, hex, percent};
 
 /// All examples of all rules.
 static EXAMPLES: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let rules = pack_names().flat_map(|name| Pack::built_in(name).unwrap().rules);
+    let rules = pattern_pack_names().flat_map(|name| Pack::built_in(name).unwrap().rules);
     rules
         .flat_map(|rule| [rule.examples.matching, rule.examples.no_match].concat())
         .collect()

@@ -5,7 +5,7 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use proofgate_policy::{Action, Direction, Pack, Scope, pack_names};
+use proofgate_policy::{Action, Direction, Pack, Scope, pattern_pack_names};
 use serde_json::{Value, json};
 use support::Policy;
 
@@ -153,7 +153,7 @@ fn a_tenant_raises_signs_by_their_ids_only() {
 /// only flag if their scores add up.
 #[test]
 fn every_rule_that_blocks_by_itself_reaches_the_usual_threshold() {
-    for pack in pack_names().map(|name| Pack::built_in(name).unwrap()) {
+    for pack in pattern_pack_names().map(|name| Pack::built_in(name).unwrap()) {
         for rule in pack.rules {
             assert_eq!(rule.action == Action::Block, rule.score >= 100, "{}", rule.id);
         }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use proofgate_policy::{Pack, Scope, Target, pack_names};
+use proofgate_policy::{Pack, Scope, Target, pattern_pack_names};
 use support::Policy;
 
 fn scope(target: Target) -> Scope {
@@ -17,7 +17,7 @@ fn scope(target: Target) -> Scope {
 fn every_rule_matches_its_examples_and_none_of_its_counter_examples() {
     let mut policy = Policy::built_in();
     let mut wrong = Vec::new();
-    for rule in pack_names().flat_map(|name| Pack::built_in(name).unwrap().rules) {
+    for rule in pattern_pack_names().flat_map(|name| Pack::built_in(name).unwrap().rules) {
         let examples = &rule.examples;
         for (expected, texts) in [(true, &examples.matching), (false, &examples.no_match)] {
             for text in texts {
@@ -33,7 +33,7 @@ fn every_rule_matches_its_examples_and_none_of_its_counter_examples() {
 
 #[test]
 fn every_rule_has_examples_of_both_kinds() {
-    for rule in pack_names().flat_map(|name| Pack::built_in(name).unwrap().rules) {
+    for rule in pattern_pack_names().flat_map(|name| Pack::built_in(name).unwrap().rules) {
         assert!(!rule.examples.matching.is_empty(), "{} has no example", rule.id);
         assert!(
             !rule.examples.no_match.is_empty(),
@@ -51,7 +51,7 @@ fn the_packs_hold_at_least_47_rules() {
 
 #[test]
 fn every_pack_can_be_used_alone() {
-    for name in pack_names() {
+    for name in pattern_pack_names() {
         let policy = Policy::of(&serde_json::json!({"packs": [name]}));
         assert!(
             policy

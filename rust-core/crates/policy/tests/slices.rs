@@ -6,7 +6,7 @@ mod support;
 
 use std::time::Duration;
 
-use proofgate_policy::{Budget, EvaluationError, Match, Pack, Scan, Scope, Step, pack_names};
+use proofgate_policy::{Budget, EvaluationError, Match, Pack, Scan, Scope, Step, pattern_pack_names};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
@@ -99,7 +99,7 @@ fn all_steps_share_one_budget() {
 }
 
 fn texts() -> impl Strategy<Value = String> {
-    let rules = pack_names().flat_map(|name| Pack::built_in(name).unwrap().rules);
+    let rules = pattern_pack_names().flat_map(|name| Pack::built_in(name).unwrap().rules);
     let examples: Vec<String> = rules.flat_map(|rule| rule.examples.matching).collect();
     let piece = (select(examples), 0..6_u8, 0..2_000_usize).prop_map(|(example, disguise, filler)| {
         let words = "ordinary w\u{f6}rds 12, ".repeat(filler);

@@ -15,9 +15,9 @@ pub enum StorageOperation {
     /// `POST /v1/files`, a form.
     FileUpload,
     /// `GET /v1/files`.
-    Files,
+    FileList,
     /// `GET /v1/files/{id}`.
-    File,
+    FileRetrieval,
     /// `DELETE /v1/files/{id}`.
     FileDeletion,
     /// `GET /v1/files/{id}/content`, which responds with the file.
@@ -25,9 +25,9 @@ pub enum StorageOperation {
     /// `POST /v1/batches`.
     BatchCreation,
     /// `GET /v1/batches`.
-    Batches,
+    BatchList,
     /// `GET /v1/batches/{id}`.
-    Batch,
+    BatchRetrieval,
     /// `POST /v1/batches/{id}/cancel`.
     BatchCancellation,
 }
@@ -36,13 +36,13 @@ impl StorageOperation {
     /// All operations.
     pub const ALL: [StorageOperation; 9] = [
         StorageOperation::FileUpload,
-        StorageOperation::Files,
-        StorageOperation::File,
+        StorageOperation::FileList,
+        StorageOperation::FileRetrieval,
         StorageOperation::FileDeletion,
         StorageOperation::FileContent,
         StorageOperation::BatchCreation,
-        StorageOperation::Batches,
-        StorageOperation::Batch,
+        StorageOperation::BatchList,
+        StorageOperation::BatchRetrieval,
         StorageOperation::BatchCancellation,
     ];
 
@@ -50,13 +50,13 @@ impl StorageOperation {
     pub fn name(self) -> &'static str {
         match self {
             StorageOperation::FileUpload => "POST /v1/files",
-            StorageOperation::Files => "GET /v1/files",
-            StorageOperation::File => "GET /v1/files/{id}",
+            StorageOperation::FileList => "GET /v1/files",
+            StorageOperation::FileRetrieval => "GET /v1/files/{id}",
             StorageOperation::FileDeletion => "DELETE /v1/files/{id}",
             StorageOperation::FileContent => "GET /v1/files/{id}/content",
             StorageOperation::BatchCreation => "POST /v1/batches",
-            StorageOperation::Batches => "GET /v1/batches",
-            StorageOperation::Batch => "GET /v1/batches/{id}",
+            StorageOperation::BatchList => "GET /v1/batches",
+            StorageOperation::BatchRetrieval => "GET /v1/batches/{id}",
             StorageOperation::BatchCancellation => "POST /v1/batches/{id}/cancel",
         }
     }
@@ -79,10 +79,12 @@ impl StorageOperation {
     pub fn path_suffix(self, id: &str) -> String {
         match self {
             StorageOperation::FileUpload
-            | StorageOperation::Files
+            | StorageOperation::FileList
             | StorageOperation::BatchCreation
-            | StorageOperation::Batches => String::new(),
-            StorageOperation::File | StorageOperation::FileDeletion | StorageOperation::Batch => {
+            | StorageOperation::BatchList => String::new(),
+            StorageOperation::FileRetrieval
+            | StorageOperation::FileDeletion
+            | StorageOperation::BatchRetrieval => {
                 format!("/{id}")
             }
             StorageOperation::FileContent => format!("/{id}/content"),
@@ -95,8 +97,8 @@ impl StorageOperation {
         matches!(
             self,
             StorageOperation::BatchCreation
-                | StorageOperation::Batches
-                | StorageOperation::Batch
+                | StorageOperation::BatchList
+                | StorageOperation::BatchRetrieval
                 | StorageOperation::BatchCancellation
         )
     }

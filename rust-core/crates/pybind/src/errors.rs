@@ -40,7 +40,7 @@ pub(crate) fn worker_error(python: Python<'_>, error: &proofgate_dataplane::Erro
         Error::Config(_) => ConfigError::new_err(message),
         Error::Ledger(_) => LedgerError::new_err(message),
         Error::Bind { .. } => BindError::new_err(message),
-        Error::Thread { .. } | Error::Busy | Error::NotRunning => ProofgateError::new_err(message),
+        Error::Thread { .. } | Error::CommandTimedOut | Error::NotRunning => ProofgateError::new_err(message),
     };
     with_code(python, raised, error.code())
 }

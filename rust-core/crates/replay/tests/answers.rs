@@ -4,7 +4,7 @@
 mod support;
 
 use proofgate_ledger::record::{Completion, FlaggedToolText, GuardVerdict, GuardedCall, Outcome, PolicyNote};
-use proofgate_policy::{Pack, pack_names};
+use proofgate_policy::{Pack, pattern_pack_names};
 use proofgate_replay::{Agreement, RuleSource};
 use serde_json::json;
 use support::*;
@@ -127,7 +127,7 @@ fn of_an_answer_that_broke_off_what_left_is_what_the_record_tells_or_less() {
 /// differ.
 #[test]
 fn what_the_packs_have_redacted_stays_as_it_is() {
-    let names: Vec<_> = pack_names().collect();
+    let names: Vec<_> = pattern_pack_names().collect();
     let document = json!({
         "format": 2,
         "policy": {
@@ -147,7 +147,7 @@ fn what_the_packs_have_redacted_stays_as_it_is() {
     let mut reading = proofgate_inspect::ReadBuffers::default();
     let mut tried = 0;
     let mut wrong = Vec::new();
-    for rule in pack_names().flat_map(|name| Pack::built_in(name).unwrap().rules) {
+    for rule in pattern_pack_names().flat_map(|name| Pack::built_in(name).unwrap().rules) {
         for example in rule.examples.matching.iter().chain(&rule.examples.no_match) {
             let mut inspector = proofgate_inspect::ResponseInspector::new(
                 proofgate_providers::Dialect::Chat,

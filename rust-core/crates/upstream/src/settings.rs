@@ -11,7 +11,7 @@ use proofgate_base::routing::RoutingKey;
 use proofgate_config::{Config, Cors, PayloadMode, PersonalData, TelemetrySettings, Timeouts};
 use proofgate_evidence::payloads::MAX_PAYLOAD_BYTES;
 use proofgate_evidence::{FileStorage, ShredKeys};
-use proofgate_external_policies::Hook;
+use proofgate_external_policies::ExternalPolicy;
 use proofgate_ledger::{Hash, ShredKey};
 use proofgate_limits::{Quotas, TenantLimits};
 use proofgate_observe::recorder::NoShredKey;
@@ -75,7 +75,7 @@ pub struct TenantPlan {
     pub max_wait: Duration,
     pub profile: Profile,
     /// The external policies evaluated after the rules, in this order.
-    pub hooks: Box<[Arc<Hook>]>,
+    pub external_policies: Box<[Arc<ExternalPolicy>]>,
     /// Maximum bytes of a stored body; `None` if bodies are not stored.
     pub max_payload_bytes: Option<usize>,
 }
@@ -121,8 +121,8 @@ impl GatewaySettings {
                 tool_calls: (&tenant.hosted_tools).into(),
                 max_wait: tenant.wait,
                 profile: profile(&engine, "tenant", &tenant.name, tenant.policy.as_ref())?,
-                hooks: config
-                    .hooks
+                external_policies: config
+                    .policies
                     .find_by_names("tenant", &tenant.name, &tenant.policies)?,
                 max_payload_bytes: max_payload_bytes(config, "tenant", &tenant.name, tenant.payloads)?,
             };
@@ -142,7 +142,9 @@ impl GatewaySettings {
                 tool_calls: (&plan.hosted_tools).into(),
                 max_wait: plan.wait,
                 profile: profile(&engine, "plan", &plan.name, plan.policy.as_ref())?,
-                hooks: config.hooks.find_by_names("plan", &plan.name, &plan.policies)?,
+                external_policies: config
+                    .policies
+                    .find_by_names("plan", &plan.name, &plan.policies)?,
                 max_payload_bytes: max_payload_bytes(config, "plan", &plan.name, plan.payloads)?,
             };
             Ok(plan)

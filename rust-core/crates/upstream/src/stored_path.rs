@@ -71,7 +71,7 @@ pub fn parse(path: &str, query: Option<&str>, method: Method) -> Option<StoredPa
         (false, None, _) => (
             "GET, POST, OPTIONS",
             match method {
-                Method::Get => Some(StorageOperation::Files),
+                Method::Get => Some(StorageOperation::FileList),
                 Method::Post => Some(StorageOperation::FileUpload),
                 _ => None,
             },
@@ -79,7 +79,7 @@ pub fn parse(path: &str, query: Option<&str>, method: Method) -> Option<StoredPa
         (false, Some(_), None) => (
             "GET, DELETE, OPTIONS",
             match method {
-                Method::Get => Some(StorageOperation::File),
+                Method::Get => Some(StorageOperation::FileRetrieval),
                 Method::Delete => Some(StorageOperation::FileDeletion),
                 _ => None,
             },
@@ -91,14 +91,14 @@ pub fn parse(path: &str, query: Option<&str>, method: Method) -> Option<StoredPa
         (true, None, _) => (
             "GET, POST, OPTIONS",
             match method {
-                Method::Get => Some(StorageOperation::Batches),
+                Method::Get => Some(StorageOperation::BatchList),
                 Method::Post => Some(StorageOperation::BatchCreation),
                 _ => None,
             },
         ),
         (true, Some(_), None) => (
             "GET, OPTIONS",
-            (method == Method::Get).then_some(StorageOperation::Batch),
+            (method == Method::Get).then_some(StorageOperation::BatchRetrieval),
         ),
         (true, Some(_), Some("cancel")) => (
             "POST, OPTIONS",
@@ -138,8 +138,8 @@ const PARAMETERS: [(&str, &str); 4] = [
 fn check_query(stored: StorageOperation, query: &str) -> Result<(), StoredPathError> {
     let mut seen = [false; PARAMETERS.len()];
     let served = match stored {
-        StorageOperation::Files => &PARAMETERS[..],
-        StorageOperation::Batches => &PARAMETERS[..2],
+        StorageOperation::FileList => &PARAMETERS[..],
+        StorageOperation::BatchList => &PARAMETERS[..2],
         _ => &[],
     };
     if query.is_empty() {
@@ -226,9 +226,9 @@ mod tests {
             (
                 Method::Get,
                 "/files?limit=10000&after=file-1&order=asc&purpose=batch",
-                StorageOperation::Files,
+                StorageOperation::FileList,
             ),
-            (Method::Get, "/files/file-a_B9", StorageOperation::File),
+            (Method::Get, "/files/file-a_B9", StorageOperation::FileRetrieval),
             (Method::Delete, "/files/file-1", StorageOperation::FileDeletion),
             (
                 Method::Get,
@@ -239,9 +239,9 @@ mod tests {
             (
                 Method::Get,
                 "/batches?after=batch_1&limit=2",
-                StorageOperation::Batches,
+                StorageOperation::BatchList,
             ),
-            (Method::Get, "/batches/batch_1", StorageOperation::Batch),
+            (Method::Get, "/batches/batch_1", StorageOperation::BatchRetrieval),
             (
                 Method::Post,
                 "/batches/batch_1/cancel",

@@ -13,7 +13,7 @@ impl Worker {
     /// not affect the others.
     ///
     /// # Errors
-    /// [`Error::Config`] if the configuration has no shards; [`Error::Busy`] if the data-plane
+    /// [`Error::Config`] if the configuration has no shards; [`Error::CommandTimedOut`] if the data-plane
     /// thread is busy; nothing has changed then; [`Error::NotRunning`].
     pub fn set_tenant_shards(&self, files: &[ShardFiles<'_>]) -> Result<ShardsReport, Error> {
         // Held to the end, so that a change cannot overtake a configuration or another change.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proofgate_base::approvals::ApprovalIssuer;
 use proofgate_base::memory::MemoryBudget;
-use proofgate_external_policies::HookMemory;
+use proofgate_external_policies::PolicyCopyMemory;
 use proofgate_inspect::ScanCache;
 use proofgate_observe::metrics::Metrics;
 use proofgate_upstream::catalog::Catalog;
@@ -18,7 +18,7 @@ pub struct PolicyState {
     /// Approvals of calls of guarded tools.
     pub approvals: ApprovalIssuer,
     /// The memory that requests use while they wait for policies.
-    pub hook_memory: HookMemory,
+    pub policy_copy_memory: PolicyCopyMemory,
 }
 
 impl PolicyState {
@@ -26,7 +26,7 @@ impl PolicyState {
         PolicyState {
             scan_cache: RefCell::new(ScanCache::new(catalog.settings.scan_cache_bytes())),
             approvals: ApprovalIssuer::new(),
-            hook_memory: HookMemory::new(budget),
+            policy_copy_memory: PolicyCopyMemory::new(budget),
         }
     }
 

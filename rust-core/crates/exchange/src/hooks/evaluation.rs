@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use proofgate_base::memory::{MemoryExhausted, MemoryReservation, SLICE_BYTES};
 use proofgate_base::rejection::Rejection;
-use proofgate_external_policies::{Hook, OnFailure, PolicyFailure, PolicyRequest, RequestTexts, Verdict};
+use proofgate_external_policies::{
+    ExternalPolicy, OnFailure, PolicyFailure, PolicyRequest, RequestTexts, Verdict,
+};
 use proofgate_ledger::record::PolicyNote;
 use proofgate_policy::Mode;
 use proofgate_providers::{Dialect, ParsedRequest};
@@ -54,7 +56,7 @@ pub async fn evaluate_hooks<'c>(
     };
     asked.is_text_current = asked.judged.rewritten.is_none();
     let asking = &asked.request;
-    let (hooks, threshold) = (&asking.plan.hooks, asking.plan.profile.threshold());
+    let (hooks, threshold) = (&asking.plan.external_policies, asking.plan.profile.threshold());
     let enforced = asking.plan.profile.mode() == Mode::Enforce;
     let mut scored = None;
     for hook in hooks {
@@ -123,14 +125,14 @@ impl<'c> HookEvaluation<'_, '_, 'c> {
     ///
     /// # Errors
     /// The rejection if there is no memory for the request.
-    async fn evaluate(&mut self, hook: &Hook) -> Result<Result<Verdict, PolicyFailure>, Rejection> {
+    async fn evaluate(&mut self, hook: &ExternalPolicy) -> Result<Result<Verdict, PolicyFailure>, Rejection> {
         if hook.breaker.is_open() && hook.breaker.try_acquire().is_none() {
             // No copy is made for a policy that is not evaluated.
             return Ok(Err(hook.counters.record_failure(PolicyFailure::BreakerOpen)));
         }
         self.read_text().await?;
         let overloaded = |MemoryExhausted| Rejection::OVERLOADED;
-        let room = &self.request.gateway.policy.hook_memory;
+        let room = &self.request.gateway.policy.policy_copy_memory;
         let taken = room
             .reserve(RequestTexts::max_copy_bytes(&self.reading.text))
             .map_err(overloaded)?;

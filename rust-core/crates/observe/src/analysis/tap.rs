@@ -61,12 +61,12 @@ impl Tap {
         Tap {
             queue_slots: TenantSharedPool::new(queue.max_capacity()),
             queue,
-            copy_memory: TenantSharedPool::new(config.copy_bytes),
+            copy_memory: TenantSharedPool::new(config.max_copy_bytes),
             metrics,
             sample_rate: config.sample,
             tenants: config.tenants.clone(),
             models: config.models.clone(),
-            max_response_bytes: config.answer_bytes,
+            max_response_bytes: config.max_answer_bytes,
         }
     }
 

@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 use proofgate_config::PayloadMode;
-use proofgate_external_policies::{ActiveHooks, Hooks};
+use proofgate_external_policies::{ActivePolicyMetrics, ExternalPolicies};
 use proofgate_ledger::ShredKey;
 use proofgate_ledger::record::PayloadOutcome;
 use proofgate_payloads::PayloadKey;
@@ -51,7 +51,7 @@ impl Bench {
             disk.create_dir(Path::new(dir)).unwrap();
         }
         let profiler = Arc::new(Profiler::new(false));
-        let metrics = Metrics::new(&profiler, &ActiveHooks::new(&Hooks::default()));
+        let metrics = Metrics::new(&profiler, &ActivePolicyMetrics::new(&ExternalPolicies::default()));
         let storage: Arc<dyn Storage> = Arc::new(disk.clone());
         let (desk, thread) = create_payload_queue(
             PayloadsConfig {

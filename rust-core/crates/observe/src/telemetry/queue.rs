@@ -85,7 +85,7 @@ impl ExchangeQueue {
 mod tests {
     use super::super::AccessLog;
     use super::*;
-    use proofgate_external_policies::{ActiveHooks, Hooks};
+    use proofgate_external_policies::{ActivePolicyMetrics, ExternalPolicies};
     use proofgate_stages::Profiler;
     use std::io;
 
@@ -96,7 +96,7 @@ mod tests {
 
     fn metrics() -> Metrics {
         let profiler = Arc::new(Profiler::new(false));
-        Metrics::new(&profiler, &ActiveHooks::new(&Hooks::default()))
+        Metrics::new(&profiler, &ActivePolicyMetrics::new(&ExternalPolicies::default()))
     }
 
     fn lost(metrics: &Metrics, signal: &str) -> String {

@@ -9,7 +9,7 @@ mod spared;
 
 use std::sync::Arc;
 
-use proofgate_policy::{Pack, PolicyAllowList, RuleSpec, Scope, Target, View, pack_names};
+use proofgate_policy::{Pack, PolicyAllowList, RuleSpec, Scope, Target, View, pattern_pack_names};
 use regex::Regex;
 
 use crate::support::Found;
@@ -40,7 +40,7 @@ impl Reference {
     /// Returns the rules of all built-in packs, with exemptions.
     pub fn allowing(allow: &PolicyAllowList) -> Self {
         let (table, allow) = (Table::read(), Arc::new(allow.clone()));
-        let packs = pack_names().map(|name| Pack::built_in(name).unwrap());
+        let packs = pattern_pack_names().map(|name| Pack::built_in(name).unwrap());
         let rules = packs.flat_map(|pack| {
             let spared = Exemptions::new(&allow, Some(&pack.name), pack.spares_documentation);
             let rules = pack.rules.iter();

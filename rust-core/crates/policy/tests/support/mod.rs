@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use proofgate_policy::{
     Action, Budget, Engine, EvaluationError, Match, Pack, PolicyConfig, PolicyError, Profile, RuleIndex,
-    Scope, Scratch, StreamScan, TenantPolicy, pack_names,
+    Scope, Scratch, StreamScan, TenantPolicy, pattern_pack_names,
 };
 use serde_json::{Value, json};
 
@@ -48,12 +48,17 @@ impl Policy {
     /// The same rules, with exemptions.
     pub fn allowing(allow: &Value) -> Self {
         let config = serde_json::from_value(json!({"allow": allow})).unwrap();
-        Policy::of_packs(&config, pack_names().map(|name| Pack::built_in(name).unwrap()))
+        Policy::of_packs(
+            &config,
+            pattern_pack_names().map(|name| Pack::built_in(name).unwrap()),
+        )
     }
 
     /// The same rules, all with the action to deny.
     pub fn all_denying() -> Self {
-        let mut packs: Vec<_> = pack_names().map(|name| Pack::built_in(name).unwrap()).collect();
+        let mut packs: Vec<_> = pattern_pack_names()
+            .map(|name| Pack::built_in(name).unwrap())
+            .collect();
         let rules = packs.iter_mut().flat_map(|pack| &mut pack.rules);
         rules.for_each(|rule| rule.action = Action::Block);
         Policy::of_packs(&PolicyConfig::default(), packs)

@@ -10,40 +10,40 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Unit;
 
 use super::counters::VERDICTS;
-use super::hook::{Hook, Hooks};
+use super::external_policy::{ExternalPolicies, ExternalPolicy};
 use super::verdict::PolicyFailure;
 
 /// The policies of the active configuration, as a metrics collector.
 #[derive(Clone)]
-pub struct ActiveHooks(Arc<Mutex<Hooks>>);
+pub struct ActivePolicyMetrics(Arc<Mutex<ExternalPolicies>>);
 
-impl ActiveHooks {
-    pub fn new(hooks: &Hooks) -> Self {
-        ActiveHooks(Arc::new(Mutex::new(hooks.clone())))
+impl ActivePolicyMetrics {
+    pub fn new(hooks: &ExternalPolicies) -> Self {
+        ActivePolicyMetrics(Arc::new(Mutex::new(hooks.clone())))
     }
 
     /// Switches to the policies of another configuration.
-    pub fn set(&self, hooks: &Hooks) {
+    pub fn set(&self, hooks: &ExternalPolicies) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = hooks.clone();
     }
 
-    fn list(&self) -> Hooks {
+    fn list(&self) -> ExternalPolicies {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl fmt::Debug for ActiveHooks {
+impl fmt::Debug for ActivePolicyMetrics {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("HooksInService").finish_non_exhaustive()
     }
 }
 
-fn label(hook: &Hook) -> (&'static str, &str) {
+fn label(hook: &ExternalPolicy) -> (&'static str, &str) {
     ("policy", &hook.config.name)
 }
 
 /// Encodes the counters; the registry adds its prefix to their names.
-impl Collector for ActiveHooks {
+impl Collector for ActivePolicyMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let hooks = self.list();
         if hooks.is_empty() {

@@ -22,7 +22,7 @@ pub const QUEUE_CAPACITY: usize = 1024;
 /// The configuration of a policy.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct HookConfig {
+pub struct ExternalPolicyConfig {
     pub name: String,
     /// The revision of its evaluator, which changes with every part of the evaluator.
     pub revision: String,
@@ -40,8 +40,8 @@ pub enum OnFailure {
 }
 
 /// A policy in service.
-pub struct Hook {
-    pub config: HookConfig,
+pub struct ExternalPolicy {
+    pub config: ExternalPolicyConfig,
     pub breaker: Breaker,
     pub counters: Counters,
     sender: Sender<PolicyItem>,
@@ -50,10 +50,10 @@ pub struct Hook {
     receiver: Mutex<Option<Receiver<PolicyItem>>>,
 }
 
-impl Hook {
-    fn new(config: HookConfig) -> Self {
+impl ExternalPolicy {
+    fn new(config: ExternalPolicyConfig) -> Self {
         let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
-        Hook {
+        ExternalPolicy {
             config,
             breaker: Breaker::new(),
             counters: Counters::default(),
@@ -96,12 +96,12 @@ impl Hook {
 
 /// The policies of one configuration.
 #[derive(Clone, Default)]
-pub struct Hooks(Vec<Arc<Hook>>);
+pub struct ExternalPolicies(Vec<Arc<ExternalPolicy>>);
 
-impl Hooks {
+impl ExternalPolicies {
     /// Replaces each policy by the one of `before` with the same configuration, together with the requests that wait
     /// for it.
-    pub fn reuse_from(&mut self, before: &Hooks) {
+    pub fn reuse_from(&mut self, before: &ExternalPolicies) {
         for hook in &mut self.0 {
             if let Some(same) = before.0.iter().find(|other| other.config == hook.config) {
                 *hook = Arc::clone(same);
@@ -113,7 +113,12 @@ impl Hooks {
     ///
     /// # Errors
     /// [`Error::Config`] if a name has no policy.
-    pub fn find_by_names(&self, kind: &str, of: &str, names: &[String]) -> Result<Box<[Arc<Hook>]>, Error> {
+    pub fn find_by_names(
+        &self,
+        kind: &str,
+        of: &str,
+        names: &[String],
+    ) -> Result<Box<[Arc<ExternalPolicy>]>, Error> {
         let find = |name: &String| {
             let hook = self.0.iter().find(|hook| hook.config.name == *name);
             hook.cloned().ok_or_else(|| {
@@ -142,26 +147,26 @@ impl Hooks {
     }
 }
 
-impl Deref for Hooks {
-    type Target = [Arc<Hook>];
+impl Deref for ExternalPolicies {
+    type Target = [Arc<ExternalPolicy>];
 
-    fn deref(&self) -> &[Arc<Hook>] {
+    fn deref(&self) -> &[Arc<ExternalPolicy>] {
         &self.0
     }
 }
 
-impl<'de> Deserialize<'de> for Hooks {
+impl<'de> Deserialize<'de> for ExternalPolicies {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let configs = Vec::<HookConfig>::deserialize(deserializer)?;
-        Ok(Hooks(
+        let configs = Vec::<ExternalPolicyConfig>::deserialize(deserializer)?;
+        Ok(ExternalPolicies(
             configs
                 .into_iter()
-                .map(|config| Arc::new(Hook::new(config)))
+                .map(|config| Arc::new(ExternalPolicy::new(config)))
                 .collect(),
         ))
     }
 }
 
 #[cfg(test)]
-#[path = "hook_tests.rs"]
+#[path = "external_policy_tests.rs"]
 mod tests;

@@ -10,17 +10,17 @@ use proofgate_providers::BodyText;
 use tokio::time::Instant;
 
 use super::super::breaker::MAX_CONSECUTIVE_FAILURES;
-use super::super::hook_memory::HookMemory;
+use super::super::policy_copy_memory::PolicyCopyMemory;
 use super::super::queue::{PolicyQueue, PolicyRequest};
 use super::super::request_texts::RequestTexts;
 use super::super::verdict::{PolicyFailure, Verdict};
-use super::{Hook, HookConfig, Hooks, OnFailure, QUEUE_CAPACITY};
+use super::{ExternalPolicies, ExternalPolicy, ExternalPolicyConfig, OnFailure, QUEUE_CAPACITY};
 
 const DEADLINE: Duration = Duration::from_millis(50);
 const AT_ONCE: Duration = Duration::ZERO;
 
-fn config(revision: &str, deadline: Duration) -> HookConfig {
-    HookConfig {
+fn config(revision: &str, deadline: Duration) -> ExternalPolicyConfig {
+    ExternalPolicyConfig {
         name: "p".into(),
         revision: revision.into(),
         deadline_ms: u64::try_from(deadline.as_millis()).unwrap(),
@@ -28,19 +28,19 @@ fn config(revision: &str, deadline: Duration) -> HookConfig {
     }
 }
 
-fn hooks(revision: &str) -> Hooks {
-    Hooks(vec![Arc::new(Hook::new(config(revision, DEADLINE)))])
+fn hooks(revision: &str) -> ExternalPolicies {
+    ExternalPolicies(vec![Arc::new(ExternalPolicy::new(config(revision, DEADLINE)))])
 }
 
 /// A policy and the evaluator's end of its queue.
-fn opened() -> (Arc<Hook>, PolicyQueue) {
+fn opened() -> (Arc<ExternalPolicy>, PolicyQueue) {
     let hooks = hooks("1");
     let queue = hooks.open_queue("p").unwrap();
     (Arc::clone(&hooks[0]), queue)
 }
 
 struct Memory {
-    room: HookMemory,
+    room: PolicyCopyMemory,
     used: Gauge,
 }
 
@@ -48,7 +48,7 @@ fn memory() -> Memory {
     let used = Gauge::default();
     let budget = Rc::new(MemoryBudget::new(1 << 30, used.clone()));
     Memory {
-        room: HookMemory::new(&budget),
+        room: PolicyCopyMemory::new(&budget),
         used,
     }
 }
@@ -68,7 +68,7 @@ fn request(memory: &Memory, text: &str) -> PolicyRequest {
 
 #[tokio::test]
 async fn a_verdict_of_another_thread_reaches_the_request_that_waits_for_it() {
-    let hook = Hook::new(config("1", Duration::from_secs(20)));
+    let hook = ExternalPolicy::new(config("1", Duration::from_secs(20)));
     let queue = PolicyQueue::new(hook.receiver.lock().unwrap().take().unwrap());
     let evaluator = thread::spawn(move || {
         let mut batch = queue.take_batch(8, Duration::from_secs(20)).unwrap();

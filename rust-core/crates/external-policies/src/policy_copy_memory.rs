@@ -9,7 +9,7 @@ use proofgate_base::memory::{MemoryBudget, MemoryExhausted, MemoryReservation};
 
 /// The budget reservation for all copies made for policies. A copy can outlive its request while a late policy holds
 /// it. Dropping a copy therefore only lowers a shared count, and the data-plane thread shrinks the reservation to it.
-pub struct HookMemory {
+pub struct PolicyCopyMemory {
     share: RefCell<MemoryReservation>,
     used_bytes: Arc<AtomicUsize>,
 }
@@ -20,9 +20,9 @@ pub struct CopyPermit {
     total_used: Arc<AtomicUsize>,
 }
 
-impl HookMemory {
+impl PolicyCopyMemory {
     pub fn new(budget: &Rc<MemoryBudget>) -> Self {
-        HookMemory {
+        PolicyCopyMemory {
             share: RefCell::new(MemoryReservation::new(budget)),
             used_bytes: Arc::default(),
         }
@@ -64,14 +64,14 @@ mod tests {
 
     use prometheus_client::metrics::gauge::Gauge;
 
-    use super::HookMemory;
+    use super::PolicyCopyMemory;
     use proofgate_base::memory::{MemoryBudget, UNRESERVED_BYTES};
 
     #[test]
     fn a_copy_counts_until_it_is_dropped_whatever_became_of_its_request() {
         let used = Gauge::default();
         let budget = Rc::new(MemoryBudget::new(400_000, used.clone()));
-        let room = HookMemory::new(&budget);
+        let room = PolicyCopyMemory::new(&budget);
         let (first, second) = (room.reserve(100_000).unwrap(), room.reserve(150_000).unwrap());
         assert_eq!(used.get() as usize, 250_000 - UNRESERVED_BYTES);
         assert!(room.reserve(100_000).is_err());
