@@ -66,7 +66,7 @@ def write_script(file: Path, path: str, headers: dict[str, str], body: str) -> P
 
 
 def malformed(path: str, headers: dict[str, str], body: str) -> list[str]:
-    """Four requests that parsers read differently. Each is framed so that both readings take the same bytes."""
+    """Four requests that parsers read differently. In both interpretations, each has the same bytes."""
     head = f"POST {path} HTTP/1.1\r\nHost: bench\r\n" + "".join(f"{name}: {text}\r\n" for name, text in headers.items())
     chunked = f"{len(body):x}\r\n{body}\r\n0\r\n\r\n"
     length = f"Content-Length: {len(body)}\r\n"

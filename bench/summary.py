@@ -119,7 +119,7 @@ def _cpu(closed: dict[str, Any], name: str) -> float:
 
 
 def _added(record: Record, name: str) -> dict[str, Any] | None:
-    """Latency less that of the null server: at a constant rate, or for what cannot take it, at one connection."""
+    """Latency minus that of the null server, at a constant rate; at one connection if a system cannot keep up."""
     for group, point in (("open_loop", "at_once"), ("closed_loop", "c1")):
         added = {
             figure: paired(

@@ -103,7 +103,7 @@ def run(say: Callable[[str], None]) -> dict[str, Any]:
 
 
 def run_profile(name: str, say: Callable[[str], None]) -> dict[str, Any]:
-    """What the same load notices of every change while a profile of `e2e.unkind` lies over the cluster."""
+    """Measures the effects of every change on the same load, with a profile of `e2e.unkind` on the cluster."""
     lab = Lab()
     with _installed(say), tempfile.TemporaryDirectory(prefix="proofgate-bench-") as folder:
         ready(Lab(), "bench-0", keep=True)
