@@ -1,7 +1,7 @@
 """Measures systems in turns: all of them run, and one at a time is awake and measured for seconds.
 
-The speed of a shared machine changes by the second, by as much as the double. What is compared is therefore measured
-within seconds of each other, many times, and what is quoted is the median of the pairs.
+The speed of a shared machine changes every second, by up to a factor of two. Therefore compared systems are measured
+within seconds of each other, many times, and the result is the median of the pairs.
 """
 
 from __future__ import annotations

