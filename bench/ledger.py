@@ -132,7 +132,7 @@ def measure(shard: Path, folder: Path, most: int) -> Json:
 
 
 def hot_path(throughput: Path, folder: Path, about: Json) -> Json:
-    """What one record costs and takes, and how fast the tree grows, as the engine's own example prints."""
+    """The cost and latency of one record, and the growth rate of the tree, from the engine's own example."""
     printed = subprocess.run([throughput, folder], check=True, capture_output=True, text=True).stdout
     tree = re.search(r"^MMR pushes with node output: ([\d.]+) M/s", printed, re.MULTILINE)
     return {

@@ -126,7 +126,7 @@ def prompts(system: System, folder: Path) -> Iterator[Callable[[], float]]:
 
 
 def summarise(record: Record) -> dict[str, Any]:
-    """Of every system: latency at p99 alone and beside the prompts in microseconds, and by how much it grew."""
+    """The p99 latency of every system alone and beside the prompts, in microseconds, and its growth."""
     result: dict[str, Any] = {"voided": record.voided}
     for group, figure in FIGURES.items():
         systems = result[group] = {}

@@ -21,7 +21,7 @@ Plan = Callable[[Candidate], Iterator[Scenario]]
 
 #: Seconds of warm-up for just-in-time compilers.
 _WARM_UP = 3
-#: How often in every turn they are measured where more hangs on the figures than elsewhere.
+#: Number of measurements per turn at points whose figures matter more than others.
 _OFTEN = {
     ("closed_loop", "c64"): 3,
     ("prompts", "16KB"): 3,

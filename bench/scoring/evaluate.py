@@ -100,7 +100,7 @@ def main() -> int:
 
 
 def evaluate(scan: Scan) -> dict[str, Any]:
-    """Everything that `main` prints, as a document: `own`, and `public` unless that could not be fetched."""
+    """The results that `main` prints, as a document: `own`, and `public` unless fetching failed."""
     judge = Judge(load_packs(), scan)
     results = judge.results(own_cases())
     by_threshold = thresholds.table(judge.rules, results)

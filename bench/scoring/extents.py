@@ -1,4 +1,4 @@
-"""How far what is replaced for a match reaches: "What is replaced" in rust-core/crates/policy/SEMANTICS.md."""
+"""The extent of the text replaced for a match: "What is replaced" in rust-core/crates/policy/SEMANTICS.md."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def private_key_end(text: str, at: int) -> int:
         at = _behind(_BETWEEN, text, at)
         if text.startswith(_END, at):
             at += len(_END)
-            # Of a label, which is ASCII, 48 characters are looked at.
+            # At most 48 characters of a label, which is ASCII, are checked.
             closing = text.find("-----", at, at + 52)
             return at if closing < 0 else closing + 5
         behind = _behind(_DIGITS, text, at)

@@ -255,7 +255,7 @@ def test_the_checkout_that_is_built_is_guarded_whoever_builds_it(tmp_path: Path,
 
 
 def by_the_shim_of(checkout: Checkout, arguments: list[str], folder: Path) -> str:
-    """What a stand-in for cargo prints that a checkout's shim has started: its PATH and its arguments."""
+    """The output of a stand-in for cargo that a checkout's shim started: its PATH and its arguments."""
     fake = checkout.place.parent / "machine" / "cargo"
     fake.parent.mkdir(exist_ok=True)
     fake.write_text('#!/bin/sh\necho "$PATH"\necho "$@"\n')
