@@ -3,8 +3,8 @@
     make bench-anthropic                          about eight minutes; writes bench/results/anthropic-upstream.json
     python -m bench.anthropic_upstream --turns 1  prints, and writes nothing
 
-Beside them the same worker where nothing has to be translated, in either dialect: what the translation costs is the
-difference, of pairs from one turn. The gateway under test has core 0; load generator and upstream share core 1.
+The same worker is also measured without translation, in either dialect. The cost of translation is the difference of
+pairs from one turn. The gateway under test has core 0; load generator and upstream share core 1.
 """
 
 from __future__ import annotations

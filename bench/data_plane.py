@@ -3,11 +3,11 @@
     make bench                              everything, about 40 minutes; writes bench/results/data-plane.json
     python -m bench.data_plane --quick      once and short, about 6 minutes; writes elsewhere
     python -m bench.data_plane --only haproxy,envoy,proofgate --turns 15
-    python -m bench.data_plane --before REVISION --only proofgate     today's worker beside an earlier one's
+    python -m bench.data_plane --before REVISION --only proofgate     today's worker beside an earlier one
 
-The gateway under test has core 0; load generator and upstream share core 1. The systems take turns of seconds, first in
-front of an upstream that answers at once, then in front of one with a pace. Traffic stays on loopback.
-docs/reference/benchmarks.md tells what the figures mean.
+The gateway under test has core 0; load generator and upstream share core 1. The systems take turns of seconds, first
+with an upstream that answers immediately, then with a paced one. Traffic stays on loopback.
+docs/reference/benchmarks.md explains the figures.
 """
 
 from __future__ import annotations

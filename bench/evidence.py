@@ -1,17 +1,17 @@
 """Measures the cost of the evidence: of verifying and following the ledger, and the effects on a worker.
 
     make bench-evidence                 about four minutes; writes bench/results/evidence.json
-    make bench-evidence BEFORE=2e49bd9  with a worker of that revision among them, which is built first (six minutes)
+    make bench-evidence BEFORE=2e49bd9  also with a worker of that revision, which is built first (six minutes)
     python -m bench.evidence --turns 1  prints, and writes nothing
-    python -m bench.evidence --verify 20000  verifies logs of so many records alone; prints, and writes nothing
+    python -m bench.evidence --verify 20000  verifies only logs of this many records; prints, and writes nothing
 
-A log that ended under a checkpoint is verified, and one whose worker was killed, which its successor signed.
+It verifies a log that ended under a checkpoint, and the log of a killed worker, which its successor signed.
 
-Workers that differ in one thing are asked in turns until the core is full: one that an auditor follows, one that
-analyses its answers, one with shred keys, and one that stores payloads besides. The auditor is on the load's core,
-and stays awake when its worker is not: it has the time between two turns to catch up. Analysis and storing have the
-lowest priority on the worker's core, and traffic goes first: how many answers were analysed, and how many were lost
-because there was no time, is told beside it.
+Workers that differ in one property are loaded in turns until the core is full: one that an auditor follows, one that
+analyses its answers, one with shred keys, and one that also stores payloads. The auditor is on the load's core, and
+stays awake while its worker is paused, so it can catch up between two turns. Analysis and storing have the lowest
+priority on the worker's core. So the result also has the number of analysed answers, and of those lost for lack of
+time.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
     python -m bench.explorer_pages --exchanges 1000000 --days 30
 
-The index is made by its own writer, of batches that this program makes up (no ledger is read): 40 tenants, six models,
-four shards, a rule in a tenth of the exchanges, sessions of 20. Then each question of a page is asked 15 times, as the
-auditor's port does: the index is opened, asked and closed. Printed are median and slowest in milliseconds, including
-the making of the JSON, and the processor's time, which other programs on the machine do not lengthen. Nothing is
-written to bench/results.
+The index's own writer makes the index from invented batches, without a ledger: 40 tenants, six models, four shards, a
+rule in a tenth of the exchanges, sessions of 20. Then each query of a page runs 15 times as in the auditor's port: it
+opens the index, runs and closes the index. The program prints the median and the slowest time in milliseconds,
+including making the JSON, and the processor time, which other programs do not affect. It writes nothing to
+bench/results.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def auditor(home: Path) -> Iterator[tuple[Pinned, str]]:
 
 
 def caught_up(process: Pinned, address: str, begun: float) -> dict[str, Any]:
-    """What the auditor has done, and the CPU time since it had used `begun`, once it has read everything.
+    """The auditor's work, and its CPU time since it had used `begun`, after it has read everything.
 
     What it takes where nothing comes is in that, and told beside it. Raises SystemExit when it never has read
     everything.

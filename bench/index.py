@@ -3,10 +3,10 @@
     make bench-index                                of 10^8 exchanges (an hour, 20 GB); writes bench/results/index.json
     python -m bench.index --exchanges 2000000       prints, and writes nothing
 
-The ledger is made and indexed day by day, each day a log of its own of a million exchanges, and a day's log is removed
-once it is indexed: few disks would hold all of it. Making it is no part of the figures. `proofgate audit index` runs
-once for each day, as it would beside a worker. Questions are asked of the whole index, each in a process of its own
-that has nothing open, over other tenants, ids and days each time; the system's page cache is as it comes.
+The ledger is made and indexed day by day. Each day has a separate log of a million exchanges, which is removed after it
+is indexed, because few disks could hold all logs. The figures do not include making the ledger. `proofgate audit index`
+runs once for each day, as beside a worker. Each query runs on the whole index in a new process, with different
+tenants, ids and days each time; the system's page cache is not controlled.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
     make bench-keys                     about three minutes; writes bench/results/keys.json
     python -m bench.keys --changes 2    prints, and writes nothing
 
-A worker with all of them in shards is compared with one that has one tenant. A change is one key more, in a file that
-is renewed as the kubelet does it: how long until the first request with it is accepted, and what processor time the
-worker takes beyond that of the same seconds at rest. Both workers serve the same requests in turns.
+A worker with all tenants in shards is compared with a worker with one tenant. A change adds one key, in a file that is
+replaced as the kubelet does it. It is measured by the time until the first request with the key is accepted, and by the
+worker's additional processor time compared with rest. Both workers serve the same requests in turns.
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
 python -m bench.ledger              up to 10^8 records (60 GB, an hour); writes bench/results/ledger.json
 python -m bench.ledger --most 7     up to 10^7 records (6 GB, 5 minutes); writes the same
 python -m bench.ledger --most 6     up to 10^6 records (a minute); prints, and writes nothing
-python -m bench.ledger --only record   what one record costs (a minute); puts that into bench/results/ledger.json
+python -m bench.ledger --only record   the cost of one record (a minute); adds it to bench/results/ledger.json
 
-Every shard is made by the engine's own writer and ledger thread in small, with 64 exchanges in flight and logs of
-1 GiB. A restart is measured with cold caches where the system lets them be dropped. Beside the tree stand two controls
-in Python, hashing alone: one thread, and a pool of threads.
+The engine's own writer and a small ledger thread make every shard, with 64 exchanges in flight and logs of 1 GiB. A
+restart is measured with cold caches if the system lets them be dropped. Two controls in Python only hash the tree: one
+thread, and a pool of threads.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def measure(shard: Path, folder: Path, most: int) -> Json:
 
 
 def hot_path(throughput: Path, folder: Path, about: Json) -> Json:
-    """What one record costs and takes, and how fast the tree grows, as the engine's own example prints."""
+    """The cost and latency of one record, and the growth rate of the tree, from the engine's own example."""
     printed = subprocess.run([throughput, folder], check=True, capture_output=True, text=True).stdout
     tree = re.search(r"^MMR pushes with node output: ([\d.]+) M/s", printed, re.MULTILINE)
     return {

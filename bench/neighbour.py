@@ -3,9 +3,9 @@
     make bench-neighbour                  about six minutes; writes bench/results/neighbour.json
     python -m bench.neighbour --turns 1   prints, and writes nothing
 
-Small requests at a constant rate, and the tokens of streams, alone and beside one client that sends prompts of 10 MiB
-one after another. The same is asked of the upstream itself and of plain HAProxy: what they lose, too, is the load
-core's, which generates all of it and takes the prompts in.
+It measures small requests at a constant rate, and the tokens of streams, alone and beside one client that sends prompts
+of 10 MiB one after another. The upstream itself and plain HAProxy are measured in the same way. A loss that they also
+have is caused by the load core, which generates the load and receives the prompts.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def prompts(system: System, folder: Path) -> Iterator[Callable[[], float]]:
 
 
 def summarise(record: Record) -> dict[str, Any]:
-    """Of every system: latency at p99 alone and beside the prompts in microseconds, and by how much it grew."""
+    """The p99 latency of every system alone and beside the prompts, in microseconds, and its growth."""
     result: dict[str, Any] = {"voided": record.voided}
     for group, figure in FIGURES.items():
         systems = result[group] = {}

@@ -3,8 +3,8 @@
     make bench-policies              does this too; writes bench/results/policy-deadline.json
     python -m bench.policy_deadline  about 20 seconds
 
-One client, one request at a time. The policy sleeps past its deadline, or computes past it and holds the interpreter;
-a request that it allows at once comes between two, so that the breaker never opens.
+One client sends one request at a time. The policy sleeps past its deadline, or computes past it and holds the
+interpreter. Between two such requests it allows one immediately, so that the breaker never opens.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
     make bench-policies                        about three minutes; writes bench/results/python-policies.json
     python -m bench.python_policies --turns 1  prints, and writes nothing
 
-Four workers, asked in turns: without policies, with one that the tenant does not ask for, and with one that it asks
-for, in batches of up to 32 requests and of one. The policy allows everything, so what is measured is the way to it and
-back.
+Four workers are measured in turns: without policies, with a policy that the tenant does not use, and with a policy that
+it uses, in batches of up to 32 requests and of one. The policy allows everything, so only the calls are measured.
 """
 
 from __future__ import annotations

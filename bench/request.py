@@ -1,4 +1,4 @@
-"""What the load generators send: one chat request in several sizes, as a stream, and as an attack."""
+"""The requests of the load generators: one chat request in several sizes, as a stream, and as an attack."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 MODEL = "gpt-4o-mini"
-#: The one that Anthropic's messages ask for.
+#: The model that requests to Anthropic's messages name.
 CLAUDE = "claude-bench"
 KEY = "bench-key-0123456789abcdef0123456789"
 WRONG_KEY = "bench-key-of-nobody-9876543210fedcba"
 
-# Prose without numbers, addresses or commands: nothing in it is a reason to refuse it.
+# Prose without numbers, addresses or commands, so that no rule refuses it.
 _SENTENCE = "The old harbour town wakes slowly while fishing boats return and gulls circle above the quay. "
 
 # Each of these is refused by a policy against prompt injection.
@@ -40,7 +40,7 @@ wrk.path = {path}
 wrk.body = {body}
 """
 
-# wrk reads the first request with a parser of its own and does not send it: that one has to be well-formed.
+# wrk parses the first request itself and does not send it, so that request must be well-formed.
 _RAW_SCRIPT = """
 local requests = {{ {requests} }}
 local turn = -1
@@ -66,7 +66,7 @@ def write_script(file: Path, path: str, headers: dict[str, str], body: str) -> P
 
 
 def malformed(path: str, headers: dict[str, str], body: str) -> list[str]:
-    """Four requests that parsers read differently. Each is framed so that both readings take the same bytes."""
+    """Four requests that parsers read differently. In both interpretations, each has the same bytes."""
     head = f"POST {path} HTTP/1.1\r\nHost: bench\r\n" + "".join(f"{name}: {text}\r\n" for name, text in headers.items())
     chunked = f"{len(body):x}\r\n{body}\r\n0\r\n\r\n"
     length = f"Content-Length: {len(body)}\r\n"

@@ -1,4 +1,4 @@
-"""What every system is asked, in two blocks: in front of an upstream that answers at once, and of one with a pace."""
+"""The scenarios of every system, in two blocks: with an upstream that answers immediately, and with a paced one."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ PROMPT_BYTES = 1_024
 CONNECTIONS = (1, 16, 64)
 LARGER_PROMPTS_KB = (16, 128)
 ATTACKS = ("bad_key", "malformed", "blocked_prompt")
-#: The last is about what the load core can drive: asked directly, it is nearly full then.
+#: The last number is about the maximum for the load core, which is nearly full when it calls the upstream directly.
 STREAMS = (100, 1_000, 1_500)
-#: Who is asked what agents ask.
+#: The systems that get agents' requests.
 AGENTS = (PLAIN_PROXY, PRODUCT, NO_RULES, BEFORE)
 
 
@@ -29,12 +29,12 @@ class Length:
     """Seconds of each measurement, by scenario."""
 
     closed_loop: int
-    #: In which a slow system answers what was asked at once more than a few times.
+    #: Long enough that a slow system answers each concurrent request more than a few times.
     slow_closed_loop: int
     open_loop: int
     attacks: int
     streams: int
-    #: In milliseconds, and what agents ask in them.
+    #: Milliseconds of the agents' scenarios, and their content.
     agents: agents.Extent
 
 
@@ -52,7 +52,7 @@ class Tools:
 
 @dataclass(frozen=True)
 class Scenario:
-    """One measurement that is to be made, `group/point` in the result."""
+    """One planned measurement, `group/point` in the result."""
 
     group: str
     point: str
@@ -101,7 +101,7 @@ def _attack(kind: str, seconds: int) -> Callable[[System, Path], Cell]:
 
 
 def streamed(stream_load: Path, count: int, seconds: int) -> Callable[[System, Path], Cell]:
-    """So many streams at a time."""
+    """`count` concurrent streams."""
 
     def measure(system: System, folder: Path) -> Cell:
         body = folder / "stream.json"
@@ -122,7 +122,7 @@ def streamed(stream_load: Path, count: int, seconds: int) -> Callable[[System, P
 
 
 def at_once(candidate: Candidate, tools: Tools, length: Length) -> Iterator[Scenario]:
-    """In front of an upstream that answers at once."""
+    """The scenarios with an upstream that answers immediately."""
     if candidate.name in AGENTS:
         for point, ask in agents.bodies(tools.stream_load, length.agents):
             yield Scenario("agents", point, ask)
@@ -147,7 +147,7 @@ def at_once(candidate: Candidate, tools: Tools, length: Length) -> Iterator[Scen
 
 
 def paced(candidate: Candidate, tools: Tools, length: Length) -> Iterator[Scenario]:
-    """In front of an upstream that takes its time, as models do."""
+    """The scenarios with a paced upstream, like a model."""
     if candidate.name == SPINNING:
         return
     if candidate.name in AGENTS:

@@ -1,6 +1,6 @@
-"""The worker as `proofgate` starts it, with one more Python thread that computes without ever resting.
+"""The worker as `proofgate` starts it, with an additional Python thread that computes without a pause.
 
-It stands for whatever Python may do in a worker: a plugin gone wrong, a slow metrics scrape.
+It represents any Python load in a worker: a faulty plugin, a slow metrics scrape.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From the measurements of all turns to the result that is kept."""
+"""Computes the stored result from the measurements of all turns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Spread = dict[str, float]
 
 @dataclass(frozen=True)
 class Sample:
-    """One cell and where it belongs."""
+    """One cell, with its turn, system and scenario."""
 
     turn: int
     group: str
@@ -28,21 +28,21 @@ class Sample:
 
 @dataclass
 class Record:
-    """All that was measured, and what was not and why."""
+    """All measurements, and the missing ones with reasons."""
 
     samples: list[Sample] = field(default_factory=list)
     voided: list[dict[str, Any]] = field(default_factory=list)
     absent: dict[str, str] = field(default_factory=dict)
 
     def add(self, sample: Sample) -> None:
-        """Keeps a sample; one with failures only as a reason."""
+        """Adds a sample; of a sample with failures, only the reason."""
         if sample.cell.failures:
             self.void(sample.turn, sample.system, f"{sample.group}/{sample.point}", sample.cell.reason)
         else:
             self.samples.append(sample)
 
     def void(self, number: int, system: str, scenario: str, reason: str) -> None:
-        """Notes that a cell has no figures."""
+        """Records that a cell has no figures."""
         self.voided.append({"turn": number, "system": system, "scenario": scenario, "reason": reason})
 
     def series(self, group: str, point: str, system: str, figure: str) -> dict[int, float]:
@@ -106,20 +106,20 @@ def summarise(record: Record, about: dict[str, Any]) -> dict[str, Any]:
 
 
 def _best(closed: dict[str, Any], name: str) -> dict[str, Any]:
-    """The rate at the number of connections at which it is highest."""
+    """The highest rate over all numbers of connections."""
     points = {point: row[name]["requests_per_second"] for point, row in closed.items() if name in row}
     point = max(points, key=lambda key: float(points[key]["median"]))
     return {**points[point], "at": point}
 
 
 def _cpu(closed: dict[str, Any], name: str) -> float:
-    """At the most connections that it was asked with."""
+    """The CPU time at the highest number of connections."""
     last = [row[name]["cpu_us_per_request"]["median"] for row in closed.values() if name in row][-1]
     return float(last)
 
 
 def _added(record: Record, name: str) -> dict[str, Any] | None:
-    """Latency less that of the null server: at a constant rate, or for what cannot take it, at one connection."""
+    """Latency minus that of the null server, at a constant rate; at one connection if a system cannot keep up."""
     for group, point in (("open_loop", "at_once"), ("closed_loop", "c1")):
         added = {
             figure: paired(
@@ -148,7 +148,7 @@ def _ratios(record: Record, closed: dict[str, Any], system: str, other: str) -> 
 
 
 def _add_differences(record: Record, point: str, systems: dict[str, Any]) -> None:
-    """Beside each latency of the open loop, what it is above the null server and above plain HAProxy."""
+    """Adds, to each latency of the open loop, the difference to the null server and to plain HAProxy."""
     for name, row in systems.items():
         for base, title in ((NULL, "added"), (PLAIN_PROXY, "above_haproxy")):
             for figure in ("p50", "p99"):
@@ -159,7 +159,7 @@ def _add_differences(record: Record, point: str, systems: dict[str, Any]) -> Non
 
 
 def _compare_with_plain_proxy(record: Record, group: str, point: str, systems: dict[str, Any]) -> None:
-    """Beside each system's figures what they are to plain HAProxy's, turn by turn: rate, CPU time, lateness."""
+    """Adds, to each system's figures, their ratio to plain HAProxy's, turn by turn: rate, CPU time, lateness."""
     for name, row in systems.items():
         if name in (PLAIN_PROXY, NULL):
             continue

@@ -1,4 +1,4 @@
-"""What is compared: how a system is made ready, started, and asked."""
+"""The compared systems: their preparation, start and requests."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ PATH = "/v1/chat/completions"
 
 
 class UnavailableError(Exception):
-    """A system cannot be had on this machine. Its text says why, in one line."""
+    """A system is not available on this machine. The text gives the reason in one line."""
 
 
 @dataclass(frozen=True)
 class System:
-    """One running system and how a client asks it."""
+    """One running system and the form of requests to it."""
 
     address: str
     process: Pinned
     path: str = PATH
     headers: dict[str, str] = field(default_factory=dict)
     model: str = MODEL
-    #: Tokens that each request asks for at most, where the way to the provider wants to be told.
+    #: Maximum tokens in each request, if the provider's API requires a maximum.
     max_tokens: int | None = None
 
     @property
     def url(self) -> str:
-        """Where the completions are."""
+        """The URL of completions."""
         return f"http://{self.address}{self.path}"
 
     def with_key(self, key: str) -> dict[str, str]:
@@ -51,7 +51,7 @@ class Candidate:
     description: str
     prepare: Callable[[], str]
     start: Callable[[Path, str], AbstractContextManager[System]]
-    # Less than 1,000 requests per second: asked fewer things, so that a run ends in reasonable time.
+    # Whether it serves less than 1,000 requests per second; it then gets fewer scenarios, to keep the run short.
     slow: bool = False
-    # What it is set up to refuse, by the names of attacks.
+    # The attacks that it is configured to refuse, by name.
     refuses: frozenset[str] = frozenset({"malformed"})

@@ -19,7 +19,7 @@ NO_RULES = "proofgate-no-rules"
 #: The worker of an earlier revision.
 BEFORE = "proofgate-before"
 PLAIN_PROXY = "haproxy"
-#: What a worker with everything on has to refuse.
+#: The attacks that a worker with all features on must refuse.
 PROOFGATE_REFUSES = frozenset({"malformed", "bad_key", "blocked_prompt"})
 
 

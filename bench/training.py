@@ -1,4 +1,4 @@
-"""The load from which the compiler learns what a worker mostly does: `setup/profile` runs a worker under it.
+"""The load for the compiler's profile of a worker: `setup/profile` runs a worker under it.
 
 python -m bench.training
 

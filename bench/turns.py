@@ -1,7 +1,7 @@
-"""Systems side by side: all of them run, and one at a time is awake and asked, for seconds.
+"""Measures systems in turns: all of them run, and one at a time is awake and measured for seconds.
 
-The speed of a shared machine changes by the second, by as much as the double. What is compared is therefore measured
-within seconds of each other, many times, and what is quoted is the median of the pairs.
+The speed of a shared machine changes every second, by up to a factor of two. Therefore compared systems are measured
+within seconds of each other, many times, and the result is the median of the pairs.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from bench.system import Candidate, System
 
 Plan = Callable[[Candidate], Iterator[Scenario]]
 
-#: Seconds for compilers at run time to find out what is asked of them.
+#: Seconds of warm-up for just-in-time compilers.
 _WARM_UP = 3
-#: How often in every turn they are measured where more hangs on the figures than elsewhere.
+#: Number of measurements per turn at points whose figures matter more than others.
 _OFTEN = {
     ("closed_loop", "c64"): 3,
     ("prompts", "16KB"): 3,
     ("open_loop", "at_once"): 3,
     ("open_loop", "after_50ms"): 3,
 }
-#: Seconds in which a system ends what its clients and the upstream have left of their streams.
+#: Seconds for a system to end the remaining streams of its clients and the upstream.
 _SETTLE = 1
 
 
@@ -82,7 +82,7 @@ def take_turns(
 
 
 def _points(plan: Plan, candidates: list[Candidate]) -> dict[tuple[str, str], list[tuple[str, Scenario]]]:
-    """What is measured, and of each the systems that are asked it, by name, with how."""
+    """The points of the plan, each with its systems by name and their scenarios."""
     points: dict[tuple[str, str], list[tuple[str, Scenario]]] = {}
     for candidate in candidates:
         for scenario in plan(candidate):

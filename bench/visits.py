@@ -1,4 +1,4 @@
-"""What is done with every system that runs: started, greeted, measured."""
+"""The steps for every system: start, first request, measurements."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from bench.systems import NULL
 
 T = TypeVar("T")
 
-#: What may go wrong with one system without ending the run.
+#: The failures of one system that do not end the run.
 FAILURES = (StartError, CellError, SubprocessError, OSError)
 
 
 def rotated(systems: list[T], number: int) -> list[T]:
-    """The order of a turn: another one begins each time."""
+    """The order of a turn; each turn starts with another system."""
     first = number % max(len(systems), 1)
     return systems[first:] + systems[:first]
 
@@ -45,7 +45,7 @@ def started(candidate: Candidate, folder: Path, upstream: str, *, paced: bool) -
 
 
 def greet(system: System) -> None:
-    """One request before any is counted: raises StartError when its answer is no completion."""
+    """Sends one request before any is counted. Raises StartError if its answer is not a completion."""
     connection = http.client.HTTPConnection(system.address, timeout=60)
     try:
         headers = {**system.headers, "Content-Type": "application/json"}

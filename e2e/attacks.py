@@ -222,7 +222,7 @@ def delete_a_log_under_a_forged_tombstone(audit: Audit, _others: Others) -> None
     (log / "tombstone").write_text(f"{text}\n\n\u2014 {name} {body}\n")
 
 
-#: By the first column of the table in docs/concepts/threat-model.md.
+#: The attacks, by the first column of the table in docs/concepts/threat-model.md.
 ATTACKS: dict[str, Callable[[Audit, Others], None]] = {
     "flip a byte of a record": flip_a_byte,
     "edit a record, with correct checksums": edit_a_record,

@@ -54,7 +54,7 @@ def _since_start(name: str, value: str, start: float) -> str:
 
 
 def asked(query: str, scrapes: Sequence[Scrapes]) -> str:
-    """What a query answers at the time of the last scrape: each series with its value; empty if there is none.
+    """The answer to a query at the time of the last scrape: each series with its value; empty if there is none.
 
     Raises ValueError with promtool's words for what is no query.
     """

@@ -140,7 +140,7 @@ def changed_lines(root: Path, base: str) -> dict[str, set[int] | None]:
 
 
 def default_base(root: Path) -> str:
-    """Where the branch left origin/main; on main itself, or without it, the commit before this one."""
+    """The commit at which the branch left origin/main; on main itself, or without it, the previous commit."""
     head = _git(root, "rev-parse", "HEAD")[0]
     try:
         base = _git(root, "merge-base", "origin/main", "HEAD")[0]

@@ -31,7 +31,7 @@ CLIENTS = Pytest(("e2e/worker/test_clients.py",), spread="load")
 # Tests that wait for a retry run only in `make test-agents`.
 AGENTS = Pytest(("e2e/agents",), processes=1, options=("-m", "sample", "-k", "not retries"))
 ONE_WORKER = Pytest(("e2e/worker/test_exchange.py",), processes=1)
-#: What stands between the product's parts: the tests of the tests' own tools, of benchmarks, examples and set-up.
+#: Tests outside the product's parts: of the tests' own tools, of benchmarks, examples and set-up.
 TOOLS = Pytest(
     (
         "suites/tests",
@@ -88,7 +88,7 @@ STEPS = (
     Step("docs", "check", make("docs"), ("setup",), cores=0.5),
 )  # fmt: skip
 BY_NAME = {step.name: step for step in STEPS}
-#: What `make check` runs: everything that needs no other program running.
+#: The steps of `make check`: all that need no other program running.
 CHECK = ("format", "clippy", "rust", "types", "gateway", "operator", "tools", "repository")
 
 

@@ -1,4 +1,4 @@
-"""What an agent sends: its instructions, its tools, and turn by turn what they have read; and what of it arrives."""
+"""The requests of an agent (instructions, tools and, turn by turn, their results), and the texts that arrive."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def _is_text(path: Path, repository: Path) -> bool:
 
 @dataclass(frozen=True)
 class Refused:
-    """Of `sessions` of a size: those that hold a file which is refused alone, and those that only the sum refuses."""
+    """The refusals among `sessions` of a size: those with a file that is refused alone, and those by the sum only."""
 
     size: int
     sessions: int

@@ -1,4 +1,4 @@
-"""Texts whose scores Rust and Python have to agree on, in `rust-core/crates/policy/tests/linear_scores.json`."""
+"""Texts with the scores that Rust and Python must agree on, in `rust-core/crates/policy/tests/linear_scores.json`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The upstream of every system: stream-load, which answers at once or at the pace of a model."""
+"""The upstream of every system: stream-load, which answers immediately or at the pace of a model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MESSAGE = (
 # 50 tokens per second; a stream of four seconds is long enough that opening it is little of its cost.
 INTERVAL_US = 20_000
 TOKENS = 200
-# Of an answer that is no stream, of the upstream that has a pace.
+# The latency of an answer without a stream from the paced upstream.
 LATENCY_US = 50_000
 
 

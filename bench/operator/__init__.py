@@ -1,1 +1,1 @@
-"""What the operator costs, and how quickly it acts, on a true control plane without nodes."""
+"""Benchmarks of the operator's costs and reaction times on a real control plane without nodes."""

@@ -1,4 +1,4 @@
-"""What the operator costs, and what a load notices of it.
+"""Measures the costs of the operator, and its effects on a load.
 
 python -m bench.operator
 
@@ -19,7 +19,7 @@ from bench.operator import lab
 from e2e.unkind import PROFILES
 
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "operator.json"
-#: What the simulation calls it, and what the report does.
+#: The names in the simulation, with the names in the report.
 NAMES = {
     "reconcile_p50_s": "reconcile_p50_s_1000",
     "reconcile_p99_s": "reconcile_p99_s_1000",
@@ -30,7 +30,7 @@ NAMES = {
 
 
 def say(text: str) -> None:
-    """Tells what is being done."""
+    """Prints the current step."""
     print(f"== {text}", flush=True)
 
 

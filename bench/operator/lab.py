@@ -1,7 +1,7 @@
-"""A gateway on a real cluster: how soon it serves, and what a steady load notices of what is done to it.
+"""Measures a gateway on a real cluster: its start time, and the effects of changes on a steady load.
 
-Needs a cluster with the product's images (`make images`); installs the operator as the end-to-end tests do, and leaves
-nothing of it.
+Needs a cluster with the product's images (`make images`). Installs the operator as the end-to-end tests do, and removes
+it completely.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from e2e.tests.fleet import TENANTS, key_of
 from e2e.tests.traffic import ask
 
 _NAMESPACE = Namespace("proofgate-bench")
-#: Keys of the load; each is used often enough that an outage of its tenant is seen.
+#: The keys of the load. Each is used often enough to detect an outage of its tenant.
 _KEYS = [key_of(tenant) for tenant in TENANTS[:12]]
-#: So many that some belong to a new worker from its first stage on.
+#: So many keys that some belong to a new worker from its first stage on.
 _ALL_KEYS = [key_of(tenant) for tenant in TENANTS]
 _WORKER = {"cpu": "300m", "memory": "512Mi"}
 _ROUNDS = 3
 _REVOCATIONS = 7
 _OFTEN = 0.05
-#: Seconds that a node stands.
+#: Seconds for which a node is stopped.
 _STANDS = 20
 
 
 @dataclass
 class Lab:
-    """What was measured: seconds by name, several of each, and the load's reports by what was done."""
+    """The measurements: several seconds values by name, and the load's reports by change."""
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
     reports: dict[str, Report] = field(default_factory=dict)
 
     def noticed(self) -> dict[str, Any]:
-        """What a load noticed: the counts of all voluntary changes together, and those of each."""
+        """The effects on a load: the counts for all voluntary changes together, and for each."""
         voluntary = [report for name, report in self.reports.items() if not _is_an_accident(name)]
         counted = list(self.reports.values())
         return {
@@ -65,14 +65,14 @@ class Lab:
         }
 
     def times(self) -> dict[str, Any]:
-        """The medians and the single values of what was timed."""
+        """The medians and single values of the times."""
         return {
             **{name: round(statistics.median(values), 2) for name, values in self.seconds.items()},
             "spread": {name: [round(value, 2) for value in sorted(values)] for name, values in self.seconds.items()},
         }
 
     def figures(self) -> dict[str, Any]:
-        """The times, and what the load noticed."""
+        """The times, and the effects on the load."""
         return {**self.times(), **self.noticed()}
 
     def note(self, name: str, seconds: float) -> None:
@@ -81,7 +81,7 @@ class Lab:
 
 
 def run(say: Callable[[str], None]) -> dict[str, Any]:
-    """Runs everything; `say` is told what is being done."""
+    """Runs everything; `say` gets the current step."""
     lab = Lab()
     with _installed(say), tempfile.TemporaryDirectory(prefix="proofgate-bench-") as folder:
         for number in range(_ROUNDS):
@@ -103,7 +103,7 @@ def run(say: Callable[[str], None]) -> dict[str, Any]:
 
 
 def run_profile(name: str, say: Callable[[str], None]) -> dict[str, Any]:
-    """What the same load notices of every change while a profile of `e2e.unkind` lies over the cluster."""
+    """Measures the effects of every change on the same load, with a profile of `e2e.unkind` on the cluster."""
     lab = Lab()
     with _installed(say), tempfile.TemporaryDirectory(prefix="proofgate-bench-") as folder:
         ready(Lab(), "bench-0", keep=True)
@@ -127,7 +127,7 @@ def _is_an_accident(name: str) -> bool:
 
 
 def run_revocations(say: Callable[[str], None]) -> dict[str, Any]:
-    """Runs that part alone."""
+    """Runs only the measurement of revocations."""
     lab = Lab()
     with _installed(say), tempfile.TemporaryDirectory(prefix="proofgate-bench-") as folder:
         ready(Lab(), "bench-0", keep=True)
@@ -137,7 +137,7 @@ def run_revocations(say: Callable[[str], None]) -> dict[str, Any]:
 
 @contextmanager
 def _installed(say: Callable[[str], None]) -> Iterator[None]:
-    """The operator, the stand-in upstream and the tenants' keys, for the length of the block."""
+    """Installs the operator, the stand-in upstream and the tenants' keys during the block."""
     clear(_NAMESPACE, Namespace("proofgate-demo"), Namespace("proofgate-e2e"))
     try:
         OPERATOR.create()
@@ -180,7 +180,7 @@ def scale_up(lab: Lab, gateway: Gateway, folder: Path) -> None:
 
 
 def _admitted(gateway: Gateway, shard: int, since: float) -> list[float]:
-    """When requests were admitted by a shard's workers, in unix seconds, `since` a time."""
+    """The admission times of requests by a shard's workers since `since`, in Unix seconds."""
     ledger = ledger_directory(gateway.namespace, gateway.name)
     times = (
         record["ts"] / 1e6 for record in evidence.records(ledger, shards=f"{shard}") if record["kind"] == "admission"
@@ -189,7 +189,7 @@ def _admitted(gateway: Gateway, shard: int, since: float) -> list[float]:
 
 
 def drift(lab: Lab, gateway: Gateway) -> None:
-    """Seconds from the deletion of a child to the one that takes its place."""
+    """Seconds from the deletion of a child object to its replacement."""
     name = f"{gateway.name}-haproxy"
     before = gateway.namespace.get("configmap", name)
     assert before is not None
@@ -205,7 +205,7 @@ def drift(lab: Lab, gateway: Gateway) -> None:
 
 
 def revocations(lab: Lab, gateway: Gateway, folder: Path, say: Callable[[str], None]) -> None:
-    """Seconds from a key's replacement in its Secret to the last request that it was accepted for, under load."""
+    """Seconds from a key's replacement in its Secret to its last accepted request, under load."""
     tenant = TENANTS[20]
     secret = f"{tenant}-keys"
     gateway.wait_settled(2)
@@ -252,7 +252,7 @@ def _voluntary(gateway: Gateway) -> dict[str, Callable[[SteadyLoad], None]]:
         gateway.namespace.kubectl("rollout", "status", f"deployment/{gateway.name}-haproxy", "--timeout", "180s")
 
     def encrypt(load: SteadyLoad) -> None:
-        # A load balancer that goes lasts as long as its oldest connection.
+        # A load balancer that is removed runs as long as its oldest connection.
         gateway.patch({"timeouts": {"connectionAgeSeconds": 8}})
         gateway.encrypt_inside(True)
         load.goes_on(50)

@@ -1,4 +1,4 @@
-"""One operator process, started as the chart starts it, and what it uses."""
+"""One operator process, started as the chart starts it, and its resource use."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Replica:
             return False
 
     def sockets(self) -> int:
-        """Sockets that it has open, its own port's among them."""
+        """The number of its open sockets, including that of its port."""
         links = (Path(f"/proc/{self.process.pid}/fd") / name for name in os.listdir(f"/proc/{self.process.pid}/fd"))
         return sum(1 for link in links if os.path.islink(link) and os.readlink(link).startswith("socket:"))
 
@@ -74,7 +74,7 @@ class Replica:
             return False
 
     def memory_mb(self) -> tuple[float, float]:
-        """Resident memory now and at its highest, in MB (proc(5), status)."""
+        """Current and maximum resident memory, in MB (proc(5), status)."""
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         sizes = dict(line.split(":", 1) for line in lines)
         now, highest = (int(sizes[field].split()[0]) * 1024 / 1e6 for field in ("VmRSS", "VmHWM"))

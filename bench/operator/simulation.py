@@ -1,4 +1,4 @@
-"""What controllers, binder and kubelets would report, where there are none: objects become ready at once."""
+"""A simulation of the reports of controllers, binder and kubelets, in which objects become ready immediately."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CONCURRENCY = 16
 
 
 class Simulation:
-    """Follows the objects that have a status and reports it; `on_change` hears of every change of them first."""
+    """Watches the objects that have a status and reports their status; `on_change` is called first for every change."""
 
     def __init__(self, client: Client, on_change: Callable[[str, str, str], None]) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""Thousands of namespaces, most of them of tenants alone: memory, connections, a restart, a key's change.
+"""Measures thousands of namespaces, most of them only of tenants: memory, connections, a restart, a key change.
 
     python -m bench.operator.spaces --namespaces 2000 --gateways 200 --tenants 5000
 
@@ -43,19 +43,19 @@ _MERGE_PATCH = "application/merge-patch+json"
 _PATIENCE_SECONDS = 3600
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _READ = ["get", "list", "watch"]
-#: As the chart's Role of a namespace of tenants.
+#: The rules of the chart's Role for a namespace of tenants.
 _TENANT_RULES = [
     {"apiGroups": ["proofgate.dev"], "resources": ["gatewaytenants"], "verbs": _READ},
     {"apiGroups": ["proofgate.dev"], "resources": ["gatewaytenants/status"], "verbs": ["get", "patch"]},
     {"apiGroups": [""], "resources": ["secrets"], "verbs": _READ},
 ]
-#: More than the chart's, which does not matter here.
+#: These rules allow more than the chart's, which does not matter here.
 _GATEWAY_RULES = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much there is: namespaces, of which as many as there are gateways hold one, and tenants in the others."""
+    """The size of the cluster: namespaces, gateways (one namespace each), and tenants in the other namespaces."""
 
     namespaces: int
     gateways: int
@@ -81,7 +81,7 @@ class Size:
 
 
 class World:
-    """What is in the cluster."""
+    """The content of the cluster."""
 
     def __init__(self, client: Client, gateways: ModuleType, size: Size) -> None:
         self._client, self._gateways, self._size = client, gateways, size
@@ -125,7 +125,7 @@ class World:
         return "".join(base64.b64decode((live.get("data") or {}).get(KEYS, "")).decode() for live in shards)
 
     async def told(self) -> int:
-        """Return how many tenants are told that their keys count."""
+        """Return the number of tenants whose status says that their keys are in effect."""
         found = await self._client.list(TENANT_KIND, None)
         return sum(
             any(one["type"] == "Programmed" and one["status"] == "True" for one in tenant["status"]["conditions"])
@@ -294,7 +294,7 @@ def main() -> None:
     parser.add_argument("--idle-seconds", type=float, default=60.0)
     options = parser.parse_args()
     server, gateways = tests_of_the_operator()
-    # What was started ends with the run, however it ends.
+    # The started processes end with the run, even if a signal ends it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     with tempfile.TemporaryDirectory(prefix="proofgate-bench-") as folder, server.control_plane(Path(folder)) as plane:
         plane.processes[-1].stop()

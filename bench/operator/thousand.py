@@ -1,4 +1,4 @@
-"""Many gateways, two operators: memory, idle processor time, latency of a change, time to take over.
+"""Measures many gateways with two operators: memory, idle processor time, latency of a change, failover time.
 
     python -m bench.operator.thousand --gateways 1000
 
@@ -43,13 +43,13 @@ def tests_of_the_operator() -> tuple[ModuleType, ModuleType]:
 
 
 class Changes:
-    """When each object was last seen to change, and who waits for the next change of it."""
+    """The time of each object's last seen change, and the waiters for its next change."""
 
     def __init__(self) -> None:
         self._waiting: dict[tuple[str, str, str], asyncio.Event] = {}
 
     def note(self, kind: str, namespace: str, name: str) -> None:
-        """Take in a change."""
+        """Record a change."""
         waiting = self._waiting.get((kind, namespace, name))
         if waiting:
             waiting.set()
@@ -121,7 +121,7 @@ async def _until(condition: Any, what: str) -> float:
 
 
 async def _quiet(replica: Replica, seconds: float) -> None:
-    """Return when the operator has made no request for this long."""
+    """Wait until the operator has made no request for this long."""
     before, since = -1.0, time.monotonic()
     while time.monotonic() - since < seconds:
         now = await asyncio.to_thread(replica.metric, "proofgate_operator_reconciles_total")
@@ -201,10 +201,10 @@ def main() -> None:
     parser.add_argument("--idle-seconds", type=float, default=60.0)
     options = parser.parse_args()
     server, gateways = tests_of_the_operator()
-    # What was started ends with the run, however it ends.
+    # The started processes end with the run, even if a signal ends it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     with tempfile.TemporaryDirectory(prefix="proofgate-bench-") as folder, server.control_plane(Path(folder)) as plane:
-        # Nothing but the objects is wanted: no pods of Deployments, no events of controllers.
+        # Only the objects are needed, without pods of Deployments and events of controllers.
         plane.processes[-1].stop()
         install_crds(server, plane)
         result = asyncio.run(_measure(server, gateways, plane, options))

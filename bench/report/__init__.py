@@ -1,4 +1,4 @@
-"""From results to what people read: the marked figures of the pages in docs, and their charts.
+"""Writes the marked figures of the pages in docs, and their charts, from the results.
 
 python -m bench.report --check     are they what bench/results/*.json says?
 python -m bench.report --write     make them so

@@ -1,4 +1,4 @@
-"""Checks or writes the figures of all pages of docs that have some, from the last results of benchmarks."""
+"""Checks or writes the figures of all pages in docs, from the last results of benchmarks."""
 
 from __future__ import annotations
 

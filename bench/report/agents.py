@@ -1,4 +1,4 @@
-"""The tables of what agents send: each figure beside plain HAProxy's of the same run."""
+"""The tables of agents' requests, with each figure beside that of plain HAProxy in the same run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bench.systems import NO_RULES, PLAIN_PROXY, PRODUCT
 
 Result = dict[str, Any]
 
-#: With which rules, by system.
+#: The rules of each system.
 _WORKERS = {PRODUCT: "all packs", NO_RULES: "no rules"}
 _TURNS = {"first": "first", "20th": "20th"}
 
@@ -25,7 +25,7 @@ def bodies(result: Result) -> str:
 
 
 def sessions(result: Result) -> str:
-    """The same of whole sessions at once."""
+    """Rate and CPU time of concurrent whole sessions."""
     group = result["scenarios"].get("sessions", {})
     rows = []
     for point, systems in group.items():
@@ -38,7 +38,7 @@ def sessions(result: Result) -> str:
 
 
 def lateness(result: Result) -> str:
-    """How late the tokens of a hundred streams come."""
+    """The lateness of the tokens of a hundred streams."""
     streams = result["scenarios"].get("streams", {})
     points = {"text": streams.get("s100", {})}
     for point, systems in result["scenarios"].get("tool_streams", {}).items():

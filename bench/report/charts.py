@@ -1,4 +1,4 @@
-"""Which charts are drawn of a result."""
+"""The charts of a result."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from bench.report.plot import Bar, Row, bars
 from bench.systems import CANDIDATES, NO_RULES, NULL, PRODUCT, SPINNING
 
-# Under which section of the page each chart stands.
+# The section of the page that contains each chart.
 CHARTS = {
     "closed": "requests-per-core.svg",
     "open": "added-latency.svg",

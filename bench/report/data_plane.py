@@ -23,7 +23,7 @@ def everything(result: Result) -> str:
 
 
 def machine(result: Result) -> str:
-    """Where, when run how, and the versions of everything."""
+    """The machine, time and method of the run, and all versions."""
     where, how = result["machine"], result["method"]
     rows = [[name, version] for name, version in sorted(result["versions"].items())]
     return "\n\n".join(
@@ -56,7 +56,7 @@ def closed(result: Result) -> str:
 
 
 def ratios(result: Result) -> str:
-    """Proofgate's rate over that of each other system."""
+    """The ratio of Proofgate's rate to that of each other system."""
     rows = [
         [_code(name), *(cell(points.get(point), "{:.3g}") for point in _POINTS)]
         for name in _ORDER
@@ -66,7 +66,7 @@ def ratios(result: Result) -> str:
 
 
 def spinning(result: Result) -> str:
-    """The rate with a spinning Python thread over that without."""
+    """The ratio of the rate with a spinning Python thread to the rate without it."""
     points = result["spinning_python_ratio"]
     row = [
         "rate with the thread divided by the rate without",
@@ -103,7 +103,7 @@ def prompts(result: Result) -> str:
 
 
 def attacks(result: Result) -> str:
-    """What a request that deserves refusal costs both sides."""
+    """The cost of a request that should be refused, for both sides."""
     group = _group(result, "attacks")
     rows = []
     for point, title in _ATTACKS.items():
@@ -116,7 +116,7 @@ def attacks(result: Result) -> str:
 
 
 def streams(result: Result) -> str:
-    """What a token of a paced stream costs, and how late it comes."""
+    """The cost and lateness of a token of a paced stream."""
     group = _group(result, "streams")
     rows = []
     for point, systems in sorted(group.items(), key=lambda item: int(item[0][1:])):
@@ -169,7 +169,7 @@ def standing(result: Result) -> str:
 
 
 def missing(result: Result) -> str:
-    """Systems that could not be had, and measurements that are void, with reasons."""
+    """Unavailable systems and void measurements, with reasons."""
     rows = [[_code(name), "everything", reason] for name, reason in sorted(result["absent"].items())]
     rows += [
         [_code(void["system"]), f"{void['scenario']}, turn {void['turn']}", void["reason"]] for void in result["voided"]
@@ -196,7 +196,7 @@ SECTIONS: dict[str, Callable[[Result], str]] = {
 
 
 def _comparisons(result: Result) -> list[tuple[str, dict[str, Any], str, bool, str]]:
-    """Title, systems, figure, whether more is better, and how it is written."""
+    """Title, systems, figure, whether more is better, and the format."""
     found: list[tuple[str, dict[str, Any], str, bool, str]] = []
     group = _group(result, "closed_loop")
     for point, title in _POINTS.items():
@@ -222,7 +222,7 @@ def _comparisons(result: Result) -> list[tuple[str, dict[str, Any], str, bool, s
 def _prompt_sizes(result: Result) -> dict[str, Any]:
     group = _group(result, "prompts")
     larger = sorted(group.items(), key=lambda item: int(item[0].removesuffix("KB")))
-    # A prompt of 1 KB is the closed loop at the same number of connections.
+    # The figures for a prompt of 1 KB are those of the closed loop with the same number of connections.
     smallest = {"1 KB": _group(result, "closed_loop").get("c16", {})}
     return {**smallest, **{f"{point.removesuffix('KB')} KB": systems for point, systems in larger}} if larger else {}
 
@@ -233,7 +233,7 @@ def _group(result: Result, name: str) -> dict[str, Any]:
 
 
 def _systems(points: dict[str, Any]) -> list[str]:
-    """The systems that stand at any of these points, in the order of tables."""
+    """The systems with figures at any of these points, in the order of tables."""
     return [name for name in _ORDER if any(name in systems for systems in points.values())]
 
 

@@ -1,4 +1,4 @@
-"""The ledger as it grows, and what one tenant notices of another."""
+"""The tables of the growing ledger, and of one tenant's effects on another."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def by_records(result: Json) -> str:
 
 
 def _measured(by_ending: Json, ending: str, text: Callable[[Any], str], size: str) -> str:
-    """A figure of logs that ended so, or a dash where the results have none."""
+    """A figure of logs with this ending, or a dash if the results have none."""
     return text(by_ending[ending][size]) if size in by_ending.get(ending, {}) else NOTHING
 
 
 def hot_path(result: Json) -> str:
-    """What one record and a change of logs cost the thread that serves; the tree beside its controls."""
+    """The cost of one record and of a log rotation for the serving thread; the tree beside its controls."""
     rows = ["| | p50, µs | p99, µs |", "|---|---|---|"]
     for key, what in (("append_us", "append"), ("record_us", "hand-off")):
         rows += [
@@ -60,7 +60,7 @@ def hot_path(result: Json) -> str:
 
 
 def beside(result: Json) -> str:
-    """By how much the p99 of a tenant grows beside another one's prompts."""
+    """The growth of a tenant's p99 beside the prompts of another tenant."""
     rows = [
         "| | target | without prompts, p99 µs | with prompts, p99 µs | difference, µs | prompts/s |",
         "|---|---|---|---|---|---|",

@@ -11,13 +11,13 @@ Json = dict[str, Any]
 
 
 def median(row: dict[str, Any], figure: str, form: str) -> str:
-    """The median of a figure of a row, if it has one."""
+    """The median of a figure of a row; None if it has none."""
     spread = row.get(figure)
     return form.format(spread["median"]) if spread else NOTHING
 
 
 def cell(spread: dict[str, float] | None, form: str) -> str:
-    """A median with the least and the most."""
+    """A median with minimum and maximum."""
     if not spread:
         return NOTHING
     middle, low, high = (form.format(spread[name]) for name in ("median", "min", "max"))
@@ -25,7 +25,7 @@ def cell(spread: dict[str, float] | None, form: str) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table; without rows nothing."""
+    """A table; empty without rows."""
     if not rows:
         return ""
     clean = [[text.replace("|", "\\|").replace("\n", " ") for text in row] for row in rows]

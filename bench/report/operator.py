@@ -1,4 +1,4 @@
-"""What the operator costs, and how quickly it acts."""
+"""The tables of the operator's costs and reaction times."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from bench.report.markdown import Json
 from e2e.unkind import MEANING
 
-#: Key of the result, what it is, and the goal.
+#: Key of the result, its description, and the goal.
 _ROWS = (
     ("ready_s", "`kubectl apply` to Ready, s", "≤ 20"),
     ("scale_up_first_request_s", "`kubectl scale` to the first request that the new worker served, s", "≤ 10"),

@@ -1,6 +1,6 @@
-"""The pages: generated sections stand between markers, everything else is written by hand.
+"""The pages: generated sections are between markers, everything else is written by hand.
 
-A page is any Markdown file of docs with a marker, so that it can move without a word here.
+A page is any Markdown file of docs with a marker, so a page can be moved without a change here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 DOCS = _ROOT / "docs"
 RESULTS = _ROOT / "bench" / "results"
 _DATA_PLANE = "data-plane.json"
-#: By the file of a result, the sections that it fills.
+#: The sections that each result file fills.
 SECTIONS = {
     _DATA_PLANE: data_plane.SECTIONS,
     "operator.json": operator.SECTIONS,
@@ -37,7 +37,7 @@ class PageError(Exception):
 
 
 def write(docs: Path = DOCS, results: Path = RESULTS) -> list[Path]:
-    """Writes every file that is not what the results make of it, and returns them. Raises PageError."""
+    """Writes every file that differs from the results, and returns these files. Raises PageError."""
     changed = _changed(docs, results)
     for path, text in changed.items():
         path.parent.mkdir(exist_ok=True)
@@ -46,7 +46,7 @@ def write(docs: Path = DOCS, results: Path = RESULTS) -> list[Path]:
 
 
 def stale(docs: Path = DOCS, results: Path = RESULTS) -> list[Path]:
-    """The files that are not what the results make of them. Raises PageError."""
+    """The files that differ from the results. Raises PageError."""
     return list(_changed(docs, results))
 
 
@@ -60,7 +60,7 @@ def fill(page: str, texts: dict[str, str], images: str = "images") -> str:
 
 
 def names(page: str) -> list[str]:
-    """The sections that a page has a place for."""
+    """The names of the sections that a page has markers for."""
     return [match["name"] for match in _MARKERS.finditer(page)]
 
 

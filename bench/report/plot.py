@@ -22,7 +22,7 @@ text { font: 12px system-ui, sans-serif; fill: #24292f } .title { font-weight: 6
 text { fill: #e6edf3 } .quiet { fill: #9aa4af } line { stroke: #e6edf3 } }
 """
 
-# From a value to a length in pixels.
+# A function from a value to a length in pixels.
 Scale = Callable[[float], float]
 
 
@@ -37,7 +37,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Row:
-    """One system: a bar for each series, none where it has no figure."""
+    """One system, with a bar for each series in which it has a figure."""
 
     label: str
     bars: Sequence[Bar | None]

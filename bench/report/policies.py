@@ -1,4 +1,4 @@
-"""The policy engine: the rules as the packs hold them, and what was measured of them."""
+"""The tables of the policy engine: the rules of the packs, and their measurements."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def speed(result: Json) -> str:
 
 
 def agreement(result: Json) -> str:
-    """On how many events the engine and the reference agree."""
+    """The number of events on which the engine and the reference agree."""
     agreed = result["agreement"]
     return (
         f"{agreed['events']:,} random events (seed {agreed['seed']}), {agreed['matches']:,} matches of"
@@ -65,7 +65,7 @@ def agreement(result: Json) -> str:
 
 
 def quality(result: Json) -> str:
-    """Recall and precision, and the cases that are judged wrongly by name."""
+    """Recall and precision, and the names of wrongly judged cases."""
     own, sets = result["evaluation"]["own"], result["evaluation"]["public"]
     lines = [
         "| pack | recall, development half | recall, check half | flagged only | precision |",
@@ -128,7 +128,7 @@ def _core_rule_set(reported: dict[str, int], passed: dict[str, int]) -> str:
 
 
 def kinds(result: Json) -> str:
-    """What the rules cost on each kind of text."""
+    """The cost of the rules on each kind of text."""
     if "kinds" not in result:
         return ""
     measured = result["kinds"]
@@ -159,7 +159,7 @@ def thresholds(result: Json) -> str:
 
 
 def soak(result: Json) -> str:
-    """How the engine did over a long time."""
+    """The results of the engine's long run."""
     figures = result["soak"]
     resident = figures["resident_kib"]
     return (

@@ -1,1 +1,1 @@
-"""Other gateways, each from its own package, in an environment of its own, at one version."""
+"""Other gateways, each from its own package, in a separate environment, at one version."""

@@ -1,4 +1,4 @@
-"""airblackbox's gateway (Go) with its audit chain on: the only other one that chains its records."""
+"""airblackbox's gateway (Go) with its audit chain on. It is the only other gateway that chains its records."""
 
 from __future__ import annotations
 

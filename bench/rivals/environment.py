@@ -27,7 +27,7 @@ def python(name: str, version: str, *requirements: str) -> Path:
 
 
 def node(name: str, version: str, package: str, overrides: Mapping[str, str]) -> Path:
-    """A folder with this npm package, and these versions of what it needs; returns the folder of modules."""
+    """A folder with this npm package and these versions of its dependencies; returns the folder of modules."""
 
     def install(folder: Path) -> None:
         (folder / "package.json").write_text(json.dumps({"private": True, "overrides": dict(overrides)}))
@@ -40,7 +40,7 @@ def go(name: str, version: str, module: str, command: str) -> Path:
     """A command built from a Go module; returns the binary."""
 
     def install(folder: Path) -> None:
-        # Asks for one exact version; `go install` would first list them all.
+        # Requests one exact version; `go install` would first list all versions.
         run(["go", "mod", "init", "bench"], folder)
         run(["go", "mod", "edit", "-require", f"{module}@{version}"], folder)
         imports = f'//go:build tools\n\npackage tools\n\nimport _ "{module}/{command}"\n'
@@ -51,7 +51,7 @@ def go(name: str, version: str, module: str, command: str) -> Path:
 
 
 def ready(name: str, version: str, install: Callable[[Path], None]) -> Path:
-    """The folder of `name`, which `install` fills when it does not hold this version."""
+    """The folder of `name`, which `install` fills if it does not contain this version."""
     folder = cache() / name
     mark = folder / ".ready"
     if not mark.exists() or mark.read_text() != version:
@@ -78,6 +78,6 @@ def run(command: Sequence[str], folder: Path) -> None:
 
 
 def _reason(command: str, output: str) -> str:
-    """The last lines that a package manager wrote, without the addresses that it asked."""
+    """The last lines of a package manager's output, without the addresses of its requests."""
     last = " | ".join(line.strip() for line in output.strip().splitlines()[-3:])
     return f"{command} failed: {_ADDRESS.sub('(address)', last)}"[:400]

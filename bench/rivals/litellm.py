@@ -14,7 +14,7 @@ from bench.rivals import environment
 from bench.system import System
 
 VERSION = "1.106.2"
-# It refuses a weak one, and takes keys with this prefix only.
+# LiteLLM refuses a weak key, and accepts only keys with this prefix.
 _MASTER_KEY = "sk-bench-0123456789abcdef0123456789abcdef"
 
 
@@ -29,12 +29,12 @@ def _commands() -> Path:
 
 
 def before_openai(upstream: str) -> dict[str, str]:
-    """How the model is reached at an upstream that speaks as OpenAI does."""
+    """The model's settings for an upstream with OpenAI's API."""
     return {"model": f"openai/{MODEL}", "api_base": f"http://{upstream}/v1", "api_key": "unused"}
 
 
 def before_anthropic(upstream: str) -> dict[str, str]:
-    """How the model is reached at an upstream that speaks as Anthropic does."""
+    """The model's settings for an upstream with Anthropic's API."""
     return {"model": f"anthropic/{MODEL}", "api_base": f"http://{upstream}", "api_key": "unused"}
 
 
@@ -54,7 +54,7 @@ def start(
         *(str(_commands() / "litellm"), "--config", str(file), "--host", "127.0.0.1", "--port", str(port)),
         *("--num_workers", "1", "--telemetry", "False"),
     ]
-    # Its own list of prices: it would fetch one at the start.
+    # LiteLLM uses its local list of prices; otherwise it would fetch one at the start.
     environ = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
     log = folder / "litellm.log"
     with pinned(GATEWAY_CORE, command, log, port=port, environment=environ, folder=folder, seconds=180) as process:

@@ -12,7 +12,7 @@ from bench.rivals import environment
 from bench.system import System
 
 _PACKAGE = "1.15.2"
-# Its range would take a newer one, with which every stream is answered with 500 ("TypeError: immutable").
+# Its version range allows a newer server, with which every stream gets 500 ("TypeError: immutable").
 _SERVER = {"@hono/node-server": "1.13.8"}
 VERSION = f"{_PACKAGE}, @hono/node-server {_SERVER['@hono/node-server']}"
 

@@ -27,7 +27,7 @@ model_name = "{model}"
 api_base = "http://{upstream}{path}"
 api_key_location = "{key}"
 """
-# What follows the address in the address of each provider, and where its key is: Anthropic's wants one.
+# The path after the address of each provider, and the location of its key: Anthropic's requires one.
 _PATHS = {"openai": ("/v1/", "none"), "anthropic": ("/v1/messages", "env::ANTHROPIC_API_KEY")}
 
 # The wheel has no command: its embedded gateway is started from Python and lives as long as the process.

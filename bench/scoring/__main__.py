@@ -1,10 +1,10 @@
-"""The policy engine alone: speed, agreement with a plain reference, precision and recall.
+"""Measures the policy engine alone: speed, agreement with a plain reference, precision and recall.
 
 python -m bench.scoring                all of that; writes bench/results/scoring.json and its figures in docs
 python -m bench.scoring --soak 30m     half an hour of load with injected panics; writes bench/results/scoring-soak.json
 
 The exit code is 1 if the engine and the reference disagree on any event, or if 1 % of the honest prompts or more are
-stopped. Speed decides nothing: it depends on the machine.
+stopped. Speed does not change the exit code, because it depends on the machine.
 """
 
 from __future__ import annotations

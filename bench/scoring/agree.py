@@ -1,5 +1,4 @@
-"""Compares the Rust engine with the plain reference on random events, and demands that every match, and what
-is replaced for it, is the same.
+"""Compares the Rust engine with the plain reference on random events: every match and its replaced text must be equal.
 
 python -m bench.scoring.agree --events 100000 --seed 1
 """
@@ -22,7 +21,7 @@ from bench.scoring.spared import Allow
 
 BATCH = 2000
 SHOWN = 20
-#: What both are to spare: some of what stands in examples of rules, of each kind.
+#: The values that both must allow: some of each kind from the examples of rules.
 ALLOWED = Allow(
     ("q7Zt3LmP9xKv2RbN", "4539 5787 6362 1486", "Robin@acme.com"),
     ("acme.co.uk", "firma.de"),
@@ -34,7 +33,7 @@ Engine = Callable[[Sequence[Event]], list[Scanned]]
 
 @dataclass(frozen=True)
 class Difference:
-    """One event on which the two do not agree."""
+    """One event on which the engine and the reference differ."""
 
     event: Event
     only_engine: frozenset[Match]
@@ -43,18 +42,18 @@ class Difference:
 
 @dataclass
 class Agreement:
-    """What a comparison has counted."""
+    """The counts of a comparison."""
 
     events: int = 0
     matches: int = 0
-    #: Matches for which more is replaced than they are.
+    #: Number of matches whose replaced text is longer than the match.
     replaced: int = 0
     matched_rules: set[str] = field(default_factory=set)
     differences: list[Difference] = field(default_factory=list)
 
 
 def compare(reference: Reference, engine: Engine, stream: Iterable[Event]) -> Agreement:
-    """Gives every event to both. Raises EngineError when the engine answers fewer events than it was given."""
+    """Passes every event to both. Raises EngineError if the engine answers fewer events than it got."""
     agreement = Agreement()
     source = iter(stream)
     while batch := list(islice(source, BATCH)):

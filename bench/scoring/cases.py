@@ -1,8 +1,8 @@
 """Our own cases: attacks of every pack, honest texts, and an operator's honest instructions, in two halves.
 
-Rules are written while looking at `cases/dev`. `cases/check` was written when the rules were done, to tell how well
-they do on what they were not written for; no rule is changed for a case of it. Whoever has to look at its cases moves
-them to `dev` and writes new ones.
+Rules are written while looking at `cases/dev`. `cases/check` was written after the rules, to measure them on unseen
+texts; no rule is changed for one of its cases. Anyone who must look at its cases moves them to `dev` and writes new
+ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HALVES: tuple[Half, ...] = ("dev", "check")
 
 @dataclass(frozen=True)
 class Case:
-    """One text of a set. Of an attack, `group` is the pack that has to stop it; of an honest text, its subject."""
+    """One text of a set. `group` is the pack that must stop an attack, or the subject of an honest text."""
 
     id: str
     group: str
@@ -61,7 +61,7 @@ def _attacks(path: Path, half: Half) -> list[Case]:
 
 
 def _instructions(path: Path, half: Half) -> list[Case]:
-    """What an operator tells the model; the ids are made as those of honest texts."""
+    """Instructions of an operator to the model, with ids like those of honest texts."""
     texts = tomllib.loads(path.read_text())["request"]
     return [
         Case(f"{half}-{path.stem}-{number}", path.stem, "instructions", Event(text), half)
@@ -70,7 +70,7 @@ def _instructions(path: Path, half: Half) -> list[Case]:
 
 
 def _honest(path: Path, half: Half) -> list[Case]:
-    """Honest texts have no names: their ids are made of the half, the file, the kind and the position, from 1."""
+    """Honest texts have no names, so their ids consist of the half, the file, the kind and the position, from 1."""
     document = tomllib.loads(path.read_text())
     kinds: tuple[tuple[Kind, dict[str, list[str]]], ...] = (
         ("benign", {direction: document.get(direction, []) for direction in DIRECTIONS}),

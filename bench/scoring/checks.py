@@ -15,7 +15,7 @@ from bench.scoring.rules import CRATE
 
 _BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _DIGIT = re.compile(r"[0-9]")
-#: Capitals of ASCII alone.
+#: Lowercases only ASCII capitals.
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
@@ -37,7 +37,7 @@ def mod97(match: str) -> bool:
 
 
 def ssn(match: str) -> bool:
-    """A social security number of the United States that can have been issued."""
+    """A social security number of the United States that may have been issued."""
     digits = "".join(_DIGIT.findall(match))
     if len(digits) != 9:
         return False
@@ -46,7 +46,7 @@ def ssn(match: str) -> bool:
 
 
 def ipv4(match: str) -> bool:
-    """Four numbers of at most 255 without leading zeros, which are of a host, not of a version."""
+    """Four numbers of at most 255 without leading zeros, which belong to a host, not to a version."""
     parts = match.split(".")
     if len(parts) != 4 or any(re.fullmatch(r"0|[1-9][0-9]{0,2}", part) is None for part in parts):
         return False
@@ -56,7 +56,7 @@ def ipv4(match: str) -> bool:
 
 
 def phone(match: str) -> bool:
-    """7 to 15 digits before the first letter, not all the same, and written as numbers of telephones are."""
+    """7 to 15 digits before the first letter, not all the same, in the format of a telephone number."""
     number = re.split(r"[A-Za-z]", match, maxsplit=1)[0]
     digits = _DIGIT.findall(number)
     is_date = re.match(r"(?:19|20)[0-9]{2}[-./ ][0-9]{2}[-./ ][0-9]{2}(?![0-9])", number) is not None
@@ -65,7 +65,7 @@ def phone(match: str) -> bool:
 
 
 def mrz(match: str) -> bool:
-    """The second line of a passport, the check digits of which are right (ICAO Doc 9303-3, 4.9)."""
+    """The second line of a passport with valid check digits (ICAO Doc 9303-3, 4.9)."""
     line = match.upper()
     fields = ((0, 9), (13, 19), (21, 27))
     return all(line[end] == str(_weighted(line[start:end]) % 10) for start, end in fields)
@@ -84,7 +84,7 @@ def entropy(match: str) -> bool:
 
 
 def mixed(match: str) -> bool:
-    """Letters and digits, both."""
+    """Both letters and digits."""
     return re.search(r"[A-Za-z]", match) is not None and _DIGIT.search(match) is not None
 
 
@@ -112,7 +112,7 @@ def jwt(match: str) -> bool:
 
 
 def mailbox(match: str) -> bool:
-    """An address alone, and not one in a URL or a remote."""
+    """A mail address alone, not one in a URL or a remote."""
     return ":" not in match
 
 
@@ -121,7 +121,7 @@ _SIGN = re.compile(rb"[^a-z0-9_./:, -]")
 
 
 def random(match: str) -> bool:
-    """Characters as dice throw them, and no words."""
+    """Random characters, not words."""
     raw = match.translate(_LOWER).encode()
     is_hex = re.fullmatch(rb"[0-9a-f-]+", raw) is not None and len(raw) - raw.count(b"-") >= 32
     has_both = re.search(rb"[a-z]", raw) is not None and re.search(rb"[0-9]", raw) is not None

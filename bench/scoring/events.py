@@ -1,4 +1,4 @@
-"""Random events that try every branch of the semantics: prose, mutated examples of rules, noise, encodings."""
+"""Random events for every branch of the semantics: prose, mutated examples of rules, noise, encodings."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def _some_escapes(dice: random.Random, text: str) -> str:
 
 
 def _long(dice: random.Random, text: str) -> str:
-    """A token beyond the size at which tokens are cut."""
+    """A token that is longer than the size at which tokens are cut."""
     return _base64(dice, text * dice.randint(1, 4) + prose(dice, 900)) if dice.random() < 0.02 else text
 
 
@@ -179,7 +179,7 @@ _ENDS = ("", " ", ".", '"', "\\n", "\n-----END \x50RIVATE KEY-----", "\\u002", "
 
 
 def _cut_off(dice: random.Random, text: str) -> str:
-    """As if a value at the end of the text were longer than its rule can match."""
+    """A text whose last value seems longer than its rule can match."""
     line_break = "\n" if dice.random() < 0.3 else ""
     kinds = (_DIGITS if dice.random() < 0.8 else _SIGNS for _ in range(dice.randint(1, 60)))
     return text + "".join(dice.choice(kind) + line_break for kind in kinds) + dice.choice(_ENDS)

@@ -1,4 +1,4 @@
-"""How far what is replaced for a match reaches: "What is replaced" in rust-core/crates/policy/SEMANTICS.md."""
+"""The extent of the text replaced for a match: "What is replaced" in rust-core/crates/policy/SEMANTICS.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.scoring.rules import Rule
 
-#: How Python itself reads a regex.
+#: Python's parser of regular expressions.
 _parser: Any = importlib.import_module("re._parser")
 _constants: Any = importlib.import_module("re._constants")
 _REPEATS = (_constants.MAX_REPEAT, _constants.MIN_REPEAT)
@@ -22,12 +22,12 @@ _JOINTS = frozenset(".%")
 _ESCAPED = {"/": "/", "u002b": "+", "u002f": "/", "u003d": "="}
 _ESCAPE = re.compile(r"\\{1,8}(/|u002[BbFf]|u003[Dd])")
 
-#: Gives the end of what is replaced, by a text and where a match ends in it.
+#: A function that returns the end of the replaced text, from a text and the end of a match in it.
 End = Callable[[str, int], int]
 
 
 def end_of(rule: Rule) -> End:
-    """What extends the matches of a rule."""
+    """The function that extends the matches of a rule."""
     match rule.extent:
         case "token":
             return _token_end(rule)
@@ -63,7 +63,7 @@ def _token_end(rule: Rule) -> End:
 
 
 def _character(text: str, at: int) -> tuple[str, int] | None:
-    """A character of a text, as it stands or as an escape of JSON, and the place behind it."""
+    """A character of a text, plain or as a JSON escape, and the position after it."""
     if escape := _ESCAPE.match(text, at):
         return _ESCAPED[escape[1].lower()], escape.end()
     character = text[at : at + 1]
@@ -71,7 +71,7 @@ def _character(text: str, at: int) -> tuple[str, int] | None:
 
 
 def last_characters(regex: str) -> set[str]:
-    """What the repetitions at the end of a regex, or of its value, take."""
+    """The characters that the repetitions at the end of a regex, or of its value, match."""
     pattern = _parser.parse(regex.replace("(?<value>", "(?P<value>"), re.ASCII)
     last: set[str] = set()
     _take_last(pattern, pattern.state.groupdict.get("value"), last)
@@ -80,7 +80,7 @@ def last_characters(regex: str) -> set[str]:
 
 
 def _take_last(items: Iterable[Any], value: int | None, last: set[str]) -> bool:
-    """Adds what a sequence ends with, and returns whether it can be empty."""
+    """Adds the characters that can end a sequence, and returns whether the sequence can be empty."""
     items = list(items)
     holding = [number for number, item in enumerate(items) if _holds(item, value)]
     if holding:
@@ -111,7 +111,7 @@ def _take_item(item: Any, value: int | None, last: set[str]) -> bool:
 
 
 def _members(item: Any) -> set[str]:
-    """The printable characters that a class takes."""
+    """The printable characters that a class matches."""
     kind, argument = item
     if kind is not _constants.IN:
         return set(_GRAPHIC) - ({chr(argument)} if kind is _constants.NOT_LITERAL else set())
@@ -162,14 +162,14 @@ _END = "-----END "
 
 
 def private_key_end(text: str, at: int) -> int:
-    """The end of a private key of which the text up to `at` is the beginning."""
+    """The end of a private key whose beginning is the text up to `at`."""
     end = at = _behind(_DIGITS, text, at)
     short = 0
     while True:
         at = _behind(_BETWEEN, text, at)
         if text.startswith(_END, at):
             at += len(_END)
-            # Of a label, which is ASCII, 48 characters are looked at.
+            # At most 48 characters of a label, which is ASCII, are checked.
             closing = text.find("-----", at, at + 52)
             return at if closing < 0 else closing + 5
         behind = _behind(_DIGITS, text, at)

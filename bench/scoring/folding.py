@@ -33,7 +33,7 @@ class Copy(NamedTuple):
 
 
 def folded(text: str) -> str:
-    """The normalised copy of a text, without its way back to the text."""
+    """The normalised copy of a text, without the positions in the text."""
     return folded_copy(text).text
 
 
@@ -54,7 +54,7 @@ def folded_copy(text: str) -> Copy:
 
 
 def _characters(text: str) -> Iterator[tuple[str, int, int]]:
-    """The characters of a text, and those that its character references stand for, each with its place."""
+    """The characters of a text, including those of its character references, each with its position."""
     place = 0
     while place < len(text):
         reference = _REFERENCE.match(text, place) if text[place] == "&" else None
@@ -74,7 +74,7 @@ def _referred(reference: re.Match[str]) -> str | None:
 
 @cache
 def fold(character: str) -> str:
-    """What one character becomes in the folded copy by itself: nothing, one character, or several."""
+    """The folded form of a single character: no character, one, or several."""
     code = ord(character)
     if code in _DROPPED:
         return ""

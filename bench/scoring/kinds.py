@@ -1,4 +1,4 @@
-"""What the rules cost on ten kinds of text, and which of them cost most."""
+"""Measures the cost of the rules on ten kinds of text, and finds the slowest rules."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from proofgate_schema.policy import Policy
 from bench.scoring.engine import EngineError
 
 MOST_US_PER_KB = 20
-"""Microseconds of the processor for a kilobyte that all packs together may take, on any kind of text."""
+"""Maximum processor microseconds of all packs together for a kilobyte of any kind of text."""
 
 BUDGET_US_PER_KIB: int = Policy.model_fields["budget_microseconds_per_kibibyte"].default
-"""Microseconds of the processor for a KiB that a policy may take unless it says otherwise."""
+"""Default maximum of a policy's processor microseconds for a KiB."""
 
 
 def measure(binary: Path) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def show(measured: dict[str, Any]) -> None:
 
 
 def lines(measured: dict[str, Any]) -> list[str]:
-    """A table in Markdown, the slowest rules named."""
+    """A Markdown table that names the slowest rules."""
     rows = ["| text | all packs, us/KB | without rules | slowest rules alone, us/KB |", "|---|---|---|---|"]
     for kind, figures in sorted(measured.items()):
         slowest = ", ".join(f"`{rule}` {cost:.1f}" for rule, cost in figures["slowest"][:3])

@@ -19,10 +19,10 @@ from bench.scoring.folding import fold, folded, folded_copy, plain
 from bench.scoring.rules import Direction, Rule
 from bench.scoring.spared import Allow, spares
 
-#: What an operator may set; a policy has none by default.
+#: A threshold that an operator may set; by default, a policy has none.
 THRESHOLD = 100
 NOTHING = Allow()
-#: What takes a match out of a request: for good, or until the answer.
+#: The actions that remove a match from a request: permanently, or until the answer.
 REPLACES = ("redact", "mask")
 LEVELS = 2
 
@@ -36,10 +36,10 @@ class Match(NamedTuple):
 
 
 class Scanned(NamedTuple):
-    """What is found in a text."""
+    """The findings in a text."""
 
     matches: set[Match]
-    #: What is replaced for matches, where it reaches further than they do.
+    #: The replaced parts that reach further than their matches.
     replaced: set[Match]
 
 
@@ -74,7 +74,7 @@ class _Compiled:
 
     @staticmethod
     def _holds_value(match: re.Match[str]) -> bool:
-        """Whether the group that the rule is about takes part in a match."""
+        """Whether the rule's `value` group takes part in a match."""
         return match.groupdict().get("value") is not None
 
 
@@ -99,7 +99,7 @@ def compiled(rule: Rule, allow: Allow = NOTHING) -> _Compiled:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What becomes of one text that is a message of its own, under the rules' own actions and a threshold."""
+    """The outcome of one text as a separate message, under the rules' own actions and a threshold."""
 
     decision: str
     rule: str | None
@@ -116,11 +116,11 @@ class Reference:
         self._extended = {rule.id: (rule, end_of(rule)) for rule in extended}
 
     def scan(self, text: str, direction: Direction) -> set[Match]:
-        """All matches in a text and in what is encoded in it."""
+        """All matches in a text and in the texts encoded in it."""
         return self.scan_with_replaced(text, direction).matches
 
     def scan_with_replaced(self, text: str, direction: Direction) -> Scanned:
-        """The same, with what is replaced."""
+        """The same, with the replaced parts."""
         offsets = [0, *accumulate(len(character.encode()) for character in text)]
         found = set(self._all_levels(text, direction))
         matches = {Match(rule, offsets[span.start], offsets[span.end]) for rule, span in found}

@@ -1,4 +1,4 @@
-"""Rule packs as they stand in the repository: TOML files beside the policy crate."""
+"""The rule packs of the repository: TOML files beside the policy crate."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Direction = Literal["request", "response"]
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule of a pack: the fields of the TOML file, words as the engine's verdicts spell them."""
+    """One rule of a pack: the fields of the TOML file, with words spelled as in the engine's verdicts."""
 
     pack: str
-    #: Whether the pack's rules look at instructions, messages of the roles `system` and `developer`.
+    #: Whether the pack's rules scan instructions, which are messages of the roles `system` and `developer`.
     instructions: bool
     id: str
     reason: str
@@ -37,9 +37,9 @@ class Rule:
     action: Action
     matching: tuple[str, ...]
     not_matching: tuple[str, ...]
-    #: Whether it passes over what stands in documentation only.
+    #: Whether the rule ignores values that are used only in documentation.
     spares_documentation: bool = False
-    #: How far what is replaced reaches.
+    #: The extent of the replaced text.
     extent: Extent = "match"
 
     def applies_to(self, direction: Direction) -> bool:
@@ -68,7 +68,7 @@ def load_pack(name: str) -> list[Rule]:
 
 
 def description(name: str) -> str:
-    """What a pack says that it is for."""
+    """The description of a pack."""
     return str(tomllib.loads((PACKS / f"{name}.toml").read_text())["description"])
 
 

@@ -1,4 +1,4 @@
-"""The engine under load for a long time, with a panic every thousandth event: flat memory, and nobody else affected.
+"""Runs the engine under load for a long time, with a panic every thousandth event. Memory must stay flat.
 
 The example `scoring` ends with an error as soon as an event without a panic has another outcome than before.
 """
@@ -30,7 +30,7 @@ def seconds(duration: str) -> int:
 
 
 def soak(binary: Path, duration: int) -> dict[str, Any]:
-    """Runs for so many seconds. Raises EngineError."""
+    """Runs for `duration` seconds. Raises EngineError."""
     options = ["--packs", ",".join(pack_names()), "--soak", str(duration), "--panic-every", str(PANIC_EVERY)]
     run = subprocess.run([binary, *options], capture_output=True, text=True, check=False)
     if run.returncode:
@@ -39,7 +39,7 @@ def soak(binary: Path, duration: int) -> dict[str, Any]:
 
 
 def read_summary(output: str) -> dict[str, Any]:
-    """What the example prints at the end. Raises EngineError."""
+    """The summary that the example prints at the end. Raises EngineError."""
     found = _SUMMARY.search(output)
     if found is None:
         raise EngineError(f"no summary of the soak in {output!r}")

@@ -1,4 +1,4 @@
-"""What a rule does not match after all (SEMANTICS.md, "Matches of a rule in one text")."""
+"""Values that a rule does not match by exception (SEMANTICS.md, "Matches of a rule in one text")."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.scoring.folding import folded
 from bench.scoring.rules import CRATE, Rule
 
 _KNOWN: dict[str, list[str]] = tomllib.loads((CRATE / "src" / "documentation.toml").read_text())
-#: Capitals of ASCII alone.
+#: Lowercases only ASCII capitals.
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _ENDS_URL = "\t\n\f\r \"'<>()`"
 _ADDRESS = re.compile(rf"(?P<local>[a-z0-9._%+-]*)@(?P<mail>[a-z0-9.-]*)|[a-z0-9]*://(?P<rest>[^{_ENDS_URL}]*)")
@@ -21,7 +21,7 @@ _EXAMPLE = re.compile(r"(?:.*\.)?example\.(?:[^.]*|(?:ac|co|com|edu|gov|net|org)
 
 @dataclass(frozen=True)
 class Allow:
-    """What a policy has no rule match, as in its `allow`."""
+    """The values that a policy's `allow` excludes from all rules."""
 
     values: tuple[str, ...] = ()
     domains: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ def spares(rule: Rule, allow: Allow) -> Callable[[str], bool]:
 
 
 def is_documentation(lower: str) -> bool:
-    """Whether personal data, in lower case, is nobody's."""
+    """Whether personal data, in lower case, belongs to no person."""
     is_network = lower.startswith(tuple(_KNOWN["networks"])) and not lower.strip("0123456789abcdef.:")
     is_number = not lower.strip("0123456789 -")
     is_card = is_number and re.sub("[ -]", "", lower) in _KNOWN["cards"]
@@ -70,7 +70,7 @@ def is_documentation(lower: str) -> bool:
 
 
 def is_published(lower: str) -> bool:
-    """Whether a credential, in lower case, is one that is published as an example."""
+    """Whether a credential, in lower case, is a published example."""
     return lower in _KNOWN["keys"] or any(part in lower for part in _KNOWN["parts"])
 
 

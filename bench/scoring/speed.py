@@ -1,4 +1,4 @@
-"""How fast the Rust engine evaluates events of 1 KB on one core, beside the Python reference with the same rules.
+"""Measures the speed of the Rust engine on events of 1 KB on one core, beside the Python reference with its rules.
 
 Both take the same two kinds of events: prose made of the sentences of the engine's own benchmark, and the same prose of
 which every hundredth event ends with an example of a rule. The engine times itself (example `scoring`); an event is one

@@ -1,4 +1,4 @@
-"""What each threshold stops, for whoever sets one: there is none by default.
+"""Measures what each threshold stops, for operators who set one. By default there is none.
 
 A case counts as in `evaluate`; only the sum of scores is compared with another threshold.
 """
@@ -23,11 +23,11 @@ class Judged(Protocol):
 
     @property
     def matched(self) -> frozenset[str]:
-        """Ids of the rules."""
+        """The ids of the matched rules."""
 
 
 def table(rules: Mapping[str, Rule], results: Sequence[Judged]) -> list[dict[str, float]]:
-    """For every threshold: attacks and honest texts that are stopped, with precision and recall."""
+    """For every threshold, the stopped attacks and honest texts, with precision and recall."""
     return [_row(rules, results, threshold) for threshold in THRESHOLDS]
 
 

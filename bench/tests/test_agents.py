@@ -1,4 +1,4 @@
-"""What agents send."""
+"""Tests of agents' requests."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the auditor's example prints, as results."""
+"""Tests of reading the output of the auditor's example as results."""
 
 from bench import evidence
 

@@ -1,4 +1,4 @@
-"""Reading what the load generators print."""
+"""Tests of reading the load generators' output."""
 
 import json
 from typing import Any

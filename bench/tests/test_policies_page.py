@@ -1,4 +1,4 @@
-"""The rules as the page of policy packs shows them."""
+"""Tests of the rules on the page of policy packs."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_cpu_time_is_counted_while_the_block_runs(tmp_path: Path) -> None:
     with pinned(LOAD_CORE, [sys.executable, "-c", SPINNER], tmp_path / "log", ready="ready") as process:
         deadline = time.monotonic() + 60
         with CpuMeter(process) as meter:
-            # Read within the block: what the process used before it is not what the meter has to count.
+            # Read within the block, because the meter does not count the CPU time before it.
             before = process.cpu_seconds()
             while process.cpu_seconds() < before + 0.05 and time.monotonic() < deadline:
                 pass

@@ -141,7 +141,7 @@ def test_every_table_has_as_many_cells_in_each_row(result: dict[str, Any]) -> No
     for name, section in data_plane.SECTIONS.items():
         rows = [line for line in section(result).splitlines() if line.startswith("|")]
         widths = {line.replace("\\|", "").count("|") for line in rows if line}
-        # The versions stand beside prose and have a width of their own.
+        # The table of versions is beside prose and has a different width.
         assert len(widths) <= 1, name
 
 

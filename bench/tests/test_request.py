@@ -1,4 +1,4 @@
-"""What the load generators send."""
+"""Tests of the load generators' requests."""
 
 import json
 

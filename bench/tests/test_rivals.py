@@ -1,4 +1,4 @@
-"""Rivals are installed on demand, and one that cannot be had is told."""
+"""Rivals are installed on demand, and an unavailable one is reported."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""From cells to the result."""
+"""Tests of the result that is computed from cells."""
 
 import pytest
 

@@ -18,7 +18,7 @@ said: list[str] = []
 
 
 class Sleeper(Pinned):
-    """A process that does not exist and says when it is woken."""
+    """A fake process that records when it is woken."""
 
     def pause(self) -> None:
         said.append(f"{self.log.name} sleeps")

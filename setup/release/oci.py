@@ -25,7 +25,7 @@ class Layout:
     """Blobs by digest, and the entries of the index."""
 
     def __init__(self, blobs: Mapping[str, bytes] | None = None, entries: Iterable[Descriptor] = ()) -> None:
-        #: By `sha256:<hexadecimal>`.
+        #: Blobs by `sha256:<hexadecimal>`.
         self.blobs = dict(blobs or {})
         self.entries = list(entries)
 

@@ -1,4 +1,4 @@
-"""`setup/check-version` on copies of what it reads."""
+"""`setup/check-version` on copies of the files that it reads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ READ = {
     "operator/src/proofgate_operator/__init__.py": '__version__ = "1.2.3"\n',
     "charts/proofgate-operator/Chart.yaml": "name: x\nversion: 1.2.3\nappVersion: 1.2.3\n",
 }
-#: A crate of this repository, and one of somebody else that happens to have the same version.
+#: A crate of this repository, and a foreign crate that happens to have the same version.
 LOCK = """[[package]]
 name = "proofgate-wire"
 version = "1.2.3"

@@ -1,4 +1,4 @@
-"""`docs/check_claims.py`: numbers and comparisons on three pages have a source, and what has none is found."""
+"""`docs/check_claims.py`: numbers and comparisons on three pages have a source, and those without one are found."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLAIM: dict[str, Any] = {"page": README, "text": "in 5 minutes", "source": "make
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The pages and what they refer to, to be changed."""
+    """Copies of the pages and of the files that they refer to, which tests change."""
     for name in (*PAGES, "docs/claims.toml", "Makefile", RESULT, "e2e/worker/test_limits.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)

@@ -1,4 +1,4 @@
-"""What the Dockerfiles and the files beside them have to say alike."""
+"""Values that must be equal in the Dockerfiles and the files beside them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALLOWED = [pattern.removeprefix("!") for pattern in PATTERNS if pattern.startswi
 
 
 def test_images_are_compiled_by_the_compiler_that_the_profile_is_of() -> None:
-    """Another one builds without the profile, slower and without a word."""
+    """A different compiler silently builds without the profile, so the worker is slower."""
     (profile,) = (ROOT / "rust-core" / "profile").glob("rustc-*.profdata")
     compiler = re.findall(r"docker\.io/library/rust:(\S+)-slim-bookworm", WORKER)
     assert compiler == [profile.name.split("-")[1]]

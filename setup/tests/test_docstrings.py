@@ -1,4 +1,4 @@
-"""Docstrings name only exceptions that exist: a rename does not reach them."""
+"""Docstrings name only exceptions that exist, because a rename does not change docstrings."""
 
 from __future__ import annotations
 

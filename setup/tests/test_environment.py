@@ -1,4 +1,4 @@
-"""Where things are kept outside the checkout, and which Python environment is whose."""
+"""Tests of the folders outside the checkout, and of the Python environment of each checkout."""
 
 from __future__ import annotations
 

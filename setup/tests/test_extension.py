@@ -1,4 +1,4 @@
-"""`setup/extension` with a stand-in for maturin: one build for whoever develops and for the images."""
+"""`setup/extension` with a stand-in for maturin: one build for developers and for the images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ("extension", "progress", "release-flags", "cache-folder", "bin")
-#: Makes a wheel with what is in $CONTENT, where --out says, and writes down what it was asked for.
+#: Makes a wheel with the text of $CONTENT in the folder of --out, and records its arguments.
 MATURIN = """\
 import os, pathlib, sys, zipfile
 with open(os.environ["ASKED"], "a") as asked:

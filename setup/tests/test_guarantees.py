@@ -1,4 +1,4 @@
-"""`docs/check_test_names.py`: what it takes for a test, and which rows of a page it refuses."""
+"""`docs/check_test_names.py`: the names that it accepts as tests, and the rows of a page that it refuses."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ COUNTS = """\
   _ZN4rare3run17h0123456789abcdefE:
     Block counts: [12]
 """
-#: As lld writes it.
+#: A map in lld's format.
 MAP = """\
              VMA              LMA     Size Align Out     In      Symbol
           281600           281600       40    16 .text.hot

@@ -1,4 +1,4 @@
-"""`docs/check_links.py`: which links are broken, and what is no link."""
+"""`docs/check_links.py`: broken links, and texts that are not links."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from docs.check_links import anchors, broken_links, missing_pages, problems
 
-#: Apart from the names of pages, which would be taken for mentions here.
+#: Separate from the names of pages, which would count as mentions in this file.
 DOCS = "docs"
 
 

@@ -20,7 +20,8 @@ def test_a_lock_file_names_all_that_its_workspace_needs(lock: str) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        # What the registry's cache lacks is fetched, and a hiccup of the network says nothing of a lock file.
+        # Crates that are not in the cache are fetched with retries, because a network error says nothing about a lock
+        # file.
         env={**os.environ, "CARGO_NET_RETRY": "10"},
     )
     assert resolved.returncode == 0, (

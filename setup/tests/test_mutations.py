@@ -1,4 +1,4 @@
-"""`setup/mutations`: what it reads, what it refuses, and when it says that a defect was seen."""
+"""`setup/mutations`: its input, its refusals, and the cases in which it reports a defect as detected."""
 
 from __future__ import annotations
 

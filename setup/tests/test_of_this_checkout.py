@@ -1,4 +1,4 @@
-"""What another checkout has built in the folder that all share is this one's if it was made of the same content."""
+"""Build results of another checkout in the shared folder are reused if they were built from the same content."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ("of-this-checkout", "bin")
 LONG_AGO = 1_000_000_000
-#: Generous: nothing here waits for a time to pass.
+#: A generous timeout; no test waits for time to pass.
 SECONDS = 120
 LIBRARY = 'pub fn text() -> &\'static str { "%s" }\n'
 PROGRAM = 'fn main() { println!("{} {}", library::text(), %s); }\n'
@@ -26,7 +26,7 @@ PROGRAM = 'fn main() { println!("{} {}", library::text(), %s); }\n'
 
 @dataclass(frozen=True)
 class Checkout:
-    """A workspace of a library and a program that prints what the library says."""
+    """A workspace of a library and a program that prints the library's text."""
 
     place: Path
     target: Path
@@ -63,25 +63,25 @@ class Checkout:
         )  # fmt: skip
 
     def run(self, *command: str) -> str:
-        """What a command prints on stderr."""
+        """Runs a command; returns its stderr."""
         process = self.guard(*command)
         _, said = process.communicate(timeout=SECONDS)
         assert process.returncode == 0, said
         return said
 
     def build(self) -> list[str]:
-        """Builds; the packages that were compiled."""
+        """Builds the workspace; returns the compiled packages."""
         said = self.run("cargo", "build", "--manifest-path", str(self.place / "rust-core" / "Cargo.toml"))
         return re.findall(r"Compiling (\w+) ", said)
 
     def says(self) -> str:
-        """What the program that was built prints."""
+        """The output of the built program."""
         program = self.target / "debug" / "program"
         return subprocess.run([program], check=True, capture_output=True, text=True, timeout=SECONDS).stdout.strip()
 
 
 def age(checkout: Checkout) -> None:
-    """Makes all files as old as those of an archive."""
+    """Gives all files an old time, like files from an archive."""
     for path in checkout.place.rglob("*"):
         os.utime(path, (LONG_AGO, LONG_AGO))
 
@@ -255,7 +255,7 @@ def test_the_checkout_that_is_built_is_guarded_whoever_builds_it(tmp_path: Path,
 
 
 def by_the_shim_of(checkout: Checkout, arguments: list[str], folder: Path) -> str:
-    """What a stand-in for cargo prints that a checkout's shim has started: its PATH and its arguments."""
+    """The output of a stand-in for cargo that a checkout's shim started: its PATH and its arguments."""
     fake = checkout.place.parent / "machine" / "cargo"
     fake.parent.mkdir(exist_ok=True)
     fake.write_text('#!/bin/sh\necho "$PATH"\necho "$@"\n')

@@ -11,7 +11,7 @@ import pytest
 
 PROGRESS = Path(__file__).resolve().parents[2] / "setup" / "progress"
 CARGO = r"printf '   Compiling a v1\r\n    Building [=====>     ] 214/310: a, b\r'; "
-#: Long enough for a line of progress whatever the machine does beside it: it ends when the line has been read.
+#: A command that ends only after a progress line was read, however busy the machine is.
 WAIT = "while [ ! -e '{}' ]; do sleep 0.05; done"
 
 
@@ -21,7 +21,7 @@ def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def first_state(tmp_path: Path, script: str, *arguments: str) -> str:
-    """The first line of progress with something that was counted."""
+    """The first progress line with a count."""
     end = tmp_path / "end"
     command = [str(PROGRESS), "worker", "sh", "-c", script + WAIT.format(end), *arguments]
     environment = {**os.environ, "PROOFGATE_PROGRESS_SECONDS": "0.05"}

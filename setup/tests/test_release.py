@@ -28,7 +28,7 @@ SCRIPTS = [step["run"] for step in steps() if "run" in step]
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=range(len(SCRIPTS)))
 def test_every_script_is_bash_without_an_expression_of_the_workflow_in_it(script: str) -> None:
-    """What is put into a script's text is run; a variable's content is not."""
+    """An expression in a script's text would be run; the content of a variable is not."""
     assert "${{" not in script
     subprocess.run(["bash", "-n"], input=script, text=True, check=True)
 

@@ -1,4 +1,4 @@
-"""The parts of `make release` that need no build: what it refuses, and the same bytes for the same content."""
+"""The parts of `make release` that need no build: its refusals, and the same bytes for the same content."""
 
 from __future__ import annotations
 

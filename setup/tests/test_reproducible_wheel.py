@@ -1,4 +1,4 @@
-"""`setup/reproducible-wheel`: two builds of the same sources are the same file."""
+"""`setup/reproducible-wheel`: two builds of the same sources give equal files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RECORD = "proofgate-0.1.0.dist-info/RECORD"
 
 
 def built(folder: Path, checkout: str, serial: str, when: tuple[int, int, int, int, int, int], *, turned: bool) -> Path:
-    """A wheel as maturin leaves it, in some checkout, at some time, its entries in some order."""
+    """A wheel in maturin's form, with a given checkout, time and order of entries."""
     folder.mkdir()
     crate = f"path+file://{checkout}/rust-core/crates/pybind#proofgate-pybind@0.1.0"
     sbom = {

@@ -9,7 +9,7 @@ import pytest
 from docs.site_hooks import KINDS, outside_links, pages
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Apart from the names of pages, which would be taken for mentions here.
+#: Separate from the names of pages, which would count as mentions in this file.
 DOCS = "docs"
 
 

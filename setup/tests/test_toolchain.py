@@ -1,4 +1,4 @@
-"""What `setup/toolchain` asks for, by purpose and in the words of each distribution, on machines made up of stubs."""
+"""The packages that `setup/toolchain` requests, by purpose and distribution, on machines made of stubs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-#: What the script itself uses.
+#: The programs that the script itself uses.
 USED = ("bash", "cat", "chmod", "cut", "dirname", "rm", "sed", "sleep", "tr", "uname")
 GATEWAY = ("cargo", "rustc", "cc", "python3")
 CLUSTER = (*GATEWAY, "go")
@@ -29,7 +29,7 @@ STUBS = {
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine with some programs; what is asked of its package manager and of rustup is in a log."""
+    """A machine with some programs, which logs the calls of its package manager and of rustup."""
 
     folder: Path
 
@@ -47,7 +47,7 @@ class Machine:
 
     def toolchain(self, *purposes: str, user: int = 1000, **environment: str) -> subprocess.CompletedProcess[str]:
         self.add("id", f"echo {user}")
-        # Servers of this machine would be found in /usr/sbin.
+        # Otherwise the script would find servers of this machine in /usr/sbin.
         script = self.folder / "setup" / "toolchain"
         return subprocess.run(
             [script, *purposes],

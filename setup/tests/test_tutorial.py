@@ -1,4 +1,4 @@
-"""What README and tutorial show can be run as it stands: files exist, and what differs elsewhere is filled in."""
+"""The commands of README and tutorial can be run unchanged: files exist, and varying values are filled in."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_receipt_is_verified_as_quickstart_says() -> None:
     commands = re.findall(r"^  (proofgate (?:receipt|verify proofgate/receipt).*)$", said, re.MULTILINE)
     assert len(commands) == 2
     for command in commands:
-        # The page has another folder, and writes the receipt into the present one.
+        # The page uses a different folder, and writes the receipt into the current one.
         expected = command.replace("proofgate/receipt.json", "receipt.json").replace("proofgate/", ".state/run/")
         assert expected.replace(" ID ", " $ID ") in shown
 

@@ -1,4 +1,4 @@
-"""`setup/check-words`: which text is checked, for which words, and which lines of a change."""
+"""`setup/check-words`: the checked text, the words, and the lines of a change."""
 
 from __future__ import annotations
 

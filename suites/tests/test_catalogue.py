@@ -1,4 +1,4 @@
-"""`make test` runs every test that there is."""
+"""`make test` runs every existing test."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from suites import catalogue
 from suites.catalogue import BY_NAME, STEPS
 from suites.steps import ROOT, Pytest
 
-#: Files named like tests that no suite runs as they are: one is filled in first.
+#: Files with test names that no suite runs unchanged; the template must be filled in first.
 APART = {"examples/policies/template/test_policy.py"}
 
 
 def folders_of(action: Pytest) -> list[Path]:
-    """Where a suite looks for tests."""
+    """The folders in which a suite finds tests."""
     return [action.folder / path for path in action.arguments if not path.startswith("-")] or [action.folder / "tests"]
 
 

@@ -1,4 +1,4 @@
-"""What a change touches decides what `make test-quick` runs."""
+"""The changed files decide which steps `make test-quick` runs."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ THREE = "".join(f"def test_{name}(): pass\n" for name in "abc")
 
 
 def pytest_in(folder: Path, *options: str) -> list[record.Test]:
-    """Runs pytest there and returns what was recorded, in the order of the record."""
+    """Runs pytest in a folder and returns the recorded tests, in the order of the record."""
     file = folder / "record.jsonl"
     file.unlink(missing_ok=True)
     command = [
@@ -39,7 +39,7 @@ def names(tests: list[record.Test]) -> list[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two files of three tests each."""
+    """A folder with two files of three tests each."""
     for name in ("one", "two"):
         (tmp_path / f"test_{name}.py").write_text(THREE)
     return tmp_path

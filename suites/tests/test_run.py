@@ -1,4 +1,4 @@
-"""A run goes on behind a failure, repeats once what failed, and ends what it started."""
+"""A run continues after a failure, repeats failed tests once, and ends its processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_fails_once():
 
 
 def suite(folder: Path, name: str, processes: int = 1, **files: str) -> Step:
-    """A step of tests in a folder of its own."""
+    """A step of tests in a separate folder."""
     place = folder / name
     place.mkdir()
     for file, text in files.items():
@@ -42,7 +42,7 @@ def command(name: str, *arguments: str, needs: tuple[str, ...] = (), finally_: t
 
 
 def run(folder: Path, *steps: Step) -> Run:
-    """What came of the steps."""
+    """The results of the steps."""
     made = Run(steps, folder / "results", cores=2)
     made.go()
     return made

@@ -1,4 +1,4 @@
-"""What the test binaries of Rust say is recorded, and a test runs alone by its name."""
+"""The results of Rust test binaries are recorded, and a single test can be run by its name."""
 
 from __future__ import annotations
 

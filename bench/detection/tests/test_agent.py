@@ -1,4 +1,4 @@
-"""What an agent sends in a session, and how it is read back."""
+"""Tests of an agent's requests in a session, and of reading them back."""
 
 from __future__ import annotations
 

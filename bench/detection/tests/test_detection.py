@@ -1,4 +1,4 @@
-"""How sets are read, what redaction leaves of a file, and which sessions are refused."""
+"""Tests of reading the sets, of redacted files, and of refused sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The linear score as Python computes it, and how its weights are learned."""
+"""Tests of the linear score in Python, and of the training of its weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparison with the engine, tried with the reference in the engine's place."""
+"""Tests of the comparison with the engine, with the reference instead of the engine."""
 
 from __future__ import annotations
 

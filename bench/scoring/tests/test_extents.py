@@ -1,4 +1,4 @@
-"""What is replaced beyond a match."""
+"""Tests of replaced text that reaches beyond a match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every built-in rule has to fulfil."""
+"""Requirements for every built-in rule."""
 
 from __future__ import annotations
 

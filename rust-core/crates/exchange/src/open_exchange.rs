@@ -39,8 +39,8 @@ use crate::settlement::{Account, Charge, ExchangeReservation, LastAttempt};
 
 /// An exchange whose admission is in the ledger and whose completion is not.
 ///
-/// It always appends a completion and releases its reservation of the tenant's limits, even if it
-/// is dropped because its task panicked, without [`OpenExchange::finish`].
+/// An open exchange always appends a completion and releases its reservation of the tenant's
+/// limits, even if it is dropped because its task panicked, without [`OpenExchange::finish`].
 pub struct OpenExchange {
     gateway: Rc<Gateway>,
     pub catalog: Rc<Catalog>,

@@ -1,8 +1,8 @@
 //! A configuration in the form that requests need: the routes and the [`GatewaySettings`].
 //!
-//! It is built in two steps. A [`CompiledConfig`] holds everything that takes long or can fail
-//! (compiling rules, parsing certificates) and can be built on any thread. A [`Catalog`] is a
-//! compiled configuration that the data-plane thread has put into service. It reuses its
+//! A configuration is built in two steps. A [`CompiledConfig`] holds everything that takes long or
+//! can fail (compiling rules, parsing certificates) and can be built on any thread. A [`Catalog`]
+//! is a compiled configuration that the data-plane thread has put into service. It reuses its
 //! predecessor's connections to upstreams whose route is the same.
 
 use std::cell::RefCell;

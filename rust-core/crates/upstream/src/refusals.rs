@@ -2,7 +2,7 @@
 //! administrator only.
 //!
 //! Providers use the same status (401, 403) for a wrong key and for a model that is not enabled.
-//! Only the message distinguishes the two. It may quote the key, so clients do not get it.
+//! Only the message distinguishes the two. The message may quote the key, so clients do not get it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -122,7 +122,7 @@ fn looks_like_a_key(word: &str) -> bool {
             && has(u8::is_ascii_uppercase)
             && has(u8::is_ascii_lowercase)
     };
-    // Also strips the end of a sentence.
+    // Trims separators, and the full stop at the end of a sentence.
     let word = word.trim_matches(['.', ':', '/', '~']);
     let mut hex = word.bytes().filter(|byte| *byte != b'-');
     word.contains("**")

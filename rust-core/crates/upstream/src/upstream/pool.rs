@@ -32,7 +32,7 @@ pub struct Route {
     pub(super) egress: Egress,
     /// The forward proxy; `None` if connections are direct.
     proxy: Option<Proxy>,
-    /// How long a connection may be idle.
+    /// The maximum idle time of a connection.
     keep_alive: Duration,
 }
 
@@ -82,7 +82,7 @@ pub struct Pool {
     /// The HTTP/2 sessions, if HTTP/2 may be used.
     pub(super) sessions: Option<Sessions>,
     pub(super) warm_up: WarmUp,
-    /// How long a connection may be idle.
+    /// The maximum idle time of a connection.
     keep_alive: Cell<Duration>,
     /// Whether another route has replaced this one, so that connections are no longer kept.
     pub(super) is_retired: Cell<bool>,
