@@ -318,7 +318,7 @@ def test_copies_that_are_older_than_the_index_keeps_are_removed_once_sinks_have_
     left = sorted(path.name for path in (made.ledger / "0").iterdir())
     assert left == [second, third]
     again = copies(root, Worker(ledger), keep_days=1)
-    again.read = [lambda: sent]
+    again.read_counts = [lambda: sent]
     again.enqueue(offered(*logs))
     again.run_once()
     assert sorted(path.name for path in (again.ledger / "0").iterdir()) == left, "it is not copied again"
