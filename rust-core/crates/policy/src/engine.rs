@@ -10,7 +10,7 @@ use crate::character_triggers::{CharacterTriggers, MAX_TRIGGERS};
 use crate::config::{check_budget, check_threshold};
 use crate::digit_prefilter::DigitPrefilter;
 use crate::fold_table::{self, FoldTable};
-use crate::hold_back::HoldDetector;
+use crate::hold::HoldDetector;
 use crate::linear::Weights;
 use crate::marks::Marks;
 use crate::needle_search::NeedleSearch;

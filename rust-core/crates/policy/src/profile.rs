@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::hold_back::{HoldDetector, HoldMode};
+use crate::hold::{HoldDetector, HoldMode};
 use crate::overrides::Actions;
 use crate::rule_set::RuleSet;
 use crate::{Action, Direction, Mode, RuleIndex, Scope};

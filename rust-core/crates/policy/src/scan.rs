@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::budget::Clock;
 use crate::decode::{self, DecodedSpan, TokenSearchResult};
 use crate::fold::floor_char_boundary;
-use crate::hold_back::HoldMode;
+use crate::hold::HoldMode;
 use crate::linear::LinearScan;
 use crate::progress::{Progress, Reach};
 use crate::rule_set::RuleSet;

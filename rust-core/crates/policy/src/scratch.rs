@@ -7,7 +7,7 @@ use crate::digit_prefilter::DigitPrefilterBuffers;
 use crate::digits::PositionBitmap;
 use crate::fold::FoldedText;
 use crate::hit::Hit;
-use crate::hold_back::{HoldDetector, HoldDetectorCaches};
+use crate::hold::{HoldDetector, HoldDetectorCaches};
 use crate::search::PatternCaches;
 use crate::trigger::MAX_NEEDLES;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::decode::{self, MAX_TOKEN_BYTES};
 use crate::fold::floor_char_boundary;
-use crate::hold_back::HoldMode;
+use crate::hold::HoldMode;
 use crate::progress::{Progress, Reach};
 use crate::scan::{Evaluation, MAX_HELD_BYTES, ReportTarget, run_guarded};
 use crate::{Budget, Engine, EvaluationError, Match, Profile, Scope, Scratch};

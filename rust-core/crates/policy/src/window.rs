@@ -2,7 +2,7 @@
 
 use crate::fold::{FoldedText, fill_plain, floor_char_boundary};
 use crate::hit_search;
-use crate::hold_back::HoldMode;
+use crate::hold::HoldMode;
 use crate::match_range::{MatchRange, UndecidedText};
 use crate::progress::{Progress, Reach};
 use crate::scan::{Evaluation, ReportTarget};

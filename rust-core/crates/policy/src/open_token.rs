@@ -3,7 +3,7 @@
 
 use crate::decode::{self, MIN_BASE64};
 use crate::fold_table::plain_byte;
-use crate::hold_back::HoldDetector;
+use crate::hold::HoldDetector;
 use crate::scan::Evaluation;
 use crate::{EvaluationError, Scratch, View};
 
