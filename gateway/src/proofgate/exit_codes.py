@@ -22,7 +22,7 @@ class ExitCode(IntEnum):
         return made
 
     OK = 0, "done"
-    FAILED = 1, "failed, not ready, or data that is due for removal remains"
+    FAILED = 1, "failed, not ready, or a salt or key that should be destroyed remains"
     USAGE = 2, "wrong usage: arguments, configuration, a file that cannot be read, a folder without a log"
     NOTHING_REPLAYED = 3, "no verdict could be replayed"
     INCOMPLETE = 10, "incomplete: all present evidence verifies, but some is missing or cannot be read"

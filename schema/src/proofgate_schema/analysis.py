@@ -30,7 +30,7 @@ class Analysis(Section):
     false_alarms: Annotated[float, Field(ge=0.0001, le=0.1)] = 0.001
     """Maximum probability that a compared window is reported as drift although the model has not changed."""
     top_logprobs: Annotated[int, Field(ge=1, le=8)] = 5
-    """Number of alternatives for each token from which a worker computes the entropies that it compares.
+    """Number of alternative tokens for each token of a response that a worker uses to compute entropies.
     Responses with fewer alternatives (`top_logprobs` of the request) are measured, but their entropies are
     not compared."""
     vocabulary: Annotated[int, Field(ge=2, le=10_000_000)] | None = None

@@ -44,8 +44,8 @@ class Provider(Section):
     type: Literal["OpenAI", "AzureOpenAI", "Anthropic", "Gemini", "Bedrock", "VertexAI"]
     """API of the provider. OpenAI: also vLLM, Ollama and many others. AzureOpenAI: OpenAI's API with Azure's
     header for the key. The names of models are the names of their deployments (see api). Anthropic: the
-    Messages API. Gemini: Google's Gemini API. Bedrock: Amazon Bedrock, with Converse for chat completions,
-    and Claude models unchanged for clients of Anthropic's API. VertexAI: Google Cloud. Gemini models have the
+    Messages API. Gemini: Google's Gemini API. Bedrock: Amazon Bedrock. Chat completions are sent through
+    Converse; requests of Anthropic's API to Claude models are forwarded unchanged. VertexAI: Google Cloud. Gemini models have the
     API of type Gemini, and Claude models have the API of type Anthropic."""
     base_url: Annotated[BaseURL | None, Field(alias="baseURL")] = None
     """Base URL of the API, for example https://api.openai.com/v1, https://RESOURCE.openai.azure.com/openai/v1
@@ -102,10 +102,10 @@ class Provider(Section):
     http: Literal["Auto", "Http1", "Http2"] = "Http1"
     """HTTP version for the provider. Auto: HTTP/2 if the provider chooses it in TLS (ALPN), otherwise
     HTTP/1.1. Http1: HTTP/1.1 only. Http2: HTTP/2 only; requests to a provider without HTTP/2 fail. With an
-    http:// URL, HTTP/2 is used without negotiation (prior knowledge)."""
+    http:// URL, Auto uses HTTP/1.1, and Http2 uses HTTP/2 without negotiation (prior knowledge)."""
     body_fields: BodyFields | None = None
-    """Top-level fields to set in every JSON body that is sent to the provider, by name, for example provider
-    for OpenRouter. At most 16 fields are allowed, and no fields that the workers read themselves (such as
+    """Top-level fields to set in every JSON body that is sent to the provider, by name, for example
+    `provider` for OpenRouter. At most 16 fields are allowed, and no fields that the workers read themselves (such as
     model, max_tokens and tools). They replace a client's fields of the same name, and the response names the
     replaced fields. Do not put secrets here: the fields are stored in a ConfigMap."""
     limits: ProviderLimits | None = None

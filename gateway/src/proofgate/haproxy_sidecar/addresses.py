@@ -111,7 +111,7 @@ class WorkerAddresses:
             self._state.save(found)
             return None
         # This comes before the commands to HAProxy, which may end and restart at any time.
-        self._state.remove_moved_servers(wanted)
+        self._state.clear_changed_addresses(wanted)
         # Before its first checks, HAProxy considers all servers with known addresses up, which is better than
         # no server.
         proved = any(server.checked for server in found.values())
@@ -141,7 +141,7 @@ class WorkerAddresses:
         for name, trial in self._trials.items():
             if name in wanted and trial.configured_address == wanted[name]:
                 wanted[name] = trial.address
-        self._state.remove_moved_servers(wanted)
+        self._state.clear_changed_addresses(wanted)
 
     async def _update_attempts(self, found: Mapping[str, Server], content: DesiredAddresses) -> None:
         """Update the state of each worker's configured address."""
@@ -212,7 +212,7 @@ def parse_addresses(content: str) -> dict[str, str | None]:
         try:
             found[entry[1]] = None if entry[2] == NO_ADDRESS else str(ipaddress.ip_address(entry[2]))
         except ValueError:
-            raise RefusedError(f"line {number} has no address") from None
+            raise RefusedError(f"line {number}: {entry[2]} is not an IP address") from None
     return found
 
 

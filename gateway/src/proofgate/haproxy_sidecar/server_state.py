@@ -73,10 +73,10 @@ class ServerStateFile:
         if self._path is not None and text != self._written:
             self._written = text if self._write(self._path, text) else None
 
-    def remove_moved_servers(self, told: Mapping[str, str | None]) -> None:
-        """Remove the addresses of workers that differ from `told`, so that a starting HAProxy does not use
-        them."""
-        moved = {name for name, server in self._held.items() if server.address != told.get(name)}
+    def clear_changed_addresses(self, current: Mapping[str, str | None]) -> None:
+        """Clear the stored address of each worker whose address differs from `current`, so that a starting
+        HAProxy does not use it."""
+        moved = {name for name, server in self._held.items() if server.address != current.get(name)}
         if moved:
             self.save(
                 {

@@ -20,8 +20,9 @@ from proofgate.index.errors import IndexUnusableError
 SCHEMA = 10
 CATALOGUE = "catalogue.sqlite"
 LOCK = "lock"
-#: Each commit is on the disk before the catalogue, which is written last, refers to it.
-SYNCHRONOUS = "FULL"
+#: Value of SQLite's `PRAGMA synchronous`. FULL: each commit is on disk before the catalogue, which is written
+#: last, refers to it.
+SQLITE_SYNCHRONOUS = "FULL"
 DAY_FILE = re.compile(r"\d{4}-\d{2}-\d{2}\.sqlite(-wal|-shm|-journal)?")
 
 #: Verdicts, by the number in a row. First the effects of rules, in ascending order; then requests that were
@@ -141,7 +142,7 @@ def connect(path: Path, *, write: bool = False) -> sqlite3.Connection:
         connection = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA cache_size = -16384")
         if write:
-            connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
+            connection.execute(f"PRAGMA synchronous = {SQLITE_SYNCHRONOUS}")
         # Only a read shows whether the file is a database.
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.Error as error:
@@ -156,7 +157,7 @@ def create(path: Path, tables: str, meta: dict[str, str | int]) -> sqlite3.Conne
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
     try:
-        connection.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
+        connection.execute(f"PRAGMA synchronous = {SQLITE_SYNCHRONOUS}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA cache_size = -16384")
         connection.executescript(f"BEGIN;\n{tables}")

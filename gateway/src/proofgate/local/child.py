@@ -68,8 +68,8 @@ class ChildProcess:
                 found.append(line)
         return found
 
-    def close(self) -> None:
-        """Closes the log."""
+    def close_log(self) -> None:
+        """Closes the log file of the process."""
         self._reader.close()
 
     def last_message(self) -> str:

@@ -139,7 +139,7 @@ class Supervisor:
 
     def _remove(self, child: ChildProcess) -> None:
         self._children.remove(child)
-        child.close()
+        child.close_log()
 
     def _show(self, child: ChildProcess) -> None:
         for line in child.new_warnings():

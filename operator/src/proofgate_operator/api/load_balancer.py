@@ -136,8 +136,8 @@ class LoadBalancer(Section):
     affinity: Affinity = Affinity.PREFERRED
     """Whether a tenant is always served by the same worker. Preferred: another worker serves the tenant while
     the tenant's own worker is unavailable. Usage on another worker counts with a delay of about two seconds.
-    Required: another worker serves the tenant only while the tenant's own worker is replaced or shuts down in
-    order. If the tenant's own worker crashes, the tenant's new connections get 503 with Retry-After until
+    Required: another worker serves the tenant only while the tenant's own worker is replaced or shuts down
+    gracefully. If the tenant's own worker crashes, the tenant's new connections get 503 with Retry-After until
     that worker is back, so that limits stay exact. None: any worker serves any tenant, and one connection can
     serve several tenants, as needed behind an ingress or mesh that pools connections. Usage on other workers
     then counts with a delay of about two seconds. With `ledger.volume.mode: PerWorker` such usage does not

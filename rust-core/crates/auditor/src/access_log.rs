@@ -127,7 +127,7 @@ impl AccessLogReporter {
         let origin = format!("{}/{ACCESS_LOG_NAME}/{}", aggregate.name(), head.begun);
         Ok(Some(Entry {
             v: 1,
-            kind: EntryKind::Access,
+            kind: EntryKind::AccessLogHead,
             time: now,
             origin: origin.clone(),
             size: head.size,

@@ -103,7 +103,7 @@ pub(crate) fn load(
     let mut reads = None;
     for (at, entry) in aggregate.read_entries(from)?.iter().enumerate() {
         let entry = Entry::decode(entry)?;
-        if entry.kind == EntryKind::Access {
+        if entry.kind == EntryKind::AccessLogHead {
             reads = Some(entry);
             continue;
         }

@@ -1,8 +1,8 @@
 //! Compares the accepted parts of a shard's logs with each other.
 
-use crate::facts::LogReference;
 use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::{Log, Logs};
+use crate::log_facts::LogReference;
 use crate::reachability::is_unreachable;
 use proofgate_evidence::{EvidenceError, ReadStorage, Ulid, prove_consistency};
 use proofgate_ledger::Checkpoint;

@@ -18,7 +18,8 @@ pub enum EntryKind {
     /// The retention job removed an ended log, which is no longer read.
     Removed,
     /// A head of an access log, signed with the aggregate log's key.
-    Access,
+    #[serde(rename = "access")]
+    AccessLogHead,
     /// A statement that the retention job signed. It has no checkpoint.
     Statement,
 }

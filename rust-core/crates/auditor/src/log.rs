@@ -1,7 +1,7 @@
 //! The auditor's state of one log.
 
 use crate::erasures::{ErasureFileState, ReportedErasures};
-use crate::facts::LogFacts;
+use crate::log_facts::LogFacts;
 use crate::log_tail::{LogPosition, LogTail};
 use proofgate_evidence::Ulid;
 use proofgate_ledger::{Checkpoint, Hash};

@@ -1,7 +1,7 @@
 //! Reads a log from the position at which the last read stopped, up to a signed size. It never
 //! reads further, because unsigned records may still be torn or in flight.
 
-use crate::facts::LogFacts;
+use crate::log_facts::LogFacts;
 use proofgate_evidence::frame::frame_len;
 use proofgate_evidence::log_reader::{Flaw, LogItem, LogReader, ResumePosition};
 use proofgate_evidence::segment::{SegmentName, prepared_name, segment_name};

@@ -2,9 +2,9 @@
 //! reported as removed and no longer read.
 
 use crate::check_context::{CheckContext, MAX_NOTE_BYTES, strip_unknown_signatures};
-use crate::facts::{LogFacts, LogReference};
 use crate::finding::{FindingCode, RaisedFindings};
 use crate::log::{AcceptedHead, Log};
+use crate::log_facts::{LogFacts, LogReference};
 use crate::statement::check_time;
 use proofgate_evidence::EvidenceError;
 use proofgate_evidence::removal::{self, RemovalState, RemovedLog, read_tombstone};

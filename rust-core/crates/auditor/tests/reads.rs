@@ -22,7 +22,7 @@ fn head(size: u64, root: u8) -> AccessLogHead {
 
 fn told(audit: &Audit) -> Vec<u64> {
     let told = audit.told().into_iter();
-    told.filter(|(kind, _)| *kind == EntryKind::Access)
+    told.filter(|(kind, _)| *kind == EntryKind::AccessLogHead)
         .map(|(_, size)| size)
         .collect()
 }
@@ -42,7 +42,7 @@ fn heads_of_the_log_of_reads_are_told_signed_and_only_when_they_are_new() {
     let entries = audit.entries();
     let entry = entries
         .iter()
-        .rfind(|entry| entry.kind == EntryKind::Access)
+        .rfind(|entry| entry.kind == EntryKind::AccessLogHead)
         .unwrap();
     let signed = Checkpoint::verify(&entry.checkpoint, &auditor_key().verifying_key()).unwrap();
     assert_eq!(signed.origin, "ledger.example/audit/access/77");

@@ -158,7 +158,7 @@ impl Receipt {
         let proof = match TlogProof::parse(&entry.proof) {
             Ok(proof) => proof,
             Err(error) => {
-                let text = format!("record {number} of the receipt has a proof");
+                let text = format!("the proof of record {number} of the receipt can be read");
                 return steps.record("proof", text, Err(error));
             }
         };

@@ -112,7 +112,7 @@ impl Config {
     pub fn from_json(text: &str) -> Result<Self, Error> {
         serde_json::from_str(text).map_err(|error| {
             Error::Config(format!(
-                "line {} column {} of the worker configuration",
+                "the worker configuration is not valid at line {}, column {}",
                 error.line(),
                 error.column()
             ))

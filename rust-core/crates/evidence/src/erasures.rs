@@ -60,7 +60,7 @@ pub fn read(text: &str, origin: &str, size: u64, keeping: &VerifyingKey) -> Vec<
             match (erasure.origin.as_str(), erasure.size) == (origin, size) {
                 true => Ok(erasure),
                 false => Err(format!(
-                    "it is for {} with {} records, not for {origin} with {size}",
+                    "it names the log {} with {} records, but this is the log {origin} with {size} records",
                     erasure.origin, erasure.size
                 )),
             }

@@ -407,7 +407,9 @@ fn plan_log(
         reason("young", text)
     }));
     if !done.is_stated && done.is_full {
-        let text = format!("{ERASURES_FILE} is full: at most {MAX_ERASURES_BYTES} bytes of it are read");
+        let text = format!(
+            "the log's file of erasures has no space for another statement: its maximum is {MAX_ERASURES_BYTES} bytes"
+        );
         why.push(reason("damaged", text));
     }
     let fate = match (why.is_empty(), is_certain && done.is_stated && done.is_zeroed) {
@@ -517,7 +519,7 @@ fn write_statement(
     text.push_str(&note);
     if text.len() as u64 > MAX_ERASURES_BYTES {
         let why = format!(
-            "{} is full: at most {MAX_ERASURES_BYTES} bytes of it are read",
+            "{} has no space for another statement: its maximum is {MAX_ERASURES_BYTES} bytes",
             dir.join(ERASURES_FILE).display()
         );
         return Err(RetentionError::InvalidRequest(why));

@@ -218,7 +218,7 @@ impl ExchangeBatch {
             let number = numbers.get(number as usize);
             number
                 .copied()
-                .ok_or_else(|| PyValueError::new_err("a text or list has no number"))
+                .ok_or_else(|| PyValueError::new_err("texts or lists has no number for a value of the batch"))
         };
         let in_column = |held: IndexedColumn, number: u32| match held {
             IndexedColumn::Key | IndexedColumn::KeyName | IndexedColumn::Model | IndexedColumn::Outcome => {
@@ -275,7 +275,9 @@ impl ExchangeBatch {
         attempts
             .map(|(seq, at, number, provider)| {
                 let provider = texts.get(provider as usize);
-                let provider = provider.ok_or_else(|| PyValueError::new_err("a text has no number"))?;
+                let provider = provider.ok_or_else(|| {
+                    PyValueError::new_err("texts has no number for a provider of the batch")
+                })?;
                 Ok((seq, at, number, *provider))
             })
             .collect()
@@ -318,7 +320,9 @@ impl ExchangeBatch {
         if texts.len() == of.texts().len() && lists.len() == of.lists().len() {
             return Ok(of);
         }
-        Err(PyValueError::new_err("each text and each list needs a number"))
+        Err(PyValueError::new_err(
+            "texts and lists must have one number for each text and each list of the batch",
+        ))
     }
 }
 
