@@ -1,6 +1,6 @@
-"""What single models refuse, by the gateway's own table, so that no stand-in takes what the table says is refused.
+"""Refusals by single models, from the gateway's own table, so that no stand-in accepts what the table says is refused.
 
-The words are the providers': the wordings as clients' bug reports quote them, which the table names as sources.
+The error messages are the providers', as quoted in clients' bug reports, which the table names as sources.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from proofgate import _core
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of one model."""
+    """The known constraints of one model."""
 
     names: frozenset[str]
     """Of constraints without a value, as the table calls them."""
@@ -27,7 +27,7 @@ class Known:
 
 @cache
 def known(model: str) -> Known:
-    """What the table says of a model, by its name at the provider."""
+    """The table's constraints of a model, by the provider's name for it."""
     constraints = [row["constraint"] for row in json.loads(_core.model_constraints(model))]
     levels = [tuple(found["EffortLevels"]) for found in constraints if isinstance(found, dict)]
     names = frozenset(found for found in constraints if isinstance(found, str))
