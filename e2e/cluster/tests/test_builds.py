@@ -1,4 +1,4 @@
-"""What makes a binary or an image stale, and what does not."""
+"""Which changes make a binary or an image stale, and which do not."""
 
 from __future__ import annotations
 
