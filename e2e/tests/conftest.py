@@ -124,7 +124,7 @@ def bare_cluster(this_run: Run) -> Iterator[None]:
 
 
 def remove_everything() -> None:
-    """Removes the release and the cluster-wide objects that it leaves, which belong to its release name and namespace."""
+    """Removes the release and the cluster-wide objects that it leaves, which belong to its name and namespace."""
     clear(Namespace("proofgate-demo"))
     run(["helm", "uninstall", "proofgate", "--namespace", HOUR.name, "--ignore-not-found", "--wait"])
     if HOUR.exists():

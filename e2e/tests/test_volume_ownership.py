@@ -27,8 +27,8 @@ WORKERS = 65532
 def volume() -> Iterator[Path]:
     """The root of a volume that belongs to root and that only root may write.
 
-    Kubernetes applies no fsGroup to it, as with most shared storage. It is the only volume of its storage class, which has
-    the gateway's name.
+    Kubernetes applies no fsGroup to it, as with most shared storage. It is the only volume of its storage class, which
+    has the gateway's name.
     """
     # The volume of a killed run is bound to a deleted claim, so no new claim could use it.
     remove_volume(NAME)

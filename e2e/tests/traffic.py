@@ -72,7 +72,7 @@ def owners(namespace: Namespace, gateway: str, keys: dict[str, str]) -> dict[str
 
 
 def settled_owners(namespace: Namespace, gateway: str, keys: dict[str, str]) -> dict[str, str]:
-    """The owners after two equal checks in a row, so that every HAProxy has loaded the operator's newest configuration."""
+    """The owners after two equal checks in a row, when every HAProxy has the operator's newest configuration."""
     last: dict[str, str] = {}
 
     def settled() -> dict[str, str] | None:
