@@ -1,4 +1,4 @@
-"""A worker on a machine without a free port for its providers: it refuses requests with an error code until a port is free."""
+"""A worker on a machine without a free port for its providers refuses requests with an error code until one is free."""
 
 from __future__ import annotations
 
