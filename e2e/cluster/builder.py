@@ -70,7 +70,7 @@ def archive_path(name: str, digest: str) -> Path:
 
 
 def newest_archive(name: str) -> Path | None:
-    """The archive of an earlier build of an image, whatever its inputs were."""
+    """The archive of the newest earlier build of an image, with any inputs."""
     found = sorted(folder().glob(f"{_plain(name)}-{'?' * 16}.tar"), key=lambda path: path.stat().st_mtime)
     return found[-1] if found else None
 

@@ -127,7 +127,7 @@ def _delegate(folder: Path) -> None:
 
 
 def _weigh(folder: Path) -> None:
-    """Let all pods together have more than one process of the machine has, which is what a new group gets."""
+    """Give all pods together more CPU weight than a new group has, because each process outside the lab has as much."""
     for name, weight in (("cpu.shares", 8 * 1024), ("cpu.weight", 8 * 100)):
         if (folder / name).exists():
             (folder / name).write_text(str(weight))

@@ -3,7 +3,7 @@
 It is started in the lab's network namespace and inherits the listening socket. A socket stays in the namespace in which
 it was created. So this process accepts connections outside and connects inside; it forwards nothing else.
 
-forwarder.py LISTENING_FD PORT
+    forwarder.py LISTENING_FD PORT
 """
 
 from __future__ import annotations

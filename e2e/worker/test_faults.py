@@ -124,7 +124,7 @@ class Tool:
     needs: frozenset[str]
     did_the_rest: Callable[[Outcome, Home, Path], bool]
     may_need: frozenset[str] = frozenset()
-    """Files that it needs, or not, by what stands in their place."""
+    """Files that it needs for some kinds of faults only."""
 
 
 def _fsck(run: Callable[..., Outcome], home: Home, _: Path) -> Outcome:

@@ -1,8 +1,8 @@
-"""Anthropic's Messages API: what it refuses, and how it answers.
+"""Anthropic's Messages API: its refusals and answers.
 
-Sources: platform.claude.com (API reference, Extended thinking, Effort, Tool use: troubleshooting, Structured outputs);
-the wordings as clients' bug reports quote them (anthropics/claude-code#21612, #5989; tghamm/Anthropic.SDK#184), else as
-the documentation words the rule.
+Sources: platform.claude.com (API reference, Extended thinking, Effort, Tool use: troubleshooting, Structured outputs).
+The error messages are quoted from clients' bug reports (anthropics/claude-code#21612, #5989;
+tghamm/Anthropic.SDK#184), or follow the documentation's wording of the rule.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Amazon Bedrock's Converse: what it refuses, and how it answers.
+"""Amazon Bedrock's Converse API: its refusals and answers.
 
-Sources: botocore's service model bedrock-runtime 2023-09-30, Bedrock's user guide (Converse, Tool use); the wordings as
-clients' bug reports quote them (langgenius/dify#17545), else as the documentation words the rule.
+Sources: botocore's service model bedrock-runtime 2023-09-30, Bedrock's user guide (Converse, Tool use). The error
+messages are quoted from clients' bug reports (langgenius/dify#17545), or follow the documentation's wording of the
+rule.
 """
 
 from __future__ import annotations

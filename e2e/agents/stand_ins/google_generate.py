@@ -1,8 +1,8 @@
-"""Google's generateContent: what it refuses, and how it answers.
+"""Google's generateContent API: its refusals and answers.
 
-Sources: ai.google.dev (API reference, Function calling, Thought signatures, Thinking); the wordings as clients' bug
-reports quote them (nearai/ironclaw#1510, vercel/ai#8943, jenslys/opencode-gemini-auth#14), else as the documentation
-words the rule.
+Sources: ai.google.dev (API reference, Function calling, Thought signatures, Thinking). The error messages are quoted
+from clients' bug reports (nearai/ironclaw#1510, vercel/ai#8943, jenslys/opencode-gemini-auth#14), or follow the
+documentation's wording of the rule.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Refusals by single models, from the gateway's own table, so that no stand-in accepts what the table says is refused.
+"""Refusals by single models, from the gateway's own table, so that stand-ins accept no request that it excludes.
 
 The error messages are the providers', as quoted in clients' bug reports, which the table names as sources.
 """
@@ -17,9 +17,9 @@ class Known:
     """The known constraints of one model."""
 
     names: frozenset[str]
-    """Of constraints without a value, as the table calls them."""
+    """The constraints without a value, by their names in the table."""
     levels: tuple[str, ...] | None
-    """The levels of effort that it takes; None where they are not known."""
+    """The effort levels that the model accepts; None if they are not known."""
 
     def __contains__(self, name: str) -> bool:
         return name in self.names

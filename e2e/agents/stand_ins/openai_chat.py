@@ -1,8 +1,8 @@
-"""OpenAI's chat completions: what they refuse, and how they answer.
+"""OpenAI's Chat Completions API: its refusals and answers.
 
-Sources: OpenAI's API reference (Chat Completions), "Function calling" and "Structured Outputs"; the wordings as
-clients' bug reports quote them (openai/openai-openapi#541, langchain-ai/langchain#35424, BerriAI/litellm#34569,
-BerriAI/litellm#10083), else as the documentation words the rule.
+Sources: OpenAI's API reference (Chat Completions), "Function calling" and "Structured Outputs". The error messages are
+quoted from clients' bug reports (openai/openai-openapi#541, langchain-ai/langchain#35424, BerriAI/litellm#34569,
+BerriAI/litellm#10083), or follow the documentation's wording of the rule.
 """
 
 from __future__ import annotations

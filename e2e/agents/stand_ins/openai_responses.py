@@ -1,8 +1,8 @@
-"""OpenAI's Responses API: what it refuses, and how it answers.
+"""OpenAI's Responses API: its refusals and answers.
 
-Sources: OpenAI's API reference (Responses), "Reasoning: keeping reasoning items in context", openai 3.57 (ToolParam);
-the wordings as clients' bug reports quote them (vercel/ai#7543, continuedev/continue#9101), else as the documentation
-words the rule.
+Sources: OpenAI's API reference (Responses), "Reasoning: keeping reasoning items in context", openai 3.57 (ToolParam).
+The error messages are quoted from clients' bug reports (vercel/ai#7543, continuedev/continue#9101), or follow the
+documentation's wording of the rule.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which changes make a binary or an image stale, and which do not."""
+"""Changes that make a binary or an image stale, and changes that do not."""
 
 from __future__ import annotations
 
