@@ -247,8 +247,8 @@ def namespaces_of_tests() -> list[Namespace]:
 
 
 def clear(*others: Namespace) -> None:
-    """Removes the remains of earlier runs in the tests' and the given namespaces. Gateways are deleted first, because a
-    running operator must remove their finalizers.
+    """Removes the remains of earlier runs in the tests' and the given namespaces. Gateways are deleted first, while an
+    operator can still handle their deletion.
     """
     namespaces = [namespace for namespace in others if namespace.exists()] + namespaces_of_tests()
     for namespace in namespaces:
