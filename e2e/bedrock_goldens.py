@@ -1,7 +1,7 @@
-"""Makes worker/bedrock_goldens.json: what botocore signs, and what it reads of the stand-in's answers.
+"""Makes worker/bedrock_goldens.json: botocore's signatures, and its parsing results for the stand-in's answers.
 
-botocore cannot be installed beside what the operator depends on, so this runs by itself, after a change of
-the stand-in, from the repository's root, in an environment that has botocore and the gateway's package:
+botocore conflicts with the operator's dependencies. So run this separately after a change of the stand-in, from the
+repository's root, in an environment with botocore and the gateway's package:
 
     PYTHONPATH=.:gateway/src python -m e2e.bedrock_goldens > e2e/worker/bedrock_goldens.json
 """

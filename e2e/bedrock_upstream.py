@@ -26,8 +26,8 @@ class BedrockUpstream:
         self.requests: list[tuple[str, bytes]] = []
         #: The signature faults of the other requests.
         self.faults: list[str] = []
-        #: Answers in the place of the stand-in's own, each for one request: status, fields, and pieces of the
-        #: body. A stream whose last piece is None is cut there.
+        #: Answers that replace the stand-in's own, each for one request: status, fields, and pieces of the body. A
+        #: stream with None as its last piece is cut at this place.
         self.scripted: list[tuple[int, dict[str, str], list[bytes | None]]] = []
 
     def stream(self, *frames: bytes | None) -> None:

@@ -189,7 +189,7 @@ def export(request_id: str, folder: Path) -> str:
 
 
 def finish() -> None:
-    """Prints what runs where, how to reach it and how to remove it."""
+    """Prints the running parts, how to reach them and how to remove them."""
     print()
     print(run(["kubectl", "get", "nodes", "--output", "wide"]), end="")
     print(DEMO.kubectl("get", "ggw,statefulsets,deployments,pods,services,pvc"), end="")

@@ -247,8 +247,9 @@ def namespaces_of_tests() -> list[Namespace]:
 
 
 def clear(*others: Namespace) -> None:
-    """Removes what an earlier run left, of the tests or in other namespaces: gateways first, while an operator is
-    there to take leave of them."""
+    """Removes the remains of earlier runs in the tests' and the given namespaces. Gateways are deleted first, while an
+    operator can still handle their deletion.
+    """
     namespaces = [namespace for namespace in others if namespace.exists()] + namespaces_of_tests()
     for namespace in namespaces:
         namespace.delete_gateways(wait=False)

@@ -55,9 +55,9 @@ class Report:
         return [identity for identity, count in self.seen.items() if count > 1]
 
     def longest_wait(self, keys: Sequence[str]) -> float:
-        """Seconds between two whole answers to one client, at most, its pause between two requests included.
+        """The longest time between two complete answers to one client in seconds, including the client's pause.
 
-        Of plain requests alone: when a stream ends says nothing of when it was served.
+        Only plain requests count, because the end of a stream does not show when it was served.
         """
         longest = 0.0
         for key in keys:
@@ -139,9 +139,9 @@ def steady_load(
 ) -> Iterator[SteadyLoad]:
     """Runs a load until the block ends; then its report can be read.
 
-    `ca` is the authority of the gateway's certificate, which has to bear `server_name`; with them, the load uses TLS.
-    `fresh` gives each request a connection of its own: only new connections go to a new worker. `streams`: whether
-    every second client streams. `pause`: seconds between two requests of a client that does not.
+    `ca` is the authority of the gateway's certificate, which must contain `server_name`; with them, the load uses TLS.
+    `fresh` opens a new connection for each request, because only new connections go to a new worker. `streams` makes
+    every second client stream. `pause` is the time in seconds between two requests of a client that does not stream.
     """
     name = f"steady-{uuid.uuid4().hex[:8]}"
     key_file, until, report = folder / "keys", folder / "until", folder / "report.json"

@@ -28,7 +28,7 @@ class NotReadyError(RuntimeError):
 def wait_until(condition: Callable[[], object], seconds: float, what: str) -> None:
     """Polls until `condition` is true.
 
-    Raises TimeoutError, saying what was waited for.
+    Raises TimeoutError with the awaited condition.
     """
     deadline = time.monotonic() + seconds
     while not condition():
@@ -80,9 +80,9 @@ class Program:
         return f"{self.name} {ending}; it printed:\n{self.printed or '(nothing)'}"
 
     def wait_until(self, condition: Callable[[], T | None], what: str, seconds: float = PATIENCE) -> T:
-        """Waits until `condition` gives something, and returns that.
+        """Waits until `condition` returns a true value, and returns this value.
 
-        Raises NotReadyError when the program ends before, or after `seconds`.
+        Raises NotReadyError if the program ends earlier, or after `seconds`.
         """
         deadline = time.monotonic() + seconds
         while True:
@@ -102,9 +102,9 @@ class Program:
         return self.wait_until(lambda: re.search(pattern, self.printed), f"it prints {pattern!r}", seconds)
 
     def ask(self, line: str, seconds: float = PATIENCE) -> str:
-        """Writes a line to a program whose standard streams are pipes, and reads the line that answers it.
+        """Writes a line to a program whose standard streams are pipes, and returns the line that the program answers.
 
-        Raises NotReadyError when none comes.
+        Raises NotReadyError if there is no answer.
         """
         assert self.process.stdin is not None and self.process.stdout is not None
         try:

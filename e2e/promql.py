@@ -56,7 +56,7 @@ def _since_start(name: str, value: str, start: float) -> str:
 def asked(query: str, scrapes: Sequence[Scrapes]) -> str:
     """The answer to a query at the time of the last scrape: each series with its value; empty if there is none.
 
-    Raises ValueError with promtool's words for what is no query.
+    Raises ValueError with promtool's error message for an invalid query.
     """
     toolchain.ensure([toolchain.PROMTOOL])
     # The test expects no sample, so promtool reports the existing ones.

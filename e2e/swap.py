@@ -3,9 +3,9 @@
     make demo-swap
     python -m e2e.swap
 
-A worker that analyses answers stands before a stand-in provider. Its tenant asks for the same few things again and
-again, and gets answers of the same length in the same words: before and after the swap the texts are byte for byte
-alike. What differs is how sure the model is of its tokens, and which other tokens it thought of.
+A worker that analyses answers is in front of a stand-in provider. Its tenant repeats the same few requests, and gets
+answers with the same length and words: the texts before and after the swap are identical byte for byte. The models
+differ only in the probabilities of their tokens, and in the alternative tokens.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Step:
 def steps(heading: str, page: str | None = None) -> list[Step]:
     """The commands of the console blocks under a heading, with the output that the page shows.
 
-    A command begins with `$ ` and goes on while its lines end in a backslash. Raises LookupError.
+    A command starts with `$ ` and continues as long as its lines end in a backslash. Raises LookupError.
     """
     page = CLUSTER.read_text() if page is None else page
     section = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""Walks: a test does only what a page says, within the time that people have for it."""
+"""Walks: a test follows a page's instructions exactly, within the time limit for people."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MINUTES = 10
 
 @contextmanager
 def walk(record: Callable[[str, object], None]) -> Iterator[None]:
-    """Records as `walk_seconds` how long its body took, and ends it after ten minutes.
+    """Records the duration of its block as `walk_seconds`, and aborts the block after ten minutes.
 
     `record` is pytest's `record_property`. For the main thread only. Raises TimeoutError.
     """

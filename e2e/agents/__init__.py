@@ -1,1 +1,1 @@
-"""Coding agents, unmodified from their packages, before a gateway and providers that refuse as the real ones do."""
+"""Unmodified coding agents that use a gateway, with stand-in providers that refuse what the real providers refuse."""

@@ -1,7 +1,7 @@
-"""Which client runs before which provider, and what comes of it where that is not `works`.
+"""The tested pairs of client and provider, with the expected result of each pair that does not work.
 
-A row is a client with the API that it speaks. A new translation adds its provider to the row's `providers`: before all
-others a turn is tried, and has to be refused by name.
+A row is a client with the API that it uses. A new translation adds its provider to the row's `providers`. With every
+other provider, one turn is tried, and the gateway must refuse it with its error code.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ ALL = tuple(MODELS)
 
 @dataclass(frozen=True)
 class Known:
-    """A result that is not `works`, and is known."""
+    """An expected result other than `works`."""
 
-    #: Who does not do it: the gateway by name, the gateway otherwise, or the client, before its own vendor as well.
+    #: The cause: the gateway with an error code, the gateway without one, or the client, even with its own vendor.
     kind: Literal["refused", "fails", "client"]
-    #: What the result of a run contains then.
+    #: A regular expression that the result of a run must match.
     says: str
-    #: Why, for the page.
+    #: The reason, for the documentation page.
     because: str
 
     @property
@@ -30,7 +30,7 @@ class Known:
         return f"{self.kind}: {self.because}"
 
 
-#: Before the providers that a client's API does not reach.
+#: The expected result with the providers that a client's API does not reach.
 UNREACHED = Known(
     "refused",
     r"The\s+provider\s+of\s+this\s+model\s+(speaks|supports|is)|endpoint_not_supported_by_model",
@@ -40,28 +40,28 @@ UNREACHED = Known(
 
 @dataclass(frozen=True)
 class Row:
-    """A client, the API that it is set up to speak, and the providers that this reaches."""
+    """A client, the API that it is configured to use, and the providers that it reaches with this API."""
 
-    #: Of the package, as its registry has it.
+    #: The package's name in its registry.
     client: str
     api: str
     providers: tuple[str, ...]
-    #: A driver of this folder, or a command of `commands.py`.
+    #: The name of a driver in this folder, or of a command in `commands.py`.
     runs: str
-    #: The lock file of its environment of Python; empty for packages of Node.
+    #: The lock file of its Python environment; empty for Node packages.
     environment: str = ""
-    #: Models other than those of `MODELS`.
+    #: Models that differ from those in `MODELS`.
     models: dict[str, str] = field(default_factory=dict)
-    #: What does not work: by scenario, and by provider where it is not so before all of them.
+    #: What does not work, by scenario; by provider and scenario if it works with other providers.
     known: dict[str | tuple[str, str], Known] = field(default_factory=dict)
-    #: The providers that are set to leave out what they have no counterpart for.
+    #: The providers that are configured to drop request fields which they do not support.
     drops: tuple[str, ...] = ()
 
     def model(self, provider: str) -> str:
         return self.models.get(provider, MODELS[provider])
 
     def expected(self, provider: str, scenario: str) -> Known | None:
-        """What is known not to work."""
+        """The expected failure, or None."""
         here = self.known.get((provider, scenario))
         return here or (self.known.get(scenario) if provider in self.providers else UNREACHED)
 

@@ -1,4 +1,4 @@
-"""Coding agents as they are run without a terminal: one process for each task, set up as their pages say."""
+"""Coding agents run without a terminal: one process for each task, configured as their documentation says."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from e2e.programs import Program, wait_until
 
 @dataclass(frozen=True)
 class Asking:
-    """What an agent is set up with and asked."""
+    """An agent's configuration and its prompt."""
 
     bench: Bench
     home: Path
@@ -29,13 +29,13 @@ class Asking:
 
     @property
     def server(self) -> list[str]:
-        """The command of the MCP server, of a task that needs it."""
+        """The command of the MCP server; empty for a task without it."""
         return [str(python_of("agents")), mcp_server.__file__] if self.does == "mcp" else []
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is run: the program, its arguments, and variables."""
+    """A process to run: the program with its arguments, and its environment variables."""
 
     command: Sequence[str]
     variables: dict[str, str]
@@ -51,19 +51,19 @@ class Command:
         self._home.mkdir(exist_ok=True)
 
     def ask(self, does: str, prompt: str) -> Outcome:
-        """Runs one task to its end, or until the provider waits for its end. Raises TimeoutError."""
+        """Runs one task to its end; if it is to be interrupted, until the provider waits. Raises TimeoutError."""
         if does in NOT_OFFERED.get(self._name, ()):
             return Outcome(not_offered=True)
         return self._models(prompt) if does == "models" else self._run(does, prompt)
 
     def _models(self, prompt: str) -> Outcome:
-        """What Claude Code keeps for its picker of what the gateway lists: it asks beside a task, with no patience."""
+        """The model list that Claude Code caches. It requests the list during another task, without waiting for it."""
         kept = self._home / ".claude" / "cache" / "gateway-models.json"
         for _ in range(TRIES):
             outcome = self._run("models", prompt)
             if outcome.failed or kept.exists():
                 break
-        # With its models it looks for its vendor's list of MCP servers, and does without where nothing answers.
+        # With the models, it requests its vendor's list of MCP servers, and continues if nothing answers.
         self._bench.outside[:] = [place for place in self._bench.outside if place != "api.anthropic.com:443"]
         return Outcome(kept.read_text() if kept.exists() else "", outcome.failed)
 
@@ -88,15 +88,15 @@ class Command:
 
     @staticmethod
     def _end(program: Program) -> None:
-        """Ends the agent and what it has started; of one that has ended nothing is left to end."""
+        """Ends the agent and its child processes, unless the agent has already ended."""
         if program.process.poll() is None:
             os.killpg(program.process.pid, signal.SIGKILL)
             program.process.wait(PATIENCE)
 
 
-#: How often a task is run until its list of models is there.
+#: Maximum runs of a task until the agent has cached its model list.
 TRIES = 10
-#: What they have no means for. All but Claude Code list no models of a provider: these are typed in, or set up.
+#: Scenarios that an agent does not support. Only Claude Code lists a provider's models.
 NOT_OFFERED = {
     "codex": ("models",),
     "opencode": ("models",),
@@ -110,7 +110,7 @@ def _bin(name: str) -> str:
 
 
 def _started_by_json(server: list[str]) -> dict[str, dict[str, object]]:
-    """The MCP server in the words of Claude Code and Gemini CLI; none where there is none."""
+    """The MCP server in the configuration of Claude Code and Gemini CLI; empty if there is none."""
     return {mcp_server.SERVER: {"command": server[0], "args": server[1:]}} if server else {}
 
 
@@ -123,12 +123,12 @@ def claude_code(asked: Asking) -> Task:
         "ANTHROPIC_BASE_URL": asked.bench.base_url,
         "ANTHROPIC_AUTH_TOKEN": asked.bench.key,
         "DISABLE_TELEMETRY": "1",
-        # Else it begins without a server that takes longer to start.
+        # Otherwise it starts without any MCP server that is slow to start.
         "MCP_CONNECTION_NONBLOCKING": "false",
         "MCP_CONNECT_TIMEOUT_MS": str(1000 * PATIENCE),
         "MCP_TIMEOUT": str(1000 * PATIENCE),
     }
-    # Where it asks for nothing besides, it asks for no models either.
+    # If nonessential traffic is disabled, it does not request models either.
     discovery = ("CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY", "DISABLE_AUTOUPDATER")
     names = discovery if asked.does == "models" else ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",)
     variables |= dict.fromkeys(names, "1")
@@ -136,7 +136,7 @@ def claude_code(asked: Asking) -> Task:
 
 
 def _server_in_toml(server: list[str]) -> str:
-    """The MCP server in the words of Codex; empty where there is none."""
+    """The MCP server in the configuration of Codex; empty if there is none."""
     if not server:
         return ""
     return f"""
@@ -184,7 +184,7 @@ def _write(file: Path, document: object) -> None:
 
 
 def _no_plugin_to_install(folder: Path) -> None:
-    """Opencode installs what plugins are written against from the registry of packages, unless it finds that there."""
+    """Opencode installs the package that plugins import from the registry, unless it finds it in this folder."""
     (folder / "node_modules").mkdir(parents=True, exist_ok=True)
     wanted = {"dependencies": {"@opencode-ai/plugin": version_of("opencode-ai")}}
     _write(folder / "package.json", wanted)
@@ -245,7 +245,7 @@ def gemini_cli(asked: Asking) -> Task:
 
 def aider(asked: Asking) -> Task:
     """`docs/clients/aider.md`."""
-    # It asks for the list of prices unless it has one of today.
+    # It downloads the price list unless it has one from today.
     _write(asked.home / ".aider" / "caches" / "model_prices_and_context_window.json", {"none": {}})
     program = python_of("aider").with_name("aider")
     quiet = ["--no-check-update", "--no-show-release-notes", "--analytics-disable", "--no-git", "--yes-always"]

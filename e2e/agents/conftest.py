@@ -1,4 +1,4 @@
-"""How the tests are shared out between processes."""
+"""The distribution of the tests over processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Gives the scenarios of a client before a provider to one process: they share a gateway."""
+    """Assigns all scenarios of a client with a provider to one process, because they share a gateway."""
     from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
     class ByCell(LoadScopeScheduling):  # type: ignore[misc]
@@ -21,5 +21,5 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def cell_of(nodeid: str) -> str:
-    """A test's name without the scenario; the whole name of one that has none."""
+    """A test's name without the scenario, if it has one."""
     return re.sub(r"(test_a_client_does_what_it_does_before_its_provider\[.*)-[a-z]+\]$", r"\1]", nodeid)

@@ -1,4 +1,4 @@
-"""A library as a process that does what it is told in lines, and what came of that."""
+"""A library in a process that reads requests line by line, and the outcomes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from e2e.programs import Program
 from suites.steps import ROOT
 
 DRIVERS = Path(__file__).parent / "drivers"
-#: A library does twenty turns in a few seconds; a command starts a large program besides, on a busy machine.
+#: A library makes twenty turns in a few seconds. A command also starts a large program, on a busy machine.
 PATIENCE = 300
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a client said in the end: a text, or why there is none."""
+    """The outcome of a client's request: a text, or the reason why there is none."""
 
     text: str = ""
     failed: str = ""
@@ -33,14 +33,14 @@ class Outcome:
 
 
 class Driver:
-    """A library, in a process that is started when it is first needed."""
+    """A library in a process that is started at the first request."""
 
     def __init__(self, start: Callable[[], Program], providers: Providers) -> None:
         self._start, self._providers = start, providers
         self._program: Program | None = None
 
     def ask(self, does: str, prompt: str) -> Outcome:
-        """Does it. Raises NotReadyError, with what the library printed, when it does not answer."""
+        """Sends a request. Raises NotReadyError with the library's output if it does not answer."""
         if self._program is None:
             self._program = self._start()
         if does == "interrupt":
@@ -52,7 +52,7 @@ class Driver:
         return Outcome(answer.get("text", ""), not_offered="not_offered" in answer)
 
     def _interrupt(self, program: Program, prompt: str) -> Outcome:
-        """Ends the process in the middle of a turn; the next request is another process's."""
+        """Ends the process in the middle of a turn; the next request starts a new process."""
         assert program.process.stdin is not None
         program.process.stdin.write((json.dumps({"does": "turn", "prompt": prompt}) + "\n").encode())
         program.process.stdin.flush()
@@ -68,30 +68,30 @@ class Driver:
 
 
 def python_of(environment: str) -> Path:
-    """The Python that has the packages of one of the lock files of this folder."""
+    """The Python interpreter of an environment that a lock file of this folder defines."""
     return Path(os.environ[f"PROOFGATE_AGENTS_{environment.upper()}"]) / "bin" / "python"
 
 
 def node_modules() -> Path:
-    """Where `make test-agents` has installed the coding agents that are packages of Node."""
+    """The folder where `make test-agents` installs the coding agents that are Node packages."""
     return Path(os.environ["PROOFGATE_AGENTS"]) / "node_modules"
 
 
 def sdk_modules() -> Path:
-    """Where the AI SDK is."""
+    """The folder of the AI SDK."""
     return Path(os.environ["PROOFGATE_AGENTS_SDK"]) / "node_modules"
 
 
 @contextmanager
 def driver(bench: Bench, script: str, environment: str, api: str, model: str) -> Iterator[Driver]:
-    """Starts a driver of this folder: of Node if its name ends so, else in the named environment of Python."""
+    """Starts a driver of this folder: with Node if it is a Node script, otherwise in the named Python environment."""
     variables = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
     variables |= bench.no_way_out | {"HOME": str(bench.folder), "PYTHONPATH": str(ROOT), "AI_SDK_LOG_WARNINGS": "false"}
     variables |= {"LANGSMITH_TRACING": "false", "OPENAI_AGENTS_DISABLE_TRACING": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     given = {"BASE_URL": bench.base_url, "KEY": bench.key, "MODEL": model, "API": api}
     variables |= {f"PROOFGATE_{name}": value for name, value in given.items()}
     if script.endswith(".mjs"):
-        # A script finds its packages beside itself, and the checkout has none.
+        # A Node script finds packages only beside itself, and the checkout has none.
         work = bench.folder / "scripts"
         work.mkdir(exist_ok=True)
         shutil.copy(DRIVERS / script, work)

@@ -1,4 +1,4 @@
-"""A gateway with all rules on before the scripted providers, and the project that the clients work in."""
+"""A gateway with all rules in front of the scripted providers, and the project that the clients work in."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from e2e.loopback_server import loopback_server, url_of
 from suites.steps import ROOT
 
 PACKS = ["exfiltration", "jailbreak", "obfuscation", "pii", "prompt-injection", "secrets"]
-#: Said in the scenarios without tools.
+#: The answer in the scenarios without tools.
 GREETING = "A lighthouse says good evening to every ship that passes it in the night."
 SECRET_OF_THE_FILE = "the lighthouse is at the north end"
-#: A model of each provider, under the name that it has there.
+#: A model of each provider, by the provider's name for it.
 MODELS = {
     "OpenAI": "gpt-5.1",
     "Anthropic": "claude-sonnet-4-5",
     "Gemini": "gemini-3-pro-preview",
     "Bedrock": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
 }
-#: Names under which some clients ask for other things, such as a title.
+#: Model names that some clients use for other requests, such as a title.
 OTHERS = {"OpenAI": ("gpt-5.5", "gpt-*"), "Anthropic": ("claude-sonnet-5", "claude-*"), "Gemini": ("gemini-*",)}
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAIAAAACUFjqAAAAEklEQVR4nGP4z8CAB+GTG8HSALfKY52fTcuYAAAAAElFTkSuQmCC"
@@ -36,7 +36,7 @@ PNG = base64.b64decode(
 
 
 class _Trap(BaseHTTPRequestHandler):
-    """A proxy that lets nothing out and remembers where to."""
+    """A proxy that refuses every request and records its target."""
 
     seen: ClassVar[list[str]]
 
@@ -47,19 +47,19 @@ class _Trap(BaseHTTPRequestHandler):
     do_CONNECT = do_GET = do_POST = do_PUT = do_HEAD = _refuse
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Nothing: the test says what matters."""
+        """Logs nothing."""
 
 
 @dataclass
 class Bench:
-    """What a scenario needs."""
+    """The parts that a scenario needs."""
 
     gateway: LocalGateway
     providers: Providers
     folder: Path
     project: Path
     proxy: str
-    #: Where clients wanted to go besides the gateway.
+    #: Targets that clients requested besides the gateway.
     outside: list[str]
     files: list[str] = field(default_factory=list)
 
@@ -73,14 +73,14 @@ class Bench:
 
     @property
     def no_way_out(self) -> dict[str, str]:
-        """Variables that send whatever is not for this machine into the trap."""
+        """Variables that send all requests to other machines to the refusing proxy."""
         ways = {name: self.proxy for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")}
         ways["NO_PROXY"] = "127.0.0.1,localhost"
         return ways | {name.lower(): value for name, value in ways.items()}
 
 
 def pdf() -> bytes:
-    """A page that says what it is, with a table of its parts that is true."""
+    """A PDF of one page with a text, and with a correct cross-reference table."""
     text = b"BT /F1 12 Tf 20 20 Td (A lighthouse) Tj ET"
     page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 120 60]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>"
     parts = [
@@ -101,7 +101,7 @@ def pdf() -> bytes:
 
 
 def fill(project: Path) -> list[str]:
-    """Puts notes, a picture, a document and twenty files of this repository into a project; returns the twenty."""
+    """Creates notes, a picture, a document and twenty files of this repository in a project; returns these twenty."""
     (project / "NOTE.txt").write_text(f"{SECRET_OF_THE_FILE}\n")
     (project / "OTHER.txt").write_text("the keeper is at home\n")
     (project / "picture.png").write_bytes(PNG)

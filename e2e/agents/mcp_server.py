@@ -1,6 +1,6 @@
-"""A server of the Model Context Protocol with one tool: a client starts it and speaks to its standard streams.
+"""An MCP server with one tool. A client starts it and uses its standard streams.
 
-It runs in the environment of `requirements/agents.txt`, and alone: clients hand it few of their variables.
+It runs in the environment of `requirements/agents.txt` and imports nothing else, because clients pass it few variables.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def main() -> None:
     from mcp.types import ToolAnnotations
 
     server = MCPServer(SERVER)
-    # It changes nothing, so no client has to ask a person.
+    # The tool only reads, so no client has to ask the user for permission.
     server.tool(TOOL, annotations=ToolAnnotations(read_only_hint=True))(keeper_of)
     server.run()
 

@@ -1,4 +1,4 @@
-"""What came of a run: of each client, API and provider the result of each scenario, and where from."""
+"""The results of a run: for each client, API and provider, the result of each scenario."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import re
 from pathlib import Path
 
 HERE = Path(__file__).parent
-#: Where a run writes its results, if it is to.
+#: The file for the results, if the run writes one.
 VARIABLE = "PROOFGATE_AGENTS_RESULTS"
 
-#: Client, API, provider, scenario: `works`, `none`, or a kind and a reason.
+#: The result by client, API, provider and scenario: `works`, `none`, or a kind and a reason.
 Results = dict[str, dict[str, dict[str, dict[str, str]]]]
 
 
@@ -31,7 +31,7 @@ def version_of(client: str) -> str:
 
 
 def record(client: str, api: str, provider: str, scenario: str, result: str) -> None:
-    """Adds a result to those of the run, of all of its processes, where the run was told to keep them."""
+    """Adds a result to those of all processes of the run, if the run writes results."""
     path = os.environ.get(VARIABLE)
     if not path:
         return

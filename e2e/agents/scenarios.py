@@ -1,4 +1,4 @@
-"""What every client does, and what has to come of it."""
+"""The scenarios of every client, and their expected results."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from e2e.programs import PATIENCE
 
 
 class Client(Protocol):
-    """Anything that can be asked to do something: a library, or a command."""
+    """A client that runs scenarios: a library or a command."""
 
     def ask(self, does: str, prompt: str) -> Outcome:
-        """Does `turn`, `work` (with tools), `think` (the same with thoughts), `mcp` (with the server's tool),
+        """Runs `turn`, `work` (with tools), `think` (`work` with thoughts), `mcp` (with the server's tool),
         `interrupt` or `models`.
         """
 
 
 class Lacking(Exception):
-    """The client has no means for the scenario."""
+    """The client does not support the scenario."""
 
 
 class Unmet(Exception):
-    """What should have come did not; says what came in its place."""
+    """The client did not behave as expected; the text describes what it did."""
 
 
 def _text(client: Client, does: str, prompt: str) -> str:
@@ -72,7 +72,7 @@ def thinking(client: Client, bench: Bench) -> None:
     bench.providers.begin(read_one_by_one(bench.files[:5]))
     _expect("Read 5 files", _text(client, "think", "Read five files."))
     if not any(asked.thinks for asked in bench.providers.seen):
-        # A command that asks for no thoughts unless it is told to has read files, and nothing else.
+        # A command that requests no thoughts by default has only read files.
         raise Lacking
 
 
@@ -80,7 +80,7 @@ def session(client: Client, bench: Bench) -> None:
     bench.providers.begin(read_one_by_one(bench.files))
     text = _text(client, "work", "Read all files.")
     _expect("Read 20 files", text)
-    # Clients number lines, and cut long ones: a line of each file is enough.
+    # Clients number lines and cut long ones, so one line of each file is checked.
     _expect(_first_line(bench.files[-1]), text)
 
 
@@ -89,7 +89,7 @@ def _first_line(path: str) -> str:
 
 
 def interruption(client: Client, bench: Bench) -> None:
-    # Rules look at some of an answer before the client gets it.
+    # Rules check a part of an answer before the client gets it.
     bench.providers.begin(say(200 * GREETING, holds=True))
     _text(client, "interrupt", "Say good evening.")
     if not bench.providers.gone.wait(PATIENCE):
@@ -112,7 +112,7 @@ def models(client: Client, bench: Bench) -> None:
         _expect(wanted, listed)
 
 
-#: The last one leaves a provider that has just been overloaded.
+#: The last fault makes the gateway fall back from a provider that was overloaded.
 SCENARIOS: dict[str, Callable[[Client, Bench], None]] = {
     "turn": turn,
     "tools": tools,
@@ -127,7 +127,7 @@ SCENARIOS: dict[str, Callable[[Client, Bench], None]] = {
 
 
 def result_of(scenario: str, client: Client, bench: Bench) -> str:
-    """`works`, `none` where the client has no means for it, `refused: …` by the gateway or `fails: …`."""
+    """`works`, `none` if the client does not support the scenario, `refused: …` by the gateway, or `fails: …`."""
     try:
         SCENARIOS[scenario](client, bench)
     except Lacking:
@@ -141,7 +141,7 @@ def result_of(scenario: str, client: Client, bench: Bench) -> str:
     return "works"
 
 
-#: Codes with which the gateway refuses by name.
+#: Error codes of the gateway's refusals.
 REFUSALS = (
     "endpoint_not_supported_by_model",
     "has no counterpart",

@@ -1,4 +1,4 @@
-"""What Codex offers by itself, and a plan may allow: a search of the web, which the provider runs."""
+"""Codex offers a web search by default. The provider runs it, and a plan may allow it."""
 
 from __future__ import annotations
 

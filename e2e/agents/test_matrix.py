@@ -1,4 +1,4 @@
-"""Every client before every provider, with its defaults and all rules on: it works, or what is known of it comes."""
+"""Every client with every provider, with default settings and all rules: each result is `works` or an expected one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from e2e.agents.scenarios import SCENARIOS, Client, result_of
 
 @dataclass(frozen=True)
 class Cell:
-    """A client before a provider."""
+    """A client with a provider."""
 
     row: Row
     provider: str
@@ -30,7 +30,7 @@ class Cell:
         return f"{self.row.client}-{self.row.api}-{self.provider}"
 
     def client(self, ready: Bench) -> AbstractContextManager[Client]:
-        """The client, set up for a gateway."""
+        """The client, configured for a gateway."""
         row, model = self.row, self.row.model(self.provider)
         if row.runs in TASKS:
             return nullcontext(Command(row.runs, row.api, model, ready))
@@ -39,7 +39,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Running:
-    """A cell in action."""
+    """A cell with its running client and gateway."""
 
     cell: Cell
     client: Client
@@ -47,7 +47,7 @@ class Running:
 
 
 def cells(reached: bool) -> list[Any]:
-    """The cells of which a turn works, or the others. The AI SDK is small enough for `make test` to install."""
+    """The cells in which a turn works, or the others. `make test` runs the cells of the AI SDK, because it is small."""
     found = [Cell(row, provider) for row in ROWS for provider in ALL]
     return [
         pytest.param(cell, id=cell.name, marks=[pytest.mark.sample] if cell.row.client == "ai" else [])
@@ -58,14 +58,14 @@ def cells(reached: bool) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A gateway of the cell's own: no client meets what another one left."""
+    """A gateway for this cell alone, so that no client sees another's state."""
     cell: Cell = request.param
     with bench(tmp_path_factory.mktemp("cell"), drops=cell.row.drops) as ready, cell.client(ready) as client:
         yield Running(cell, client, ready)
 
 
 def check(running: Running, scenario: str) -> None:
-    """Runs a scenario, records what came of it, and compares that with what is known."""
+    """Runs a scenario, records its result, and compares it with the expected one."""
     row, provider = running.cell.row, running.cell.provider
     result = result_of(scenario, running.client, running.bench)
     known = row.expected(provider, scenario)

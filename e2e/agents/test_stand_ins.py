@@ -1,4 +1,4 @@
-"""The stand-ins refuse what the real providers refuse, in their words."""
+"""The stand-ins refuse what the real providers refuse, with the same error messages."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_request_that_the_provider_refuses_is_refused(
     assert words in refused.value.message
 
 
-#: For each constraint of the gateway's table a request that a model with it refuses.
+#: For each constraint in the gateway's table, a request that a model with this constraint refuses.
 REFUSED_BY_CONSTRAINT: dict[str, Callable[[], None]] = {
     "MaxCompletionTokens": lambda: of_chat({"model": "o3", "max_tokens": 10}),
     "ToolsWithoutEffort": lambda: of_chat({"model": "gpt-5.4", "tools": [TOOL], "reasoning_effort": "low"}),

@@ -1,1 +1,1 @@
-"""A Kubernetes to test on: kind where Docker answers, else two nodes built from Go modules on this machine."""
+"""A Kubernetes cluster for tests: kind if Docker answers, otherwise two nodes built from Go modules on this machine."""

@@ -1,7 +1,7 @@
-"""kube-apiserver of every minor of Kubernetes that the product is said to run on, built from Go modules.
+"""kube-apiserver of every minor version of Kubernetes that the product supports, built from Go modules.
 
-What is pinned is the release; its own go.mod and go.sum, which come with its module, pin the rest. So the module that
-builds one is made from them, in the cache, rather than kept here seven times.
+Only the release is pinned; the go.mod and go.sum in its module pin the rest. The module that builds a release is
+generated from them in the cache, so the repository does not need seven copies.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .console import LabError, say
 from .layout import cache_folder
 from .toolchain import KUBERNETES_VERSION, Tool, kubernetes_stamps, run_logged
 
-#: One release of each minor whose modules are all on the module proxy.
+#: For each minor version, one release whose modules are all on the module proxy.
 RELEASES = {
     "1.30": "v1.30.14",
     "1.31": "v1.31.14",
@@ -26,13 +26,13 @@ RELEASES = {
     "1.35": "v1.35.3",
     "1.36": KUBERNETES_VERSION,
 }
-#: What their tools are named, before the minor.
+#: The prefix of the tools' names, before the minor version.
 PREFIX = "kube-apiserver-"
 _PACKAGE = "k8s.io/kubernetes/cmd/kube-apiserver"
 
 
 def tool(minor: str) -> Tool:
-    """What builds kube-apiserver of a minor, such as 1.33; its module is made if the cache lacks it."""
+    """The tool that builds kube-apiserver of a minor version, such as 1.33. Generates its module if needed."""
     version = RELEASES.get(minor)
     if version is None:
         raise LabError(f"no release of Kubernetes {minor} is known", f"known: {', '.join(RELEASES)}")
@@ -42,7 +42,7 @@ def tool(minor: str) -> Tool:
 
 
 def _module(name: str, version: str) -> Path:
-    """The folder with the go.mod and go.sum of a release; made once."""
+    """The folder with the go.mod and go.sum of a release; generated once."""
     target = cache_folder() / "modules" / f"{name}-{version}"
     if target.is_dir():
         return target
@@ -53,16 +53,16 @@ def _module(name: str, version: str) -> Path:
     partial.mkdir(parents=True)
     (partial / "go.mod").write_text(module_file((release / "go.mod").read_text(), version))
     shutil.copyfile(release / "go.sum", partial / "go.sum")
-    # The sums of what lies beside the release in its repository are in none of its files.
+    # The release's go.sum lacks the checksums of the staging modules in its repository.
     run_logged(["go", "list", "-deps", _PACKAGE], partial, partial / "list.log", mode="mod")
     partial.rename(target)
     return target
 
 
 def module_file(release: str, version: str) -> str:
-    """The go.mod that builds a release, from the release's own.
+    """The go.mod that builds a release, generated from the release's own go.mod.
 
-    Its staging modules, which lie beside it in its repository, have a version of their own on the module proxy.
+    The staging modules in the release's repository have separate versions on the module proxy.
     """
     staging = re.findall(r"^\s*(k8s\.io/\S+) => \./staging/src/\S+$", release, re.MULTILINE)
     if not staging:

@@ -1,7 +1,7 @@
-"""Turn a Dockerfile into an image archive: with buildah where there is no Docker engine, with Docker where there is.
+"""Build an image archive from a Dockerfile: with Docker if there is a Docker engine, otherwise with buildah.
 
-buildah works in a store of its own inside the cache, with the vfs driver: no mounts outlive a build, and the user's
-own images are not touched. A layer is a full copy there, so only the base image stays.
+buildah uses a separate store in the cache with the vfs driver. No mounts remain after a build, and the user's own
+images are not touched. Each layer is a full copy in this store, so only the base image is kept.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BUILD_TIMEOUT = 1200.0
 class Recipe:
     """One image: its full reference, the Dockerfile, the folder it copies from, and its build arguments.
 
-    `stages` are folders that take the place of stages, by their names. `salt` stands for inputs that are not files,
+    `stages` are folders that replace stages, by the stages' names. `salt` represents inputs that are not files,
     such as the digest of the base image.
     """
 
@@ -37,11 +37,11 @@ class Recipe:
     arguments: Mapping[str, str] = field(default_factory=dict)
     salt: str = ""
     stages: Mapping[str, Path] = field(default_factory=dict)
-    #: More options of buildah's, such as a platform.
+    #: More options of buildah, such as a platform.
     options: tuple[str, ...] = ()
 
     def digest(self) -> str:
-        """Of all that decides the image's content: equal digests make a build, and a load, unnecessary."""
+        """A digest of everything that decides the image's content. An unchanged image is neither built nor loaded."""
         inputs = (self.name, sorted(self.arguments.items()), self.salt, *self.options)
         digest = hashlib.sha256(repr(inputs).encode())
         text = self.dockerfile.read_bytes()
@@ -56,7 +56,7 @@ class Recipe:
         return digest.hexdigest()[:16]
 
     def flags(self) -> list[str]:
-        """The build's options, which buildah and Docker call by the same names."""
+        """The build options that buildah and Docker have in common."""
         arguments = [f"--build-arg={key}={value}" for key, value in self.arguments.items()]
         return [*arguments, *(f"--build-context={name}={folder}" for name, folder in self.stages.items())]
 
@@ -70,14 +70,14 @@ def archive_path(name: str, digest: str) -> Path:
 
 
 def newest_archive(name: str) -> Path | None:
-    """The archive of an image that was built before, whatever its inputs were."""
+    """The archive of the newest earlier build of an image, with any inputs."""
     found = sorted(folder().glob(f"{_plain(name)}-{'?' * 16}.tar"), key=lambda path: path.stat().st_mtime)
     return found[-1] if found else None
 
 
 @dataclass
 class _Stage:
-    """One FROM of a Dockerfile, and what it takes from where: sources by stage or image, by "" from the context."""
+    """One FROM of a Dockerfile, and the paths that it copies, by stage or image; by "" from the context."""
 
     name: str
     base: str
@@ -85,9 +85,9 @@ class _Stage:
 
 
 def copied_sources(dockerfile: str, brought: Container[str] = ()) -> dict[str, list[str]]:
-    """What the COPY and ADD lines take from the context (under "") and from folders that are brought for stages.
+    """The paths that COPY and ADD lines copy from the context (by "") and from folders that replace stages.
 
-    Only stages that the last one needs are built, so only theirs count.
+    Only the stages that the last stage needs count, because only these are built.
     """
     stages = _stages(dockerfile)
     found: dict[str, list[str]] = {}
@@ -121,7 +121,7 @@ def _stages(dockerfile: str) -> list[_Stage]:
 
 
 def _sources(arguments: str) -> list[str]:
-    """Of the arguments of COPY or ADD, all but flags and the target."""
+    """The sources among the arguments of COPY or ADD: all except flags and the target."""
     if "[" in arguments:
         listed = arguments[arguments.index("[") :].strip("[] ")
         return [part.strip(' "') for part in listed.split(",")][:-1]
@@ -129,7 +129,7 @@ def _sources(arguments: str) -> list[str]:
 
 
 def context_files(context: Path, sources: list[str]) -> list[Path]:
-    """The files behind these sources, sorted. A source that matches nothing is an error here, not minutes later."""
+    """The files that match these sources, sorted. A source without a match is an error before the build starts."""
     found: set[Path] = set()
     for source in sources:
         relative = source.strip("/") or "."
@@ -143,7 +143,7 @@ def context_files(context: Path, sources: list[str]) -> list[Path]:
 
 @contextmanager
 def exclusive() -> Iterator[None]:
-    """One build at a time: the store and the archives are shared."""
+    """Allow one build at a time, because the store and the archives are shared."""
     folder().mkdir(parents=True, exist_ok=True)
     with (folder() / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -151,8 +151,8 @@ def exclusive() -> Iterator[None]:
 
 
 def build_with_buildah(recipe: Recipe, *, keep: bool = False) -> None:
-    """Build an image into the store. `keep` it there for others to build on; else `export` it and forget it."""
-    # Debris of an interrupted build.
+    """Build an image into the store. `keep` it for other builds; otherwise `export` it and remove it from the store."""
+    # Remove the containers of an interrupted build.
     _buildah("rm", "--all", check=False)
     _buildah(
         "bud", "--isolation=chroot", "--pull-never", *recipe.options, *recipe.flags(),
@@ -204,7 +204,7 @@ def _buildah(*words: str, timeout: float = 120, check: bool = True) -> str:
     policy.write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
     store = [f"--root={folder() / 'store'}", f"--runroot={folder() / 'run'}", "--storage-driver=vfs"]
     settings = folder() / "containers.conf"
-    # Otherwise it leaves a lock in /etc/cni.
+    # Otherwise buildah creates a lock in /etc/cni.
     settings.write_text(f'[network]\nnetwork_config_dir = "{folder() / "networks"}"\n')
     environment = {"TMPDIR": str(folder()), "STORAGE_DRIVER": "vfs", "CONTAINERS_CONF": str(settings)}
     verb, rest = words[0], words[1:]

@@ -1,4 +1,4 @@
-"""The images of the lab and of the product: which there are, how they are made, and how they get into the nodes."""
+"""The images of the lab and of the product: their names, how they are built, and how they are loaded into the nodes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COREDNS = "localhost/proofgate/coredns:lab"
 PAUSE = nodes.PAUSE_IMAGE
 DOCKERFILES = PACKAGE / "images"
 
-# Manuals and translations are a third of a minimal Debian, and nobody reads them in a pod.
+# Manuals and translations are a third of a minimal Debian, and pods do not need them.
 _UNREAD = ("/usr/share/man/*", "/usr/share/doc/*", "/usr/share/locale/*", "/usr/share/info/*")
 BASE_COMMAND = (
     "mmdebstrap",
@@ -40,7 +40,7 @@ def base_digest() -> str:
 
 
 def ensure_base() -> None:
-    """Have the base image in buildah's store, made from an archive that is made once per recipe."""
+    """Import the base image into buildah's store, from an archive that is built once per recipe."""
     digest = base_digest()
     marker = builder.folder() / "base.digest"
     if marker.exists() and marker.read_text() == digest and builder.in_store(BASE):
@@ -73,7 +73,7 @@ def lab_recipe(name: str) -> Recipe:
 
 
 def ensure_archive(recipe: Recipe) -> Path:
-    """The archive of an image, built if its inputs have changed."""
+    """The archive of an image, which is built if its inputs have changed."""
     archive = builder.archive_path(recipe.name, recipe.digest())
     if archive.exists():
         return archive
@@ -93,7 +93,7 @@ def product_recipe(
     stages: Mapping[str, Path],
     options: tuple[str, ...] = (),
 ) -> Recipe:
-    """The recipe of a product image; without a BASE of the caller's choice it gets the lab's."""
+    """The recipe of a product image; the lab's base image is the default for the build argument BASE."""
     for path in (dockerfile, context, *stages.values()):
         if not path.exists():
             raise LabError(f"{path} does not exist")
@@ -106,7 +106,7 @@ def product_recipe(
 
 
 def find_archive(name: str) -> tuple[str, Path]:
-    """An image's reference and archive: one of the lab's own by short name, one built before, or an archive file."""
+    """An image's reference and archive, by a lab image's short name, a built image's name, or an archive file."""
     if name == "base":
         with builder.exclusive():
             ensure_base()
@@ -128,7 +128,7 @@ def find_archive(name: str) -> tuple[str, Path]:
 
 
 def load(name: str, archive: Path, loader: Loader, present: Callable[[str], bool]) -> bool:
-    """Bring an archive into every node unless this very one is there. Returns whether there was anything to do."""
+    """Load an archive into every node unless the nodes already have it. Returns whether it was loaded."""
     stat = archive.stat()
     identity = f"{archive.name} {stat.st_size} {stat.st_mtime_ns}"
     loaded = _loaded()
@@ -142,14 +142,14 @@ def load(name: str, archive: Path, loader: Loader, present: Callable[[str], bool
 
 
 def in_local_nodes(name: str) -> bool:
-    """Whether every containerd of the local cluster knows the image; an archive file's name says nothing."""
+    """Whether every containerd of the local cluster has the image. True for an archive file."""
     if name.endswith(".tar"):
         return True
     return all(nodes.ctr(node, "images", "list", "--quiet", f"name=={name}").strip() == name for node in NODES)
 
 
 def full_reference(name: str) -> str:
-    """The form that containerd stores: without a tag, a name means `latest`."""
+    """The form that containerd stores: a name without a tag has the tag `latest`."""
     return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
 
 

@@ -1,6 +1,7 @@
-"""Certificates, tokens and kubeconfigs of one lab. All of them die with it.
+"""Certificates, tokens and kubeconfigs of one lab, which are deleted with it.
 
-Clients authenticate with static tokens, so only servers need certificates, and the apiserver one towards the kubelets.
+Clients authenticate with static tokens. So only servers need certificates; the apiserver also has one for its
+requests to the kubelets.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _DAYS = "30"
 
 @dataclass(frozen=True)
 class Client:
-    """Who calls the apiserver: the user and groups that RBAC and the Node authorizer know it by."""
+    """A client of the apiserver: the user and groups that RBAC and the Node authorizer see."""
 
     name: str
     user: str
@@ -51,7 +52,7 @@ def kubeconfig(client: Client) -> Path:
 
 
 def create(port: int) -> None:
-    """Make everything for an apiserver on `port`: reachable as 127.0.0.1 and as the control plane's address."""
+    """Create all files for an apiserver on `port` that is reached as 127.0.0.1 and at the control plane's address."""
     folder().mkdir(mode=0o700)
     _authority()
     in_cluster = [f"kubernetes{suffix}" for suffix in ("", ".default", ".default.svc")]
@@ -82,7 +83,7 @@ def _authority() -> None:
 def _signed(name: str, subject: str, usage: str, names: list[str]) -> None:
     _new_key(name)
     request = run(["openssl", "req", "-new", "-key", key(name), "-subj", subject]).stdout
-    # Python's strict verification wants the key identifiers as well.
+    # Python's strict verification also requires the key identifiers.
     lines = ["basicConstraints=critical,CA:FALSE", "keyUsage=critical,digitalSignature", f"extendedKeyUsage={usage}"]
     lines += ["subjectKeyIdentifier=hash", "authorityKeyIdentifier=keyid"]
     if names:
@@ -104,14 +105,15 @@ def _tokens(port: int) -> None:
     for client in CLIENTS:
         token = secrets.token_hex(24)
         lines.append(f'{token},{client.user},{client.user},"{client.groups}"')
-        # The apiserver has the same port inside and outside the first namespace; from the second it is one hop away.
+        # On the machine and in the first node's namespace, the apiserver is on 127.0.0.1. From the second node's
+        # namespace, it is at the first node's address.
         host = CONTROL_PLANE.address if client is PROXY or client is KUBELETS[NODES[1].name] else "127.0.0.1"
         _private(kubeconfig(client), kubeconfig_text(f"https://{host}:{port}", client.user, token))
     _private(token_file(), "\n".join(lines) + "\n")
 
 
 def kubeconfig_text(server: str, user: str, token: str) -> str:
-    """A kubeconfig as JSON, which is YAML; self-contained, so that it can be copied into a pod."""
+    """A kubeconfig as JSON, which is valid YAML. It references no files, so it can be copied into a pod."""
     authority = base64.b64encode(certificate("ca").read_bytes()).decode()
     document = {
         "apiVersion": "v1",

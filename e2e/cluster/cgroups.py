@@ -1,9 +1,9 @@
-"""The lab's cgroups: one subtree, in every hierarchy, that the kernel keeps as the list of what the lab runs.
+"""The lab's cgroups: one subtree in every hierarchy, so that the kernel lists the lab's processes.
 
 - `control-plane`: etcd, apiserver, controller manager, scheduler, forwarder
 - `lab-N-daemons`: containerd with its shims, kubelet, kube-proxy
-- `lab-N`: the kubelet's cgroupRoot, which is the pods
-- `builds`: image builds, which outlive their command if that is killed
+- `lab-N`: the kubelet's cgroupRoot, which contains the pods
+- `builds`: image builds, which survive if their command is killed
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def daemons_group(node_name: str) -> str:
 
 
 def create() -> None:
-    """Make the subtree. The kubelet does not make its own root, and refuses to start without it."""
+    """Create the subtree. The kubelet does not create its own root, and does not start without it."""
     groups = [f"/{LAB}", CONTROL_PLANE_GROUP, BUILDS_GROUP]
     for node in NODES:
         groups += [node.cgroup, daemons_group(node.name)]
@@ -46,7 +46,7 @@ def create() -> None:
 
 
 def remove(timeout: float = 120.0) -> None:
-    """Remove the subtree, deepest folders first; the kernel may need a moment after the last process has ended."""
+    """Remove the subtree, deepest folders first. After its last process ended, the kernel may still need a moment."""
     deadline = time.monotonic() + timeout
     while left := remaining():
         for folder in left:
@@ -59,12 +59,12 @@ def remove(timeout: float = 120.0) -> None:
 
 
 def remaining() -> list[Path]:
-    """The lab's top folder in each hierarchy that still has it."""
+    """The lab's top folder in each hierarchy that still contains it."""
     return [folder for hierarchy in hierarchies() if (folder := _within(hierarchy, f"/{LAB}")).exists()]
 
 
 def members(group: str) -> list[int]:
-    """Every process in a group and below, in whichever hierarchy it is."""
+    """The processes of a group and its subgroups, in any hierarchy."""
     pids: set[int] = set()
     for hierarchy in hierarchies():
         for path, _, files in os.walk(_within(hierarchy, group)):
@@ -77,9 +77,9 @@ def members(group: str) -> list[int]:
 
 
 def joining_file(group: str) -> str:
-    """The file that a process writes its pid to in order to join a group of daemons.
+    """The file to which a process writes its pid to join a group of daemons.
 
-    On v1 one hierarchy is enough, and `pids` is the one that changes nothing else for its members.
+    On v1 one hierarchy is enough, and joining `pids` changes nothing else for the process.
     """
     roots = hierarchies()
     chosen = next((root for root in roots if root.name == "pids"), roots[0])
@@ -90,19 +90,19 @@ _leave_lab = threading.Event()
 
 
 def build_outside() -> None:
-    """Image builds of this process are not the lab's from now on, and so do not end with it."""
+    """Run further image builds of this process outside the lab's cgroups, so that they do not end with the lab."""
     _leave_lab.set()
 
 
 def builds_group() -> str | None:
-    """The group of image builds; None while no lab is up, and for builds outside of it."""
+    """The group of image builds; None if no lab is up, or if builds run outside the lab's cgroups."""
     if _leave_lab.is_set():
         return None
     return BUILDS_GROUP if os.path.exists(joining_file(BUILDS_GROUP)) else None
 
 
 def hierarchies() -> list[Path]:
-    """All mounted hierarchies: one on v2; on v1 each controller's, and the unified one if it has controllers."""
+    """All mounted hierarchies: one on v2; on v1 one for each controller, and the unified one if it has controllers."""
     if _unified(MOUNT):
         return [MOUNT]
     found = []
@@ -127,7 +127,7 @@ def _delegate(folder: Path) -> None:
 
 
 def _weigh(folder: Path) -> None:
-    """Let all pods together have more than one process of the machine has, which is what a new group gets."""
+    """Give all pods together more CPU weight than a new group has, because each process outside the lab has as much."""
     for name, weight in (("cpu.shares", 8 * 1024), ("cpu.weight", 8 * 100)):
         if (folder / name).exists():
             (folder / name).write_text(str(weight))

@@ -101,7 +101,7 @@ def _dispatch(arguments: argparse.Namespace) -> int:
 
 
 def _change(route: routes.Route, arguments: argparse.Namespace) -> None:
-    """The commands that change the lab, one at a time."""
+    """The commands that change the lab, of which one runs at a time."""
     match arguments.command:
         case "up":
             route.up()
@@ -161,7 +161,7 @@ def _run_inside(route: str, number: int, words: list[str]) -> None:
     if not command:
         raise LabError("inside needs a command", "python3 -m e2e.cluster inside -- curl http://198.19.0.1")
     entered = in_namespace(nodes.node_numbered(number).namespace, command)
-    # In the lab's cgroup, `down` ends it if it is still there.
+    # The process joins the lab's cgroup, so that `down` ends it if it still runs.
     joined = in_group(CONTROL_PLANE_GROUP, entered)
     os.execvp(joined[0], joined)
 

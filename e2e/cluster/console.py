@@ -1,4 +1,4 @@
-"""What the person at the terminal sees: progress, and failures that say what to do next."""
+"""Output for the user at the terminal: progress, and failures with a next step."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _started = time.monotonic()
 
 
 class LabError(Exception):
-    """The command cannot go on. `what` happened, and what the reader can do `next`."""
+    """The command cannot continue: `what` happened, and what the user can do `next`."""
 
     def __init__(self, what: str, next_step: str = "") -> None:
         super().__init__(f"{what}\n{next_step}" if next_step else what)
 
 
 def say(message: str) -> None:
-    """One line of progress with the seconds since the command began, on stderr: stdout is for answers."""
+    """Print one line of progress to stderr, with the seconds since the command began. Stdout is for results."""
     print(f"[{time.monotonic() - _started:6.1f}s] {message}", file=sys.stderr, flush=True)
 
 
 def tail(log: Path, lines: int = 15) -> str:
-    """The last lines of a log, or an empty text where there is none."""
+    """The last lines of a log; empty if there is no log."""
     try:
         text = log.read_text(errors="replace")
     except OSError:
@@ -38,7 +38,7 @@ def wait_until(
     blame: Callable[[], str] = lambda: "",
     pause: float = 0.1,
 ) -> None:
-    """Poll a condition; name it while waiting, and on a timeout add what `blame` finds (the guilty log)."""
+    """Poll a condition, and print its name while waiting. A timeout adds the result of `blame`, such as the log."""
     begun = time.monotonic()
     said = False
     while not condition():

@@ -1,7 +1,7 @@
-"""etcd, apiserver, controller manager, scheduler, and the one door from the machine into the lab.
+"""etcd, apiserver, controller manager, scheduler, and the forwarder, the only access from the machine to the lab.
 
-All but the door run in the first node's network namespace. The door listens on 127.0.0.1 of the machine, on the same
-port that the apiserver has inside: one kubeconfig serves both sides.
+All except the forwarder run in the first node's network namespace. The forwarder listens on 127.0.0.1 of the machine,
+on the apiserver's port, so one kubeconfig works on both sides.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ETCD_PEERS = "http://127.0.0.1:2380"
 
 
 def open_door() -> socket.socket:
-    """Listen on the first free port of 127.0.0.1 from 16443 on."""
+    """Listen on the first free port of 127.0.0.1, starting at 16443."""
     for port in range(FIRST_PORT, FIRST_PORT + 100):
         door = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -38,7 +38,7 @@ def open_door() -> socket.socket:
 
 
 def start_all(door: socket.socket) -> None:
-    """Start the control plane and return when the apiserver is ready. Takes the door over."""
+    """Start the control plane and return when the apiserver is ready. The forwarder inherits the listening socket."""
     port = int(door.getsockname()[1])
     certs.create(port)
     _start_etcd()
@@ -56,7 +56,7 @@ def start_all(door: socket.socket) -> None:
 
     wait_until("the apiserver to be ready", apiserver_answers, 300, lambda: blame(apiserver))
     say(f"apiserver ready on https://127.0.0.1:{port}")
-    # Not sooner: the controller manager ends for good if it meets an apiserver without its roles.
+    # The controller manager starts last, because it exits if the apiserver does not have its roles yet.
     _start_controller_manager()
     _start_scheduler()
 
@@ -80,7 +80,7 @@ def _start_etcd() -> Daemon:
             str(binary("etcd")),
             "--name=lab",
             f"--data-dir={lab_folder() / 'etcd'}",
-            # A throwaway cluster: losing its data with the machine's power is no loss.
+            # The cluster is temporary, so it may lose its data in a power failure.
             "--unsafe-no-fsync",
             f"--listen-client-urls={_ETCD}",
             f"--advertise-client-urls={_ETCD}",
@@ -109,7 +109,7 @@ def _start_apiserver(port: int) -> Daemon:
             "--authorization-mode=Node,RBAC",
             "--enable-admission-plugins=NodeRestriction",
             "--allow-privileged=true",
-            # Without these three, logs, exec and port-forward fail.
+            # Logs, exec and port-forward need these three options.
             "--kubelet-preferred-address-types=InternalIP",
             f"--kubelet-client-certificate={certs.certificate('apiserver-kubelet-client')}",
             f"--kubelet-client-key={certs.key('apiserver-kubelet-client')}",
@@ -136,10 +136,10 @@ def _start_controller_manager() -> Daemon:
             f"--root-ca-file={certs.certificate('ca')}",
             f"--cluster-cidr={POD_RANGE}",
             f"--flex-volume-plugin-dir={lab_folder() / 'flex-volumes'}",
-            # A lost node shows within seconds.
+            # A lost node is detected within seconds.
             "--node-monitor-grace-period=8s",
             "--node-monitor-period=2s",
-            # An autoscaler looks as often as that.
+            # An autoscaler also checks every two seconds.
             "--horizontal-pod-autoscaler-sync-period=2s",
         ],
     )
@@ -161,10 +161,10 @@ def _start_scheduler() -> Daemon:
 
 
 def scheduler_configuration(kubeconfig: str) -> str:
-    """Pack: a pod goes where most is used already, so that one node stays free for whole-core workers.
+    """Prefer the fullest node for each pod, so that one node stays free for workers that need whole cores.
 
-    The fullest node wins by at least 2 of 100 points for every 50m of cpu; times 1000, no sum of the other plugins
-    (soft anti-affinity, spreading, balance: at most about 1100 points) outweighs that.
+    The fullest node wins by at least 2 of 100 points for every 50m of cpu. Multiplied by 1000, this outweighs the sum
+    of the other plugins (soft anti-affinity, spreading, balance: at most about 1100 points).
     """
     packing = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",

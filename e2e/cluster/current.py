@@ -1,4 +1,4 @@
-"""The route through a cluster that is already there: used when asked for by name, and never changed."""
+"""The route to an existing cluster: used only if it is requested by name, and never changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OURS = "this cluster is not the lab's to change"
 
 
 def up() -> None:
-    """Only make sure that the current context answers."""
+    """Only check that the current context answers."""
     run(["kubectl", "get", "--raw=/readyz", "--request-timeout=10s"], timeout=20)
     say(f"using the current context: {run(['kubectl', 'config', 'current-context']).stdout.strip()}")
 
@@ -54,6 +54,6 @@ def recycle_volumes() -> int:
 
 
 def kubeconfig() -> Path:
-    """What kubectl itself would read first."""
+    """The kubeconfig that kubectl itself would read first."""
     chosen = os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
     return Path(chosen) if chosen else Path.home() / ".kube" / "config"

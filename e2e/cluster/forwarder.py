@@ -1,7 +1,7 @@
-"""Carry connections from a socket that listens on the machine's 127.0.0.1 to the apiserver in the lab's network.
+"""Forward connections from a socket that listens on the machine's 127.0.0.1 to the apiserver in the lab's network.
 
-Started inside the lab's network namespace with the listening socket inherited: a socket stays in the namespace that it
-was made in, so this process accepts outside and connects inside, and nothing else crosses.
+It is started in the lab's network namespace and inherits the listening socket. A socket stays in the namespace in which
+it was created. So this process accepts connections outside and connects inside; it forwards nothing else.
 
     forwarder.py LISTENING_FD PORT
 """
@@ -27,7 +27,7 @@ async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
 
 
 async def serve(listening: socket.socket, port: int) -> None:
-    """Forward every connection until the process is told to end."""
+    """Forward every connection until the process is terminated."""
 
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

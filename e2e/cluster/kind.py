@@ -1,4 +1,4 @@
-"""The route through kind, wherever a Docker engine answers. Same nodes, volumes and commands as the local cluster."""
+"""The route through kind, if a Docker engine answers. Nodes, volumes and commands equal those of the local cluster."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _WORKERS = {1: f"{LAB}-worker", 2: f"{LAB}-worker2"}
 
 
 def engine_answers() -> bool:
-    """Whether a Docker engine, and not only its client, is there."""
+    """Whether a Docker engine answers; the client alone is not enough."""
     if shutil.which("docker") is None:
         return False
     return run(["docker", "info"], timeout=20, check=False).returncode == 0
 
 
 def up() -> None:
-    """Create the cluster, or find it answering; one that does not answer is deleted first."""
+    """Create the cluster unless a cluster answers; one that does not answer is deleted first."""
     _ensure_tools()
     if LAB in _kind("get", "clusters").split() and kubectl.ready():
         recycle_volumes()
@@ -42,7 +42,7 @@ def up() -> None:
 
 
 def down() -> None:
-    """Delete the cluster and its folder; raises if kind still lists it."""
+    """Delete the cluster and its folder. Raises LabError if kind still lists the cluster."""
     toolchain.ensure((toolchain.KIND,))
     if LAB in _kind("get", "clusters").split():
         _empty_volumes(volumes.names())
@@ -64,7 +64,7 @@ def healthy() -> bool:
 
 
 def load_image(name: str) -> None:
-    """Load one of the lab's images, a built one, or an archive file; Docker builds what has to be built."""
+    """Load a lab image, a built image, or an archive file; Docker builds missing images."""
     if name.endswith(".tar"):
         reference, archive = str(Path(name).absolute()), Path(name).absolute()
     elif (catalogue.DOCKERFILES / name).is_dir():
@@ -100,7 +100,7 @@ def build_image(
 
 
 def node_stop(number: int, *, crash: bool) -> None:
-    """Lose a worker: its kubelet only, or the whole container that it is."""
+    """Stop a worker: its kubelet only, or its whole container."""
     worker = _worker(number)
     command = ["docker", "kill", worker] if crash else ["docker", "exec", worker, "systemctl", "stop", "kubelet"]
     run(command)
@@ -124,9 +124,9 @@ def configuration(volume_path: Path) -> str:
 
 
 def check_configuration() -> None:
-    """Let the kind binary read the configuration without an engine; unknown fields and wrong types are found.
+    """Check the configuration with the kind binary, without an engine. It reports unknown fields and wrong types.
 
-    It reads the file before it looks for an engine, and here looks for one at a socket that does not exist.
+    kind reads the file before it looks for an engine; this call points it to a socket that does not exist.
     """
     toolchain.ensure((toolchain.KIND,))
     written = builder.folder().parent / "kind-check.yaml"
@@ -160,12 +160,12 @@ def _load(reference: str, archive: Path) -> None:
     def loader(path: Path) -> None:
         _kind("load", "image-archive", str(path), f"--name={LAB}", timeout=300)
 
-    # The record is in the cluster's own folder, which goes when the cluster does.
+    # The record of loaded images is in the cluster's folder, which is deleted with the cluster.
     catalogue.load(reference, archive, loader, lambda _: True)
 
 
 def _empty_volumes(names: list[str]) -> None:
-    # What root's or another user's pod has written, only root in the node may delete.
+    # Only root in the node may delete files that pods of root or another user have written.
     for name in names:
         folder = volumes.KIND_FOLDER / name
         run(["docker", "exec", _WORKERS[1], "find", folder, "-mindepth", "1", "-delete"], check=False)

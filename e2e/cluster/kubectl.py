@@ -1,4 +1,4 @@
-"""Talk to the lab's apiserver through kubectl: the one client that is there before any Python environment is."""
+"""Access to the lab's apiserver through kubectl, the only client that needs no Python environment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .processes import run
 
 
 def kubectl(*words: str, text_in: str | None = None, timeout: float = 300.0, check: bool = True) -> str:
-    """The output of one kubectl call as the administrator of the lab."""
+    """The output of one kubectl call with the lab administrator's rights."""
     return call(*words, text_in=text_in, timeout=timeout, check=check).stdout
 
 
@@ -34,7 +34,7 @@ def apply(manifest: str) -> None:
 
 
 def ready() -> bool:
-    """Whether the apiserver answers and says that it is ready."""
+    """Whether the apiserver answers that it is ready."""
     if not kubeconfig_path().exists():
         return False
     answer = call("get", "--raw=/readyz", "--request-timeout=30s", check=False)
@@ -55,6 +55,6 @@ def ready_nodes() -> set[str]:
 
 
 def _program() -> str:
-    """The one that was built with the lab; a kind cluster is content with the machine's own."""
+    """The kubectl that was built with the lab; a kind cluster can use the machine's kubectl."""
     built = toolchain.binary("kubectl")
     return str(built) if built.exists() else "kubectl"

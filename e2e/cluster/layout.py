@@ -1,7 +1,7 @@
-"""Where the lab keeps its files, and the names and addresses that it uses.
+"""The paths of the lab's files, and the names and addresses that it uses.
 
-Everything that costs time to make (binaries, base image) lives in the cache and survives `down`;
-everything that belongs to one running lab lives in the lab folder and does not.
+Files that take long to create (binaries, base image) are in the cache and survive `down`. Files of one running lab are
+in the lab folder, which `down` deletes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Node:
 
     @property
     def link(self) -> str:
-        """The node's end of the veth that joins both nodes."""
+        """The node's end of the veth pair that connects both nodes."""
         return f"pglab{self.number}"
 
     @property
@@ -59,7 +59,7 @@ class Node:
 
     @property
     def sockets(self) -> Path:
-        """A short path: a socket's is limited to 107 bytes, and a cache folder may be deep."""
+        """A short path for sockets: a socket's path is limited to 107 bytes, and the cache's path may be long."""
         return RUNTIME / self.name
 
     @property
@@ -72,7 +72,7 @@ CONTROL_PLANE = NODES[0]
 
 
 def cache_folder() -> Path:
-    """The root of all caches: `PROOFGATE_CACHE`, else the user's cache folder."""
+    """The root of all caches: `PROOFGATE_CACHE`, otherwise the user's cache folder."""
     chosen = os.environ.get("PROOFGATE_CACHE")
     if chosen:
         return Path(chosen).absolute()
@@ -85,7 +85,7 @@ def lab_folder() -> Path:
 
 
 def log_folder() -> Path:
-    """Logs of the current or last run; `down` keeps them, the next `up` replaces them."""
+    """The logs of the current or last run; `down` keeps them, and the next `up` replaces them."""
     return cache_folder() / "lab-logs"
 
 

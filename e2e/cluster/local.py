@@ -1,4 +1,4 @@
-"""The local cluster from nothing to ready, and what is asked of it afterwards."""
+"""Commands of the local cluster: start, status and images."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .layout import NODES, PACKAGE, kubeconfig_path, log_folder
 
 
 def up() -> None:
-    """Start the lab, or find it healthy; what is left of a broken one is removed first."""
+    """Start the lab unless a healthy one runs; the remains of a broken lab are removed first."""
     state.require_root()
     state.refuse_other_owner()
     packages.ensure()
@@ -45,7 +45,7 @@ def up() -> None:
 
 
 def _start() -> None:
-    """Start everything; a part that does not become ready is named with what it printed."""
+    """Start everything. If a part does not become ready, the error contains its name and output."""
     state.create("local")
     state.claim_machine()
     cgroups.create()
@@ -74,7 +74,7 @@ def healthy() -> bool:
 
 
 def status() -> list[str]:
-    """One line per part: what runs, with pid, and what the cluster says about its nodes."""
+    """One line per part: the running processes with their pids, and the nodes as the cluster reports them."""
     daemons = {daemon.name: daemon for daemon in processes.recorded()}
     expected = [*control_plane.DAEMONS, *(name for node in NODES for name in nodes.daemon_names(node))]
     lines = []
@@ -91,7 +91,7 @@ def status() -> list[str]:
 
 
 def load_image(name: str) -> None:
-    """Load one of the lab's images, a built one, or an archive file into both nodes."""
+    """Load a lab image, a built image, or an archive file into both nodes."""
     _require_lab()
     reference, archive = catalogue.find_archive(name)
     catalogue.load(reference, archive, nodes.import_image, catalogue.in_local_nodes)
@@ -107,7 +107,7 @@ def tag_image(name: str, second: str) -> None:
 def build_image(
     name: str, dockerfile: Path, context: Path, arguments: Mapping[str, str], stages: Mapping[str, Path]
 ) -> None:
-    """Build a product image on the lab's base and load it into both nodes, as far as anything has changed."""
+    """Build a product image on the lab's base and load it into both nodes; unchanged steps are skipped."""
     _require_lab()
     recipe = catalogue.product_recipe(name, dockerfile, context, arguments, stages)
     catalogue.load(recipe.name, catalogue.ensure_archive(recipe), nodes.import_image, catalogue.in_local_nodes)
@@ -135,7 +135,7 @@ def _require_lab() -> None:
 
 
 def _check_machine() -> None:
-    """Name what the kernel lacks now, rather than as a kubelet's crash in a minute."""
+    """Report missing kernel features now, because otherwise a kubelet would crash a minute later."""
     left = teardown.remnants()
     if left:
         raise LabError("something of an earlier lab is left", "\n".join(left))

@@ -1,7 +1,7 @@
-"""The lab's network: one namespace per node, joined by one veth, with no link to the machine's own network.
+"""The lab's network: one namespace per node, connected by one veth pair, with no link to the machine's own network.
 
 lab-1 is 192.0.2.10 with pods in 198.18.0.0/24; lab-2 is 192.0.2.11 with pods in 198.18.1.0/24. Services are in
-198.19.0.0/16. All are ranges reserved for documentation and benchmarks, so they hide nothing real.
+198.19.0.0/16. All ranges are reserved for documentation and benchmarks, so they hide no real addresses.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _configure(node: Node, peer: Node) -> None:
     run([*ip, "address", "add", f"{node.address}/24", "dev", node.link])
     run([*ip, "link", "set", node.link, "up"])
     run([*ip, "route", "add", peer.pod_range, "via", peer.address])
-    # Components look for the interface of the default route; beyond the peer it leads nowhere.
+    # Components look for the interface of the default route. Through this route, only the peer is reachable.
     run([*ip, "route", "add", "default", "dev", node.link])
     for name in _SYSCTLS:
         run(["sh", "-c", f"echo 1 > /proc/sys/{name}"], namespace=node.namespace)
@@ -44,19 +44,19 @@ def remove() -> None:
 
 
 def remaining() -> list[str]:
-    """The lab's namespaces that still have a name."""
+    """The lab's named network namespaces."""
     if not NAMESPACES.is_dir():
         return []
     return sorted(path.name for path in NAMESPACES.iterdir() if path.name.startswith(f"{LAB}-"))
 
 
 def bridge_filter_available() -> bool:
-    """Without it, a pod that calls a Service and is its own backend, or shares the backend's node, gets no answer."""
+    """Whether bridged packets pass iptables. If not, a pod cannot use Services with a backend on its own node."""
     return Path("/proc/sys/net/bridge/bridge-nf-call-iptables").exists()
 
 
 def inhabitants() -> list[int]:
-    """Processes that live in one of the lab's namespaces, whoever started them."""
+    """All processes in the lab's namespaces, also those that the lab did not start."""
     inodes = set()
     for name in remaining():
         try:
@@ -75,7 +75,7 @@ def inhabitants() -> list[int]:
 
 
 def cni_configuration(node: Node) -> str:
-    """Bridge and port map for one node. Without masquerading, pods see each other's own addresses."""
+    """The bridge and port map for one node. There is no masquerading, so pods see each other's own addresses."""
     bridge = {
         "type": "bridge",
         "bridge": "pods",

@@ -1,10 +1,10 @@
-"""Enforce the cluster's NetworkPolicies of direction Ingress in the nodes, as the lab's network plugin does not.
+"""Enforce the cluster's NetworkPolicies of direction Ingress in the nodes, because the lab's network plugin does not.
 
-The rules are made from the policies and pods that exist at that moment, and stay until they are made again or removed:
-a test makes them again while pods come and go. What is not allowed is dropped, as most plugins do. A pod's own node
-always reaches it, for the kubelet's probes.
+The rules are generated from the current policies and pods, and do not change until they are generated again or removed.
+A test generates them again while pods come and go. Packets that are not allowed are dropped, as with most plugins. A
+pod's own node always reaches it, for the kubelet's probes.
 
-They are in the table `mangle`, which packets pass after a Service's address was replaced and before kube-proxy's
+The rules are in the table `mangle`, which packets pass after a Service's address was replaced and before kube-proxy's
 rules.
 """
 
@@ -26,14 +26,14 @@ _GONE = {"Succeeded", "Failed"}
 
 @dataclass(frozen=True)
 class Cluster:
-    """What rules are made from: objects as the API server has them."""
+    """The objects from which rules are generated, as the API server returns them."""
 
     policies: list[Object]
     pods: list[Object]
     namespaces: list[Object]
 
     def addressed(self) -> Iterator[Object]:
-        """Pods with an address of their own."""
+        """The pods that have their own address."""
         for pod in self.pods:
             status = pod.get("status", {})
             if status.get("podIP") and status.get("phase") not in _GONE and not pod["spec"].get("hostNetwork"):
@@ -49,8 +49,9 @@ class Cluster:
 
 
 def enforce(namespace: str | None = None) -> None:
-    """Make the rules of every node from what the cluster holds now; of one namespace's policies alone if it is named,
-    so that nobody else's new pods are kept out."""
+    """Generate the rules of every node from the current objects. With a namespace, only its policies count, so that
+    new pods of other namespaces stay reachable.
+    """
     policies = kubectl.get("networkpolicies", f"--namespace={namespace}" if namespace else "--all-namespaces")["items"]
     pods = kubectl.get("pods", "--all-namespaces")["items"]
     cluster = Cluster(policies, pods, kubectl.get("namespaces")["items"])
@@ -63,7 +64,7 @@ def enforce(namespace: str | None = None) -> None:
 
 
 def lift() -> None:
-    """Take the rules away, if there are any."""
+    """Remove the rules, if there are any."""
     for node in NODES:
         run(_jump("-D"), namespace=node.namespace, check=False)
         run(["iptables", "-t", "mangle", "-F", _CHAIN], namespace=node.namespace, check=False)
@@ -76,7 +77,7 @@ def _jump(how: str) -> list[str]:
 
 
 def rules(cluster: Cluster) -> str:
-    """The rules as iptables-restore reads them: what an isolated pod accepts, and that it accepts nothing else."""
+    """The input of iptables-restore: the packets that each isolated pod accepts; all others are dropped."""
     lines = [f"-A {_CHAIN} -m conntrack --ctstate ESTABLISHED,RELATED -j RETURN"]
     for pod in cluster.addressed():
         selecting = [policy for policy in cluster.policies if _selects(policy, pod)]
@@ -92,7 +93,7 @@ def rules(cluster: Cluster) -> str:
 
 def _selects(policy: Object, pod: Object) -> bool:
     spec, head = policy["spec"], policy["metadata"]
-    # What is not enforced must not look as if it were.
+    # Policies that this module cannot enforce are errors, so that no test relies on them.
     if spec.get("egress") or "Egress" in spec.get("policyTypes", []):
         raise LabError(f"policy {head['namespace']}/{head['name']} is of direction Egress, which is not enforced here")
     same = pod["metadata"]["namespace"] == head["namespace"]
@@ -100,7 +101,7 @@ def _selects(policy: Object, pod: Object) -> bool:
 
 
 def _accepting(cluster: Cluster, policy: Object, ingress: Object, pod: Object) -> Iterator[str]:
-    """The rules by which a pod accepts what one entry of a policy allows."""
+    """The rules with which a pod accepts the traffic that one ingress entry allows."""
     ports = list(_ports(ingress.get("ports"), pod))
     peers = ingress.get("from")
     for source in [""] if not peers else _sources(cluster, policy["metadata"]["namespace"], peers):
@@ -130,7 +131,7 @@ def _ports(ports: list[Object] | None, pod: Object) -> Iterator[str]:
 
 
 def _sources(cluster: Cluster, namespace: str, peers: list[Object]) -> Iterable[str]:
-    """Where packets come from that a policy of this namespace allows, as matches of iptables."""
+    """The allowed sources of a policy in this namespace, as iptables matches."""
     found: set[str] = set()
     for peer in peers:
         if "ipBlock" in peer:

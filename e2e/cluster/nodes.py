@@ -1,4 +1,4 @@
-"""The two nodes: containerd, kubelet and kube-proxy of each, and the ways to lose one and to get it back."""
+"""The two nodes: containerd, kubelet and kube-proxy of each, and functions that stop and restart a node."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .toolchain import CONTAINERD, bin_folder, binary
 PAUSE_IMAGE = "localhost/proofgate/pause:lab"
 _MEMORY_TO_SPARE = 8 << 30
 _STORE_LIMIT = 6 << 30
-#: The soft limit that systemd gives a containerd whose unit says nothing, and so what containers begin with. The hard
-#: one stays: it cannot be raised without CAP_SYS_RESOURCE.
+#: The default soft limit of systemd for a containerd unit without this setting, which containers inherit. The hard
+#: limit is unchanged, because it cannot be raised without CAP_SYS_RESOURCE.
 _OPEN_FILES = "1024:"
 _CNI_FOLDERS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"), Path("/usr/libexec/cni"))
 
 
 def daemon_names(node: Node) -> tuple[str, str, str]:
-    """In the order in which they start."""
+    """The names in the order in which the daemons start."""
     return f"containerd-{node.name}", f"kubelet-{node.name}", f"kube-proxy-{node.name}"
 
 
@@ -36,7 +36,7 @@ def healthy() -> bool:
 
 
 def start_runtimes() -> None:
-    """Start containerd on every node: it needs no apiserver, and images can be loaded meanwhile."""
+    """Start containerd on every node. It needs no apiserver, so images can be loaded in the meantime."""
     for node in NODES:
         _start_containerd(node)
     for node in NODES:
@@ -44,10 +44,10 @@ def start_runtimes() -> None:
 
 
 def start_kubelets() -> None:
-    """Start them one after the other.
+    """Start the kubelets one after the other.
 
-    Each empties the one folder of device plugins that they share and then binds its socket there, and ends when the
-    other has done so between the two steps.
+    Each kubelet empties the shared folder of device plugins, then binds its socket in this folder. It exits if the
+    other kubelet empties the folder between these two steps.
     """
     for node in NODES:
         strays.DEVICE_PLUGIN_SOCKET.unlink(missing_ok=True)
@@ -62,7 +62,7 @@ def start_kubelets() -> None:
 
 
 def wait_until_ready(nodes: tuple[Node, ...] = NODES, timeout: float = 300) -> None:
-    """Return when these nodes are Ready; a kubelet that has ended is named with its log."""
+    """Return when these nodes are Ready. If a kubelet has exited, the error contains its log."""
     names = {node.name for node in nodes}
     newest = {daemon.name: daemon for daemon in recorded()}
     kubelets = [newest[daemon_names(node)[1]] for node in nodes]
@@ -79,13 +79,13 @@ def wait_until_ready(nodes: tuple[Node, ...] = NODES, timeout: float = 300) -> N
 
 
 def stop(node: Node, *, crash: bool) -> None:
-    """Lose a node. Its containers go on serving (a partition) unless it is to `crash` with all that it runs."""
+    """Stop a node's kubelet, so that its containers still serve (a partition); with `crash`, stop all its processes."""
     containerd, kubelet, proxy = daemon_names(node)
     if not crash:
         end(_running(kubelet))
         say(f"{node.name}: kubelet ended; its containers run on")
         return
-    # The kubelet first, or it would start the containers again.
+    # The kubelet is stopped first, because it would restart the containers.
     end(_running(kubelet, proxy, containerd), grace=0)
     end_group(daemons_group(node.name))
     end_group(node.cgroup)
@@ -93,7 +93,7 @@ def stop(node: Node, *, crash: bool) -> None:
 
 
 def restart(node: Node) -> None:
-    """Get a lost node back: start what does not run, and wait until it is Ready."""
+    """Restart a stopped node: start its missing daemons, and wait until it is Ready."""
     containerd, kubelet, proxy = daemon_names(node)
     if not alive(containerd):
         _start_containerd(node)
@@ -107,9 +107,9 @@ def restart(node: Node) -> None:
 
 
 def pause(node: Node) -> None:
-    """Stops every process of a node and of its pods, as a virtual machine that is moved stops; `resume` goes on."""
+    """Stop every process of a node and of its pods, like a virtual machine during a migration, until `resume`."""
     stopped: set[int] = set()
-    # What a process has started before it was stopped itself is found by the next look.
+    # A process may start others before it is stopped; the next round finds these.
     while found := set(_members(node)) - stopped:
         for pid in found:
             signal_process(pid, signal.SIGSTOP)
@@ -118,7 +118,7 @@ def pause(node: Node) -> None:
 
 
 def resume(node: Node) -> None:
-    """Lets a node that was paused go on, and waits until it is Ready."""
+    """Continue the processes of a paused node, and wait until it is Ready."""
     for pid in _members(node):
         signal_process(pid, signal.SIGCONT)
     wait_until_ready((node,))
@@ -168,10 +168,10 @@ def _start_containerd(node: Node) -> Daemon:
 
 
 def _keep_images_in_memory(node: Node) -> None:
-    """Give containerd's store a tmpfs, if the machine has memory to spare.
+    """Put containerd's store on a tmpfs, if the machine has enough free memory.
 
-    Unmounting a container's overlay writes out every dirty page of the disk below it. On a machine that compiles
-    beside the lab, that is half a minute for each pod that ends; on a tmpfs it is nothing.
+    Unmounting a container's overlay writes all dirty pages of the disk below it. If the machine also compiles, this
+    takes half a minute for each pod that ends; on a tmpfs it takes no time.
     """
     store = node.folder / "containerd"
     if store.is_mount() or available_memory() < _MEMORY_TO_SPARE:
@@ -180,7 +180,7 @@ def _keep_images_in_memory(node: Node) -> None:
 
 
 def available_memory() -> int:
-    """Bytes that the kernel could hand out without swapping."""
+    """The bytes that the kernel could allocate without swapping."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
 
@@ -200,7 +200,7 @@ def _wait_for_containerd(node: Node) -> None:
 
 
 def containerd_configuration(node: Node, cni: Path) -> str:
-    """Every path is the node's own: two containerds share one machine."""
+    """containerd's configuration. Every path is the node's own, because two containerds share one machine."""
     sandbox = "plugins.'io.containerd.cri.v1.runtime'"
     return f"""version = 4
 root = '{node.folder}/containerd'
@@ -262,7 +262,9 @@ def _start_kubelet(node: Node) -> Daemon:
 
 
 def kubelet_configuration(node: Node) -> str:
-    """Nothing reserved and no eviction by percentages: the lab shares the machine's disk and memory."""
+    """The kubelet's configuration. It reserves nothing and evicts nothing by percentages, because the lab shares the
+    machine's disk and memory.
+    """
     document = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -277,10 +279,10 @@ def kubelet_configuration(node: Node) -> str:
         "tlsPrivateKeyFile": str(certs.key(f"kubelet-{node.name}")),
         "cgroupDriver": "cgroupfs",
         "cgroupRoot": node.cgroup,
-        # 1.35 and later refuse cgroup v1 unless told not to.
+        # From 1.35 on, kubelets refuse cgroup v1 by default.
         "failCgroupV1": False,
         "failSwapOn": False,
-        # Tolerates what cannot be set without CAP_SYS_RESOURCE.
+        # Ignore settings that need CAP_SYS_RESOURCE.
         "featureGates": {"KubeletInUserNamespace": True},
         "oomScoreAdj": 0,
         "clusterDNS": [DNS_SERVICE],
@@ -294,7 +296,7 @@ def kubelet_configuration(node: Node) -> str:
         "evictionHard": {"memory.available": "100Mi", "nodefs.available": "100Mi", "imagefs.available": "100Mi"},
         "imageGCHighThresholdPercent": 100,
         "maxPods": 100,
-        # What a test waits for is that a container is started again, not for how long the kubelet waits before.
+        # Tests wait until a container is restarted, and the delay before the restart does not matter to them.
         "crashLoopBackOff": {"maxContainerRestartPeriod": "5s"},
         "registryPullQPS": 0,
     }
@@ -311,7 +313,7 @@ def _start_proxy(node: Node) -> Daemon:
             "--proxy-mode=iptables",
             f"--cluster-cidr={POD_RANGE}",
             "--oom-score-adj=0",
-            # The tables belong to the namespace, but their limits to the machine.
+            # The conntrack tables belong to the namespace, but their limits apply to the machine.
             "--conntrack-max-per-core=0",
             "--conntrack-tcp-timeout-established=0",
             "--conntrack-tcp-timeout-close-wait=0",

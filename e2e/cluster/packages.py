@@ -1,4 +1,4 @@
-"""Programs that come from the distribution, not from Go modules."""
+"""Programs from the distribution's packages instead of Go modules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .processes import run
 
 @dataclass(frozen=True)
 class Package:
-    """A Debian package, and one file or program that shows that it is installed."""
+    """A Debian package, and a file or program that proves its installation."""
 
     name: str
     evidence: str
@@ -39,7 +39,7 @@ def missing() -> list[str]:
 
 
 def ensure() -> None:
-    """Install what is missing where that is ours to do: as root on Debian. Elsewhere say what to install."""
+    """Install missing packages as root on Debian. Otherwise raise LabError, which lists the packages to install."""
     wanted = missing()
     if not wanted:
         return
@@ -62,7 +62,7 @@ def _present(package: Package) -> bool:
 
 
 def _stop_service(name: str) -> None:
-    """The package starts its service; only the binary is wanted."""
+    """Stop the service that the package started, because only its binary is used."""
     if shutil.which("systemctl") and Path("/run/systemd/system").is_dir():
         run(["systemctl", "disable", "--now", name], check=False)
     elif shutil.which("service"):

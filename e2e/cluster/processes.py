@@ -1,7 +1,7 @@
-"""Run commands, and start the daemons of the lab so that exactly they can be ended later.
+"""Run commands, and start the lab's daemons so that exactly these can be ended later.
 
-A daemon enters a cgroup of the lab before it becomes the program it runs, and whatever it starts (shims, above all)
-stays in there. The kernel thus keeps the list even if the command that writes the record is killed.
+A daemon joins a cgroup of the lab before it executes its program, and its child processes (such as shims) stay in the
+cgroup. So the kernel knows all of them, even if the command that writes the record is killed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from . import cgroups
 from .console import LabError, say, tail
 from .layout import lab_folder, log_folder
 
-# The shell's own pid is the daemon's: it joins the cgroup, then becomes the program.
+# The shell joins the cgroup and then executes the daemon's program, so the daemon has the shell's pid.
 _JOIN_THEN_EXEC = 'echo $$ > "$0" && exec "$@"'
 
 
@@ -29,7 +29,7 @@ Word = str | Path
 
 @dataclass(frozen=True)
 class Daemon:
-    """One started process. A pid alone can be reused: `started` (clock ticks since boot) and `boot` settle it."""
+    """One started process. Because a pid can be reused, `started` (clock ticks since boot) and `boot` identify it."""
 
     name: str
     pid: int
@@ -55,9 +55,9 @@ def run(
     group: str | None = None,
     check: bool = True,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end; a failure carries what it printed.
+    """Run a command to its end; the error of a failure contains its output.
 
-    It runs inside a network `namespace` and a cgroup (`group`) of the lab, if they are named.
+    If `namespace` or `group` is set, the command runs in this network namespace or cgroup of the lab.
     """
     words = in_namespace(namespace, command)
     joined = words if group is None else in_group(group, words)
@@ -78,13 +78,13 @@ def run(
 
 
 def in_namespace(namespace: str | None, command: Sequence[Word]) -> list[str]:
-    """Not `ip netns exec`: that remounts /sys, and hides the cgroups."""
+    """The command in a network namespace. `ip netns exec` would remount /sys, which hides the cgroups."""
     words = [str(word) for word in command]
     return words if namespace is None else ["nsenter", f"--net=/run/netns/{namespace}", "--", *words]
 
 
 def in_group(group: str, words: Sequence[str]) -> list[str]:
-    """The command that joins a cgroup of the lab, and then becomes the given one."""
+    """The command that joins a cgroup of the lab, and then executes the given command."""
     return ["sh", "-c", _JOIN_THEN_EXEC, cgroups.joining_file(group), *words]
 
 
@@ -97,10 +97,10 @@ def start(
     environment: dict[str, str] | None = None,
     inherit: tuple[int, ...] = (),
 ) -> Daemon:
-    """Start a daemon in a session of its own, its output in its log, and record it.
+    """Start a daemon in its own session with its output in its log, and record it.
 
-    `group` is the cgroup that it joins. `inherit` names file descriptors that it keeps; it holds no other one of the
-    caller, so a pipe that reads the caller's output ends with the caller.
+    The daemon joins the cgroup `group`, and keeps the file descriptors in `inherit`. It keeps no other descriptor of
+    the caller, so a pipe that reads the caller's output ends with the caller.
     """
     log = log_folder() / f"{name}.log"
     words = in_group(group, in_namespace(namespace, command))
@@ -112,13 +112,13 @@ def start(
     daemon = Daemon(name, started.pid, start_time(started.pid) or 0, boot_id())
     with _record().open("a") as record:
         record.write(json.dumps(asdict(daemon)) + "\n")
-    # A Popen that is collected while its process runs warns; this one is meant to outlive it.
+    # Python warns if a Popen object is collected while its process runs; this process is meant to outlive it.
     started.returncode = 0
     return daemon
 
 
 def recorded() -> list[Daemon]:
-    """Every daemon that the current lab has started, the oldest first."""
+    """The daemons that the current lab has started, oldest first."""
     try:
         lines = _record().read_text().splitlines()
     except OSError:
@@ -133,18 +133,18 @@ def recorded() -> list[Daemon]:
 
 
 def alive(name: str) -> Daemon | None:
-    """The running daemon of that name, if there is one."""
+    """The running daemon with that name, or None."""
     return next((daemon for daemon in reversed(recorded()) if daemon.name == name and daemon.alive), None)
 
 
 def require(daemon: Daemon) -> None:
-    """Fail with the tail of the daemon's log if it has ended."""
+    """Raise LabError with the end of the daemon's log if it has ended."""
     if not daemon.alive:
         raise LabError(f"{daemon.name} has ended", blame(daemon))
 
 
 def require_all() -> None:
-    """Fail with the log of the first daemon of the lab that has ended."""
+    """Raise LabError with the log of the first daemon of the lab that has ended."""
     for daemon in {daemon.name: daemon for daemon in recorded()}.values():
         require(daemon)
 
@@ -154,7 +154,7 @@ def blame(daemon: Daemon) -> str:
 
 
 def end(daemons: Iterable[Daemon], grace: float = 3.0) -> None:
-    """End exactly these processes: politely at first, and for certain after `grace` seconds."""
+    """End exactly these processes: with SIGTERM, and after `grace` seconds with SIGKILL."""
     remaining = [daemon for daemon in daemons if daemon.alive]
     for daemon in remaining:
         signal_process(daemon.pid, signal.SIGTERM)
@@ -166,7 +166,7 @@ def end(daemons: Iterable[Daemon], grace: float = 3.0) -> None:
 
 
 def end_group(group: str, timeout: float = 120.0) -> None:
-    """Kill whatever lives in a cgroup of the lab and below it, until nothing is left or the time is up."""
+    """Kill all processes in a cgroup of the lab and its subgroups, until none is left or the time is up."""
     deadline = time.monotonic() + timeout
     while members := cgroups.members(group):
         for pid in members:
@@ -177,7 +177,7 @@ def end_group(group: str, timeout: float = 120.0) -> None:
 
 
 def start_time(pid: int) -> int | None:
-    """Clock ticks from boot to the start of a process; None when it is gone or a zombie."""
+    """The clock ticks from boot to the start of a process; None if it has ended or is a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -191,7 +191,7 @@ def boot_id() -> str:
 
 
 def signal_process(pid: int, number: signal.Signals) -> None:
-    """Sends a signal to a process, if it is still there."""
+    """Send a signal to a process, if it still exists."""
     with suppress(ProcessLookupError):
         os.kill(pid, number)
 

@@ -1,4 +1,4 @@
-"""Which cluster to use: `CLUSTER=auto` (the default), `local`, `kind` or `current`."""
+"""The choice of the cluster: `CLUSTER=auto` (the default), `local`, `kind` or `current`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .console import LabError
 
 
 class Route(Protocol):
-    """What each kind of cluster can be asked to do; the modules `local`, `kind` and `current` are the routes."""
+    """The operations of each kind of cluster; the modules `local`, `kind` and `current` implement them."""
 
     def up(self) -> None: ...
 
@@ -41,7 +41,7 @@ ROUTES: dict[str, Route] = {"local": local, "kind": kind, "current": current}
 
 
 def chosen() -> str:
-    """The name of the route: what `CLUSTER` says; else that of the lab that is up; else whether Docker answers."""
+    """The route's name: `CLUSTER`, else the running lab's route, else `kind` if Docker answers, else `local`."""
     asked = os.environ.get("CLUSTER", "") or "auto"
     if asked == "auto":
         return state.route() or ("kind" if kind.engine_answers() else "local")

@@ -1,4 +1,4 @@
-"""What the lab must remember between two commands, beside the list of processes."""
+"""The lab's state between two commands, except the list of processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from .console import LabError, say
 from .layout import RUNTIME, cache_folder, lab_folder, log_folder
 
-# The kubelet sets these on the whole machine; `down` puts back what was there.
+# The kubelet sets these on the whole machine; `down` restores their earlier values.
 MACHINE_SETTINGS = (
     "vm/overcommit_memory",
     "vm/panic_on_oom",
@@ -26,7 +26,7 @@ MACHINE_SETTINGS = (
 
 
 def create(route: str) -> None:
-    """Begin a lab: fresh folders, and the record of what to restore, written before anything is changed."""
+    """Start a lab's state: empty folders, and the record of the values to restore, written before any change."""
     shutil.rmtree(log_folder(), ignore_errors=True)
     log_folder().mkdir(parents=True)
     lab_folder().mkdir(parents=True, exist_ok=True)
@@ -35,13 +35,13 @@ def create(route: str) -> None:
 
 
 def claim_machine() -> None:
-    """Mark the machine as having a local lab, with its folder: names of namespaces are one per machine."""
+    """Record the folder of the machine's local lab. There can be only one, because namespace names are per machine."""
     RUNTIME.mkdir(parents=True, exist_ok=True)
     _owner().write_text(str(lab_folder()))
 
 
 def owner() -> Path | None:
-    """The folder of the local lab that the machine has, whoever's cache it is in."""
+    """The folder of the machine's local lab, in any user's cache; None if there is no lab."""
     try:
         return Path(_owner().read_text().strip())
     except OSError:
@@ -55,7 +55,7 @@ def refuse_other_owner() -> None:
 
 
 def route() -> str | None:
-    """`local` or `kind`, or None where there is no lab."""
+    """`local` or `kind`; None if there is no lab."""
     found = _read().get("route")
     return found if isinstance(found, str) else None
 
@@ -69,7 +69,7 @@ def restore_machine_settings() -> None:
 
 @contextmanager
 def exclusive() -> Iterator[None]:
-    """One command at a time changes the lab."""
+    """Allow only one command at a time to change the lab."""
     cache_folder().mkdir(parents=True, exist_ok=True)
     with (cache_folder() / "lab.lock").open("w") as lock:
         try:

@@ -1,4 +1,4 @@
-"""Files that daemons write outside the lab's folders because no setting moves them, found by what they point to."""
+"""Files that daemons write outside the lab's folders because no setting moves them, identified by their targets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEVICE_PLUGIN_SOCKET = DEVICE_PLUGINS / "kubelet.sock"
 
 
 def remaining() -> list[Path]:
-    """Links to the lab's logs, CNI's notes about its pods, and its kubelets' socket."""
+    """Links to the lab's logs, and CNI's files about its pods."""
     inside = f"{lab_folder()}/"
     found = [path for path in _entries(CONTAINER_LOGS) if path.is_symlink() and str(path.readlink()).startswith(inside)]
     found += [path for path in _entries(CNI_RESULTS) if f'"netns":"{inside}' in path.read_text(errors="replace")]
@@ -22,10 +22,10 @@ def remaining() -> list[Path]:
 
 
 def remove() -> None:
-    """Remove them, and the folders that are empty then."""
+    """Remove these files and the kubelets' socket, and then the empty folders."""
     for path in remaining():
         path.unlink(missing_ok=True)
-    # The last kubelet to start has taken this name, and it was the lab's.
+    # The lab's kubelet that started last has bound this socket.
     DEVICE_PLUGIN_SOCKET.unlink(missing_ok=True)
     for folder in (CONTAINER_LOGS, CNI_RESULTS, CNI_RESULTS.parent, DEVICE_PLUGINS, DEVICE_PLUGINS.parent):
         with suppress(OSError):

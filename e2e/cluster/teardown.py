@@ -1,7 +1,7 @@
-"""Take the local lab down and prove that nothing of it is left.
+"""Remove the local lab and check that nothing of it is left.
 
-Nothing here depends on how far `up` came, or on its record being complete: cgroups name the processes, fixed names the
-namespaces and cgroups, and the lab's folders the mounts.
+The removal does not depend on how far `up` came, or on a complete record: cgroups list the processes, the namespaces
+and cgroups have fixed names, and the lab's folders contain the mounts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .layout import LAB, NODES, RUNTIME, cache_folder, lab_folder
 
 
 def down() -> None:
-    """Remove the lab. Idempotent; raises with a list if anything is left."""
+    """Remove the lab. Idempotent; if anything is left, the error lists it."""
     state.refuse_other_owner()
     if not remnants() and not lab_folder().exists():
         return
@@ -58,7 +58,7 @@ def mounts() -> list[str]:
 
 
 def _end_processes() -> None:
-    # Those that would start or move pods go first; then the pods; then the runtimes under them.
+    # Daemons that would start or move pods end first, then the pods, then their runtimes.
     daemons = processes.recorded()
     runtimes = [daemon for daemon in daemons if daemon.name.startswith("containerd-")]
     processes.end([daemon for daemon in daemons if daemon not in runtimes], grace=0.5)
@@ -76,7 +76,7 @@ def _unmount() -> None:
 
 def _remove_folders() -> None:
     strays.remove()
-    # A mount that survived would have its contents deleted on both sides.
+    # If a mount is left, deleting the folder would also delete the content of the mounted folder.
     if mounts():
         return
     shutil.rmtree(lab_folder(), ignore_errors=True)

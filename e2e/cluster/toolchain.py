@@ -27,10 +27,10 @@ BUILD_TIMEOUT = 3600.0
 
 @dataclass(frozen=True)
 class Tool:
-    """One module under `tools/` and the binaries that it makes.
+    """One module under `tools/` and the binaries that it builds.
 
-    `binaries` maps the name of a binary to its Go package; `minutes` is the cold build time on two cores. `module` is
-    where its go.mod is, if not in the folder of its name.
+    `binaries` maps the name of a binary to its Go package; `minutes` is the duration of a cold build on two cores.
+    `module` is the folder of its go.mod, if that is not the folder with its name.
     """
 
     name: str
@@ -42,12 +42,12 @@ class Tool:
 
     @property
     def folder(self) -> Path:
-        """Where its go.mod is."""
+        """The folder of its go.mod."""
         return self.module or MODULES / self.name
 
 
 def kubernetes_stamps(version: str) -> tuple[tuple[str, str], ...]:
-    """Without these the apiserver reports v0.0.0, which clients and Helm refuse."""
+    """The version symbols for the linker. Without them the apiserver reports v0.0.0, which clients and Helm refuse."""
     major, minor, _ = version.removeprefix("v").split(".")
     values = {
         "gitVersion": version,
@@ -93,7 +93,7 @@ HELM = Tool(
 KIND = Tool("kind", (("kind", "sigs.k8s.io/kind"),), minutes=0.5)
 PROMTOOL = Tool("promtool", (("promtool", "github.com/prometheus/prometheus/cmd/promtool"),), minutes=2)
 
-#: A registry on loopback, what copies a release into it, and what verifies the release there.
+#: A registry on loopback, a tool that copies a release into it, and a tool that verifies the release.
 REGISTRY = Tool("registry", (("registry", "github.com/distribution/distribution/v3/cmd/registry"),), minutes=1)
 ORAS = Tool("oras", (("oras", "oras.land/oras/cmd/oras"),), minutes=0.5)
 COSIGN = Tool("cosign", (("cosign", "github.com/sigstore/cosign/v3/cmd/cosign"),), minutes=4)
@@ -103,12 +103,12 @@ EVERY_TOOL = (*LOCAL_TOOLS, KIND, PROMTOOL, REGISTRY, ORAS, COSIGN)
 
 
 def linker_flags(tool: Tool) -> str:
-    """The `-ldflags` of a tool: no symbol tables, and the versions that a build by modules cannot know."""
+    """The `-ldflags` of a tool: no symbol tables, and the versions that a build from modules does not know."""
     return " ".join(["-s -w", *(f"-X {symbol}={value}" for symbol, value in tool.stamps)])
 
 
 def digest_of(tool: Tool, go_version: str) -> str:
-    """A short digest of all that decides a tool's binaries: its module's files, the compiler and the flags."""
+    """A short digest of everything that decides a tool's binaries: its module's files, the compiler and the flags."""
     digest = hashlib.sha256()
     for path in sorted(tool.folder.iterdir()):
         if path.suffix in {".mod", ".sum", ".go"}:
@@ -118,7 +118,7 @@ def digest_of(tool: Tool, go_version: str) -> str:
 
 
 def binary(name: str) -> Path:
-    """The path of a built binary, by its name."""
+    """The path of a built binary by its name."""
     for tool in EVERY_TOOL:
         if any(name == made for made, _ in tool.binaries):
             return bin_folder(tool) / name
@@ -130,7 +130,7 @@ def bin_folder(tool: Tool) -> Path:
 
 
 def ensure(tools: Iterable[Tool] = LOCAL_TOOLS) -> None:
-    """Build what the cache does not hold yet, one tool after the other, to spare memory."""
+    """Build the missing binaries, one tool after the other to save memory."""
     missing = [tool for tool in tools if not bin_folder(tool).is_dir()]
     if not missing:
         return
@@ -149,7 +149,7 @@ def _build(tool: Tool) -> None:
     say(f"building {tool.name} (about {tool.minutes:g} min on 2 cores)")
     started = time.monotonic()
     for name, package in tool.binaries:
-        # Compilers of a command that is gone would keep both cores busy.
+        # Compilers whose command has ended would otherwise still use both cores.
         command = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
         command += ["go", "build", "-trimpath", "-ldflags", linker_flags(tool), "-o", str(partial / name)]
         command += ["-tags", tool.tags] if tool.tags else []
@@ -161,7 +161,7 @@ def _build(tool: Tool) -> None:
 
 def run_logged(command: list[str], folder: Path, log: Path, mode: str = "readonly") -> None:
     """Run the compiler in a module's folder; `mode` is its `-mod`. Raises LabError with the end of the log."""
-    # GOFLAGS of the caller could switch on vendoring or VCS stamping, which a module without sources cannot do.
+    # The caller's GOFLAGS could enable vendoring or VCS stamping, which fail in a module without sources.
     environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": f"-mod={mode} -buildvcs=false", "GOWORK": "off"}
     with log.open("ab") as output:
         try:
@@ -183,7 +183,7 @@ def _forget_older(tool: Tool, kept: Path) -> None:
 
 @contextmanager
 def _build_lock() -> Iterator[None]:
-    """Two builds at once would need twice the memory and gain nothing."""
+    """Allow one build at a time, because two would need twice the memory and be no faster."""
     folder = cache_folder() / "tools"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:

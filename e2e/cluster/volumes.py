@@ -1,7 +1,7 @@
 """Volumes that every node sees: folders on the one disk, offered as static hostPath PersistentVolumes.
 
-A volume that its claim has left is Released, with the old data in it, and nothing takes it up again by itself:
-`recycle` empties the folder and makes the volume Available.
+After its claim is deleted, a volume is Released with the old data, and no other claim can use it. `recycle` empties the
+folder and makes the volume Available.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ KIND_FOLDER = Path("/var/lib/proofgate-lab/volumes")
 
 
 def offer(node_folder: Path | None = None) -> None:
-    """Create the folders and their volumes. `node_folder` is where the nodes see them, if elsewhere than we do."""
+    """Create the folders and their volumes. `node_folder` is their path in the nodes, if it differs from ours."""
     for name in names():
         folder = volume_folder() / name
         folder.mkdir(parents=True, exist_ok=True)
-        # fsGroup does not apply to hostPath, and the product's pods are not root.
+        # fsGroup does not apply to hostPath, and the product's pods do not run as root.
         folder.chmod(0o777)
     kubectl.apply(manifest(node_folder or volume_folder()))
 
@@ -70,7 +70,7 @@ def manifest(folder: Path) -> str:
 
 
 def released(volumes: Iterable[dict[str, Any]]) -> list[str]:
-    """The names of the lab's own volumes whose claim is gone."""
+    """The names of the lab's volumes whose claim is deleted."""
     own = set(names())
     return [
         volume["metadata"]["name"]
@@ -80,7 +80,7 @@ def released(volumes: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def recycle(empty: Callable[[list[str]], None] | None = None) -> int:
-    """Make every Released volume Available again, emptied first (by `empty`, if not by us). Returns their number."""
+    """Empty every Released volume and make it Available; returns their number. `empty` can replace our own deletion."""
     found = released(kubectl.get("persistentvolumes")["items"])
     (empty or _empty)(found)
     for name in found:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes cases.json: every framing case that the front door is held to, byte for byte.
+"""Writes cases.json: every framing case that the gateway's HTTP server must pass, byte for byte.
 
 A row of the specification becomes one case per body: a 31-byte text ("text") and an OpenAI chat request
 ("chat"). `raw` holds one byte per character (Latin-1). `--check` fails when cases.json is stale.

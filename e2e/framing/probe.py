@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Sends every framing case to an HTTP/1.1 front door and says where its verdict is not the specified one.
+"""Sends every framing case to an HTTP/1.1 server and reports each verdict that differs from the specified one.
 
-Each case goes over its own connection: whole, split at a few places, and, if it must be refused, followed by
-another request that must never be answered. A refusal is its status, one response, and a closed connection.
-Exits 1 on any difference, 2 when it cannot connect. Standard library only.
+Each case uses its own connections: it is sent whole, split in two at several positions, and, if it must be refused,
+followed by a second request that must not be answered. A refusal is the specified status, exactly one response, and a
+closed connection. Exits with 1 on any difference, with 2 if it cannot connect. Standard library only.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from typing import Any
 
 REFUSALS = {400, 408, 413, 414, 417, 431, 501, 505}
 FOLLOWER = b"GET /proofgate-smuggled HTTP/1.1\r\nHost: gw\r\nConnection: close\r\n\r\n"
-SPLIT_PAUSE = 0.02  # seconds: long enough that the two parts are two reads on loopback
+SPLIT_PAUSE = 0.02  # seconds: long enough that the server reads the two parts separately on loopback
 
 
 @dataclass(frozen=True)
 class Door:
-    """Where the cases go."""
+    """The address of the server."""
 
     host: str
     port: int
@@ -43,7 +43,7 @@ class Sending:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back: the final statuses in order, and whether the server ended the connection."""
+    """The received answer: the final statuses in order, and whether the server closed the connection."""
 
     statuses: tuple[int, ...]
     closed: bool
@@ -52,7 +52,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Difference:
-    """A case that was answered otherwise than specified."""
+    """A case whose answer differs from the specification."""
 
     id: str
     row: str
@@ -74,7 +74,7 @@ def sendings(case: dict[str, Any], raw: bytes) -> Iterator[Sending]:
 
 
 def exchange(door: Door, sending: Sending, cut_short: bool, may_stay_open: bool) -> Answer:
-    """Sends the parts and reads until the server closes, or until one answer when it may stay open."""
+    """Sends the parts and reads until the server closes, or until one answer if the connection may stay open."""
     received = bytearray()
     closed = False
     with socket.create_connection((door.host, door.port), timeout=door.timeout) as connection:
@@ -87,7 +87,7 @@ def exchange(door: Door, sending: Sending, cut_short: bool, may_stay_open: bool)
             if cut_short:
                 connection.shutdown(socket.SHUT_WR)
         except OSError:
-            pass  # refused before the last part: the answer is there to be read
+            pass  # refused before the last part was sent: the answer can still be read
         try:
             while not (may_stay_open and statuses_of(bytes(received))):
                 piece = connection.recv(65536)
@@ -103,7 +103,7 @@ def exchange(door: Door, sending: Sending, cut_short: bool, may_stay_open: bool)
 
 
 def statuses_of(received: bytes) -> list[int]:
-    """The final statuses in a run of responses that have a Content-Length, or end with the connection."""
+    """The final statuses in a sequence of responses that have a Content-Length, or end with the connection."""
     statuses: list[int] = []
     while received.startswith(b"HTTP/1."):
         head, separator, rest = received.partition(b"\r\n\r\n")
@@ -122,13 +122,13 @@ def statuses_of(received: bytes) -> list[int]:
 
 
 def difference(case: dict[str, Any], sending: Sending, answer: Answer) -> Difference | None:
-    """What is wrong with an answer, if anything."""
+    """The difference between an answer and the specified one, or None."""
     expect = case["expect"]
     first = answer.statuses[0] if answer.statuses else None
     if expect == "accept":
-        # Well framed is all that is asked: 401, 404 or 405 will do. So will a 400 of the application, which leaves the
-        # connection open, unless a request whose body is no JSON asked for the end itself. Its twin with a chat body
-        # has no such excuse.
+        # Only the framing is tested, so 401, 404 or 405 is good. A 400 of the application is good if the connection
+        # stays open. It is also good if a request with "Connection: close" has a body that is no JSON, but not if its
+        # body is the chat request.
         excused = "\r\nConnection: close\r\n" in case["raw"] and not case["body"].startswith("{")
         ended = (answer.closed or answer.says_close) and not excused
         good = first is not None and first < 500 and not (first in REFUSALS and ended)

@@ -1,1 +1,1 @@
-"""A garden of HTTP parsers: what the front door accepts, every one of them must read the same."""
+"""A comparison of HTTP parsers: all must read every request that the gateway accepts in the same way."""

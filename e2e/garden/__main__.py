@@ -1,8 +1,8 @@
-"""`make garden`: everything that the front door accepts is sent to every parser of the garden.
+"""`make garden`: sends every request that the gateway accepts to every parser.
 
-A request passes when each parser reads the method, target, Host, framing and body that the guard read, and then the
-request that was sent right behind it. What we write ourselves is judged in the same way. Exits 1 on any difference, 2
-when an oracle is missing.
+A request passes if each parser reads the same method, target, Host, framing and body as the guard, and then reads the
+request that follows on the connection. Requests that the gateway writes are judged in the same way. Exits with 1 on any
+difference, with 2 if an oracle is missing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SHOWN_DIFFERENCES = 10  # of each oracle
 
 
 def consult(oracle: Oracle, messages: Sequence[Message]) -> bool:
-    """Asks one oracle about all messages and says what came of it; whether nothing was wrong."""
+    """Sends all messages to one oracle and prints the results; returns whether there was no difference."""
     messages = [message for message in messages if not leaves_http(oracle.name, message)]
     started = time.monotonic()
     asked = 0

@@ -1,7 +1,7 @@
-"""What a parser of the garden may do otherwise, by name and with the reason.
+"""Accepted differences of parsers, by name and with the reason.
 
-Every entry is a refusal of a request that RFC 9112 allows, or an end of the connection after one: a parser that
-refuses or closes cannot be made to read something else. That a parser reads something else is never excused.
+Each exemption is for a refusal of a request that RFC 9112 allows, or for a closed connection after such a request: a
+parser that refuses or closes reads no other request. A parser that reads a request differently is never exempt.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from e2e.garden.reading import Message
 
 @dataclass(frozen=True)
 class Exemption:
-    """A legal request that some oracles refuse, or after which they close although more could follow."""
+    """A legal request that some oracles refuse, or after which they close the connection although more could follow."""
 
     name: str
     oracles: frozenset[str]
     applies: Callable[[Message], bool]
     reason: str
-    source: str  # where the oracle's code, or its documentation, says so
+    source: str  # the place in the oracle's code or documentation
     closes: bool = False
 
 
 def excuse(oracle: str, message: Message, closes: bool) -> str | None:
-    """The name of the exemption under which this oracle may refuse this message, or close after it."""
+    """The name of the exemption that allows this oracle to refuse this message, or to close after it, or None."""
     fitting = (
         each for each in EXEMPTIONS if each.closes == closes and oracle in each.oracles and each.applies(message)
     )
@@ -39,11 +39,11 @@ def _field(message: Message, pattern: bytes) -> bool:
 
 
 def leaves_http(oracle: str, message: Message) -> bool:
-    """Whether this oracle takes what stands behind the head for another protocol, and so cannot be asked.
+    """Whether this oracle reads the bytes after the head as another protocol, so that it cannot be asked.
 
-    llhttp does where Connection and Upgrade offer one (llhttp src/native/http.c, llhttp__before_headers_complete). The
-    gateway never answers 101, so whoever sent the offer goes on in HTTP/1.1 (RFC 9110 section 7.8), and closes behind a
-    request without a body.
+    llhttp does so if Connection and Upgrade offer a protocol (src/native/http.c, llhttp__before_headers_complete). The
+    gateway never answers 101, so the client continues with HTTP/1.1 (RFC 9110 section 7.8). After a request without a
+    body, the gateway closes the connection.
     """
     offers = _field(message, rb"upgrade:") and _field(message, rb"connection:[^\r]*upgrade")
     return oracle in {"node", "httptools"} and offers
@@ -59,7 +59,7 @@ def _above_root(target: str) -> bool:
     return False
 
 
-# The methods of llhttp that the garden sends.
+# The methods that the comparison sends and llhttp supports.
 LLHTTP_METHODS = {"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE"}
 
 EXEMPTIONS: tuple[Exemption, ...] = (

@@ -1,4 +1,4 @@
-"""Requests at the edge of what is allowed: random by grammar, always the same for one seed."""
+"""Requests at the limits of the grammar: random, but always the same for one seed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ QUERY = PATH + "?`^{}\\"
 VALUE = bytes([9, *range(0x20, 0x7F), *range(0x80, 0x100)])
 SHARP = b'\r\n\t\0\x0b\x7f\xff :;,_-+0159afxAF/#@*%[]()"'
 SPACES = [" "] * 6 + ["", "\t", "  ", " \t "]
-FRAMING_SPACES = [" "] * 40 + [""] * 10 + ["  "] * 5 + ["\t"]  # tabs are refused there
+FRAMING_SPACES = [" "] * 40 + [""] * 10 + ["  "] * 5 + ["\t"]  # tabs are refused in framing fields
 
-# Bodies that are requests, chunks or ends of chunks themselves: a parser that is off by one byte stumbles over them.
+# Bodies that look like requests, chunks or ends of chunks: a parser that is off by one byte misreads them.
 BODIES = [
     b"",
     b"x",
@@ -69,7 +69,7 @@ FIELDS = [
 
 
 def candidates(count: int, seed: str, cases: list[bytes]) -> Iterator[Candidate]:
-    """`count` requests: most by grammar, some of them or of `cases` with a few bytes changed."""
+    """`count` requests: most from the grammar, some from `cases`, and some of both with a few changed bytes."""
     for number in range(count):
         source = random.Random(f"{seed}/{number}")
         raw = source.choice(cases) if source.random() < 0.1 else _request(source)

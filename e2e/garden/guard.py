@@ -1,4 +1,4 @@
-"""Asks the gateway's own code what it makes of raw bytes, and what it would send upstream; no worker is needed."""
+"""Parses raw bytes with the gateway's own code without a worker, and returns what it would send upstream."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 
 from e2e.garden.reading import Message, Reading
 
-LONGEST_COMPLETION = 4096  # bytes of body that are added to a head without one
-UPSTREAM_BODIES = 200  # bodies that are sent to providers; their head depends on the length alone
+LONGEST_COMPLETION = 4096  # maximum bytes of body that are added to a head without one
+UPSTREAM_BODIES = 200  # bodies that are sent to providers; their head depends only on the length
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Bytes that may or may not be a request."""
+    """Bytes that may be a request."""
 
     origin: str
     raw: bytes
@@ -26,7 +26,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Sorted:
-    """The requests that were accepted, as sent and as written anew, and what goes upstream for them."""
+    """The accepted requests, as received and as rewritten, and the requests that are sent upstream for them."""
 
     accepted: list[Message]
     rewritten: list[Message]
@@ -34,7 +34,7 @@ class Sorted:
 
 
 def sort(guard: Path, upstream: Path, candidates: Iterable[Candidate]) -> Sorted:
-    """Keeps what the guard accepts, cut after the first request; equal bytes are kept once."""
+    """Keeps the requests that the guard accepts, cut after the first request, without duplicates."""
     whole = _complete(guard, list({candidate.raw: candidate for candidate in candidates}.values()))
     accepted: dict[bytes, Message] = {}
     rewritten: dict[bytes, Candidate] = {}
@@ -58,7 +58,7 @@ def sort(guard: Path, upstream: Path, candidates: Iterable[Candidate]) -> Sorted
 
 
 def _complete(guard: Path, candidates: list[Candidate]) -> list[Candidate]:
-    """Gives heads from a corpus the body that they announce."""
+    """Adds the announced body to heads from a corpus."""
     completed = []
     for candidate, verdict in zip(candidates, _verdicts(guard, [each.raw for each in candidates]), strict=True):
         raw = candidate.raw
@@ -71,7 +71,7 @@ def _complete(guard: Path, candidates: list[Candidate]) -> list[Candidate]:
 
 
 def _reread(guard: Path, candidates: list[Candidate]) -> list[Message]:
-    """What we write must be a request by our own rules before others are asked."""
+    """Checks that the guard accepts the requests that we write, before the oracles get them."""
     messages = []
     for candidate, verdict in zip(candidates, _verdicts(guard, [each.raw for each in candidates]), strict=True):
         if verdict["verdict"] != "accepted" or verdict["consumed"] != len(candidate.raw):

@@ -1,4 +1,4 @@
-"""Whether a parser read what the guard read."""
+"""Compares a parser's reading with the guard's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from e2e.garden.sender import FOLLOWER_READING, Answers
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is to be said about one message and one oracle: nothing, when both read the same."""
+    """The result for one message and one oracle; it has no difference and no exemption if both read the same."""
 
     message: Message
     difference: str | None = None
@@ -21,9 +21,9 @@ class Outcome:
 
 
 def judge(oracle: Oracle, message: Message, answers: Answers) -> Outcome:
-    """Compares; a refusal is a difference unless it is exempt."""
+    """Compares the readings; a refusal is a difference unless it is exempt."""
     expected = [message.reading, FOLLOWER_READING] if message.keep_alive else [message.reading]
-    # A parser that refuses a later request of the connection has read this one to its end.
+    # A parser that refuses the following request has read this request completely.
     for position, (wanted, got) in enumerate(zip(expected, answers.readings, strict=False)):
         if wrong := _different(oracle, wanted, got):
             return Outcome(message, f"{'follower' if position else 'request'} read otherwise: {wrong}")
@@ -40,7 +40,7 @@ def judge(oracle: Oracle, message: Message, answers: Answers) -> Outcome:
 
 
 def unaccounted(oracle: Oracle, outcomes: Sequence[Outcome], answers: Sequence[Answers]) -> int:
-    """Requests that the server behind a proxy served and nobody got an answer to."""
+    """The number of requests that the server behind a proxy served without an answer to the client."""
     if not oracle.is_proxy or any(outcome.difference for outcome in outcomes):
         return 0
     return max(answer.served for answer in answers) - sum(len(answer.readings) for answer in answers)
@@ -48,7 +48,7 @@ def unaccounted(oracle: Oracle, outcomes: Sequence[Outcome], answers: Sequence[A
 
 def _different(oracle: Oracle, wanted: Reading, got: Reading) -> str | None:
     if oracle.is_proxy:
-        # A proxy may frame a body anew.
+        # A proxy may change the framing of a body.
         got = replace(got, framing=wanted.framing)
     if "://" in got.target or "://" in wanted.target:
         wanted, got = wanted.in_origin_form(), got.in_origin_form()

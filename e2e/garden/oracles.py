@@ -1,4 +1,4 @@
-"""The parsers of the garden: processes on loopback ports of their own, ended when they are no longer needed."""
+"""The parsers: processes on separate loopback ports, which are ended after use."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ HERE = Path(__file__).parent
 
 
 class MissingTool(Exception):
-    """Something that an oracle is made with is not installed."""
+    """A tool that an oracle needs is not installed."""
 
 
 @dataclass(frozen=True)
 class Oracle:
-    """One parser, and where it listens. A proxy is judged by what it passes on to the Go server behind it."""
+    """One parser and its port. A proxy is judged by the requests that it forwards to the Go server behind it."""
 
     name: str
     port: int
@@ -34,7 +34,7 @@ class Oracle:
 
 @dataclass(frozen=True)
 class Built:
-    """What has to be compiled first."""
+    """The compiled programs."""
 
     guard: Path
     upstream: Path
@@ -43,11 +43,11 @@ class Built:
 
 
 def build(cache: Path) -> Built:
-    """Builds the guard and the oracles that are compiled."""
+    """Builds the guard and the compiled oracles."""
     target = cache / "target-garden"
     manifest = ["--manifest-path", str(HERE / "Cargo.toml")]
     environment = {**os.environ, "CARGO_TARGET_DIR": str(target)}
-    # Not for release: that takes several times as long, and a run asks some thousand short questions.
+    # A release build takes several times as long, and a run sends only some thousand short requests.
     _run([_tool("cargo"), "build", "--locked", "--quiet", *manifest], environment)
     _run([_tool("go"), "build", "-o", str(target / "garden-go"), "."], None, HERE / "go")
     debug = target / "debug"
@@ -56,7 +56,7 @@ def build(cache: Path) -> Built:
 
 @contextlib.contextmanager
 def running(built: Built, folder: Path) -> Iterator[list[Oracle]]:
-    """All oracles, ready to be asked."""
+    """All oracles, ready for requests."""
     with contextlib.ExitStack() as stack:
 
         def started(name: str, command: Sequence[str], **options: Any) -> Program:
@@ -72,7 +72,7 @@ def running(built: Built, folder: Path) -> Iterator[list[Oracle]]:
 
             def start() -> Program:
                 nonlocal port
-                # Another one for each attempt: somebody else may have taken the first.
+                # Each attempt needs another port, because another process may have taken the first.
                 port = free_port()
                 text = (HERE / "proxies" / template).read_text()
                 path = folder / template
@@ -94,7 +94,7 @@ def running(built: Built, folder: Path) -> Iterator[list[Oracle]]:
             server("go", str(built.go)),
             server("node", _tool("node"), str(HERE / "node" / "server.mjs")),
         ]
-        # A server of its own behind each proxy: its count of requests is then the proxy's.
+        # Each proxy has a separate server, whose count of requests then belongs to this proxy.
         for name, template, *command in (
             ("nginx", "nginx.conf", _tool("nginx"), "-p", str(folder), "-c"),
             ("haproxy", "haproxy.cfg", _tool("haproxy"), "-db", "-f"),
@@ -108,7 +108,7 @@ def _run(command: list[str], environment: dict[str, str] | None, folder: Path | 
 
 
 def _tool(name: str) -> str:
-    # Debian keeps servers where only root's PATH looks.
+    # Debian installs servers in a folder that is only in root's PATH.
     path = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin")
     if path is None:
         raise MissingTool(f"missing: {name}; run ./setup/toolchain")

@@ -1,4 +1,4 @@
-"""What a parser reads of a request, in terms that all parsers share."""
+"""A parser's reading of a request, in terms that all parsers share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Framing = Literal["empty", "length", "chunked"]
 
 @dataclass(frozen=True)
 class Reading:
-    """One request as one parser sees it. `length` is that of the body in bytes, chunk framing not counted."""
+    """One request as one parser reads it. `length` is the body's length in bytes without chunk framing."""
 
     method: str
     target: str
@@ -25,10 +25,10 @@ class Reading:
         return cls(**{name: read.get(name) or type(kind)() for name, kind in _EMPTY.items()})
 
     def in_origin_form(self) -> Reading:
-        """The same with the target and Host as the gateway states them.
+        """The same reading with the target and Host in the gateway's form.
 
-        A target in absolute form loses its scheme and authority, which the guard has compared with Host already; some
-        parsers report that authority as the Host, so case and a default port must not matter then.
+        A target in absolute form loses its scheme and authority, which the guard has already compared with Host. Some
+        parsers return this authority as the Host, so case and a default port do not count.
         """
         absolute = re.fullmatch(r"(?i)(https?)://[^/?]*(.*)", self.target, re.DOTALL)
         target = (absolute[2] or "/") if absolute else self.target
@@ -41,9 +41,9 @@ _EMPTY: dict[str, Any] = {"method": "", "target": "", "host": "", "framing": "",
 
 @dataclass(frozen=True)
 class Message:
-    """A request to be sent, and what the guard read of it."""
+    """A request to send, and the guard's reading of it."""
 
-    origin: str  # where it comes from: a case, a corpus or the generator, and its name there
+    origin: str  # the source (a case, a corpus or the generator), and the name in it
     raw: bytes
     reading: Reading
     keep_alive: bool

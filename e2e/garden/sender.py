@@ -1,4 +1,4 @@
-"""Sends a request with another one right behind it, and collects what the parser says it read."""
+"""Sends a request and a following request, and collects the parser's readings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONNECTIONS = 24
 
 @dataclass(frozen=True)
 class Answers:
-    """What came back on one connection: readings in order, then a refusal if there was one."""
+    """The answers on one connection: readings in order, then the status of a refusal if there is one."""
 
     readings: tuple[Reading, ...]
     refusal: int | None = None
@@ -28,12 +28,12 @@ class Answers:
 
 
 async def ask(oracle: Oracle, messages: Sequence[Message], progress: Callable[[], None]) -> list[Answers]:
-    """The answers of one oracle to all messages, each on a connection of its own."""
+    """The answers of one oracle to all messages, each on a separate connection."""
     room = asyncio.Semaphore(CONNECTIONS)
 
     async def one(message: Message) -> Answers:
         async with room:
-            # After a request that ends the connection, more bytes would be an error of their own.
+            # If a request ends the connection, bytes after it would be an error themselves.
             answers = await _exchange(oracle.port, message.raw + FOLLOWER * message.keep_alive)
         progress()
         return answers
@@ -60,7 +60,7 @@ async def _exchange(port: int, data: bytes) -> Answers:
 
 
 def answers_in(received: bytes, unfinished: bool) -> Answers:
-    """Splits responses without bodies; the first one that is not a reading ends it."""
+    """Splits responses without bodies, up to the first that is not a reading."""
     readings: list[Reading] = []
     served = 0
     while received.startswith(b"HTTP/1."):

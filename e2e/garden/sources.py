@@ -1,4 +1,4 @@
-"""Where candidates come from: the framing cases, the corpora of the fuzz targets, and the generator."""
+"""The sources of requests: the framing cases, the corpora of the fuzz targets, and the generator."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from e2e.garden.guard import Candidate
 ROOT = Path(__file__).parents[2]
 CASES = ROOT / "e2e" / "framing" / "cases.json"
 CORPORA = ROOT / "rust-core" / "fuzz" / "corpus"
-GROWN_INPUTS = 1500  # of each corpus in such a folder, the newest ones
+GROWN_INPUTS = 1500  # the newest ones of each corpus in such a folder
 ORDINARY_METHODS = {b"DELETE", b"GET", b"HEAD", b"OPTIONS", b"PATCH", b"POST", b"PUT"}
 
 
 def everything(generated: int, seed: str, grown: Path | None) -> Iterator[Candidate]:
-    """All candidates. What was fuzzed before, in the folder `grown` if given, adds to what the repository holds."""
+    """All candidates. The folder `grown` has inputs from earlier fuzzing, in addition to the repository's corpora."""
     cases = [(case["id"], case["raw"].encode("latin-1")) for case in json.loads(CASES.read_text())["cases"]]
     for name, raw in cases:
         yield Candidate(f"case {name}", raw)
@@ -26,8 +26,8 @@ def everything(generated: int, seed: str, grown: Path | None) -> Iterator[Candid
         for name, data in _inputs(target, grown):
             raw = data[skipped:]
             yield Candidate(f"corpus {target}/{name}", raw)
-            # Mutation loves the method, which comes first, and llhttp refuses what it does not know: the rest of the
-            # request is worth being read by all.
+            # Mutation often changes the method, because it comes first. llhttp refuses unknown methods, so all parsers
+            # also get the rest of the request with POST.
             method, space, rest = raw.partition(b" ")
             if space and method not in ORDINARY_METHODS:
                 yield Candidate(f"corpus {target}/{name}, as POST", b"POST " + rest)
@@ -41,7 +41,7 @@ def _inputs(target: str, grown: Path | None) -> Iterator[tuple[str, bytes]]:
         return
     ages = []
     for path in (grown / target).glob("*"):
-        with contextlib.suppress(FileNotFoundError):  # a fuzzer that runs now replaces inputs by shorter ones
+        with contextlib.suppress(FileNotFoundError):  # a running fuzzer may replace inputs with shorter ones
             ages.append((path.stat().st_mtime_ns, path))
     for _, path in sorted(ages)[-GROWN_INPUTS:]:
         with contextlib.suppress(FileNotFoundError):

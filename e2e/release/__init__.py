@@ -1,1 +1,1 @@
-"""What `make release` makes, as a stranger gets it: installed, pulled by digest, and verified by signature."""
+"""The output of `make release` as an outsider gets it: installed, pulled by digest, and verified by signature."""

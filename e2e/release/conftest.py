@@ -32,6 +32,6 @@ def made(registry: str, key: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="session")
 def published(made: Release) -> Release:
-    """The same, pushed to the registry."""
+    """The same release, pushed to the registry."""
     released.publish(made)
     return made

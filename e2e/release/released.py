@@ -1,6 +1,6 @@
-"""A release of this checkout, signed with a key of the test's, and a registry on loopback that it is pushed to.
+"""A release of this checkout, signed with a test's key, and a registry on loopback that it is pushed to.
 
-The wheels are those that `make images` built: what is in the release was tested by the other suites.
+The wheels are those of `make images`, which the other suites have tested.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from e2e.programs import Program
 from setup.release.__main__ import toolchain_binary
 from setup.release.version import ROOT, version_of
 
-#: A build of both images on a machine that does other things as well.
+#: The timeout of a build of both images on a busy machine.
 PATIENCE = 1800
 WHEELS = cache_folder() / "wheels"
 
 
 @dataclass(frozen=True)
 class Release:
-    """A folder that `make release` filled, for a registry."""
+    """A folder that `make release` filled, and its registry."""
 
     folder: Path
     registry: str
@@ -38,21 +38,21 @@ class Release:
 
     @property
     def key(self) -> Path:
-        """The key that verifies it."""
+        """The verifying key of the release."""
         return self.folder / "release.pub"
 
     def file(self, suffix: str) -> Path:
-        """The one file whose name ends so."""
+        """The only file whose name has this ending."""
         (found,) = (path for path in self.folder.iterdir() if path.name.endswith(suffix))
         return found
 
     def references(self) -> dict[str, dict[str, str]]:
-        """Repository, tag and digest of what is pushed, by name."""
+        """The repository, tag and digest of each pushed artifact, by name."""
         found: dict[str, dict[str, str]] = json.loads((self.folder / "references.json").read_text())
         return found
 
     def pinned(self, name: str) -> str:
-        """An image, the chart or the bundle by digest, as it is pulled."""
+        """The reference of an image, the chart or the bundle by digest, for pulling."""
         reference = self.references()[f"{name}-{self.version}"]
         return f"{self.registry}/{reference['repository']}@{reference['digest']}"
 
@@ -74,7 +74,7 @@ def run(command: list[str | Path], **options: Any) -> subprocess.CompletedProces
 
 
 def release(out: Path, registry: str, key: Path, *words: str) -> Release:
-    """Makes a release of this checkout from the wheels that are there. Raises AssertionError with what it said."""
+    """Makes a release of this checkout from the existing wheels. Raises AssertionError with the output."""
     version = version_of()
     command = [sys.executable, "-m", "setup.release", "build", "--version", version, "--out", str(out)]
     given = ["--registry", registry, "--sign", str(key), "--builder", "local", "--built", "--wheels", str(WHEELS)]
@@ -94,9 +94,9 @@ def publish(made: Release) -> None:
 def registry(
     folder: Path, address: str = "127.0.0.1:0", prefix: tuple[str, ...] = (), data: Path | None = None
 ) -> Iterator[str]:
-    """A registry that keeps what it gets in a folder; gives its address.
+    """A registry that stores its content in a folder; gives its address.
 
-    `prefix` is put before its command; `data` is the folder of another one that has the same.
+    `prefix` is put before its command; `data` is the folder of another registry with the same content.
     """
     folder.mkdir(parents=True, exist_ok=True)
     configuration = folder / "registry.yml"

@@ -1,4 +1,4 @@
-"""What a release consists of, that two runs make the same, and what it says of itself."""
+"""The content of a release: the files, the reproducibility of a second run, and the signed statements."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def sums(made: Release) -> dict[str, str]:
 
 
 def statement(path: Path) -> dict[str, Any]:
-    """The statement of a bundle."""
+    """The statement in a bundle."""
     found: dict[str, Any] = json.loads(base64.b64decode(json.loads(path.read_text())["dsseEnvelope"]["payload"]))
     return found
 
 
 def verify(bundle: Path, key: Path, content: bytes | None = None) -> None:
-    """Checks a bundle as its format says, with no code of ours. Raises InvalidSignature."""
+    """Checks a bundle by its format's documentation, without our code. Raises InvalidSignature."""
     public = load_pem_public_key(key.read_bytes())
     assert isinstance(public, EllipticCurvePublicKey)
     document = json.loads(bundle.read_text())
@@ -61,7 +61,7 @@ def test_two_runs_make_the_same_bytes(made: Release, key: Path, tmp_path: Path) 
     assert sums(second) == sums(made)
     names = {path.name for path in made.folder.iterdir()}
     assert names == {path.name for path in second.folder.iterdir()}
-    # With a key of one's own the signatures are the same as well.
+    # With one key, even the signatures are reproducible.
     differ = {name for name in names if (second.folder / name).read_bytes() != (made.folder / name).read_bytes()}
     assert differ == set()
 
@@ -137,7 +137,7 @@ def test_an_image_says_what_it_is_and_its_sbom_what_is_in_it(made: Release, imag
     assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.5")
     kinds = {purl.split("/")[0] for one in document["components"] if (purl := one.get("purl"))}
     assert {"pkg:pypi", "pkg:deb"} <= kinds
-    # Crates are in other people's wheels as well.
+    # Wheels of other projects also contain crates.
     assert ("proofgate-ledger" in {one["name"] for one in document["components"]}) is (image == "worker")
     locked = (ROOT / "requirements" / f"{'gateway' if image == 'worker' else image}.txt").read_text()
     pinned = {f"pkg:pypi/{a.lower().replace('_', '-')}@{b}" for a, b in re.findall(r"^([\w.-]+)==(\S+)", locked, re.M)}

@@ -1,4 +1,4 @@
-"""A release in a real registry: pulled by digest, verified there by cosign, and a chart that Helm finds."""
+"""A release in a real registry: pulled by digest and verified by cosign, with a chart that Helm finds."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ PUSHED = ("proofgate-worker", "proofgate-operator", "proofgate-operator-chart", 
 
 @pytest.fixture
 def alone(tmp_path: Path) -> dict[str, str]:
-    """An environment in which programs find no log-in and no cache of this user's."""
+    """An environment in which programs find no login and no cache of this user."""
     return {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "TUF_ROOT": str(tmp_path / "tuf")}
 
 
 def cosign(environment: dict[str, str], *words: str | Path) -> subprocess.CompletedProcess[str]:
-    """Cosign, without a transparency log: the key is the test's."""
+    """Runs cosign without a transparency log, because the key is a test's."""
     return run([toolchain_binary("cosign"), *words], env=environment)
 
 
@@ -95,7 +95,7 @@ def test_helm_finds_the_chart_and_needs_no_value(published: Release, alone: dict
 
 
 def copied(made: Release, folder: Path) -> Path:
-    """A copy of a release, to be changed."""
+    """A copy of a release for changes."""
     folder.mkdir()
     for path in made.folder.iterdir():
         (folder / path.name).write_bytes(path.read_bytes())

@@ -1,4 +1,4 @@
-"""A stranger installs the wheels in a bare environment, and ends with a receipt that is verified."""
+"""An outsider installs the wheels in an empty environment, and verifies a receipt at the end."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from e2e.tutorial import Step, changed, exchange_of
 from e2e.walks import walk
 
 WITHOUT_KUBERNETES = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "run-without-kubernetes.md"
-#: Nobody, whom no file of the checkout belongs to.
+#: The user `nobody`, who owns no file of the checkout.
 NOBODY = 65534
 AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
-#: Interpreters that environments are made from. Root's own is in a folder that nobody else may enter.
+#: Interpreters for new environments. Root's own is in a folder that other users cannot enter.
 PYTHONS = (str(getattr(sys, "_base_executable", sys.executable)), "/usr/bin/python3")
 _USABLE = "import ensurepip, sys; sys.exit(sys.version_info < (3, 11))"
 
 
 class Stranger:
-    """Somebody else on this machine, at home in a folder, with nothing of the checkout in the environment."""
+    """Another user of this machine, with a home folder, and with nothing of the checkout in the environment."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -43,16 +43,16 @@ class Stranger:
         self.environment = {"HOME": str(home), "LANG": "C.UTF-8", "PATH": f"{home}/venv/bin:/usr/bin:/bin"}
 
     def python(self) -> str:
-        """An interpreter that this one may run. Raises AssertionError if there is none."""
+        """An interpreter that this user may run. Raises AssertionError if there is none."""
         for python in PYTHONS:
-            # By way of a shell: `setpriv` itself may still be able to start what this one is not.
+            # A shell starts it, because `setpriv` itself may still be able to start programs that this user cannot.
             asked = [*self.prefix, "/bin/sh", "-c", 'exec "$0" -c "$1"', python, _USABLE]
             if not subprocess.run(asked, capture_output=True, cwd=self.home, env=self.environment).returncode:
                 return python
         raise AssertionError(f"none of {', '.join(PYTHONS)} is a Python 3.11 with venv that {self.prefix} may run")
 
     def run(self, *command: str) -> str:
-        """Runs a command, and returns what it printed. Raises AssertionError if it fails."""
+        """Runs a command, and returns its output. Raises AssertionError if it fails."""
         done = subprocess.run(
             [*self.prefix, *command], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=PATIENCE,
             cwd=self.home, env=self.environment,
@@ -61,11 +61,11 @@ class Stranger:
         return done.stdout
 
     def follow(self, steps: list[Step], codes: Mapping[int, Collection[int]] | None = None) -> str:
-        """Does what a page says, in one shell, and returns what was printed. Raises AssertionError."""
+        """Runs the commands of a page in one shell, and returns their output. Raises AssertionError."""
         return tutorial.follow(steps, self.home, self.environment, PATIENCE, codes, self.prefix)
 
     def keep_running(self, name: str, step: Step, ready: str, started: ExitStack) -> Program:
-        """Runs a command of a page in a terminal of its own, until the stack ends."""
+        """Runs a command of a page in a separate terminal, until the stack ends."""
         program, *arguments = shlex.split(step.command)
         command = (*self.prefix, f"venv/bin/{program}")
         running = Program.start(name, self.home, arguments, command, cwd=self.home, env=self.environment)
@@ -76,14 +76,14 @@ class Stranger:
 
 @pytest.fixture
 def stranger() -> Iterator[Stranger]:
-    # Not in a folder of pytest's, which only its owner may enter.
+    # Only the owner may enter pytest's folders.
     with tempfile.TemporaryDirectory(prefix="proofgate-stranger-") as home:
         Path(home).chmod(0o755)
         yield Stranger(Path(home))
 
 
 def downloaded(made: Release, home: Path) -> Path:
-    """The wheels as they are downloaded, with what they depend on, as an index would have it."""
+    """The downloaded wheels and their dependencies, as in a package index."""
     folder = home / "wheels"
     folder.mkdir()
     for wheel in made.folder.glob("*.whl"):
@@ -102,7 +102,7 @@ def test_the_pages_for_a_laptop_lead_from_a_wheel_to_a_proof(
     wheels = downloaded(made, stranger.home)
     for wheel in made.folder.glob("proofgate*.whl"):
         shutil.copy(wheel, stranger.home)
-    # An index on the network has the packages that the wheels need; here it is a folder.
+    # A package index has the wheels and their dependencies; here a folder replaces it.
     stranger.environment |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)}
     upstream_port, port, admin_port = free_ports(3)
     changes = {"127.0.0.1:8100": f"127.0.0.1:{upstream_port}", "127.0.0.1:8080": f"127.0.0.1:{port}"}
@@ -114,7 +114,7 @@ def test_the_pages_for_a_laptop_lead_from_a_wheel_to_a_proof(
         assert made.version in stranger.follow([make, *install])
         upstream, quickstart, serve = changed(tutorial.steps("Try it without an API key", page), changes)
         stranger.keep_running("upstream", upstream, "mock-upstream ready", started)
-        # The page's ports may be somebody else's.
+        # Another process may use the page's ports.
         quickstart.command += f" --listen 127.0.0.1:{port} --admin-listen 127.0.0.1:{admin_port}"
         stranger.follow([quickstart])
         worker = stranger.keep_running("worker", serve, "proofgate ready", started)
@@ -135,7 +135,7 @@ def test_the_pages_for_a_laptop_lead_from_a_wheel_to_a_proof(
 def test_one_wheel_is_for_every_python_from_3_11_and_every_linux_since_debian_12(made: Release) -> None:
     (wheel,) = made.folder.glob("proofgate-*.whl")
     tags = re.fullmatch(r"proofgate-[^-]+-cp311-abi3-manylinux_2_(\d+)_\w+\.whl", wheel.name)
-    # The libc of Debian 12, on which the images are, is 2.36.
+    # The images are based on Debian 12, whose libc is 2.36.
     assert tags and int(tags[1]) <= 36, wheel.name
     assert {path.name.split("-")[0] for path in made.folder.glob("*.whl")} == {
         "proofgate", "proofgate_operator", "proofgate_schema"

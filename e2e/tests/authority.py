@@ -1,4 +1,4 @@
-"""A certificate authority of the tests' own, and Secrets with certificates of it."""
+"""A certificate authority for the tests, and Secrets with its certificates."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from e2e.kubernetes import Object
 
 
 class Authority:
-    """Signs certificates for a day."""
+    """Signs certificates that are valid for a day."""
 
     def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "end-to-end tests")])
         own = self._sign(self._name, self._key, None)
-        #: Its own certificate.
+        #: The authority's own certificate.
         self.pem = own.public_bytes(serialization.Encoding.PEM).decode()
 
     def _sign(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, host: str | None) -> x509.Certificate:
@@ -40,7 +40,7 @@ class Authority:
         return builder.sign(self._key, hashes.SHA256())
 
     def secret(self, name: str, host: str) -> tuple[Object, int]:
-        """A fresh certificate for `host` as a Secret of type kubernetes.io/tls, and its serial number."""
+        """A new certificate for `host` in a Secret of type kubernetes.io/tls, and its serial number."""
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = self._sign(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)]), key, host)
         pem = key.private_bytes(

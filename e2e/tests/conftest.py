@@ -1,7 +1,7 @@
-"""One operator on a real cluster for all end-to-end tests, and a namespace for each group of them.
+"""One operator on a real cluster for all end-to-end tests, and a namespace for each group of tests.
 
-Groups run side by side, each in one process (`pytest -n 3`); tests of one group run one after the other, and those of
-the group `fleet` share its gateway.
+Groups run in parallel, each in one process (`pytest -n 3`). Tests of one group run one after another, and those of the
+group `fleet` share its gateway.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from e2e.tests import fleet
 from e2e.tests.fleet import TENANTS
 from e2e.tests.traffic import LOADED, Runner, wait_reachable
 
-#: What `make test-e2e` says: whoever has the cluster may lose the namespaces of the tests and of the demonstration.
+#: The variable that `make test-e2e` sets to permit the removal of the namespaces of tests and demonstration.
 MAY_CLEAR = "PROOFGATE_E2E_MAY_CLEAR"
-#: The profile of `e2e.unkind` that lies over the cluster while the tests run.
+#: The variable with the profile of `e2e.unkind` that is applied to the cluster while the tests run.
 PROFILE = "PROOFGATE_E2E_PROFILE"
-#: Before all others, alone: what wants a cluster that has never seen an operator.
+#: The group that runs alone before all others, because it needs a cluster without any earlier operator.
 BARE = "bare"
-#: Where the tests of a bare cluster install.
+#: The namespace in which the tests of a bare cluster install.
 HOUR = Namespace("llm")
-#: What runs one after the other. The longest group first: what begins last is to be short.
+#: The groups. The longest starts first, so that the last to start is short.
 GROUPS = {
     BARE: ("test_first_hour.py", "test_release_from_a_registry.py"),
     "rollouts": ("test_nobody_notices.py", "test_certificates.py"),
@@ -69,13 +69,13 @@ GROUPS = {
     "apart": ("test_one_namespace.py", "test_tenant_objects.py", "test_network_policies.py"),
 }
 _ORDER = {file: (group, number) for group, files in GROUPS.items() for number, file in enumerate(files)}
-#: A worker of `ops` with an open exchange stays until a test has had its time, however busy the machine is.
+#: An open exchange keeps a worker of `ops` running until a test has finished, even on a busy machine.
 OPS_TIMEOUTS = {"drainSeconds": 280}
 _UPSTREAM = REPOSITORY / "examples" / "demo" / "20-mock-upstream.yaml"
 
 
 class Run:
-    """What the processes of one test run have in common: a name, and files that say how far they are."""
+    """The shared state of one test run's processes: a name, and files that record the progress."""
 
     def __init__(self, folder: Path, uid: str) -> None:
         self.name = uid[:6]
@@ -84,21 +84,21 @@ class Run:
 
     @contextmanager
     def alone(self, what: str) -> Iterator[None]:
-        """Only one process of the run is in here at a time."""
+        """Allows only one process of the run in the block at a time."""
         with (self._folder / f"{what}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     def note(self, what: str) -> None:
-        """Notes that something is done."""
+        """Records that something is done."""
         (self._folder / what).touch()
 
     def noted(self, what: str) -> bool:
-        """Whether it is."""
+        """Whether it is recorded as done."""
         return (self._folder / what).exists()
 
     def namespace(self, group: str) -> Namespace:
-        """The namespace of a group, which no earlier run had."""
+        """The namespace of a group, which is new for each run."""
         return Namespace(f"proofgate-e2e-{self.name}-{group}")
 
     def namespaces(self) -> list[str]:
@@ -108,7 +108,7 @@ class Run:
 
 @pytest.fixture(scope="session")
 def this_run(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Run:
-    """This run. Tests take the whole cluster, so somebody has to have said that they may."""
+    """This run. Exits unless the variable permits it, because the tests use the whole cluster."""
     if os.environ.get(MAY_CLEAR) != "yes":
         pytest.exit(f"these tests delete namespaces of the cluster: run `make test-e2e`, or set {MAY_CLEAR}=yes", 4)
     return Run(tmp_path_factory.getbasetemp().parent / f"cluster-{testrun_uid}", testrun_uid)
@@ -116,7 +116,7 @@ def this_run(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Run:
 
 @pytest.fixture
 def bare_cluster(this_run: Run) -> Iterator[None]:
-    """A cluster that has never seen the product; its images may be there."""
+    """A cluster without any trace of the product, except its images."""
     with this_run.alone("operator"):
         remove_everything()
         yield
@@ -124,7 +124,7 @@ def bare_cluster(this_run: Run) -> Iterator[None]:
 
 
 def remove_everything() -> None:
-    """Leaves neither a release nor what it keeps, which belongs to the release and namespace that installed it."""
+    """Removes the release and the cluster-wide objects that it leaves, which belong to its name and namespace."""
     clear(Namespace("proofgate-demo"))
     run(["helm", "uninstall", "proofgate", "--namespace", HOUR.name, "--ignore-not-found", "--wait"])
     if HOUR.exists():
@@ -138,7 +138,7 @@ def remove_everything() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
-    """Lets the other groups begin when the last test of a bare cluster has cleaned up."""
+    """Lets the other groups start after the last test of a bare cluster."""
     this_run: Run | None = getattr(item, "funcargs", {}).get("this_run")
     try:
         yield
@@ -150,10 +150,10 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.fixture(scope="session")
 def operator(this_run: Run, request: pytest.FixtureRequest) -> Iterator[Namespace]:
-    """The operator, installed by helm, serving the namespaces of all groups; by whichever process comes first.
+    """The operator for the namespaces of all groups; the first process installs it with Helm.
 
-    It stays: the next run, or who takes the cluster down, removes it. A profile that is asked for is laid over the
-    cluster meanwhile, which wants one process (`make test-unkind`).
+    It is not removed after the run; the next run removes it. The requested profile is applied to the cluster during the
+    run, which then needs a single process (`make test-unkind`).
     """
     if os.environ.get(PROFILE) and "PYTEST_XDIST_WORKER_COUNT" in os.environ:
         pytest.exit(f"{PROFILE} wants one process: pytest -n0", 4)
@@ -174,7 +174,7 @@ def operator(this_run: Run, request: pytest.FixtureRequest) -> Iterator[Namespac
 
 @pytest.fixture(scope="module")
 def namespace(this_run: Run, operator: Namespace, request: pytest.FixtureRequest) -> Namespace:
-    """The namespace of the module's group, with the examples' stand-in upstream in it."""
+    """The namespace of the module's group, with the examples' stand-in upstream."""
     found = this_run.namespace(group_of(request.path.name))
     if not found.get("deployment", "mock-upstream"):
         found.kubectl("apply", "-f", str(_UPSTREAM))
@@ -184,14 +184,14 @@ def namespace(this_run: Run, operator: Namespace, request: pytest.FixtureRequest
 
 @pytest.fixture(scope="module")
 def gateway(namespace: Namespace) -> str:
-    """The name of a settled gateway with two workers and forty tenants, which stays for the group's other modules."""
+    """The name of a settled gateway with two workers and forty tenants, which the group's other modules also use."""
     restore(namespace, "fleet")
     return "fleet"
 
 
 @pytest.fixture
 def two_workers(namespace: Namespace, gateway: str) -> Iterator[str]:
-    """The gateway, as its manifest says before and after the test."""
+    """The gateway, which has its manifest's state before and after the test."""
     yield gateway
     restore(namespace, gateway)
 
@@ -200,7 +200,7 @@ def two_workers(namespace: Namespace, gateway: str) -> Iterator[str]:
 def ops(namespace: Namespace, request: pytest.FixtureRequest) -> Gateway:
     """A gateway with two workers, two load balancers and twelve tenants.
 
-    No other group's has its name: who drains a node names its pods by that, whatever namespace they are in.
+    Its name contains the group's name, because draining a node selects pods in all namespaces by the gateway's name.
     """
     name = f"ops-{group_of(request.path.name)}"
     worker = {**fleet.WORKER, "terminationGracePeriodSeconds": 300}
@@ -214,8 +214,8 @@ def ops(namespace: Namespace, request: pytest.FixtureRequest) -> Gateway:
 
 @pytest.fixture
 def under_load(ops: Gateway, tmp_path: Path) -> Runner:
-    """Runs something under a steady load, on a gateway of two workers and two load balancers, whatever was before."""
-    # What rolls workers stays as the tests before this one left it: each changes something that none did.
+    """Runs an action under a steady load, on a gateway with two workers and two load balancers."""
+    # Changes that roll workers stay from earlier tests, because each test makes a change that no other test makes.
     ops.patch({"replicas": 2, "loadBalancer": None, "timeouts": {"connectionAgeSeconds": None, **OPS_TIMEOUTS}})
     ops.wait_settled(2)
 
@@ -228,7 +228,7 @@ def under_load(ops: Gateway, tmp_path: Path) -> Runner:
 
 
 def restore(namespace: Namespace, gateway: str) -> None:
-    """Makes the group's gateway, or makes it again what its manifest says, and waits until it is."""
+    """Creates the group's gateway or restores its manifest's state, and waits until it is settled."""
     there = {item["metadata"]["name"]: item.get("data") for item in namespace.list("secrets")}
     changed = [secret for secret in fleet.secrets() if there.get(secret["metadata"]["name"]) != secret["data"]]
     namespace.apply(*changed, fleet.gateway(gateway, replicas=2))
@@ -242,14 +242,14 @@ def group_of(file: str) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In the order of groups, and of modules within them."""
+    """Sorts the tests by group, and by module within a group."""
     groups = list(GROUPS)
     places = {file: (groups.index(group), number) for file, (group, number) in _ORDER.items()}
     items.sort(key=lambda item: places[item.path.name])
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Gives each group to one process, in their order, whatever distribution was asked for."""
+    """Assigns each group to one process, in the order of groups, for any requested distribution."""
     from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
     class Grouped(LoadScopeScheduling):  # type: ignore[misc]
@@ -262,7 +262,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds to the report of a test that failed, or could not begin, what the cluster looked like."""
+    """Adds the cluster's state to the report of a failed test or fixture."""
     report = yield
     if report.when in ("setup", "call") and report.failed:
         try:
@@ -273,7 +273,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 
 def what_there_is() -> list[tuple[str, str]]:
-    """What a reader of a failure asks first: objects, conditions, events and the operator's words."""
+    """The information for analysing a failure: objects, conditions, events and the operator's log."""
     everywhere = run(["kubectl", "get", "ggw,gwt,pods", "--all-namespaces", "--output", "wide"])
     found = [("cluster", everywhere)]
     for namespace in namespaces_of_tests():

@@ -1,4 +1,4 @@
-"""The gateway of the tests: forty tenants, so that shares can be told, and their keys."""
+"""The tests' gateway with its keys: forty tenants, so that their distribution over workers can be checked."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ MODEL = "gpt-4o-mini"
 TENANTS = tuple(f"tenant-{number:02}" for number in range(40))
 API_VERSION = "proofgate.dev/v1alpha1"
 _KEYS = ("first", "second")
-#: So small that the workers of all groups fit beside each other.
+#: Small enough that the workers of all groups fit on the nodes.
 WORKER = {"cpu": "200m", "memory": "512Mi"}
-#: Of gateways that are no test of HAProxy, so that there is room for more of them.
+#: For gateways whose tests do not concern HAProxy, so that more gateways fit on the nodes.
 ONE_BALANCER = {"replicas": 1}
 _UPSTREAM = "http://mock-upstream:9000/v1"
 
@@ -35,7 +35,7 @@ def secret(tenant: str) -> Object:
 
 
 def api_keys(tenant: str) -> list[Object]:
-    """A tenant's list of keys, as a gateway has it."""
+    """The manifest's list of a tenant's keys."""
     return [{"name": name, "secretRef": {"name": f"{tenant}-keys", "key": name}} for name in _KEYS]
 
 

@@ -1,4 +1,4 @@
-"""A runbook's commands and queries on the cluster, with the labels of the alert that somebody has just got."""
+"""Runs a runbook's commands and queries on the cluster with the labels of the alert."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from e2e.runbooks import blocks, queries, variable
 
 
 def carried_out(commands: str, namespace: Namespace, gateway: str, **labels: str) -> subprocess.CompletedProcess[str]:
-    """What came of commands in a shell that knows an alert's labels; the pod is the first worker if none is given."""
+    """Runs commands in a shell that has an alert's labels as variables; by default, the pod is the first worker."""
     values = {"namespace": namespace.name, "gateway": gateway, "pod": f"{gateway}-worker-0", "provider": "any"}
     assigned = {variable(label): value for label, value in {**values, **labels}.items()}
     shell = ["bash", "-c", forward_from_free_ports(commands)]
@@ -21,7 +21,7 @@ def carried_out(commands: str, namespace: Namespace, gateway: str, **labels: str
 
 
 def forward_from_free_ports(commands: str) -> str:
-    """Forwards from free local ports in place of the pages' fixed ones, on which other tests may listen."""
+    """Replaces the fixed local ports of the pages' port forwards with free ones, because other tests may use them."""
     for port in set(re.findall(r"port-forward \S+ (\d+)\b", commands)):
         local = free_port()
         commands = re.sub(rf"(port-forward \S+) {port}\b", rf"\1 {local}:{port}", commands)
@@ -30,8 +30,10 @@ def forward_from_free_ports(commands: str) -> str:
 
 
 def looked_into(alert: str, namespace: Namespace, gateway: str, number: int = 0, **labels: str) -> str:
-    """What a block of commands of an alert's page prints. A search that finds nothing prints nothing, and no command
-    may fail: AssertionError."""
+    """The output of a block of commands on an alert's page. A search without a match prints nothing.
+
+    Raises AssertionError if a command fails.
+    """
     block = [block for block in blocks() if block.alert == alert and block.language == "sh"][number]
     done = carried_out(block.text, namespace, gateway, **labels)
     assert done.returncode in (0, 1) and "rror" not in done.stderr, f"{alert}: {done.stdout}{done.stderr}"
@@ -39,17 +41,17 @@ def looked_into(alert: str, namespace: Namespace, gateway: str, number: int = 0,
 
 
 def answers(alert: str, scrapes: Scrapes, **labels: str) -> list[str]:
-    """What Prometheus answers to each query of an alert's page."""
+    """Prometheus's answer to each query of an alert's page."""
     return [asked(query, [scrapes]) for query in queries(alert, {**scrapes.labels, **labels})]
 
 
 def scrapes_of(namespace: Namespace, gateway: str, pod: str) -> Scrapes:
-    """None so far of a pod, with the labels that the PodMonitor gives its series."""
+    """An empty collection of a pod's scrapes, with the labels that the PodMonitor gives its series."""
     return Scrapes({"namespace": namespace.name, "gateway": gateway, "pod": pod})
 
 
 def exposition(namespace: Namespace, pod: str, port: int) -> str:
-    """What a pod exposes on a port. Raises LookupError if the pod has no address."""
+    """The metrics that a pod exposes on a port. Raises LookupError if the pod has no address."""
     found = namespace.get("pod", pod) or {}
     address = found.get("status", {}).get("podIP")
     if not address:

@@ -1,4 +1,4 @@
-"""A volume for each worker: its records are there and nowhere else, and stay there when it goes."""
+"""A volume for each worker: its records are only on this volume, and stay on it when the worker is removed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def admitted(namespace: Namespace, worker: int) -> set[str]:
 
 @pytest.fixture
 def own(namespace: Namespace) -> Iterator[Gateway]:
-    """The gateway, settled, with two claims that nobody had before."""
+    """The settled gateway, with two new claims."""
     namespace.apply(*map(fleet.secret, TENANTS[:2]), manifest())
     found = Gateway(namespace, NAME)
     try:
@@ -68,7 +68,7 @@ def own(namespace: Namespace) -> Iterator[Gateway]:
 
 
 def serve_both(own: Gateway) -> None:
-    """Has each worker serve a request of the tenant that is placed on it."""
+    """Lets each worker serve a request of the tenant that is placed on it."""
     for worker, tenant in enumerate(TENANTS[:2]):
 
         def recorded(worker: int = worker, tenant: str = tenant) -> bool:
@@ -112,7 +112,7 @@ def test_a_worker_that_comes_back_finds_its_volume_and_continues_its_chain(names
 
 
 def held(namespace: Namespace) -> dict[str, str]:
-    """The checkpoints that the operator holds, by shard."""
+    """The checkpoints that the operator stores, by shard."""
     found = namespace.get("configmap", f"{NAME}-checkpoints") or {}
     return dict(found.get("data") or {})
 
@@ -186,7 +186,7 @@ READER_KEY = "officer-reader-key-0123456789"
 
 
 def answered(address: str, path: str) -> dict[str, Any]:
-    """What the officer is answered; nothing while there is no index to ask."""
+    """The index's answer to the officer; empty if there is no index yet."""
     request = urllib.request.Request(f"http://{address}/v1/{path}", headers={"Authorization": f"Bearer {READER_KEY}"})
     try:
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
@@ -222,7 +222,7 @@ def test_an_index_has_the_exchanges_of_workers_with_a_volume_each_and_keeps_them
         with namespace.forwarded(f"pod/{NAME}-auditor-0", 9091) as address:
 
             def listed() -> dict[str, str]:
-                """An exchange of each tenant."""
+                """One exchange of each tenant."""
                 return {row["tenant"]: row["id"] for row in answered(address, "exchanges").get("exchanges", ())}
 
             wait_until(lambda: set(listed()) == set(TENANTS[:2]), PATIENCE, "the exchanges of both workers are indexed")

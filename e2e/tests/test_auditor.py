@@ -1,5 +1,6 @@
-"""The auditor that the operator runs: a witness cosigns its log; it follows the ledger, names what is done to it,
-and is no beginner twice."""
+"""The operator's auditor: a witness cosigns its log, it follows the ledger and reports changes to it, and a restarted
+auditor does not start a new log.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def secret(name: str, **entries: str) -> Object:
 
 
 def witness(signing_key: str, log: str) -> list[Object]:
-    """A witness of one log, whose state goes with its pod."""
+    """A witness of one log, whose state is lost with its pod."""
     files = "/etc/witness"
     container = {
         "name": WITNESS,
@@ -73,7 +74,7 @@ def witness(signing_key: str, log: str) -> list[Object]:
 
 @pytest.fixture
 def audited(namespace: Namespace) -> Iterator[Gateway]:
-    """A gateway of one worker with an auditor and a witness, whose keys are new ones."""
+    """A gateway of one worker with an auditor and a witness, both with new keys."""
     key, log = _core.generate_key(ORIGIN)
     witness_key, cosigner = _core.generate_witness_key(WITNESS_NAME)
     namespace.apply(fleet.secret(TENANTS[0]), secret("auditor-key", signing_key=key), *witness(witness_key, log))
@@ -102,26 +103,26 @@ def audited(namespace: Namespace) -> Iterator[Gateway]:
 
 
 def audit(gateway: Gateway) -> tuple[str, str]:
-    """Status and reason of the condition Audited."""
+    """The status and reason of the condition Audited."""
     found = gateway.namespace.condition(gateway.name, "Audited")
     return found.get("status", ""), found.get("reason", "")
 
 
 def cosigned(gateway: Gateway) -> int:
-    """Heads that the witness has cosigned, as the status tells it."""
+    """The size of the newest tree head that the witness has cosigned, from the status; 0 if it has not."""
     found = (gateway.namespace.get("ggw", gateway.name) or {}).get("status", {}).get("auditor", {})
     [standing] = found.get("witnesses") or [{}]
     return int(standing["size"]) if standing.get("lastResult") == "cosigned" else 0
 
 
 def findings(gateway: Gateway) -> list[str]:
-    """What the Events of findings say."""
+    """The messages of the findings' Events."""
     fields = f"reason=AuditFinding,involvedObject.name={gateway.name}"
     return [event["message"] for event in gateway.namespace.list("events", fields=fields)]
 
 
 def told(gateway: Gateway, path: str) -> str:
-    """What the auditor answers on its port, once the Service knows its pod."""
+    """The auditor's answer on its port, once its Service has the pod."""
     url = f"http://{gateway.namespace.service_address(AUDITOR)}:9091{path}"
 
     def answered() -> str:
@@ -137,13 +138,13 @@ def told(gateway: Gateway, path: str) -> str:
 
 
 def accepted(gateway: Gateway) -> int:
-    """Records under the newest head that the auditor accepted of the worker's log."""
+    """The number of records under the newest accepted tree head of the worker's log."""
     heads: list[Object] = json.loads(told(gateway, "/heads"))["shards"]
     return sum(head["size"] for head in heads)
 
 
 def is_emptied(folder: Path) -> bool:
-    """Removes all that is in a folder, into which somebody may write meanwhile."""
+    """Empties a folder while processes may write to it; returns whether it is empty."""
     for path in folder.iterdir():
         shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
     return not list(folder.iterdir())
@@ -155,7 +156,7 @@ def test_an_auditor_follows_names_a_changed_segment_and_is_not_begun_anew(audite
     audited.wait_settled(1)
     wait_reachable(namespace, NAME)
     assert [ask(namespace, NAME, KEY) for _ in range(3)] == [200] * 3
-    # `open`, and two records of each exchange.
+    # The record `open`, and two records of each exchange.
     wait_until(lambda: accepted(audited) >= 7, PATIENCE, "the auditor has accepted what was recorded")
     wait_until(lambda: namespace.get("configmap", AUDITOR), PATIENCE, "a checkpoint of its log is held")
     assert f"\n— {WITNESS_NAME} " in told(audited, "/checkpoint"), "what is published is cosigned"
@@ -195,7 +196,7 @@ def test_an_auditor_follows_names_a_changed_segment_and_is_not_begun_anew(audite
     assert "LedgerInvalid" in looked_into("ProofgateLedgerNotAudited", namespace, NAME)
     assert ask(namespace, NAME, KEY) == 200 and namespace.is_ready(NAME, 1), "the gateway serves all the same"
 
-    # Its state is lost: nobody may begin another log of the same name.
+    # Its state is lost, so a new log with the same name must not be started.
     wait_until(lambda: is_emptied(volume_directory(namespace, AUDITOR)), PATIENCE, "nothing is left")
     namespace.delete("pod", f"{AUDITOR}-0", wait=False)
     wait_until(lambda: audit(audited) == ("False", "AuditorStateLost"), PATIENCE, "the lost state is told")

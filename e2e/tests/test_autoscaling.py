@@ -7,7 +7,7 @@ from e2e.operations import Gateway
 
 
 def autoscaler(gateway: str, least: int, most: int) -> Object:
-    """Bounds only: a metrics server is not needed for those."""
+    """An autoscaler with bounds only, which needs no metrics server."""
     return {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",

@@ -1,4 +1,4 @@
-"""TLS at the load balancer: a certificate is renewed while requests and streams run, and nobody notices."""
+"""TLS at the load balancer: a certificate is renewed during requests and streams, and none of them fails."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEYS = [key_of(tenant) for tenant in TENANTS[:12]]
 
 
 def served_serial(namespace: Namespace, gateway: str, authority: Path) -> int | None:
-    """The serial number of the certificate that a new connection is shown; None if there is none."""
+    """The serial number of the certificate on a new connection; None if there is none."""
     shown = inside(certificate, namespace.service_address(gateway), 443, NAME, authority)
     return None if shown is None else x509.load_der_x509_certificate(shown).serial_number
 
@@ -50,7 +50,7 @@ def test_a_certificate_is_renewed_unnoticed_and_without_replacing_a_pod(namespac
             assert served_serial(namespace, "secure", ca) == first
             renewed, second = authority.secret("secure-tls", NAME)
             namespace.apply(renewed)
-            # Both load balancers: several connections in a row see the new one.
+            # Several connections in a row reach both load balancers, and all must get the new certificate.
             wait_until(
                 lambda: all(served_serial(namespace, "secure", ca) == second for _ in range(6)),
                 PATIENCE,

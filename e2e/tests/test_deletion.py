@@ -1,4 +1,4 @@
-"""What is no longer wanted goes, and what is evidence stays."""
+"""Deletion removes a gateway's objects, except its evidence."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = (
 
 
 def left(namespace: Namespace, name: str) -> set[str]:
-    """What there is of a gateway, as `kind/name`."""
+    """The objects of a gateway that exist, as `kind/name`."""
     selector = f"app.kubernetes.io/managed-by=proofgate-operator,proofgate.dev/gateway={name}"
     return {f"{kind}/{item['metadata']['name']}" for kind in KINDS for item in namespace.list(kind, selector)}
 

@@ -1,7 +1,7 @@
-"""A reader of docs/tutorial/on-your-cluster.md has an answer and its verified receipt.
+"""A reader of docs/tutorial/on-your-cluster.md gets an answer and its verified receipt.
 
-The commands are those of the page, letter by letter. What differs is in `changes`, and is what any reader has
-to fill in or may: the images, the provider's URL, and the port on this machine.
+The commands are exactly those of the page, except `changes`, which any reader has to make or may make: the images,
+the provider's URL, and the port on this machine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from e2e.kubernetes import IMAGES, PATIENCE, REPOSITORY, environment, lab, wait_
 from e2e.ports import free_port
 from e2e.tests.conftest import HOUR
 
-#: The stand-in upstream takes any key.
+#: The stand-in upstream accepts any key.
 PROVIDER_KEY = "sk-first-hour-not-a-secret"
 CURL = "localhost/proofgate/curl:bookworm"
 CURL_FOLDER = REPOSITORY / "e2e" / "tests" / "images" / "curl"
@@ -30,12 +30,12 @@ STAND_IN = REPOSITORY / "examples" / "demo" / "20-mock-upstream.yaml"
 
 @pytest.fixture
 def readers_cluster(bare_cluster: None) -> None:
-    """A cluster that has never seen the product, but for its images and the stand-in upstream."""
+    """A cluster without any trace of the product, except its images and the stand-in upstream."""
     prepare()
 
 
 def prepare() -> None:
-    """Brings what a reader's cluster has: a namespace, an upstream, and an image with curl."""
+    """Creates the prerequisites of the page: a namespace, an upstream, and an image with curl."""
     HOUR.create()
     HOUR.kubectl("apply", "-f", str(STAND_IN))
     dockerfile = ("--dockerfile", str(CURL_FOLDER / "Dockerfile"), "--context", str(CURL_FOLDER))
@@ -44,7 +44,7 @@ def prepare() -> None:
 
 
 def changes(port: int) -> dict[str, str]:
-    """What is filled in: none of it is a command of its own."""
+    """Replacements in the page's commands; none adds a command."""
     haproxy = f"--set haproxyImage={IMAGES['haproxyImage']}"
     upstream = "sed s#https://api.openai.com/v1#http://mock-upstream:9000/v1#"
     return {
@@ -59,7 +59,7 @@ def changes(port: int) -> dict[str, str]:
 
 
 def verifying(port: int, folder: Path) -> dict[str, str]:
-    """What is filled in to verify the answer: the environment is there, and keys stay out of the checkout."""
+    """Replacements for verifying the answer: the environment exists, and keys stay outside the checkout."""
     command = f'proofgate() {{ {shlex.quote(sys.executable)} -m proofgate "$@"; }} && cd {shlex.quote(str(folder))}'
     return {
         'make develop && export PATH="$(./setup/environment --path dev)/bin:$PATH"': command,
@@ -69,7 +69,7 @@ def verifying(port: int, folder: Path) -> dict[str, str]:
 
 
 def exploring(port: int, folder: Path) -> dict[str, str]:
-    """What is filled in to see the exchanges: keys stay in `folder`, where the script is by then."""
+    """Replacements for viewing the exchanges: keys stay in `folder`, which is then the script's working folder."""
     file = REPOSITORY / "examples" / "quickstart-explorer.json"
     return {
         "examples/quickstart-explorer.json": shlex.quote(str(file)),
@@ -79,11 +79,11 @@ def exploring(port: int, folder: Path) -> dict[str, str]:
 
 
 def follow(script: str, folder: Path, port: int | None = None) -> str:
-    """Runs a script in one shell, as a reader does, and returns what it printed; ends what it left running.
+    """Runs a script in one shell, as a reader does, and returns its output; ends its remaining processes.
 
-    With the port of an explorer it first waits there until an officer sees the two exchanges.
+    With an explorer's port, it first waits until an officer sees the two exchanges.
     """
-    # The script sets the context's namespace: in a copy, so that nobody else's commands go astray.
+    # The script sets the context's namespace. It uses a copy, so that no other command uses this namespace.
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(Path(environment()["KUBECONFIG"]).read_text())
     told = folder / "told"
@@ -98,7 +98,7 @@ def follow(script: str, folder: Path, port: int | None = None) -> str:
             if code == 0 and port is not None:
                 wait_until(lambda: _seen(port, folder) == 2, PATIENCE, "the officer sees both exchanges")
         finally:
-            # The port that is forwarded in the background is of the shell's own group.
+            # The background port forward belongs to the shell's process group.
             os.killpg(shell.pid, signal.SIGTERM)
             shell.wait(PATIENCE)
     assert code == 0, told.read_text()
@@ -106,7 +106,7 @@ def follow(script: str, folder: Path, port: int | None = None) -> str:
 
 
 def _seen(port: int, folder: Path) -> int:
-    """The exchanges that an officer sees; -1 while there is no answer."""
+    """The number of exchanges that an officer sees; -1 if there is no answer yet."""
     key = (folder / "officer-key").read_text()
     try:
         answer = httpx.get(
@@ -126,7 +126,7 @@ def test_the_tutorials_commands_lead_from_a_bare_cluster_to_a_verified_answer(
     script += tutorial.replaced(tutorial.script("See the exchanges"), exploring(explorer, tmp_path))
     told = follow(script, tmp_path, explorer)
     assert told.count("governancegateway.proofgate.dev/quickstart condition met") == 2
-    # One from inside the cluster, one through the forwarded port.
+    # One exchange is from inside the cluster, one through the forwarded port.
     assert told.count("HTTP/1.1 200 OK") == 2, told
     assert told.count("gpt-4o-mini: token1") == 2, told
     assert "\nverified\n" in told

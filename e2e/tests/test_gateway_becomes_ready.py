@@ -1,4 +1,4 @@
-"""A manifest becomes a working gateway, built as promised."""
+"""A manifest becomes a ready gateway with the documented properties."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_worker_is_guaranteed_its_share_of_a_core_and_its_quota_says_so(namesp
 
 
 def cpu_quota(group: str) -> float:
-    """Cores that a control group may use, from cgroup v1 or v2."""
+    """The number of cores that a control group may use, from cgroup v1 or v2."""
     paths = {controllers: path for _, controllers, path in (line.split(":", 2) for line in group.splitlines())}
     for controllers, path in paths.items():
         if "cpu" in controllers.split(","):

@@ -1,4 +1,4 @@
-"""What is refused through HAProxy is refused as at the worker."""
+"""HAProxy refuses the same requests as the worker."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from e2e.kubernetes import REPOSITORY, Namespace, lab
 from e2e.tests.fleet import TENANTS, key_of
 
 KEY = key_of(TENANTS[0])
-#: Seconds that an answer, or the end of a connection, is waited for.
+#: The timeout in seconds for an answer, or for the end of a connection.
 PATIENCE = "60"
 
 

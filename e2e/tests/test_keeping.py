@@ -1,5 +1,6 @@
-"""What is kept of a gateway's exchanges on a real volume: bodies that only a key off it opens, and the retention job,
-whose runs the manifest decides."""
+"""A gateway's stored bodies and its retention job on a real volume: only a key outside the volume opens bodies, and the
+manifest determines the job's runs.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +33,7 @@ TEXT = "a sentence that stands nowhere else"
 
 @pytest.fixture
 def kept(namespace: Namespace) -> Iterator[Gateway]:
-    """A gateway of one worker that stores bodies, with a retention job that runs when it is told; its key is a new
-    one."""
+    """A gateway of one worker that stores bodies, with a retention job that runs on request; its key is new."""
     key, _ = _core.generate_key("keeping.example.com/e2e")
     secret = {
         "apiVersion": "v1",
@@ -44,7 +44,7 @@ def kept(namespace: Namespace) -> Iterator[Gateway]:
     keeping = {
         "signingKeySecretRef": {"name": "keeping-key"},
         "storage": {"storageClassName": "lab-shared"},
-        # On no day of most years.
+        # February 29: on no day in most years.
         "schedule": "0 0 29 2 *",
         "retention": {"minimumDays": 1, "maximumDays": 30},
         "holds": [HOLD],
@@ -66,7 +66,7 @@ def kept(namespace: Namespace) -> Iterator[Gateway]:
 
 
 def run(gateway: Gateway, which: str, wanted: str = "Complete") -> None:
-    """Has the retention job run now, as its CronJob stands, and waits until the run has ended as is wanted."""
+    """Runs the retention job now from its CronJob, and waits until it has ended with the expected condition."""
     namespace, name = gateway.namespace, f"{RETENTION_JOB}-{which}"
     namespace.kubectl("create", "job", f"--from=cronjob/{RETENTION_JOB}", name)
 
@@ -78,20 +78,20 @@ def run(gateway: Gateway, which: str, wanted: str = "Complete") -> None:
 
 
 def kept_of(gateway: Gateway) -> tuple[str, str]:
-    """Status and reason of the condition Kept."""
+    """The status and reason of the condition Kept."""
     found = gateway.namespace.condition(gateway.name, "Kept")
     return found.get("status", ""), found.get("reason", "")
 
 
 def told(gateway: Gateway) -> Object:
-    """What the status says of the retention job."""
+    """The status of the retention job."""
     found = gateway.namespace.get("ggw", gateway.name) or {}
     keeping: Object = found.get("status", {}).get("keeping", {})
     return keeping
 
 
 def shred_keys(namespace: Namespace, folder: Path) -> None:
-    """The folder that workers mount, from the Secret that the operator made."""
+    """Writes the folder of keys that workers mount, from the operator's Secret."""
     secret = namespace.get("secret", f"{NAME}-shred-keys")
     assert secret is not None
     folder.mkdir()
@@ -100,13 +100,13 @@ def shred_keys(namespace: Namespace, folder: Path) -> None:
 
 
 def completion(ledger: Path) -> dict[str, Any]:
-    """The completion of the only exchange."""
+    """The completion record of the only exchange."""
     [found] = [record for record in evidence.records(ledger) if record["kind"] == "completion"]
     return found
 
 
 def stands_in(ledger: Path, text: str) -> bool:
-    """Whether a file of a ledger has a text in it; what is renamed or removed meanwhile has nothing."""
+    """Whether a file of a ledger contains a text; files that are renamed or removed during the search are skipped."""
     for folder, _, names in os.walk(ledger):
         for name in names:
             with contextlib.suppress(FileNotFoundError):
@@ -134,7 +134,7 @@ def test_bodies_are_opened_by_a_key_off_the_volume_alone_and_holds_outlive_their
     show = ("ledger", "payload", "show", done["id"], "--ledger", str(ledger), "--key", public, "--request")
 
     def shown() -> bool:
-        # Until a checkpoint covers it, it is not shown.
+        # The request is shown only after a checkpoint covers it.
         return TEXT in proofgate(*show, "--shred-keys", str(keys)).stdout
 
     wait_until(shown, PATIENCE, "the request can be opened", every=1)
@@ -160,7 +160,7 @@ def test_bodies_are_opened_by_a_key_off_the_volume_alone_and_holds_outlive_their
     wait_until(lambda: kept_of(kept) == ("False", "HoldChanged"), PATIENCE, "the hold that differs is reported")
     page = looked_into("ProofgateKeepingFailed", namespace, NAME)
     assert "HoldChanged" in page and HOLD["name"] in page and f"{RETENTION_JOB}-changed" in page
-    # No hold may change its scope in a manifest, but one may leave it and another come under its name.
+    # A hold in a manifest must not change its scope, but it can be removed, and another one with its name added.
     kept.patch({"keeping": {"holds": None}})
     kept.patch({"keeping": {"holds": [{**HOLD, "released": "settled"}]}})
     kept.wait_settled(1)

@@ -1,4 +1,4 @@
-"""Budgets go with their tenants: whoever serves a tenant after a scaling counts what was used before."""
+"""Budgets move with their tenants: after a scaling, the new worker counts the use on the earlier one."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from e2e.tests.traffic import ask, records
 
 KEYS = [key_of(tenant) for tenant in TENANTS[:12]]
 BUDGET = 2000
-#: What is reserved for one request, about, and so what a settlement can be wrong by.
+#: The approximate reservation for one request, which is also the possible error of one settlement.
 REQUEST = 40 + 40
 HAND_OVERS = 4
-#: Of UTC, in the microseconds of records.
+#: One day of UTC in microseconds, the unit of records' times.
 DAY = 86_400_000_000
 
 
 @pytest.fixture
 def budgets(namespace: Namespace, two_workers: str) -> Iterator[Gateway]:
-    """The gateway, with a daily budget for each of twelve tenants, which nobody else is to find used up."""
+    """The gateway with a daily budget for each of twelve tenants, which is removed after the test."""
     manifest = fleet.gateway(two_workers, 2)
     for tenant in manifest["spec"]["tenants"][:12]:
         tenant["limits"] = {"tokensPerDay": BUDGET}
@@ -51,12 +51,12 @@ def test_no_budget_is_overspent_while_workers_come_and_go(
         load.goes_on(600 - load.attempts())
     found = [record for record in records(namespace, budgets.name) if record["ts"] >= began]
     admitted = {record["id"]: record for record in found if record["kind"] == "admission"}
-    # By tenant and day: each has a whole budget.
+    # By tenant and day, because each day has a whole budget.
     spent: dict[tuple[str, int], int] = {}
     for record in found:
         if record["kind"] == "completion" and admitted[record["id"]]["reserved"] is not None:
             admission = admitted[record["id"]]
-            # Without a word of the provider's, what was reserved is charged.
+            # If the provider does not report the use, the reservation is charged.
             charged = admission["reserved"] if record["charged"] is None else record["charged"]
             bucket = (admission["tenant"], admission["ts"] // DAY)
             spent[bucket] = spent.get(bucket, 0) + charged

@@ -1,4 +1,4 @@
-"""What workers take on while they run: no pod is replaced, and no request fails."""
+"""Changes of the configuration that workers load while they run: no pod is replaced, and no request fails."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from e2e.tests.fleet import TENANTS, key_of
 from e2e.tests.traffic import ask, nobody_noticed, records
 
 RULE = {"id": "codename", "reason": "It names a project.", "literals": ["bluebird"], "action": "Block"}
-#: A tenant that the load does not use.
+#: A tenant that sends no requests of the load.
 SUBJECT = TENANTS[20]
 KEYS = [key_of(tenant) for tenant in TENANTS[:12]]
 
 
 def lives(namespace: Namespace, gateway: str) -> dict[str, Any]:
-    """Every pod of workers and HAProxy, and how often its processes were started."""
+    """Every pod of workers and HAProxy, with the restart counts of its containers."""
     return {
         pod["metadata"]["uid"]: [status["restartCount"] for status in pod["status"].get("containerStatuses", [])]
         for component in ("worker", "load-balancer")
@@ -33,7 +33,7 @@ def lives(namespace: Namespace, gateway: str) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def same_pods(namespace: Namespace, gateway: str) -> Iterator[None]:
-    """No test of this module replaces a pod or starts its processes again."""
+    """Checks that no test of this module replaces a pod or restarts its containers."""
     before = lives(namespace, gateway)
     yield
     assert lives(namespace, gateway) == before
@@ -78,7 +78,7 @@ def test_a_leaked_key_is_revoked_under_load_while_another_tenants_secret_is_brok
             PATIENCE,
             "the broken Secret is told",
         )
-        # How long it takes is what `make bench-operator` tells.
+        # `make bench-operator` measures how long this takes.
         seconds_to_the_last_accepted_request(
             namespace,
             two_workers,

@@ -1,4 +1,4 @@
-"""Where network policies are enforced: who reaches workers, HAProxy and their metrics, and who does not."""
+"""Enforced network policies: which clients reach workers, HAProxy and their metrics, and which do not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from e2e.tests.traffic import ask, wait_reachable
 PROMETHEUS = Namespace("proofgate-e2e-prometheus")
 OUTSIDE = Namespace("proofgate-e2e-outside")
 ALLOWED = {"app": "assistant"}
-#: Connects to every address at once, and prints those that took the connection.
+#: Connects to all addresses in parallel, and prints those that accepted the connection.
 _CONNECT = """
 import concurrent.futures, socket, sys
 def taken(address):
@@ -35,7 +35,7 @@ with concurrent.futures.ThreadPoolExecutor(16) as pool:
 
 
 def client(name: str, **labels: str) -> Object:
-    """A pod from which connections are tried."""
+    """A pod that tries connections."""
     container = {
         "name": "client",
         "image": IMAGES["workerImage"],
@@ -59,8 +59,9 @@ def client(name: str, **labels: str) -> Object:
 
 @contextmanager
 def enforced(namespace: Namespace) -> Iterator[None]:
-    """Keeps the nodes' rules as the namespace's policies and the pods of the cluster are: pods come and go meanwhile,
-    those of the operator too, and a new one has another address."""
+    """Updates the nodes' rules repeatedly during the block, because pods (also the operator's) may be replaced and
+    get new addresses.
+    """
 
     def enforce() -> None:
         lab("enforce-policies", "--namespace", namespace.name)
@@ -82,7 +83,7 @@ def enforced(namespace: Namespace) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def guarded(namespace: Namespace) -> Iterator[Gateway]:
-    """A gateway whose metrics one namespace may read, and clients within and without its own namespace."""
+    """A gateway whose metrics one namespace may read, and clients in its own and in other namespaces."""
     for other in (PROMETHEUS, OUTSIDE):
         other.create(**MADE_BY_TESTS)
         other.apply(client("client", **ALLOWED))
@@ -97,7 +98,7 @@ def guarded(namespace: Namespace) -> Iterator[Gateway]:
         for who in (*WITHIN, *OTHERS):
             home, name = home_of(found, who)
             home.wait_ready("pod", name)
-        # Without enforcement every port is reached by everybody, or the tests would show nothing.
+        # Without enforcement, every client must reach every port, or the tests would prove nothing.
         lab("enforce-policies", "--off")
         wait_reached(found, "stranger", set(PORTS["worker"]), set(PORTS["load-balancer"]))
         yield found
@@ -110,7 +111,7 @@ def guarded(namespace: Namespace) -> Iterator[Gateway]:
             other.remove(wait=False)
 
 
-#: Clients in the gateway's own namespace, by the names of their pods, and those in others.
+#: Clients in the gateway's own namespace, by the names of their pods, and clients in other namespaces.
 WITHIN = ("neighbour", "assistant", "monitoring")
 OTHERS = {"prometheus": PROMETHEUS, "stranger": OUTSIDE}
 
@@ -134,7 +135,7 @@ PORTS = {"worker": (8080, 9090), "load-balancer": (8080, 8404, 8405)}
 
 
 def reached(guarded: Gateway, who: str) -> set[tuple[str, int, str]]:
-    """What takes a client's connections: component, port and the pod's address."""
+    """The ports that accept a client's connections: component, port and the pod's address."""
     home, name = home_of(guarded, who)
     asked = {f"{address}:{port}": (component, port, address) for component, port, address in every_port(guarded)}
     printed = home.kubectl("exec", name, "--", "/opt/proofgate/bin/python", "-c", _CONNECT, *asked)
@@ -152,7 +153,7 @@ def every_port(guarded: Gateway) -> set[tuple[str, int, str]]:
 
 
 def wait_reached(guarded: Gateway, who: str, worker: set[int], balancer: set[int]) -> None:
-    """Waits until a client reaches these ports, each of every pod, and no other one; a busy machine may be slow."""
+    """Waits until a client reaches exactly these ports of every pod."""
     allowed = {"worker": worker, "load-balancer": balancer}
     wanted = {found for found in every_port(guarded) if found[1] in allowed[found[0]]}
 
@@ -185,7 +186,7 @@ def test_requests_pass_and_the_operator_scales_where_policies_are_enforced(guard
     with enforced(guarded.namespace):
         for tenant in TENANTS[:12]:
             assert ask(guarded.namespace, guarded.name, key_of(tenant)) == 200
-        # Before a worker goes, the operator asks it on its admin port whether it may.
+        # Before the operator removes a worker, it sends a request to the worker's admin port.
         guarded.scale(1)
         guarded.scale(2)
 
@@ -202,7 +203,7 @@ def test_allow_from_shuts_everybody_else_out_of_haproxy(guarded: Gateway) -> Non
         with enforced(guarded.namespace):
             wait_reached(guarded, "assistant", set(), {8080})
             wait_reached(guarded, "neighbour", set(), set())
-            # Its labels are the right ones, its namespace is not.
+            # Its labels match, but its namespace does not.
             wait_reached(guarded, "stranger", set(), set())
             wait_reached(guarded, "prometheus", {9090}, {8404, 8405})
     finally:

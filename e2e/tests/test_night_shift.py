@@ -1,6 +1,6 @@
-"""The runbooks' commands where their alerts fire: each failure is made on the cluster, and its page has to name it.
+"""The runbooks' commands during failures: each failure is caused on the cluster, and the alert's page must identify it.
 
-The operator is one of the namespace's own, so that nobody else notices what is done to it.
+The operator is a separate one in the namespace, so that the failures do not affect other tests.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ OPERATOR = "proofgate-proofgate-operator"
 KEY = key_of(TENANTS[0])
 NOBODY = "nobody-has-this-name"
 STUB = "stub"
-#: Answers each request with what is no answer of a provider.
+#: Answers each request with an invalid response of a provider.
 _STUB = """
 import http.server
 class Answer(http.server.BaseHTTPRequestHandler):
@@ -98,7 +98,7 @@ def stub() -> list[Object]:
 
 
 def auditor(log: str) -> dict[str, Any]:
-    """An auditor whose witness, mirror and SIEM nobody runs."""
+    """An auditor whose witness, mirror and SIEM do not exist."""
     _, cosigner = _core.generate_witness_key("witness.example.com/night")
     return {
         "signingKeySecretRef": {"name": "auditor-key"},
@@ -126,7 +126,7 @@ def auditor(log: str) -> dict[str, Any]:
 
 
 def gateway(log: str) -> Object:
-    """A gateway of one worker: one of its providers answers wrongly, one has credentials of a cloud that is away."""
+    """A gateway of one worker. One provider's answers are invalid; another one uses a cloud that is not reachable."""
     role = "arn:aws:iam::111122223333:role/llm"
     cloud = {
         "name": "bedrock",
@@ -149,7 +149,7 @@ def gateway(log: str) -> Object:
 
 
 def full() -> Object:
-    """A gateway of one worker on a volume that can be filled, which stores bodies."""
+    """A gateway of one worker that stores bodies, on a volume that a test can fill."""
     ledger = {
         "volume": {"storageClassName": FULL, "size": "1Gi", "retainPolicy": "Delete"},
         "shredKeys": {},
@@ -160,9 +160,9 @@ def full() -> Object:
 
 @pytest.fixture(scope="module")
 def volume(operator: Namespace) -> Iterator[Path]:
-    """The root of a volume of 160 MiB that is full when it is, of a class of its own: a file system in memory."""
+    """The root of a volume of 160 MiB in memory, which can really become full. It has its own storage class."""
     folder = volume_folder() / FULL
-    # A run that was killed left a claim on it.
+    # A killed run may have left a claim on it.
     if NIGHT.exists():
         NIGHT.delete_gateways()
         NIGHT.remove()
@@ -194,20 +194,20 @@ def volume(operator: Namespace) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def certificates() -> Authority:
-    """Whose certificates end in a day."""
+    """An authority whose certificates expire in a day."""
     return Authority()
 
 
 @pytest.fixture(scope="module")
 def night(volume: Path, certificates: Authority) -> Iterator[Gateway]:
-    """Both gateways, settled; the one that is given has what nobody runs."""
+    """Both gateways, settled; yields the one whose auditor's services do not exist."""
     del volume
     NIGHT.create(**MADE_BY_TESTS)
     key, log = _core.generate_key("audit.example.com/night")
     readers = json.dumps({_core.hash_api_key("officer-reader-key-0123456789"): {"name": "officer", "all": True}})
     mirror = {"AWS_ACCESS_KEY_ID": "night", "AWS_SECRET_ACCESS_KEY": "night-secret-key"}
     try:
-        # The CRD is the other release's.
+        # The CRD belongs to the other release.
         install_operator([], {"crds.enabled": False}, NIGHT)
         NIGHT.kubectl("apply", "-f", str(REPOSITORY / "examples" / "demo" / "20-mock-upstream.yaml"))
         NIGHT.apply(
@@ -232,7 +232,7 @@ def night(volume: Path, certificates: Authority) -> Iterator[Gateway]:
 
 
 def names(alert: str, *wanted: str, of: str = NAME, number: int = 0, **labels: str) -> None:
-    """Waits until the commands of an alert's page print all that is wanted."""
+    """Waits until the commands of an alert's page print all these texts."""
     said = ""
 
     def told() -> bool:
@@ -240,7 +240,7 @@ def names(alert: str, *wanted: str, of: str = NAME, number: int = 0, **labels: s
         try:
             said = looked_into(alert, NIGHT, of, number, **labels)
         except AssertionError as error:
-            # A container that starts has no log yet.
+            # A starting container has no log yet.
             said = str(error)
             return False
         return all(text in said for text in wanted)
@@ -265,7 +265,7 @@ def _secured(address: str, body: str) -> tuple[int, str]:
 
 
 def ask_night(model: str = fleet.MODEL) -> tuple[int, str]:
-    """Status and code of a request to the first gateway."""
+    """The status and error code of a request to the first gateway."""
     body = json.dumps({"model": model, "messages": [{"role": "user", "content": "hi"}]})
     status, text = inside(_secured, NIGHT.service_address(NAME), body)
     return status, json.loads(text)["error"]["code"]
@@ -347,7 +347,8 @@ def test_where_the_auditor_cannot_write_its_state_the_runbook_names_the_file(nig
 
 def test_where_the_index_is_no_database_any_more_the_runbook_has_problem_and_file(night: Gateway) -> None:
     index = volume_directory(NIGHT, f"{NAME}-auditor") / "index"
-    # With the witness, without which nothing is accepted, the pod is replaced: it opens the file again.
+    # The change also removes the witness, because nothing is accepted without its cosignature. It replaces the pod,
+    # which then opens the file again.
     damaged = index / "catalogue.sqlite"
     damaged.write_bytes(bytes(damaged.stat().st_size))
     for beside in index.glob("catalogue.sqlite-*"):
@@ -357,7 +358,7 @@ def test_where_the_index_is_no_database_any_more_the_runbook_has_problem_and_fil
 
 
 def test_where_a_mirrors_store_is_away_the_runbook_names_it(night: Gateway) -> None:
-    # A log that has ended is mirrored.
+    # Only an ended log is mirrored.
     night.kill(WORKER, b"serve")
     names("ProofgateMirrorLags", "s3://evidence: it is not reachable", "[mirror_unreachable]", mirror="s3://evidence")
     night.wait_settled(1)
@@ -380,7 +381,7 @@ def test_where_an_object_is_refused_the_runbook_names_object_and_reason(night: G
 
 
 def leader() -> str:
-    """The pod of the operator that leads."""
+    """The operator pod that holds the lease."""
     held = "jsonpath={.spec.holderIdentity}"
     return NIGHT.kubectl("get", "lease", OPERATOR, "--output", held).partition("_")[0]
 
@@ -395,7 +396,7 @@ def test_where_another_tool_writes_what_the_operator_does_the_runbook_names_it(n
 
 @contextmanager
 def without_secrets() -> Iterator[None]:
-    """The operator may list the namespace's Secrets and not read one."""
+    """During the block, the operator may list the namespace's Secrets but not read them."""
     role = json.loads(NIGHT.kubectl("get", "role", OPERATOR, "--output", "json"))
     rules = []
     for rule in role["rules"]:
@@ -422,7 +423,7 @@ def refs() -> str:
 
 def test_where_the_operator_may_not_read_the_runbooks_have_what_and_who(night: Gateway) -> None:
     with without_secrets():
-        # What has changed is read again.
+        # A changed Secret is read again.
         NIGHT.kubectl("label", "secret", f"{TENANTS[0]}-keys", "night=yes")
         names("ProofgateReadsHeld", "cannot get secrets", f"in namespace {NIGHT.name}", "kubectl auth can-i ", of=FULL)
         page = looked_into("ProofgateReadsHeld", NIGHT, FULL)
@@ -433,7 +434,7 @@ def test_where_the_operator_may_not_read_the_runbooks_have_what_and_who(night: G
 
 
 def fill(folder: Path) -> Path:
-    """Leaves no byte free, and returns the file that takes them."""
+    """Fills the file system to the last byte, and returns the file that does so."""
     filler = folder / "filler"
     with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while file.write(bytes(1 << 20)):
@@ -449,7 +450,7 @@ def test_where_a_volume_is_full_the_runbooks_show_it_and_what_is_not_signed(nigh
     assert ask(NIGHT, FULL, KEY) == 200
     fill(volume)
     wait_until(lambda: ask(NIGHT, FULL, KEY) == 503, PATIENCE, "requests are refused", every=1)
-    # Refused keys are recorded as long as what was allocated lasts.
+    # Refused keys are recorded while there is allocated space.
     for _ in range(3):
         assert ask(NIGHT, FULL, "sk-nobodys-key-0123456789abcdef") == 401
         assert ask(NIGHT, FULL, KEY) == 503
@@ -485,7 +486,7 @@ def test_where_no_operator_runs_and_records_are_lost_the_runbooks_say_so(night: 
     ours = [line.split() for line in found.splitlines() if line.startswith(NIGHT.name)]
     assert [line[1] for line in ours if line[1].startswith(OPERATOR)] == [OPERATOR], "a Lease, and no pod"
 
-    # Killed while it stands, the worker seals nothing; nobody starts another one meanwhile.
+    # A stopped worker that is killed does not seal its log. No other worker starts in the meantime.
     process = process_in(NIGHT, FULL_WORKER, b"serve")
     os.kill(process, signal.SIGSTOP)
     NIGHT.kubectl("scale", f"statefulset/{FULL}-worker", "--replicas=0")

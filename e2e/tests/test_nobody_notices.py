@@ -1,5 +1,6 @@
-"""Workers that somebody wanted more, fewer or others of: under a steady load no request fails and no stream breaks, and
-nothing is lost."""
+"""Changes of the workers or of their number: under a steady load no request fails, no stream breaks, and nothing is
+lost.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ def test_scaling_from_two_to_four_and_back_is_not_noticed(ops: Gateway, under_lo
 
 
 def every_incarnation_that_ended_is_sealed(ops: Gateway) -> None:
-    """All logs but those of the workers that run end with a seal."""
+    """Checks that all logs end with a seal, except those of running workers."""
     kinds: dict[str, list[str]] = {}
     for record in records(ops.namespace, ops.name):
         kinds.setdefault(record["log"], []).append(record["kind"])

@@ -1,5 +1,6 @@
-"""What a platform team does around the workers: under a steady load no request fails and no stream breaks, and nothing
-is lost."""
+"""Operations of a platform team around the workers: under a steady load no request fails, no stream breaks, and nothing
+is lost.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ def test_load_balancers_are_replaced_unnoticed(ops: Gateway, under_load: Runner)
 def test_a_pooled_client_that_is_seldom_used_loses_nothing_when_load_balancers_go_for_good(
     ops: Gateway, tmp_path: Path
 ) -> None:
-    """Of a connection that is idle for seconds at a time, HAProxy gets rid before its hard stop cuts it."""
-    # Long beside what a request takes on a busy machine; they go as soon as their last connection has.
+    """HAProxy closes a connection that is idle for seconds at a time, before its hard stop would cut it."""
+    # Long compared to a request on a busy machine. A pod ends earlier, with its last connection.
     balancer = {"replicas": 2, "terminationGracePeriodSeconds": 300}
     ops.patch({"loadBalancer": balancer, "timeouts": {"connectionAgeSeconds": 8}})
     ops.wait_settled(2)
@@ -46,7 +47,7 @@ def test_a_pooled_client_that_is_seldom_used_loses_nothing_when_load_balancers_g
 
 
 def uids_even_of_those_that_go(ops: Gateway) -> set[str]:
-    """The uids of HAProxy's pods, those that are on their way out included."""
+    """The uids of HAProxy's pods, including those that are being deleted."""
     selector = f"app.kubernetes.io/component=load-balancer,proofgate.dev/gateway={ops.name}"
     return {pod["metadata"]["uid"] for pod in ops.namespace.list("pods", selector)}
 
@@ -65,7 +66,7 @@ def test_a_node_is_drained_unnoticed(ops: Gateway, under_load: Runner) -> None:
 
 
 def test_connections_inside_come_to_tls_and_back_unnoticed(ops: Gateway, under_load: Runner) -> None:
-    # A load balancer that goes lasts as long as its oldest connection, and until then workers take clear text.
+    # A retired load balancer runs as long as its oldest connection, and workers accept clear text until it ends.
     ops.patch({"timeouts": {"connectionAgeSeconds": 8}})
     ops.wait_settled(2)
 
@@ -98,7 +99,7 @@ def test_an_operator_killed_while_it_scales_down_is_not_noticed(ops: Gateway, un
 
 @contextmanager
 def busy(ops: Gateway, worker: int) -> Iterator[None]:
-    """Has a worker serve a long stream, without which one that retires goes after three seconds."""
+    """Keeps a worker busy with a long stream; otherwise a retiring worker would end after three seconds."""
     name = f"{ops.name}-worker-{worker}"
     served = wait_until(
         lambda: [
@@ -118,6 +119,6 @@ def busy(ops: Gateway, worker: int) -> Iterator[None]:
 
 
 def phases(ops: Gateway) -> list[str]:
-    """The phase of every worker, as the gateway's status has it."""
+    """The phase of every worker in the gateway's status."""
     found = ops.namespace.get("ggw", ops.name) or {}
     return [shard["phase"] for shard in found.get("status", {}).get("shards", [])]

@@ -1,4 +1,4 @@
-"""Operator and gateway in one namespace, as README.md installs them: what happens when either is deleted whole."""
+"""Operator and gateway in one namespace, as README.md installs them, when the gateway or the namespace is deleted."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from e2e.tests.traffic import ask, wait_reachable
 
 LLM = Namespace("proofgate-llm")
 DEMO = REPOSITORY / "examples" / "demo"
-#: Of a tenant, in 10-tenant-keys.yaml.
+#: A tenant's key, from 10-tenant-keys.yaml.
 KEY = "sk-demo-acme-0123456789abcdef"
-#: Less than half of the grace that HAProxy's pods have when nobody says otherwise.
+#: Less than half of the default grace period of HAProxy's pods.
 GONE_SECONDS = 180
 
 
 @pytest.fixture(scope="module")
 def demo(operator: Namespace) -> Iterator[Gateway]:
-    """The demo's gateway, with small workers, in a namespace with an operator of its own that serves nothing else."""
+    """The demo's gateway with small workers, in a namespace with an operator that serves only this namespace."""
     if LLM.exists():
         LLM.delete_gateways()
         LLM.remove()
     LLM.create(**MADE_BY_TESTS)
     try:
-        # The CRD is the other release's.
+        # The CRD belongs to the other release.
         install_operator([], {"crds.enabled": False}, LLM)
         found = Gateway(LLM, "demo")
         apply(found)
@@ -60,7 +60,7 @@ def apply(demo: Gateway) -> None:
 
 
 def verifying_key() -> str:
-    """What the gateway's status says proofs are checked with."""
+    """The verifying key in the gateway's status."""
     found = LLM.get("ggw", "demo")
     assert found is not None
     key: str = found["status"]["ledger"]["verifyingKey"]
@@ -68,7 +68,7 @@ def verifying_key() -> str:
 
 
 def newest() -> dict[str, dict[str, object]]:
-    """The first record of each shard's newest log, by the shard."""
+    """The first record of each shard's newest log, by shard."""
     ledger = ledger_directory(LLM, "demo")
     found = {}
     for shard in sorted(path.name for path in ledger.iterdir() if path.name.isdigit()):
@@ -94,14 +94,14 @@ def test_a_gateway_deleted_and_applied_again_has_the_same_key_and_continues_its_
         assert predecessor["sealed"] is True
 
     def verified() -> bool:
-        # Until the newest records are under a checkpoint, it says that they are not.
+        # The check fails until a checkpoint covers the newest records.
         return proofgate("ledger", "fsck", str(ledger_directory(LLM, "demo")), "--key", key).returncode == 0
 
     wait_until(verified, PATIENCE, "the whole volume is verified", every=1)
 
 
 def test_the_namespace_of_operator_and_gateway_waits_for_nothing_but_its_pods_when_it_is_deleted(demo: Gateway) -> None:
-    """With little grace for HAProxy: Kubernetes looks at a namespace again after half of its pods' longest grace."""
+    """HAProxy's grace is short: Kubernetes checks a namespace again after half of its pods' longest grace period."""
     grace = {"loadBalancer": {"terminationGracePeriodSeconds": 60}, "timeouts": {"connectionAgeSeconds": 20}}
     demo.roll("load-balancer", lambda: demo.patch(grace))
     LLM.remove(wait=False)

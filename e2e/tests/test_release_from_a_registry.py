@@ -1,4 +1,4 @@
-"""`helm install oci://…` and nothing else: chart and images come from a registry, by the digests that were signed."""
+"""`helm install oci://…` alone: chart and images come from a registry, by the signed digests."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from e2e.tests.conftest import HOUR
 
 @pytest.fixture
 def published(tmp_path: Path) -> Iterator[Release]:
-    """A release in a registry that has one address, on loopback, for this machine and for each node.
+    """A release in a registry with one address on loopback, for this machine and for each node.
 
-    Nodes of the local cluster reach nobody outside. So each runs a registry of its own on the same files.
+    Nodes of the local cluster cannot reach other machines. So each node runs a registry on the same files.
     """
     if routes.chosen() != "local":
         pytest.skip("kind's nodes have a loopback of their own, where nothing of ours can listen")
@@ -42,14 +42,14 @@ def published(tmp_path: Path) -> Iterator[Release]:
 
 
 def digest(made: Release, image: str) -> str:
-    """The digest of an image that was signed."""
+    """The signed digest of an image."""
     return made.references()[f"proofgate-{image}-{made.version}"]["digest"]
 
 
 def images(pods: list[Object]) -> set[tuple[str, str]]:
-    """What pods name as their images, and the digests of what they run.
+    """The image names of pods, and the digests of their running images.
 
-    The same image of another registry, if a node has it, goes by that one's name.
+    If a node has the same image from another registry, the status may contain that registry's name.
     """
     return {
         (container["image"], status["imageID"].rpartition("@")[2])
@@ -59,9 +59,9 @@ def images(pods: list[Object]) -> set[tuple[str, str]]:
 
 
 def from_the_registry(made: Release, port: int, folder: Path) -> dict[str, str]:
-    """What a reader of the tutorial who has no checkout fills in: the chart's address instead of its folder."""
+    """The replacements of a tutorial reader without a checkout: the chart's address instead of its folder."""
     gateway = yaml.safe_load((REPOSITORY / "examples" / "quickstart.yaml").read_text())
-    # HAProxy's image is its maker's, whom nobody reaches from here; the provider is the stand-in.
+    # HAProxy's own image cannot be pulled without internet access; the provider is the stand-in.
     gateway["spec"]["loadBalancer"]["image"] = IMAGES["haproxyImage"]
     gateway["spec"]["providers"][0]["baseURL"] = "http://mock-upstream:9000/v1"
     (folder / "quickstart.yaml").write_text(yaml.safe_dump(gateway))
@@ -90,6 +90,6 @@ def test_the_chart_of_a_registry_needs_no_value_and_leads_to_a_verified_answer_o
 
     operator = HOUR.list("pod", "app.kubernetes.io/name=proofgate-operator")
     assert images(operator) == {(published.pinned("proofgate-operator"), digest(published, "operator"))}
-    # A gateway that names no worker's image gets the release's.
+    # A gateway without a worker image in its spec uses the release's.
     workers = HOUR.list("pod", "proofgate.dev/gateway=quickstart,app.kubernetes.io/component=worker")
     assert images(workers) == {(published.pinned("proofgate-worker"), digest(published, "worker"))}

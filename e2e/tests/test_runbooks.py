@@ -1,5 +1,6 @@
-"""The runbooks' commands on a cluster, with the labels that the alert would have there: where all is well, and where it
-is not."""
+"""The runbooks' commands on a cluster, with the labels that the alert would have: on a healthy gateway, and on broken
+ones.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from e2e.tests import fleet
 from e2e.tests.night import answers, carried_out, exposition, looked_into, scrapes_of
 from e2e.tests.traffic import ask, wait_reachable
 
-#: What these pages are about is not there: an auditor, a retention job, an internal certificate, a provider of a cloud.
+#: The gateway has no auditor, no retention job, no internal certificate and no cloud provider; these pages need them.
 ABSENT = ("auditor", "retention", "openssl", "s3://", "export-leaves")
 RUN = [
     block
@@ -24,7 +25,7 @@ RUN = [
     if block.language == "sh"
     and labels_of(alerts()[block.alert]) <= {"namespace", "gateway", "pod", "provider"}
     and not any(word in block.text for word in ABSENT)
-    # The operator's pods are in another namespace than the gateway's.
+    # The operator's pods are in a different namespace than the gateway's.
     and "Operator" not in block.alert
 ]
 
@@ -34,7 +35,7 @@ def test_the_commands_of_a_runbook_run_with_the_labels_of_its_alert(
     namespace: Namespace, gateway: str, block: Block
 ) -> None:
     done = carried_out(block.text, namespace, gateway)
-    # A search that finds nothing ends with 1: the gateway is well.
+    # A search without a match exits with 1, because the gateway is healthy.
     assert done.returncode in (0, 1), done.stderr
     assert "rror" not in done.stderr, done.stderr
 
@@ -57,7 +58,7 @@ def haproxy_runs(namespace: Namespace, gateway: str) -> bool:
 
 @pytest.fixture(scope="module")
 def without_room(namespace: Namespace) -> Iterator[str]:
-    """A gateway whose worker no node has room for."""
+    """A gateway whose worker does not fit on any node."""
     name = "without-room"
     namespace.apply(*fleet.secrets(), small(name, worker={**fleet.WORKER, "cpu": "64"}))
     try:
@@ -71,7 +72,7 @@ def without_room(namespace: Namespace) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def without_provider(namespace: Namespace) -> Iterator[str]:
-    """A gateway whose provider's name nobody has."""
+    """A gateway with a provider whose host name does not exist."""
     name = "without-provider"
     gone = [{"name": "mock", "type": "OpenAI", "baseURL": "http://nobody-has-this-name:9000/v1"}]
     namespace.apply(*fleet.secrets(), small(name, providers=gone))

@@ -1,4 +1,4 @@
-"""Tenants that are objects of their own, each in its team's namespace, behind one gateway."""
+"""Tenants as separate objects behind one gateway, each in its team's namespace."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from e2e.tests.traffic import ask, records, wait_reachable
 NAME = "shared"
 ACME = Namespace("proofgate-e2e-acme")
 GLOBEX = Namespace("proofgate-e2e-globex")
-#: Who has, in the namespace of acme, the chart's role for tenants, and nothing else anywhere.
+#: A user who has only the chart's role for tenants, in the namespace of acme.
 ANA = "ana"
-#: Requests a day of the plan that a second team has.
+#: The daily requests of the second team's plan.
 TRIAL = 10
 
 
 def manifest() -> Object:
-    """A gateway without any tenant of its own list, with two plans, for namespaces with a label."""
+    """A gateway without tenants in its own spec, with two plans, for namespaces with a label."""
     return fleet.gateway(
         NAME,
         1,
@@ -52,7 +52,7 @@ def manifest() -> Object:
 
 
 def tenant(namespace: Namespace, name: str, **spec: Any) -> Object:
-    """A tenant with two keys in a Secret beside it; `spec` adds to its fields or replaces them."""
+    """A tenant with two keys in a Secret of its namespace; `spec` adds to its fields or replaces them."""
     return {
         "apiVersion": API_VERSION,
         "kind": "GatewayTenant",
@@ -72,26 +72,26 @@ def as_ana(*arguments: str, stdin: str | None = None) -> str:
 
 
 def told(team: Namespace, name: str, kind: str) -> tuple[str, str]:
-    """Status and reason of a tenant's condition; empty before it is there."""
+    """The status and reason of a tenant's condition; empty if it does not exist yet."""
     condition = team.conditions(name, "gwt").get(kind, {})
     return condition.get("status", ""), condition.get("reason", "")
 
 
 def is_let_in(namespace: Namespace, key: str) -> None:
-    """Waits until a key is good."""
+    """Waits until a key is accepted."""
     wait_until(lambda: ask(namespace, NAME, key) == 200, PATIENCE, "the key is let in")
 
 
 def is_refused(namespace: Namespace, key: str) -> None:
-    """Waits until a key is no longer any."""
+    """Waits until a key is refused."""
     wait_until(lambda: ask(namespace, NAME, key) == 401, PATIENCE, "the key is refused")
 
 
 @pytest.fixture(scope="module")
 def shared(this_run: Run, namespace: Namespace) -> Iterator[Gateway]:
-    """The gateway, Ready by the tenant of globex.
+    """The gateway, which is Ready because of the tenant of globex.
 
-    The operator serves the whole cluster meanwhile: no other one may read the labels of namespaces.
+    The operator serves the whole cluster during this time, because only then it may read the labels of namespaces.
     """
     teams = (ACME, GLOBEX)
     for team in teams:
@@ -118,7 +118,7 @@ def shared(this_run: Run, namespace: Namespace) -> Iterator[Gateway]:
 
 @pytest.fixture
 def acme(namespace: Namespace, shared: Gateway) -> Iterator[str]:
-    """The name of the tenant of acme, as it stands in records. Ana made it, and it is let in."""
+    """The name of acme's tenant in records. Ana has created it, and its key is accepted."""
     ACME.apply(fleet.secret("acme"))
     as_ana("apply", "-f", "-", stdin=json.dumps(tenant(namespace, "acme")))
     try:
@@ -127,7 +127,7 @@ def acme(namespace: Namespace, shared: Gateway) -> Iterator[str]:
     finally:
         ACME.delete("gwt", "acme")
         ACME.delete("secret", "acme-keys")
-        # Or the next one would be let in by what is left of this one.
+        # Otherwise the remains of this tenant would let in the next one.
         is_refused(namespace, key_of("acme"))
         is_refused(namespace, key_of("acme", 1))
 
@@ -150,7 +150,7 @@ def test_a_team_that_may_write_tenants_alone_attaches_one_whose_records_name_it(
 
 
 def shards(namespace: Namespace) -> dict[str, str]:
-    """What is written of tenants where workers and HAProxy read it, by the name of the Secret."""
+    """The tenants' data in the Secrets that workers and HAProxy read, by the Secret's name."""
     found = namespace.list("secrets", f"proofgate.dev/gateway={NAME}")
     return {
         item["metadata"]["name"]: "".join(base64.b64decode(text).decode() for text in item["data"].values())
@@ -180,7 +180,7 @@ def test_a_key_that_is_taken_out_of_its_secret_is_refused_while_every_other_one_
 
 
 def trial_used(namespace: Namespace, tenant: str) -> tuple[str, float]:
-    """What the worker exposes of the trial's limit: its metrics, and how much of the day's requests is used."""
+    """The worker's metrics, and the number of the day's requests of the trial plan that a tenant has used."""
     [pod] = namespace.list("pod", f"proofgate.dev/gateway={NAME},app.kubernetes.io/component=worker")
     exposition = inside(exchange, "GET", f"http://{pod['status']['podIP']}:9090/metrics").text
     series = rf'^proofgate_limit_used{{(?=.*limit="requestsPerDay")(?=.*tenant="{re.escape(tenant)}").*}} (\S+)$'
@@ -189,7 +189,7 @@ def trial_used(namespace: Namespace, tenant: str) -> tuple[str, float]:
 
 
 def wait_used(namespace: Namespace, tenant: str, requests: float) -> str:
-    """Waits until so much of the trial's limit is used; the worker's metrics. One scrape may have older figures."""
+    """Waits until this number of requests is used; returns the worker's metrics. A scrape may have older values."""
     found = ("", 0.0)
 
     def is_used() -> bool:
@@ -202,7 +202,7 @@ def wait_used(namespace: Namespace, tenant: str, requests: float) -> str:
 
 
 def firing(exposition: str, tenant: str, folder: Path) -> set[str]:
-    """The chart's alerts on budgets that Prometheus fires for a tenant when it has scraped this, by promtool."""
+    """The chart's budget alerts that fire for a tenant with these metrics, by promtool."""
     of_pod = f'namespace="{NAME}",gateway="{NAME}",pod="{NAME}-worker-0",'
     limits = re.findall(r"^(proofgate_(?:shared_)?limit_\w+){(.*)} (\S+)$", exposition, re.MULTILINE)
     series = [{"series": f"{name}{{{of_pod}{labels}}}", "values": f"{value}x10"} for name, labels, value in limits]

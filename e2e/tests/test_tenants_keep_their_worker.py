@@ -1,4 +1,4 @@
-"""A tenant always reaches the same worker; scaling moves only the share that it must."""
+"""A tenant always reaches the same worker; scaling moves only the necessary share of tenants."""
 
 from __future__ import annotations
 

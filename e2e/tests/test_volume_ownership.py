@@ -1,4 +1,4 @@
-"""A volume that nobody makes fit for the workers' user: what a worker says of it, and that doing that is enough."""
+"""A volume that the workers' user cannot write: the worker reports the remedy, and the remedy is sufficient."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from e2e.tests.traffic import ask, wait_reachable
 
 NAME = "not-owned"
 POD = f"{NAME}-worker-0"
-#: What docs/how-to/install.md says the root of a volume has to belong to.
+#: The user and group that must own the root of a volume, from docs/how-to/install.md.
 WORKERS = 65532
 
 
 @pytest.fixture
 def volume() -> Iterator[Path]:
-    """The root of a volume, which belongs to root and which nobody else may write.
+    """The root of a volume that belongs to root and that only root may write.
 
-    Kubernetes applies no fsGroup to it, as to most shared storage. Its class, of which it is the only one, is the
-    gateway's name.
+    Kubernetes applies no fsGroup to it, as with most shared storage. It is the only volume of its storage class, which
+    has the gateway's name.
     """
-    # What a run left that was killed is bound to a claim that is gone, and no other claim gets it.
+    # The volume of a killed run is bound to a deleted claim, so no new claim could use it.
     remove_volume(NAME)
     folder = volume_folder() / NAME
     shutil.rmtree(folder, ignore_errors=True)
@@ -59,7 +59,7 @@ def volume() -> Iterator[Path]:
 
 @pytest.fixture
 def not_owned(namespace: Namespace, volume: Path) -> Iterator[Gateway]:
-    """A gateway of one worker on that volume."""
+    """A gateway of one worker on this volume."""
     ledger = {"volume": {"storageClassName": NAME, "size": "1Gi", "retainPolicy": "Delete"}}
     namespace.apply(
         fleet.secret(TENANTS[0]), fleet.gateway(NAME, 1, TENANTS[:1], ledger=ledger, loadBalancer=fleet.ONE_BALANCER)
@@ -74,7 +74,7 @@ def not_owned(namespace: Namespace, volume: Path) -> Iterator[Gateway]:
 def test_a_worker_that_may_not_write_its_volume_says_what_to_do_and_starts_once_that_is_done(
     namespace: Namespace, volume: Path, not_owned: Gateway
 ) -> None:
-    # Each look is at another try: the log of one that has only begun says nothing yet.
+    # The log is collected over several attempts, because a container that has just started has not logged anything yet.
     found: set[str] = set()
 
     def has_told() -> bool:

@@ -1,4 +1,4 @@
-"""Kills: only what was in flight in the killed process fails, each with an error, and the tenants are served again."""
+"""Kills: only the requests in the killed process fail, each with an error, and all tenants are served again."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ KEYS = [key_of(tenant) for tenant in TENANTS[:12]]
 
 
 def served_through_the_kill_of(victim: str, program: bytes, fleet: Gateway, folder: Path) -> Report:
-    """What the clients saw while a program of a pod was killed and started again; every tenant is served at the end,
-    and nothing is lost or sent twice."""
+    """Kills a program of a pod under load and returns the clients' report. At the end every tenant is served, and
+    nothing is lost or sent twice.
+    """
     before = fleet.restarts(victim)
     with steady_load(fleet.namespace, fleet.name, folder, KEYS) as load:
         load.goes_on(150)
@@ -36,7 +37,7 @@ def served_through_the_kill_of(victim: str, program: bytes, fleet: Gateway, fold
 
 @dataclass(frozen=True)
 class Kill:
-    """A worker that was killed under load: its name, which worker serves which key, and what the clients saw."""
+    """A worker that was killed under load: its name, the worker of each key, and the clients' report."""
 
     worker: str
     owner: dict[str, str]
@@ -45,7 +46,7 @@ class Kill:
 
 @pytest.fixture(scope="module")
 def kill(namespace: Namespace, gateway: str, tmp_path_factory: pytest.TempPathFactory) -> Kill:
-    """A kill of the first worker."""
+    """A kill of the first worker under load."""
     victim = f"{gateway}-worker-0"
     owner = owners(namespace, gateway, {key: key for key in KEYS})
     fleet = Gateway(namespace, gateway)
@@ -74,5 +75,5 @@ def test_a_killed_load_balancer_costs_its_own_connections_only(
     fleet = Gateway(namespace, two_workers)
     victim = fleet.pods("load-balancer")[0]["metadata"]["name"]
     report = served_through_the_kill_of(victim, b"haproxy", fleet, tmp_path)
-    # A connection that ended, never an answer that says something wrong.
+    # Connections may end, but no answer may have an error status.
     assert all(one.error and not one.error[0].isdigit() for one in report.failed), report.failed[:3]

@@ -12,9 +12,9 @@ from e2e.lab_network import Answer, connects, each_inside, exchange, inside
 from e2e.load import Report, SteadyLoad
 from e2e.tests.fleet import MODEL, TENANTS, key_of
 
-#: The keys of those tenants that a load is of, where nothing else is said.
+#: The keys of the tenants in a load, by default.
 LOADED = [key_of(tenant) for tenant in TENANTS[:12]]
-#: Does something under a load, and tells what came of that.
+#: Runs an action under a load, and returns the load's report.
 Runner = Callable[[Callable[[SteadyLoad], None]], Report]
 
 
@@ -24,9 +24,9 @@ def url(namespace: Namespace, gateway: str) -> str:
 
 
 def wait_reachable(namespace: Namespace, gateway: str, port: int = 80) -> None:
-    """Waits until the Service of a gateway that became Ready takes connections.
+    """Waits until the Service of a Ready gateway accepts connections.
 
-    The operator and kube-proxy hear of the first endpoint at the same time, and kube-proxy has more to do.
+    The operator and kube-proxy learn of the first endpoint at the same time, and kube-proxy needs longer.
     """
     address = namespace.service_address(gateway)
     wait_until(lambda: inside(connects, address, port), PATIENCE, f"the Service {gateway} takes connections")
@@ -38,7 +38,7 @@ def _chat(base: str, key: str, text: str) -> Answer:
 
 
 def ask(namespace: Namespace, gateway: str, key: str, text: str = "hi") -> int:
-    """The status of one request through the Service, on a connection of its own; prints a body that is no answer."""
+    """The status of one request through the Service on a new connection; prints the body of an error."""
     answer = inside(_chat, url(namespace, gateway), key, text)
     if answer.status != 200:
         print(answer.status, answer.text)
@@ -46,7 +46,7 @@ def ask(namespace: Namespace, gateway: str, key: str, text: str = "hi") -> int:
 
 
 def owners(namespace: Namespace, gateway: str, keys: dict[str, str]) -> dict[str, str]:
-    """The worker that serves each key, as the ledger has it; a key that more or fewer than one served is an error."""
+    """The worker that serves each key, from the ledger. Raises AssertionError if more than one worker served a key."""
     base = url(namespace, gateway)
 
     def asked(key: str) -> str:
@@ -72,7 +72,7 @@ def owners(namespace: Namespace, gateway: str, keys: dict[str, str]) -> dict[str
 
 
 def settled_owners(namespace: Namespace, gateway: str, keys: dict[str, str]) -> dict[str, str]:
-    """The owners once two looks in a row agree: every HAProxy has taken on what the operator wrote last."""
+    """The owners after two equal checks in a row, when every HAProxy has the operator's newest configuration."""
     last: dict[str, str] = {}
 
     def settled() -> dict[str, str] | None:
@@ -85,7 +85,7 @@ def settled_owners(namespace: Namespace, gateway: str, keys: dict[str, str]) -> 
 
 
 def nobody_noticed(report: Report) -> None:
-    """Every request of a load was answered whole and once, and is in the ledger."""
+    """Checks that every request of a load was answered completely and once, and is in the ledger."""
     assert report.whole
     assert not report.failed, report.failed[:3]
     assert not report.broken, report.broken[:3]

@@ -1,8 +1,8 @@
-"""What clusters are and a laboratory is not: names that are cached, permissions that blink, an API server that is far
-away and fails.
+"""Properties of real clusters that a laboratory lacks: cached names, temporarily missing permissions, and a slow API
+server with failures.
 
-A profile is laid over the lab that is up, and taken off again. `plain` is the lab as it is, in which a container has
-1024 open files before it asks for more, as under systemd.
+A profile is applied to the running lab, and removed afterwards. `plain` is the unchanged lab, in which a container has
+a soft limit of 1024 open files, as under systemd.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from e2e.unkind import api, names, permissions
 
-#: Lays a profile over the lab, given the namespaces that the operator serves.
+#: Applies a profile to the lab, for an operator that serves the given namespaces.
 Layer = Callable[[Sequence[str]], AbstractContextManager[None]]
 
 
@@ -27,7 +27,7 @@ PROFILES: dict[str, Layer] = {
     "permissions": permissions.blink,
     "api": api.slow,
 }
-#: What is done to the lab in each, for tables.
+#: The change to the lab in each profile, for tables.
 MEANING = {
     "plain": "the lab as it is: names cached for 1 s, 1024 open files",
     "names": "DNS answers are valid for 30 s (TTL), and the cluster's name server caches them for 30 s",
@@ -37,9 +37,9 @@ MEANING = {
 
 
 def profile(name: str, namespaces: Sequence[str]) -> AbstractContextManager[None]:
-    """The profile of that name, for the length of a block. The operator is installed, and serves `namespaces`.
+    """Applies the profile with that name during the block. The operator is installed, and serves `namespaces`.
 
-    Raises LookupError for a name that is none.
+    Raises LookupError for an unknown name.
     """
     if name not in PROFILES:
         raise LookupError(f"no profile is named {name}; there are {', '.join(PROFILES)}")

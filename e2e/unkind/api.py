@@ -1,4 +1,4 @@
-"""The operator behind an API server that is far away and fails now and then."""
+"""The operator with an API server that is slow and sometimes fails."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MILLISECONDS, _PERCENT = 300, 2
 
 @contextmanager
 def slow(namespaces: Sequence[str]) -> Iterator[None]:
-    """The operator reaches the API server through one that adds 300 ms to each request and fails 2 % of them."""
+    """Connects the operator to the API server through a proxy that delays each request by 300 ms and fails 2 %."""
     with tempfile.TemporaryDirectory(prefix="proofgate-slow-api-") as folder:
         command = (sys.executable, "-m", "e2e.cluster", "inside", "--", sys.executable, "-m", "e2e.unkind.slow_api")
         arguments = [f"--listen={CONTROL_PLANE.address}", f"--upstream={CONTROL_PLANE.address}:{_port()}"]
@@ -43,5 +43,5 @@ def slow(namespaces: Sequence[str]) -> Iterator[None]:
 
 
 def _port() -> int:
-    """The API server's, which is the same inside the lab and outside."""
+    """The API server's port, which is the same inside the lab and outside."""
     return int(certs.kubeconfig(certs.ADMIN).read_text().partition("127.0.0.1:")[2].partition('"')[0])

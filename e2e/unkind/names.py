@@ -1,4 +1,4 @@
-"""A name server that keeps what it has read, as those of most clusters do."""
+"""A name server that caches answers, like those of most clusters."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from e2e.kubernetes import Namespace
 
 _SYSTEM = Namespace("kube-system")
-#: The defaults of CoreDNS's `kubernetes` plugin in clusters of kubeadm, and of its `cache`.
+#: The defaults of CoreDNS's `kubernetes` plugin in kubeadm clusters, and of its `cache` plugin.
 _SECONDS = 30
 
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Answers live for 30 s, and the server takes them from its cache for 30 s, for the length of the block."""
+    """During the block, answers are valid for 30 s, and the server caches them for 30 s."""
     before = _configuration()
     _configure(longer(before))
     try:
@@ -24,7 +24,7 @@ def cached() -> Iterator[None]:
 
 
 def longer(corefile: str) -> str:
-    """The lab's configuration of CoreDNS with long lives. Raises ValueError for one that this does not know."""
+    """The lab's CoreDNS configuration with longer lifetimes. Raises ValueError for an unknown configuration."""
     kept = corefile
     for short in ("ttl 1\n", "cache 1\n"):
         if short not in kept:

@@ -1,4 +1,4 @@
-"""Permissions that blink: an API server whose RBAC lags, or a team whose GitOps makes its RoleBindings anew."""
+"""Temporarily missing permissions, as with an API server whose RBAC lags, or GitOps that recreates RoleBindings."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from contextlib import contextmanager
 
 from e2e.kubernetes import Namespace, Object, server
 
-#: Seconds that they are gone, and that they are there.
+#: The seconds without the RoleBindings, and the seconds with them.
 _GONE, _THERE = 3, 12
 _OPERATORS = "app.kubernetes.io/instance=proofgate"
 
 
 @contextmanager
 def blink(namespaces: Sequence[str]) -> Iterator[None]:
-    """The operator's RoleBindings in `namespaces` go and come back, again and again, for the length of the block."""
+    """Deletes and recreates the operator's RoleBindings in `namespaces` repeatedly during the block."""
     bindings = [
         (Namespace(name), bare(found))
         for name in namespaces
@@ -39,7 +39,7 @@ def blink(namespaces: Sequence[str]) -> Iterator[None]:
 
 
 def bare(found: Object) -> Object:
-    """An object as a manifest makes it again."""
+    """An object in the form of a manifest that recreates it."""
     metadata = {
         name: found["metadata"][name] for name in ("name", "labels", "annotations") if name in found["metadata"]
     }

@@ -1,9 +1,9 @@
-"""An API server that is far away: passes requests on after a while, and fails some of them.
+"""A distant API server: a proxy that delays requests, and fails some of them.
 
 python3 -m e2e.unkind.slow_api --listen ADDRESS --upstream ADDRESS:PORT --certificate … --key … --authority …
 
-A request that fails gets 429, 500 or 503, or its connection is closed without an answer, in turn; a watch that is
-passed on ends as the server ends it. Prints the port that it listens on.
+Failing requests get, in turn, 429, 500, 503, or a connection that is closed without an answer. A forwarded watch ends
+when the server ends it. Prints its listening port.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import cycle
 
 from aiohttp import ClientSession, ClientTimeout, TCPConnector, web
 
-#: Headers of one connection, which the other one has its own of (RFC 9110, section 7.6.1), and what aiohttp sets.
+#: Hop-by-hop headers (RFC 9110, section 7.6.1), and headers that aiohttp sets.
 _OF_A_CONNECTION = {
     "connection",
     "keep-alive",
@@ -29,12 +29,12 @@ _OF_A_CONNECTION = {
 }
 #: None closes the connection.
 _FAILURES: tuple[int | None, ...] = (429, 500, 503, None)
-#: So that two runs fail the same share of their requests.
+#: A fixed seed, so that all runs fail the same share of requests.
 _SEED = 11
 
 
 class Distance:
-    """What lies between the operator and the API server, whose URL is `upstream`.
+    """The distance between the operator and the API server, whose URL is `upstream`.
 
     A request takes `seconds` longer, and a `share` of them (0 to 1) fails.
     """
@@ -48,7 +48,7 @@ class Distance:
         self._failures = cycle(_FAILURES)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Answers one request, after a while."""
+        """Answers one request, after the delay."""
         await asyncio.sleep(self._seconds)
         if self._chance.random() < self._share:
             return self._fail(request)
@@ -75,7 +75,7 @@ class Distance:
 
 
 async def serve(options: argparse.Namespace) -> None:
-    """Serves until it is ended."""
+    """Serves until it is terminated."""
     trusted = ssl.create_default_context(cafile=options.authority)
     presented = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     presented.load_cert_chain(options.certificate, options.key)
@@ -93,7 +93,7 @@ async def serve(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Serves as its arguments say."""
+    """Serves with the settings in its arguments."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--listen", required=True, help="the address to listen on")
     parser.add_argument("--upstream", required=True, help="the API server's address and port")

@@ -1,4 +1,4 @@
-"""An upstream whose streams last as long as a test wants."""
+"""An upstream whose streams last until a test ends them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from e2e.programs import PATIENCE
 
 @contextmanager
 def held_stream() -> Iterator[tuple[str, threading.Event]]:
-    """An upstream whose streams end when they are released: its base URL, and what releases them."""
+    """An upstream whose streams end when they are released: its base URL, and the function that releases them."""
     released = threading.Event()
 
     def event(delta: dict[str, str], finish: str | None) -> bytes:
@@ -40,7 +40,7 @@ def held_stream() -> Iterator[tuple[str, threading.Event]]:
             self.wfile.write(event({"content": "two"}, "stop") + b"data: [DONE]\n\n")
 
         def log_message(self, format: str, *arguments: object) -> None:
-            """Says nothing."""
+            """Logs nothing."""
 
     with loopback_server(Handler) as server:
         try:

@@ -1,4 +1,4 @@
-"""A worker with rules before a provider that keeps what it is asked, and what becomes of requests."""
+"""A worker with rules, in front of a provider that records its requests, and the outcomes of requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
 from e2e.programs import PATIENCE
 
 CLAUDE = "claude-mock"
-#: Tenants who have sent nothing yet.
+#: Tenants without any earlier request.
 STRANGERS = {f"stranger-{number}": f"stranger-key-{number:04}-0123456789abcdef" for number in range(200)}
 
 
@@ -27,7 +27,7 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a request: its status, the error, what the headers say, and what reached the provider."""
+    """The outcome of a request: its status, error and redaction header, and the bytes that reached the provider."""
 
     status: int
     error: str
@@ -41,7 +41,7 @@ class Verdict:
 
 @dataclass
 class Worker:
-    """A worker with rules, and the provider behind it."""
+    """A worker with rules, and its provider."""
 
     gateway: LocalGateway
     provider: KeepingProvider
@@ -65,7 +65,7 @@ class Worker:
         return Verdict(response.status, error, response.headers.get("x-proofgate-redacted", ""), forwarded)
 
     def count(self, name: str) -> int:
-        """A metric of what is known."""
+        """A metric of the cache of verdicts."""
         text = self.gateway.admin_text("/metrics")
         return int(re.search(rf"^proofgate_prefix_verdict{re.escape(name)} (\d+)$", text, re.MULTILINE)[1])  # type: ignore[index]
 
@@ -97,7 +97,7 @@ def judging_worker(
     answer: Callable[[Asked], Answer] = hello,
     **settings: Any,
 ) -> Iterator[Worker]:
-    """A worker whose tenants acme and globex have the policies that `tenants` names."""
+    """A worker whose tenants acme and globex have the policies in `tenants`."""
     with before_provider(folder, of_tenants(tenants or {}), answer, **settings) as (gateway, provider):
         yield Worker(gateway, provider)
 
@@ -110,7 +110,7 @@ def before_provider(
     models: tuple[str, str] = (MODEL, CLAUDE),
     **settings: Any,
 ) -> Iterator[tuple[LocalGateway, KeepingProvider]]:
-    """A worker with a model of OpenAI's and one of Anthropic's, which one provider answers that keeps what it gets."""
+    """A worker with a model of OpenAI and one of Anthropic; one provider answers both and records its requests."""
     chat, messages = models
     with keeping_provider(answer) as provider:
         settings = {
@@ -143,7 +143,7 @@ def assistant(text: str) -> Message:
 
 
 def tool(text: str) -> list[Message]:
-    """A call and its result."""
+    """A tool call and its result."""
     call = {"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}}
     answered = {"role": "assistant", "content": None, "tool_calls": [call]}
     return [answered, {"role": "tool", "tool_call_id": "c", "content": text}]

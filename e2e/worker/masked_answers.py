@@ -1,4 +1,4 @@
-"""A provider that writes the placeholders of a request in texts, thoughts and calls of tools, in each dialect."""
+"""A provider that writes the request's placeholders in texts, thoughts and tool calls, in each dialect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLACEHOLDER = re.compile(r"\[[a-z]+-[0-9]+\]")
 
 @dataclass(frozen=True)
 class Turn:
-    """What the provider said: its thought, its text, and the arguments of its two calls."""
+    """The provider's answer: its thought, its text, and the arguments of its two calls."""
 
     thought: str
     text: str
@@ -25,7 +25,7 @@ class Turn:
 
 @dataclass
 class Writer:
-    """Answers, and remembers what it said."""
+    """Answers requests, and records the answers."""
 
     said: list[Turn] = field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""A control group that bounds the memory of a worker, as a pod's limit does: beyond it the kernel kills."""
+"""A control group that limits the memory of a worker, like a pod's limit: beyond it, the kernel kills processes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _MOUNT = Path("/sys/fs/cgroup")
 
 @dataclass(frozen=True)
 class MemoryGroup:
-    """The group, and how often the kernel had to kill in it."""
+    """The group, with the number of kills in it."""
 
     folder: Path
 
     @property
     def prefix(self) -> list[str]:
-        """What a command begins with, so that it runs in the group."""
+        """The beginning of a command that runs in the group."""
         return ["sh", "-c", f'echo $$ > {self.folder}/cgroup.procs && exec "$@"', "in-group"]
 
     @property
@@ -33,7 +33,7 @@ class MemoryGroup:
 
 @contextmanager
 def memory_group(limit: int) -> Iterator[MemoryGroup]:
-    """A group of `limit` bytes without swap, of cgroup v1 or v2; it is removed on the way out, when it is empty."""
+    """A group of `limit` bytes without swap, of cgroup v1 or v2; it must be empty at the end of the block."""
     first = (_MOUNT / "memory").is_dir()
     folder = Path(tempfile.mkdtemp(prefix="proofgate-test-", dir=_MOUNT / "memory" if first else _MOUNT))
     try:

@@ -1,4 +1,4 @@
-"""Policies that the tests put into a worker: each does what the request's text says."""
+"""Policies for workers in tests: each acts as the request's text says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from proofgate.policy import Allow, Deny, Flag, Policy, PolicyRequest, Replace, 
 
 
 class Obeys:
-    """Denies, flags, replaces, sleeps, spins, raises or returns nonsense, as it is told."""
+    """Denies, flags, replaces, sleeps, spins, raises or returns an invalid value, as the text says."""
 
     name = "obeys"
 
@@ -44,5 +44,5 @@ class Obeys:
 
 
 def obeys(word: str = "bluebird") -> Policy:
-    """The factory that configurations name."""
+    """The factory for configurations."""
     return Obeys(word)

@@ -1,4 +1,4 @@
-"""A collector of OpenTelemetry's own types: it takes OTLP over HTTP and keeps what it gets."""
+"""An OTLP collector over HTTP, built from OpenTelemetry's own types, that stores the received data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def attributes(found: Any) -> dict[str, Any]:
 
 @dataclass
 class Receiver:
-    """What has come, and how it is answered."""
+    """The received data, and the status of its answers."""
 
     status: int = 200
     url: str = ""
@@ -43,7 +43,7 @@ class Receiver:
     metrics: dict[str, Any] = field(default_factory=dict)
 
     def take(self, path: str, body: bytes) -> None:
-        """Reads one request."""
+        """Stores the data of one request."""
         self.bodies.append(body)
         if path == "/v1/traces":
             traces = ExportTraceServiceRequest.FromString(body)
@@ -60,13 +60,13 @@ class Receiver:
                 self.metrics |= {metric.name: metric for scope in resource.scope_metrics for metric in scope.metrics}
 
     def pair(self, request_id: str) -> tuple[Span, Span | None]:
-        """The spans of an exchange: its own, and that of its provider."""
+        """The spans of an exchange: the server span, and the provider's span if there is one."""
         [server] = [span for span in self.spans if attributes(span).get("proofgate.request.id") == request_id]
         below = [span for span in self.spans if span.parent_span_id == server.span_id]
         return server, below[0] if below else None
 
     def has(self, request_id: str) -> bool:
-        """Whether the spans of an exchange have come."""
+        """Whether the spans of an exchange have been received."""
         return any(attributes(span).get("proofgate.request.id") == request_id for span in self.spans)
 
 

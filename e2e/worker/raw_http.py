@@ -1,4 +1,4 @@
-"""HTTP with nothing between the test and the bytes: a client that sends them, an upstream that keeps them."""
+"""HTTP as raw bytes: a client that sends them, and an upstream that records them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read_to_end(connection: socket.socket) -> bytes:
 
 
 def chat_request(body: bytes, key: str, extra: bytes = b"") -> bytes:
-    """A chat completion request that asks for the connection to be closed."""
+    """A chat completion request that asks the server to close the connection."""
     return (
         b"POST /v1/chat/completions HTTP/1.1\r\nHost: gw\r\nContent-Type: application/json\r\nConnection: close\r\n"
         + f"Authorization: Bearer {key}\r\nContent-Length: {len(body)}\r\n".encode()
@@ -47,9 +47,9 @@ def chat_request(body: bytes, key: str, extra: bytes = b"") -> bytes:
 
 
 def answer(body: bytes, head: bytes = b"Content-Type: application/json\r\n") -> bytes:
-    """Returns a response of an upstream that closes the connection afterwards.
+    """A response of an upstream that closes the connection afterwards.
 
-    The header says so: without it, the worker may reuse the connection for its next request.
+    The header announces the close. Otherwise the worker could reuse the connection for its next request.
     """
     return b"HTTP/1.1 200 OK\r\nConnection: close\r\n" + head + f"Content-Length: {len(body)}\r\n\r\n".encode() + body
 
@@ -60,7 +60,7 @@ def status_of(response: bytes) -> int:
 
 
 def request_id_of(response: bytes) -> str:
-    """The id that a response names."""
+    """The request id in a response."""
     head = response.partition(b"\r\n\r\n")[0].lower()
     [line] = [line for line in head.split(b"\r\n") if line.startswith(b"x-request-id:")]
     return line.partition(b":")[2].strip().decode()
@@ -74,7 +74,7 @@ def error_of(response: bytes) -> dict[str, str]:
 
 @dataclass
 class RecordingUpstream:
-    """An upstream that keeps every byte it gets and answers with fixed bytes."""
+    """An upstream that records every received byte and answers with fixed bytes."""
 
     answer: bytes
     port: int = 0
@@ -112,7 +112,7 @@ class RecordingUpstream:
 
 
 def closed() -> bytes:
-    """Stands for the bytes that are still to come. Raises ConnectionError."""
+    """Raises ConnectionError instead of returning the missing bytes."""
     raise ConnectionError("the gateway closed in the middle of a message")
 
 

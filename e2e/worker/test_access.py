@@ -1,4 +1,4 @@
-"""Who gets in, for how long and to what: keys, allow-lists, signed tokens, web pages, slow clients."""
+"""Access control: keys, allow-lists, signed tokens, web pages, slow clients."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_a_client_that_stops_in_the_middle_gets_a_408_and_its_connection_back(
 
 
 def test_bodies_that_would_fill_the_memory_are_turned_away(folder: Path) -> None:
-    # A quarter of it is not for bodies.
+    # Bodies may use only three quarters of it.
     limits = {"bodyBytes": 100_000, "bufferedBytes": 400_000}
     with local_gateway(folder, settings={"limits": limits}) as gateway:
         host, port = gateway.address.rsplit(":", 1)

@@ -1,4 +1,4 @@
-"""Answers are analysed after their clients were served: a swapped model is noticed, and nothing waits for that."""
+"""Answers are analysed after delivery to their clients: a swapped model is detected, and no answer is delayed."""
 
 from __future__ import annotations
 

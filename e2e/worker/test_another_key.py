@@ -1,4 +1,4 @@
-"""A wrong verifying key is told as another key, and not as a log that was changed; a changed log still is."""
+"""A wrong verifying key is reported as another key, not as a changed log; a changed log is reported as changed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run(*arguments: object) -> tuple[int, str]:
 
 
 def named(key: str) -> str:
-    """The name and the id of a vkey."""
+    """The name and the key id of a vkey."""
     return "+".join(key.split("+")[:2])
 
 
@@ -85,8 +85,8 @@ def test_a_changed_log_is_told_as_changed_under_its_key(ledger: Ledger, tmp_path
     code, told = run("ledger", "fsck", copy, "--key", ledger.key)
     assert code in (30, 40), told
     assert "another key" not in told
-    # Under a key that signed nothing of it, it is not called verified. Whether the wrong checksum is damage or the end
-    # of what was written depends on what a later record knew to be synced.
+    # Under a key that signed nothing in it, the log is not reported as verified. The wrong checksum may be damage or
+    # the end of the written data; this depends on the sync state that a later record contains.
     code, told = run("ledger", "fsck", copy, "--key", _core.generate_key(ledger.name)[1])
     assert code in (40, 41), told
 
@@ -100,7 +100,7 @@ def test_an_auditor_and_an_index_do_not_begin_under_a_wrong_key(ledger: Ledger, 
     code, told = run("audit", "run", *audit, "--ledger-key", wrong)
     assert (code, CHANGED in told) == (41, False), told
     assert "another key: the given key made none of the signatures" in told
-    # The auditor can begin with the right key.
+    # No state was created, so the auditor can start with the right key.
     assert not state.exists()
     assert run("audit", "run", *audit, "--ledger-key", ledger.key)[0] == 0
     built = ("--ledger", ledger.folder, "--index", index, "--same-volume")

@@ -1,4 +1,4 @@
-"""What a client says of its session and its end user: recorded, found again, and no name of a person in the ledger."""
+"""A client's session and end user are recorded and can be found, and the ledger contains no person's name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the auditor says of a real worker's ledger: as it is, and after somebody has had a hand in it."""
+"""The auditor's findings for a real worker's ledger: unchanged, and after attacks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ THREAT_MODEL = Path(__file__).parents[2] / "docs" / "concepts" / "threat-model.m
 
 
 class Cosigner:
-    """A witness at one address, whose state is that of the audit which is looked at."""
+    """A witness at one address, which uses the state of the current audit."""
 
     def __init__(self) -> None:
         self.witness: _core.Witness | None = None
@@ -62,7 +62,7 @@ class Cosigner:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def begin(self, folder: Path, log: str) -> None:
-        """Makes its key, and a policy that wants its cosignature of a log."""
+        """Creates the witness's key, and a policy that requires its cosignature of a log."""
         secret, public = _core.generate_witness_key("witness.example/one")
         (folder / "witness-key").write_text(secret)
         (folder / "logs").write_text(f"logs/v0\n\nvkey {log}\n")
@@ -70,7 +70,7 @@ class Cosigner:
         (folder / "policy").write_text(f"witness one {public} {url}\nquorum one\n")
 
     def look(self, audit: Audit, *more: str) -> tuple[list[dict[str, Any]], str]:
-        """What the auditor finds, and what the witness beside it answers, as the table has it."""
+        """The auditor's findings, and the witness's answer in the form of the table."""
         key, logs = ((audit.folder / name).read_text() for name in ("witness-key", "logs"))
         self.answers = []
         self.witness = _core.Witness(str(audit.folder / "witness"), key, logs, "--new-aggregate" in more)
@@ -95,7 +95,7 @@ def cosigner() -> Iterator[Cosigner]:
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory, cosigner: Cosigner) -> tuple[Audit, Others]:
-    """A ledger of three logs, one of a killed worker, that an auditor has seen, and others of its name."""
+    """A checked ledger of three logs, one from a killed worker, and other ledgers with its name."""
     folder = tmp_path_factory.mktemp("auditor")
     others = Others(folder / "older", folder / "forked", folder / "rekeyed" / "ledger")
     with local_gateway(folder, settings={"ledger": {"segmentBytes": 1 << 20}}) as gateway:
@@ -113,7 +113,7 @@ def history(tmp_path_factory: pytest.TempPathFactory, cosigner: Cosigner) -> tup
         gateway.worker.stop(signal.SIGKILL)
         kept = folder / "kept"
         gateway.ledger.rename(kept)
-        # The same worker on a copy of what it had found.
+        # The same worker continues a copy of the earlier state.
         shutil.copytree(others.forked, gateway.ledger)
         gateway.start_worker()
         ask_and_wait(gateway, 2)
@@ -142,15 +142,15 @@ def history(tmp_path_factory: pytest.TempPathFactory, cosigner: Cosigner) -> tup
 
 
 def judged(audit: Audit, *more: str) -> str:
-    """The verdict of `fsck`, as the table has it."""
+    """The verdict of `fsck` in the form of the table."""
     done = proofgate("ledger", "fsck", audit.ledger, "--key", audit.key, *audit.keeping, *more)
-    # A directory without a log is no ledger to it.
+    # `fsck` reports a directory without a log as no ledger.
     verdicts = {0: "—", 2: "no ledger", 10: "incomplete", 30: "diverged", 40: "invalid", 41: "another key"}
     return verdicts.get(done.returncode, done.stderr)
 
 
 def table() -> dict[str, list[str]]:
-    """The rows of the attacker's table in the documentation, by their first cell."""
+    """The rows of the attacker's table in the documentation, by their first column."""
     lines = THREAT_MODEL.read_text().split("\n## The attacker's table\n")[1].split("\n## ")[0].splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
     return {row[0]: row[1:5] for row in rows[1:]}
@@ -170,7 +170,7 @@ def test_what_each_notices_of_an_attack_is_what_the_threat_model_says(
     found, witness = cosigner.look(audit)
     codes = sorted({finding["code"] for finding in found})
     assert [alone, with_held, ", ".join(f"`{code}`" for code in codes) or "—", witness] == table()[attack]
-    # It is evidence: another look does not forget it, also when all is put back.
+    # Findings are evidence: a later check still reports them, even if the ledger is restored.
     shutil.rmtree(audit.ledger)
     shutil.copytree(history[0].ledger, audit.ledger)
     assert set(codes) <= {finding["code"] for finding in audit.look()[1]}
@@ -200,7 +200,7 @@ def test_a_configuration_that_records_name_is_missed_and_its_changes_are_found(
 
 @pytest.fixture(scope="module")
 def worker_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Audit], str]]:
-    """What stands in for the worker of an audit's ledger: its URL."""
+    """A stand-in for the worker of an audit's ledger; gives its URL."""
     folder = tmp_path_factory.mktemp("served") / "ledger"
     with served(folder) as url:
 
@@ -262,7 +262,7 @@ def test_a_state_that_lacks_what_is_held_of_it_is_not_begun_anew(history: tuple[
 
 @pytest.mark.parametrize(
     ("name", "code", "found"),
-    # The tree is made of the records again.
+    # The tree is computed from the records again.
     [("checkpoint", 10, ["unreadable"]), ("00000000000000000000.seg", 10, ["unreadable"]), ("tree", 0, [])],
 )
 def test_a_pipe_in_the_place_of_a_file_is_told_and_no_look_waits_for_who_writes_it(
@@ -340,7 +340,7 @@ def test_the_operator_reads_what_a_real_auditor_tells_and_signs(history: tuple[A
             return asyncio.run(ask())
 
         def report_that(tells: Callable[[AuditReport], object], what: str) -> AuditReport:
-            """Waits for it; one that is asked for later says nothing if the auditor is slow to answer then."""
+            """Waits for a matching report; a report requested later could be empty if the auditor is slow."""
             reports: list[AuditReport] = []
 
             def is_told() -> bool:

@@ -1,7 +1,7 @@
-"""A copy of the volume, taken file by file while a worker writes, is evidence and can be served on.
+"""A copy of the volume, made file by file while a worker writes, is valid evidence, and a worker can continue it.
 
-The order is that of docs/how-to/back-up-and-restore.md: in each incarnation what a checkpoint promises is copied after
-it, because segments, salts and tree only grow and the checkpoint is replaced whole.
+The order is that of docs/how-to/back-up-and-restore.md: in each incarnation, the checkpoint is copied before the files
+that it covers, because segments, salts and tree only grow and the checkpoint is replaced as a whole.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def ask(gateway: LocalGateway, text: str = "hello") -> None:
 
 @contextmanager
 def steady_requests(gateway: LocalGateway) -> Iterator[None]:
-    """Keeps asking, so that the worker writes all the time."""
+    """Sends requests continuously, so that the worker writes all the time."""
     stop = threading.Event()
 
     def keep_asking() -> None:
@@ -59,7 +59,7 @@ def fsck(directory: Path, key: str) -> tuple[int, dict[str, Any]]:
 
 
 def with_crash_behind_it(gateway: LocalGateway) -> None:
-    """Gives the volume more than one incarnation, one of which was never sealed."""
+    """Creates a second incarnation on the volume; the first was never sealed."""
     assert gateway.worker
     ask(gateway)
     gateway.worker.process.kill()
@@ -78,7 +78,7 @@ def test_a_copy_taken_while_a_worker_writes_is_whole_up_to_its_newest_checkpoint
                 copy = folder / f"copy-{number}"
                 copy_volume(gateway.ledger, copy)
                 code, report = fsck(copy, gateway.verifying_key)
-                # Records behind the checkpoint were not signed yet: that is all there may be to say.
+                # Records after the checkpoint were not signed yet, and this must be the only finding.
                 assert code in (OK, INCOMPLETE), json.dumps(report, indent=2)
                 found = [record for record in records(copy) if record["log"] == Path(gateway.origin).name]
                 assert len(found) >= before
@@ -127,7 +127,7 @@ def test_a_worker_starts_on_a_restored_copy_and_continues_its_chain(folder: Path
             wait_until(lambda: gateway.status()["checkpointed"] > 10, PATIENCE, "a checkpoint of 10 records")
             copy_volume(gateway.ledger, folder / "copy")
         last = Path(gateway.origin).name
-    # The signing key is restored with the volume, from where it is kept.
+    # The signing key is restored with the volume, from its separate backup.
     (folder / "restored").mkdir()
     shutil.copy2(folder / "lost" / "signing-key", folder / "restored")
     shutil.copytree(folder / "copy", folder / "restored" / "ledger")
@@ -147,7 +147,7 @@ def test_a_worker_starts_on_a_restored_copy_and_continues_its_chain(folder: Path
 
 
 def test_a_segment_that_was_copied_under_both_its_names_is_read_once(folder: Path) -> None:
-    """It was still prepared when it was copied, and in use when the directory was listed again."""
+    """The segment was still a prepared file when it was copied, and in use at the second listing of the directory."""
     with local_gateway(folder, settings={"ledger": {"segmentBytes": 1 << 20}}) as gateway:
         with steady_requests(gateway):
             segments = gateway.ledger / "0" / Path(gateway.origin).name
@@ -161,7 +161,7 @@ def test_a_segment_that_was_copied_under_both_its_names_is_read_once(folder: Pat
         assert numbers == list(range(len(numbers)))
 
 
-# Not salts: whoever erases a commitment erases its salt, and the log stays whole.
+# Salts are not in this list, because erasing a commitment erases its salt, and the log stays valid.
 @pytest.mark.parametrize("entry", ["checkpoint", "*.seg"])
 def test_a_copy_that_misses_a_file_is_not_taken_for_whole(folder: Path, entry: str) -> None:
     with local_gateway(folder) as gateway:

@@ -181,7 +181,7 @@ USAGE = {"inputTokens": 20, "outputTokens": 9, "totalTokens": 29}
 def test_parallel_calls_of_tools_keep_their_indexes_and_return_with_their_results(
     upstream: BedrockUpstream, client: openai.OpenAI
 ) -> None:
-    # BerriAI/litellm#15307: the blocks of parallel calls ran into one another.
+    # BerriAI/litellm#15307: the blocks of parallel calls were merged.
     upstream.stream(
         frame("messageStart", {"role": "assistant"}),
         frame("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "Let me see."}}),
@@ -350,7 +350,7 @@ def test_credentials_that_change_are_used_at_once_and_none_of_them_shows(
     finally:
         upstream.credentials = CREDENTIALS
         write_credentials(gateway.folder, CREDENTIALS)
-        # The other tests' requests are signed with them.
+        # The requests of other tests are signed with the first credentials.
         wait_until(accepted, PATIENCE, "the first credentials are used again")
         upstream.faults.clear()
     places = [

@@ -1,4 +1,4 @@
-"""The verifier that the auditor's page runs: it takes what the native one takes, and refuses what that refuses."""
+"""The verifier on the auditor's page accepts and refuses the same inputs as the native one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STATIC = Path(proofgate.__file__).parent / "explorer" / "static"
 
 
 class Verifier:
-    """The module, in Node."""
+    """The verifier's module in a Node process."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -51,13 +51,13 @@ def verifier(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Verifier]:
 
 @pytest.fixture(scope="module")
 def exchanged(gateway: LocalGateway) -> tuple[bytes, bytes, bytes]:
-    for _ in range(3):  # more than one leaf, so that paths have hashes
+    for _ in range(3):  # more than one leaf, so that paths contain hashes
         exchange(gateway)
     return exchange(gateway)
 
 
 def places(text: str) -> Iterator[int]:
-    """Of each line the first byte, the last, the line end, and some between."""
+    """For each line: the first byte, the last byte, the line end, and two bytes between."""
     start = 0
     for line in text.split("\n"):
         length = len(line.encode())
@@ -66,7 +66,7 @@ def places(text: str) -> Iterator[int]:
 
 
 def flipped(text: str) -> Iterator[str]:
-    """The text with one byte changed, at every place that matters in its own way."""
+    """Copies of the text with one changed byte, one for each tested place."""
     data = text.encode()
     for at in sorted(set(places(text))):
         if at < len(data) and data[at] < 0x80:
@@ -74,7 +74,7 @@ def flipped(text: str) -> Iterator[str]:
 
 
 def takes(check: Callable[..., object], *given: object) -> bool:
-    """Whether a native verifier takes it."""
+    """Whether a native verifier accepts it."""
     try:
         check(*given)
     except (EvidenceError, _core.ProofgateError):
@@ -100,7 +100,7 @@ def test_one_changed_byte_of_record_proof_or_key_is_judged_as_the_native_verifie
         answer = verifier.ask("record_proof", *case)
         assert answer["ok"] is expected, (case, answer)
         taken += expected
-    # What nothing authenticates: the salt, and to whom a line of another key belongs.
+    # Two parts are not authenticated: the salt, and the name in a line of another key.
     assert len(cases) > 45 and taken < 8
 
 
@@ -120,7 +120,7 @@ def test_a_changed_checkpoint_is_refused_with_the_code_of_what_is_wrong(
 
 
 def changes(receipt: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The receipt with one thing changed."""
+    """Copies of the receipt, each with one change."""
     text = json.dumps(receipt)
     for other in flipped(receipt["id"]):
         yield {**receipt, "id": other}
@@ -154,7 +154,8 @@ def test_a_receipt_with_one_thing_changed_is_judged_as_the_receipts_command_judg
         expected = takes(command, judged)
         answer = verifier.ask("receipt", judged, key, None, None)
         if len(changed.get("records", "")) == 1:
-            # The command takes a receipt without its end; one that claims to hold it does not verify here.
+            # The command accepts a receipt without its end. If the receipt still claims to be complete, it does not
+            # verify here.
             assert answer["ok"] is False
         else:
             assert answer["ok"] is expected, (answer, judged)

@@ -1,4 +1,4 @@
-"""Budgets in money, end to end: exact under concurrency and across a kill, and told to whoever has the key."""
+"""Budgets in money, end to end: exact under concurrency and after a kill, and reported to holders of a key."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def one_day() -> None:
 
 
 def budgeted(**terms: Any) -> dict[str, Any]:
-    """Ten dollars for a million tokens: ten microdollars each. `globex` has no limits."""
+    """Settings with a price of ten microdollars for a token. `globex` has no limits."""
     hashes = {tenant: [_core.hash_api_key(key)] for tenant, key in KEYS.items()}
     hashes["acme"].append(_core.hash_api_key(OTHER_KEY))
     return {
@@ -64,18 +64,19 @@ def usage(gateway: LocalGateway, key: str = KEYS["acme"]) -> Any:
 
 
 def test_sixty_four_clients_never_overspend_a_budget_in_money(folder: Path) -> None:
-    # 2000 tokens' worth.
+    # The budget pays for 2000 tokens.
     with local_gateway(folder, settings=budgeted(limits={"dollarsPerDay": "0.02"})) as gateway:
         with ThreadPoolExecutor(64) as clients:
             statuses = [status_of(answer) for answer in clients.map(lambda _: ask(gateway, 20), range(256))]
-        # What those in flight gave back of their reservations.
+        # Use the rest of the budget that requests in flight have released.
         while status_of(ask(gateway, 20)) == 200:
             pass
         cost = spent(gateway)
         told = usage(gateway)["tenant"]["dollars_per_day"]
     budget = 2 * NANODOLLARS // 100
     assert set(statuses) == {200, 429}
-    # Each reserves a token for each of its bytes, some 100, and 20 more: less than one reservation is left over.
+    # Each request reserves one token for each of its about 100 bytes, and 20 more, so the rest is less than one
+    # reservation.
     assert budget - 160 * 10_000 < cost <= budget
     assert Decimal(told["used"]) * NANODOLLARS == cost
     assert Decimal(told["remaining"]) == Decimal(told["limit"]) - Decimal(told["used"])
@@ -192,7 +193,7 @@ def test_the_records_tell_what_was_set_aside_and_what_it_cost(folder: Path) -> N
         ask(gateway, key=KEYS["globex"])
         records = gateway.records()
     ours, theirs = (record for record in records if record["kind"] == "admission")
-    # A token for each byte of the body, and those of the answer.
+    # One token for each byte of the body, and the tokens of the answer.
     assert ours["reserved_nanodollars"] == (ours["bytes"] + 8) * 10_000
     assert "reserved_nanodollars" not in theirs
     first, second = (record for record in records if record["kind"] == "completion")

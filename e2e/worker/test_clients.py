@@ -1,7 +1,7 @@
-"""Every official client against a provider of every type: each does the same, or is told by name what is not served.
+"""Every official client with every provider type: the same result for each client, or a refusal with an error code.
 
-The clients are unmodified. Where a provider speaks another API than the client, the answer is a translation; where
-nothing translates, the test asserts the refusal. Those of Node are marked `node`: `make test-clients` installs their
+The clients are unmodified. If a provider uses another API than the client, the answer is a translation; if there is no
+translation, the test asserts the refusal. The Node clients are marked `node`: `make test-clients` installs their
 packages.
 """
 
@@ -35,20 +35,20 @@ CREDENTIALS = Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEK
 
 @dataclass(frozen=True)
 class Behind:
-    """What a model is behind."""
+    """The provider of a model."""
 
     #: The type of its provider.
     type: str
-    #: What it is called there.
+    #: The provider's name for the model.
     model: str
-    #: Which clients reach it.
+    #: The clients that reach it.
     clients: frozenset[str]
 
 
-#: Whose requests reach every provider. Google's reach Google's alone.
+#: The clients that reach every provider. Google's client reaches only Google.
 EVERYWHERE = frozenset({"chat", "responses", "anthropic"})
 WITH_GOOGLE = EVERYWHERE | {"google"}
-#: Each type of provider, twice where the models of two makers are not reached by the same clients or in the same words.
+#: Each type of provider; two entries if its models of two makers differ in their clients or in their formats.
 PROVIDERS = {
     "OpenAI": Behind("OpenAI", "up-OpenAI", EVERYWHERE),
     "AzureOpenAI": Behind("AzureOpenAI", "up-AzureOpenAI", EVERYWHERE),
@@ -70,7 +70,7 @@ CLIENTS = [
     pytest.param("node-anthropic", marks=NODE),
     pytest.param("node-google", marks=NODE),
 ]
-#: Why an answer ended, in the words of each API: at its end, at calls of tools.
+#: The reason for the end of an answer in each API: at a normal end, and at tool calls.
 FINISHES = {
     "chat": ("stop", "tool_calls"),
     "responses": ("completed", "completed"),
@@ -84,7 +84,7 @@ PNG = base64.b64encode(
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalGateway]:
-    """A gateway before a provider of each type, with models that have other names there."""
+    """A gateway in front of a provider of each type; the providers have other names for the models."""
     folder = tmp_path_factory.mktemp("clients")
 
     def secret(name: str, text: str) -> str:
@@ -140,7 +140,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalGateway]:
 
 @pytest.fixture(scope="module")
 def clients(gateway: LocalGateway, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Client]]:
-    """Each client as the tenant acme, made when it is first asked for."""
+    """Each client of the tenant acme, created at its first use."""
     base_url, key = gateway.base_url.removesuffix("/v1"), KEYS["acme"]
     folder = tmp_path_factory.mktemp("node")
     made: dict[str, Client] = {}
@@ -181,7 +181,7 @@ def client(name: str, clients: Callable[[str], Client]) -> Client:
 
 @pytest.fixture
 def api(name: str) -> str:
-    """What the client speaks."""
+    """The API that a client uses."""
     return name.partition("-")[2]
 
 
@@ -196,7 +196,7 @@ def model(provider: str) -> str:
 
 
 def told(client: Client, api: str, provider: str, ask: Ask) -> Told | None:
-    """What the client was told; None when nothing leads from its API to the provider, and it was told that by name."""
+    """The client's result; None if no translation exists. Asserts that the gateway then refuses with the right code."""
     answer = client.ask(ask)
     if api in PROVIDERS[provider].clients:
         assert isinstance(answer, Told), answer
@@ -254,7 +254,7 @@ def test_what_tools_gave_goes_back_to_the_model(client: Client, api: str, provid
 def test_an_answer_has_the_schema_that_it_has_to_have(client: Client, api: str, provider: str, stream: bool) -> None:
     answer = told(client, api, provider, Ask(model(provider), schema=True, stream=stream))
     if answer:
-        # The stand-in answers so only to who asks for it in its own words.
+        # The stand-in gives this answer only if the request has the schema in its own API's format.
         assert json.loads(answer.text) == {"city": "sample", "days": 7}
 
 

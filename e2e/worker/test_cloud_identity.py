@@ -1,4 +1,4 @@
-"""Workers that have an identity in three clouds, and no key: what they ask for, and what their requests carry."""
+"""Workers with an identity in three clouds and without a key: their requests for credentials, and to models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from e2e.local_gateway import KEYS, LocalGateway
 from e2e.programs import PATIENCE, wait_until
 
 HELLO: list[Any] = [{"role": "user", "content": "hello there"}]
-#: How what each kind has begins.
+#: The prefix of each kind's issued credentials.
 ISSUED = {
     "AWSWebIdentity": "sts-issued-",
     "AWSPodIdentity": "pod-issued-",
@@ -24,12 +24,12 @@ ISSUED = {
     "GCPWorkloadIdentity": "impersonated-issued-",
     "GCPMetadataServer": "metadata-issued-",
 }
-#: What is left between a renewal and the end of what there was is many times what a renewal takes on a busy machine.
+#: The remaining lifetime at a renewal is many times the duration of a renewal, even on a busy machine.
 SHORT_SECONDS = 60
 
 
 def provider_of(kind: str, upstream: CloudUpstream, token: Path) -> dict[str, Any]:
-    """A provider with an identity of this kind, as a manifest's becomes one."""
+    """A provider with an identity of this kind, in the form that a manifest is converted to."""
     url, file = upstream.url, {"tokenFile": str(token)}
     bedrock = {"type": "Bedrock", "region": REGION, "baseURL": url}
     vertex = {"type": "VertexAI", "project": PROJECT, "location": LOCATION, "baseURL": f"{url}/v1"}
@@ -55,7 +55,7 @@ def provider_of(kind: str, upstream: CloudUpstream, token: Path) -> dict[str, An
 
 @contextmanager
 def gateway_at(folder: Path, upstream: CloudUpstream, *kinds: str) -> Iterator[LocalGateway]:
-    """A worker with a provider of each kind, and a model of the same name behind it."""
+    """A worker with a provider of each kind, and a model with the kind's name for each provider."""
     folder.mkdir(exist_ok=True)
     gateway, token = LocalGateway(folder), folder / "token"
     token.write_text(upstream.subject + "\n")
@@ -128,7 +128,7 @@ def test_credentials_are_renewed_with_the_newest_token_and_no_request_fails(tmp_
         upstream.lifetime_seconds = SHORT_SECONDS
         with gateway_at(tmp_path, upstream, *ISSUED) as gateway:
             assert all(chat(gateway, kind) for kind in ISSUED)
-            # As the kubelet does it: another file takes the place of the one that was there.
+            # Replace the token file, as the kubelet does.
             upstream.subject = "eyJ.service-account-2.signature"
             (tmp_path / "token.new").write_text(upstream.subject)
             (tmp_path / "token.new").replace(tmp_path / "token")
@@ -167,7 +167,7 @@ def test_what_is_refused_is_told_and_what_there_is_serves_until_its_end(tmp_path
         upstream.lifetime_seconds = SHORT_SECONDS
         with gateway_at(tmp_path, upstream, kind) as gateway:
             assert chat(gateway, kind)
-            # From now on the agent takes another token than the pod has.
+            # From now on, the agent accepts a different token than the pod's.
             upstream.subject = "eyJ.of-somebody-else.signature"
             wait_until(lambda: sources(gateway)[kind]["error"] == "refused", PATIENCE, "the refusal is reported")
 
@@ -175,7 +175,7 @@ def test_what_is_refused_is_told_and_what_there_is_serves_until_its_end(tmp_path
                 try:
                     chat(gateway, kind)
                 except openai.InternalServerError as error:
-                    # One that is under way at the end may come too late.
+                    # A request in flight when the credentials expire may fail at the provider.
                     assert error.code in ("provider_key_missing", "upstream_auth_failed")
                     return error.code == "provider_key_missing"
                 return False

@@ -1,4 +1,4 @@
-"""The compose file and what `proofgate quickstart` makes fit together. No container is started: no engine is needed."""
+"""The compose file matches the files of `proofgate quickstart`. No container is started, so no engine is needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 FILE = REPOSITORY / "compose.yaml"
 DOCUMENT: dict[str, Any] = yaml.safe_load(FILE.read_text())
 SERVICE: dict[str, Any] = DOCUMENT["services"]["gateway"]
-#: What the header tells to run, before the image comes up.
+#: The commands in the header, which run before the image starts.
 TOLD = re.sub(r"\\\n#\s+", "", FILE.read_text())
 
 
@@ -31,7 +31,7 @@ def quickstart_arguments() -> list[str]:
 
 
 def mounts() -> dict[str, Path]:
-    """What the container sees, by its path there, and where that is beside the compose file."""
+    """The container's files: the path in the container, and the path beside the compose file."""
     found = {entry["target"]: Path(entry["source"]) for entry in SERVICE["volumes"]}
     for kind in ("configs", "secrets"):
         assert {entry["source"] for entry in SERVICE[kind]} == set(DOCUMENT[kind])
@@ -41,7 +41,7 @@ def mounts() -> dict[str, Path]:
 
 @pytest.fixture
 def project(folder: Path) -> Path:
-    """A folder in which the header's first command has run."""
+    """A folder after the header's first command."""
     options = cli.parse(quickstart_arguments())
     create(folder / options.directory, QuickstartSetup(provider_key="sk-0123456789abcdef0123", listen=options.listen))
     return folder
@@ -49,7 +49,7 @@ def project(folder: Path) -> Path:
 
 @pytest.fixture
 def config(project: Path, folder: Path) -> Config:
-    """The configuration as the container sees it."""
+    """The configuration as the container reads it."""
     root = folder / "root"
     for target, source in mounts().items():
         seen = root / target.removeprefix("/")

@@ -1,4 +1,4 @@
-"""A denied request is full evidence: who sent it, for which model, saying what; and none is missing."""
+"""A denied request is complete evidence: its sender, its model and its content; and no denial is missing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def body_of(text: str) -> bytes:
 
 
 def deny(gateway: LocalGateway, body: bytes, tenant: str = "acme") -> str:
-    """Sends a request that the rules deny; its id."""
+    """Sends a request that the rules deny; returns its id."""
     denied = send(gateway.address, chat_request(body, KEYS[tenant]))
     assert status_of(denied) == 403, denied[:500]
     return request_id_of(denied)

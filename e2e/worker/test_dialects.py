@@ -1,4 +1,4 @@
-"""What the official clients use besides what test_clients.py asks of all of them."""
+"""Features of the official clients that test_clients.py does not test for all of them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from e2e.programs import PATIENCE
 
 CLAUDE = "mock-claude"
 GEMINI = "mock-gemini"
-#: A model of Gemini's that has another name there.
+#: The gateway's name for a Gemini model.
 RENAMED = "embeddings"
-#: A model of Azure's that is a deployment there.
+#: The gateway's name for an Azure deployment.
 DEPLOYMENT = "azure"
 HELLO: list[Any] = [{"role": "user", "content": "hello there"}]
 
 
 @contextmanager
 def gateway_before_all(folder: Path, **settings: Any) -> Iterator[LocalGateway]:
-    """A gateway before a provider of each family."""
+    """A gateway in front of a provider of each family."""
     gateway = LocalGateway(folder)
     try:
         gateway.start_upstream()
@@ -172,7 +172,7 @@ def test_googles_client_embeds_texts_by_a_model_that_has_another_name_there(
 
 
 def test_openais_client_embeds_texts_by_gemini(client: openai.OpenAI) -> None:
-    # It asks for base64 by itself, and reads it.
+    # The client requests base64 by default, and decodes it.
     answer = client.embeddings.create(model=RENAMED, input=["hello there", "hi"], dimensions=4)
     numbers = client.embeddings.create(model=RENAMED, input="hi", encoding_format="float")
     for vector in (*answer.data, *numbers.data):
@@ -184,7 +184,7 @@ def test_openais_client_embeds_texts_by_gemini(client: openai.OpenAI) -> None:
 
 
 def test_images_are_generated_whole_and_in_a_stream(both: LocalGateway, client: openai.OpenAI) -> None:
-    # Four images of a megabyte and a half: far more than a buffer, less than `limits.bodyBytes`.
+    # Four images of 1.5 megabytes: much more than a buffer, less than `limits.bodyBytes`.
     images = client.images.generate(model=MODEL, prompt="a cat mock:tokens=18000", n=4)
     assert images.data is not None and images.usage is not None
     assert [len(base64.b64decode(image.b64_json or "")) for image in images.data] == [8 + 64 * 18_000] * 4
@@ -277,7 +277,7 @@ def test_a_key_in_the_url_is_refused_and_stands_in_no_record_or_log(both: LocalG
         assert (answer.status_code, answer.json()["error"]["details"][0]["reason"]) == (400, "KEY_IN_QUERY")
         assert key not in answer.text
     for file in (path for path in both.folder.rglob("*") if path.is_file()):
-        with suppress(FileNotFoundError):  # a running worker renames a new checkpoint over the last
+        with suppress(FileNotFoundError):  # a running worker may replace a checkpoint during this loop
             assert key.encode() not in file.read_bytes(), file
 
 

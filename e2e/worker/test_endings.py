@@ -1,4 +1,4 @@
-"""How a worker ends, on purpose or not, and what its ledger holds then."""
+"""The intended and unintended ends of a worker, and its ledger afterwards."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from e2e.local_gateway import KEYS, LEDGER, MODEL, LocalGateway, local_gateway
 from e2e.programs import PATIENCE, wait_until
 from e2e.worker.raw_http import chat_request, error_of, send, status_of
 
-# How often a worker is killed under load; `make test-kills` does it 200 times.
+# The number of kills of a worker under load; `make test-kills` uses 200.
 KILLS = int(os.environ.get("PROOFGATE_KILLS", "3"))
 
 
@@ -43,7 +43,7 @@ def fsck_is_clean(gateway: LocalGateway) -> bool:
 
 
 def load_until_cut(address: str, completed: list[str], streams: bool) -> None:
-    """Sends requests one after another until the worker is gone; keeps the ids whose answers came whole."""
+    """Sends requests one after another until the worker has ended; records the ids of complete answers."""
     headers = {"Authorization": f"Bearer {KEYS['acme']}"}
     with httpx.Client(base_url=f"http://{address}", headers=headers, timeout=PATIENCE) as client:
         body = {"model": MODEL, "messages": message("mock:tokens=20"), "stream": streams}

@@ -1,4 +1,4 @@
-"""What a client gets, and what the upstream and the ledger get of it."""
+"""The view of one exchange by the client, the upstream and the ledger."""
 
 from __future__ import annotations
 

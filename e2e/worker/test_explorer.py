@@ -1,4 +1,4 @@
-"""The auditor's page in a real browser, in front of a real auditor: what it verifies, and what it does not take."""
+"""The auditor's page in a real browser with a real auditor: the evidence that it verifies or refuses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from e2e.explored import Explored, StandIn, explored, standing_in
 from e2e.programs import PATIENCE, wait_until
 from e2e.reading import failures
 
-#: Each view, and what stands in it once it is whole.
+#: Each view, and a text that it contains when it is complete.
 VIEWS = {
     "": "Witnesses",
     "#/findings": "There are no findings",
@@ -43,7 +43,7 @@ def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def page(ledger: Explored, window: Browser) -> Browser:
-    """The browser at the auditor's own page, knowing nothing of it."""
+    """The browser at the auditor's own page, without stored data."""
     window.see(1200)
     window.open(f"{ledger.url}/")
     window.run("localStorage.clear()")
@@ -58,7 +58,7 @@ def between(ledger: Explored) -> Iterator[StandIn]:
 
 
 def with_another_end(number: int) -> Any:
-    """Changes the last byte of an entry in a bundle."""
+    """Returns a function that changes the last byte of an entry in a bundle."""
 
     def changed(body: bytes) -> bytes:
         at = 0
@@ -70,7 +70,7 @@ def with_another_end(number: int) -> Any:
 
 
 def json_with(change: Any) -> Any:
-    """Changes what is answered as JSON."""
+    """Returns a function that applies a change to a JSON answer."""
 
     def changed(body: bytes) -> bytes:
         document = json.loads(body)
@@ -162,7 +162,7 @@ def test_an_entry_is_verified_in_the_browser_and_its_bundle_by_the_command_lines
 
 
 def _core_path(ledger: Explored, index: int) -> list[str]:
-    """The siblings, as the auditor's proof of the newest checkpoint has them."""
+    """The sibling hashes in the auditor's proof for the newest checkpoint."""
     return fetch(f"{ledger.url}/proof?index={index}").split("\n\n")[0].split("\n")[2:]
 
 
@@ -200,7 +200,7 @@ def test_an_entry_is_not_verified_under_another_key_and_a_key_that_is_exchanged_
     window.open(f"{between.url}/#/keys")
     window.wait_for("You entered this key")
     window.press_button("Use what the server offers")
-    # Both do then; the ledger's key stands there before.
+    # Both rows show this text then; the ledger's key shows it before.
     window.wait(lambda: window.text().count("This server offers this key") == 2, "the key that the server offers")
     between.changes["/explorer/keys"] = json_with(lambda keys: keys.update(aggregate=other))
     window.open(f"{between.url}/#/keys")
@@ -252,7 +252,7 @@ def test_a_browser_that_comes_back_to_another_history_says_so_loudly_on_every_vi
     told = [json.loads(_core.verify_checkpoint(note, ledger.aggregate_key)) for note in notes]
     assert told[0]["size"] == told[1]["size"] and told[0]["root"] != told[1]["root"]
     assert failures(window) == []
-    # A shorter log than before is told as well.
+    # A log that is shorter than before is also reported.
     window.press_button("Dismiss", "#alarms")
     between.changes["/checkpoint"] = lambda _: ledger.signed_by_the_auditor(3, bytes(32)).encode()
     window.open(f"{between.url}/#/tree")
@@ -283,7 +283,7 @@ def test_a_receipt_is_checked_with_its_bodies_and_nothing_of_it_is_sent(
     assert page.complaints() == []
 
 
-#: In a receipt, which holds its records as texts of JSON.
+#: Changes of a receipt, whose records are JSON texts inside JSON.
 CHANGES = [(b'\\"acme\\"', b'\\"akme\\"'), (b'"complete"', b'"incomplete"'), (b"{", b"")]
 
 
@@ -349,7 +349,7 @@ def test_the_page_is_used_by_keyboard_alone(ledger: Explored, page: Browser) -> 
     page.key(DOWN)
     page.key(DOWN)
     assert page.focused() == leaf
-    # One stop for the whole path: the next one is behind it.
+    # The whole path is one tab stop, and the next stop is after it.
     page.key(TAB)
     assert page.focused() == "The path as a table"
 

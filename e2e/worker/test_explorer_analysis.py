@@ -1,4 +1,4 @@
-"""What the auditor's page shows of the analysis of answers, of a model that was swapped."""
+"""The auditor's page shows the analysis of answers for a swapped model."""
 
 from __future__ import annotations
 

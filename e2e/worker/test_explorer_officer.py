@@ -1,4 +1,4 @@
-"""The auditor's page as an officer uses it: what happened, who, why it was refused, one session, and a file of it."""
+"""An officer's use of the auditor's page: an event, its sender, the reason for a refusal, a session, and its file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def page(ledger: Indexed, window: Browser) -> Browser:
-    """The browser where the officer is signed in."""
+    """The browser in which the officer is signed in."""
     window.see(1200)
     window.open(f"{ledger.url}/")
     window.run("sessionStorage.clear(); localStorage.clear()")

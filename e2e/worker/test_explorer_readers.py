@@ -1,4 +1,4 @@
-"""What the auditor's page shows readers of exchanges, and what it keeps from everybody else."""
+"""The data that the auditor's page shows to readers of exchanges, and hides from all others."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def page(ledger: Indexed, window: Browser) -> Browser:
-    """The browser at the auditor's page, where nobody is signed in."""
+    """The browser at the auditor's page, without a signed-in reader."""
     window.see(1200)
     window.open(f"{ledger.url}/")
     window.run("sessionStorage.clear(); localStorage.clear()")
@@ -61,12 +61,12 @@ def sign_in(page: Browser, url: str, reader: str, view: str = "#/exchanges") -> 
 
 
 def named(tenant: str | None) -> str:
-    """A tenant as the page names it; a request without a valid key is no tenant's."""
+    """A tenant's name on the page; a request without a valid key belongs to no tenant."""
     return tenant or "no tenant"
 
 
 def is_indexed(ledger: Indexed, request_id: str) -> bool:
-    """Whether the index has an exchange with its end."""
+    """Whether the index contains an exchange and its end."""
     return any(of["id"] == request_id and of["outcome"] != "open" for of in ledger.rows())
 
 
@@ -127,7 +127,7 @@ def test_exchanges_are_listed_the_newest_first_and_found_by_filters(ledger: Inde
     page.wait(lambda: len(cells(page, "table.wide")) >= 7, "all of them")
     page.open(f"{ledger.url}/#/exchanges/since=yesterday")
     page.wait_for("bad_filter")
-    # The console tells of the answer 400, and of nothing else.
+    # The console reports only the 400 answer.
     assert all("400" in complaint for complaint in page.complaints())
 
 
@@ -150,7 +150,7 @@ def test_one_exchange_is_drawn_from_records_that_this_browser_verified(ledger: I
     stages = cells(page, ".waterfall")
     assert [stage[0] for stage in stages] == ["Admitted", "Attempt 1", "Attempt 2", "Completed"]
     assert "503" in stages[1][4] and "answered with 200" in stages[2][4]
-    # As wide as the records say.
+    # The width of each bar matches the records.
     first, second, end = (record["ts"] for record in records)
     shapes = "return [...document.querySelectorAll('.bar rect')].map((one) => Number(one.getAttribute(arguments[0])))"
     at, wide = page.run(shapes, "x"), page.run(shapes, "width")
@@ -190,12 +190,12 @@ ADMISSION = {"kind": "admission", "ts": 100, "provider": "a", "bytes": 5}
         ([], []),
         ([{"kind": "completion", "ts": 5}], []),
         ([ADMISSION], [["Admitted", 0, 0, False], ["Attempt 1", 0, None, True], ["No end yet", None, None, False]]),
-        # Who found it cut says nothing of when it ended.
+        # The record of an aborted exchange does not contain the time of its end.
         (
             [ADMISSION, {"kind": "aborted", "ts": 900}],
             [["Admitted", 0, 0, False], ["Attempt 1", 0, None, True], ["Aborted", 800, 800, True]],
         ),
-        # A clock that was set back draws nothing before the beginning.
+        # If the clock was set back, nothing is drawn before the start.
         (
             [ADMISSION, {"kind": "completion", "ts": 50, "outcome": "complete", "status": 200}],
             [["Admitted", 0, 0, False], ["Attempt 1", 0, 0, False], ["Completed", 0, 0, False]],
@@ -217,7 +217,7 @@ def test_records_that_somebody_changed_on_the_way_are_neither_verified_nor_drawn
     assert "no record shows how this exchange began".lower() in told.lower() and "akme" not in told
 
 
-#: Keeps how many rows each table marked as new: one lives until the next question alone.
+#: Records the number of rows marked as new in each table, because a mark lasts only until the next query.
 COUNT_FRESH = """window.fresh = [];
     new MutationObserver(() => window.fresh.push(document.querySelectorAll('.fresh').length))
         .observe(document.querySelector('main'), { childList: true, subtree: true })"""
@@ -230,7 +230,7 @@ def test_what_comes_is_followed_until_it_is_paused_and_recorded_once_a_minute(
         b"const SECONDS = 5;", b"const SECONDS = 0.1;"
     )
     before = len(ledger.reads())
-    # Of a question that no other test has followed within the minute.
+    # No other test has followed this query within the last minute.
     sign_in(window, between.url, "officer", "#/exchanges/tenant=globex")
     window.wait_for("Following")
     window.run(COUNT_FRESH)
@@ -241,7 +241,7 @@ def test_what_comes_is_followed_until_it_is_paused_and_recorded_once_a_minute(
     window.wait_for("1 new exchange at")
     assert window.run("return Math.max(...window.fresh)") == 1
     assert window.run("return document.activeElement.getAttribute('href')") == focused
-    # What filters offer is a question of its own.
+    # The filters' choices are a separate query.
     reads = [read["asked"] for read in ledger.reads()[before:] if read["asked"].get("of") != "names"]
     assert [asked.get("watch") for asked in reads] == [None, "true"]
     window.press_button("Follow")
@@ -338,7 +338,7 @@ def test_tenants_of_an_index_that_keeps_fewer_days_than_a_week_are_told(ledger: 
 def test_budgets_are_told_with_what_is_left_and_the_ring_says_what_its_table_does(
     ledger: Indexed, page: Browser
 ) -> None:
-    # What was used is told of today.
+    # Usage is shown for the current day only.
     not_over_midnight(60)
     for tenant in ("acme", "globex"):
         request_id = say(ledger.gateway, "hi", tenant)

@@ -1,7 +1,7 @@
-"""Whatever stands, or fails, in the place of a file of one log: every tool reports it, does the rest, and ends.
+"""Every fault of a log's file: every tool reports it, completes the rest, and ends.
 
-The faults are those of `e2e.faults`. A tool that needs the file names its log and does not exit with 0; one that does
-not need it does not notice.
+The faults are those of `e2e.faults`. A tool that needs the file names its log and does not exit with 0; a tool that
+does not need the file reports nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from e2e.shim import Calls, Shim
 from e2e.worker.raw_http import chat_request, error_of, send, status_of
 from e2e.worker.test_keeping import RETENTION_KEY_NAME
 
-#: Of a log: what it was written into, what was signed of it, what follows of that, and bodies.
+#: A log's files: records, checkpoint, tree, salts, and bodies.
 SEGMENT = "00000000000000000000.seg"
 FILES = (SEGMENT, "checkpoint", "tree", "salts", "payloads", "payload-index")
 LOGS, EACH = 4, 3
@@ -39,7 +39,7 @@ LOGS, EACH = 4, 3
 
 @dataclass(frozen=True)
 class Home:
-    """A ledger of four logs, and all that the tools need beside it."""
+    """A ledger of four logs, and the other files that the tools need."""
 
     folder: Path
     key: str
@@ -52,7 +52,7 @@ class Home:
         return Audit(self.folder, self.key).logs()
 
     def ids(self, log: Path) -> list[str]:
-        """The exchanges of a log."""
+        """The ids of a log's exchanges."""
         by_log: dict[str, list[str]] = json.loads((self.folder / "ids").read_text())
         return by_log[log.name]
 
@@ -118,13 +118,13 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool, the files that it needs of a log, and whether what it said shows that it did the rest."""
+    """A tool, the files of a log that it needs, and a check that it completed the rest."""
 
     run: Callable[[Callable[..., Outcome], Home, Path], Outcome]
     needs: frozenset[str]
     did_the_rest: Callable[[Outcome, Home, Path], bool]
     may_need: frozenset[str] = frozenset()
-    """Files that it needs, or not, by what stands in their place."""
+    """Files that it needs for some kinds of faults only."""
 
 
 def _fsck(run: Callable[..., Outcome], home: Home, _: Path) -> Outcome:
@@ -153,7 +153,7 @@ def _what_can_be_is_proven(done: Outcome, home: Home, spoiled: Path) -> bool:
     keys = ["--key", home.key]
     checked = [proofgate("verify", proof, "--record", proof.with_suffix(".json"), *keys) for proof in proofs]
     whole = len(proofs) == 2 and all(check.returncode == 0 for check in checked)
-    # Only of what its salt cannot be read everything else can be.
+    # If only a salt cannot be read, everything else can be proved.
     return whole if "its salt cannot be read" in done.text else not proofs
 
 
@@ -231,7 +231,7 @@ TOOLS = {
     "prove": Tool(_prove, RECORDS | {"salts"}, _what_can_be_is_proven),
     "export": Tool(_export, frozenset({SEGMENT}), _others_are_exported),
     "replay": Tool(_replay, frozenset(FILES) - {"tree"}, _others_are_replayed),
-    # A file that is to go need not be read, but a folder is no file.
+    # A file that will be removed need not be readable, but a folder instead of a file is an error.
     "prune": Tool(_prune, RECORDS, _others_are_judged, may_need=frozenset(FILES)),
     "index": Tool(_index, RECORDS, _others_are_indexed),
     "auditor": Tool(_auditor, RECORDS, _others_are_audited),
@@ -290,7 +290,7 @@ def test_a_worker_goes_on_once_a_write_of_its_log_finds_space_again(tmp_path: Pa
         for number in (errno.ENOSPC, errno.EDQUOT):
             calls.fail(Calls.WRITING, number, ".seg")
             try:
-                # The first one waits until nobody waits any longer; to the next it is known.
+                # The first request waits until the timeout; for later ones the state is known.
                 assert [_status_and_code(gateway) for _ in range(3)] == [(503, "ledger_full")] * 3
                 assert gateway.status()["not_ready"] is None
             finally:

@@ -1,4 +1,4 @@
-"""Calls of guarded tools after a text of a tool that reads like instructions, in a real worker."""
+"""Calls of guarded tools after a tool's text that looks like instructions, with a real worker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CALL = {"id": "c", "type": "function", "function": {"name": "Bash", "arguments":
 
 
 def answer(asked: Asked) -> Answer:
-    """Calls the tool, whole or in a stream."""
+    """Answers with a call of the tool, complete or streamed."""
     about = {"id": "c", "created": 1, "model": MODEL}
     if not asked.read().get("stream"):
         message = {"role": "assistant", "content": None, "tool_calls": [CALL]}
@@ -33,7 +33,7 @@ def answer(asked: Asked) -> Answer:
 
 
 def ask(gateway: LocalGateway, result: str, *, stream: bool = False, approval: str = "") -> tuple[int, str]:
-    """The status and the body of the answer to a request in which a tool returned `result`."""
+    """The status and body of the answer to a request with `result` as a tool's result."""
     call = {"id": "p", "type": "function", "function": {"name": "fetch", "arguments": "{}"}}
     body = {
         "model": MODEL,
@@ -56,7 +56,7 @@ def ask(gateway: LocalGateway, result: str, *, stream: bool = False, approval: s
         try:
             return response.status, response.read().decode()
         except IncompleteRead as stopped:
-            # A stream that is stopped ends with an error event and without its last chunk.
+            # A stopped stream ends with an error event and without its last chunk.
             return response.status, stopped.partial.decode()
     finally:
         connection.close()
@@ -83,7 +83,7 @@ def test_a_guarded_tool_is_called_after_a_flagged_text_with_an_approval_only(fol
             other = ask(gateway, f"{INJECTED} Now.", stream=stream, approval=approval)
             records = json.dumps(gateway.records())
     assert harmless[0] == 200 and "Bash" in harmless[1]
-    # A stream whose beginning has not left yet is refused as a whole answer is.
+    # If no part of a stream has been sent yet, the stream is refused like a complete answer.
     assert status in ((200, 403) if stream else (403,))
     assert error["code"] == "approval_required" and "messages[2]" in error["message"], error
     assert '"command' not in refused

@@ -1,4 +1,4 @@
-"""Who is turned away at the traffic port, and how."""
+"""Refusals at the traffic port: the conditions and the answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BODY = json.dumps({"model": MODEL, "messages": []}).encode()
 
 
 def test_every_framing_case_gets_its_answer_and_a_closed_connection(folder: Path) -> None:
-    # A gateway of its own: this many refusals at once are a flood, of which the ledger counts a part only.
+    # The test uses a separate gateway, because the ledger counts only a part of so many refusals.
     with local_gateway(folder) as gateway:
         host, port = gateway.address.split(":")
         command = [sys.executable, str(PROBE), "--host", host, "--port", port, "--key", KEYS["acme"]]
@@ -115,7 +115,7 @@ def test_no_key_is_ever_written_anywhere(gateway: LocalGateway) -> None:
     send(gateway.address, chat_request(BODY, KEYS["acme"]))
     secrets = [*KEYS.values(), gateway.admin_token, (gateway.folder / "signing-key").read_text().strip()]
     asked = [gateway.admin_text(path).encode() for path in ("/metrics", "/status", "/checkpoint")]
-    # A file that is being written has another name for a moment, and would be gone when it is read.
+    # The worker is stopped, because a file that it writes may be renamed before the test reads it.
     assert gateway.worker is not None and gateway.worker.stop() == 0
     seen = [path for path in gateway.ledger.rglob("*") if path.is_file()] + list(gateway.folder.glob("*.log"))
     texts = [*asked, *(path.read_bytes() for path in seen)]

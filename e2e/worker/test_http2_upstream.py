@@ -1,4 +1,4 @@
-"""A provider that speaks HTTP/2, by another implementation than the worker's."""
+"""A provider that uses HTTP/2, with a different implementation than the worker's."""
 
 from __future__ import annotations
 

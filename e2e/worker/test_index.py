@@ -24,7 +24,8 @@ from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
 from e2e.programs import PATIENCE, wait_until
 from e2e.worker.raw_http import chat_request
 
-#: `proofgate`; the process is gone before it hands SQLite the statement of that number, or says how many there were.
+#: `proofgate` in a process that exits before the SQLite statement with this number, or else prints the number of
+#: statements.
 DYING = """
 import os, sqlite3, sys
 from proofgate.cli import main
@@ -65,7 +66,7 @@ def refuse(gateway: LocalGateway) -> None:
 
 @pytest.fixture(scope="module")
 def ledger(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A ledger of two logs, the first of a worker that was killed while it answered."""
+    """A ledger of two logs; the first worker was killed during an answer."""
     folder = tmp_path_factory.mktemp("index")
     with local_gateway(folder) as gateway:
         assert gateway.worker is not None
@@ -112,7 +113,7 @@ def test_an_index_whose_making_is_killed_again_and_again_has_each_exchange_once(
     command: list[str | Path] = ["audit", "index", "--ledger", ledger[0], "--ledger-key", ledger[1], "--index", index]
 
     def rebuild(statements: int) -> subprocess.CompletedProcess[str]:
-        """Makes the index anew, in a process that is gone before its statement of that number."""
+        """Rebuilds the index in a process that exits before the statement with this number."""
         dying = [sys.executable, "-c", DYING, str(statements), *map(str, command), "--rebuild"]
         return subprocess.run(dying, capture_output=True, text=True, timeout=PATIENCE)
 
@@ -142,7 +143,7 @@ def test_an_export_verifies_with_the_key_alone_and_not_when_a_byte_is_changed(
     lines = (out / "exchanges.jsonl").read_text().splitlines()
     note = json.loads((out / "manifest.json").read_text())["logs"]
     notes = {log["origin"]: log["checkpoint"] for log in note}
-    # A record, its path and its checkpoint are a tlog-proof.
+    # A record with its path and its checkpoint is a tlog-proof.
     for record in (record for line in lines for record in json.loads(line)["records"]):
         head = ["c2sp.org/tlog-proof@v1", f"index {record['index']}", *record["path"]]
         proof = "\n".join(head) + "\n\n" + notes[record["origin"]]
@@ -180,7 +181,7 @@ def test_an_auditor_answers_readers_of_what_it_has_accepted(tmp_path: Path) -> N
             assert {row["tenant"] for row in found("of-acme")} == {"acme"}
             with pytest.raises(httpx.HTTPStatusError, match="401"):
                 found(KEYS["acme"])
-            # Reads on the machine are in the same access log, which the auditor continues.
+            # Reads with the local command are in the same access log, which the auditor continues.
             assert run("audit", "exchanges", "--index", tmp_path / "index")[0] == 0
             assert {row["tenant"] for row in found("of-acme")} == {"acme"}
             wait_until(

@@ -1,4 +1,4 @@
-"""An auditor that reads workers with a folder each over HTTP, and keeps an index of what they serve."""
+"""An auditor that reads workers with separate folders over HTTP, and indexes their ledgers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RETENTION_KEY_NAME = "proofgate.dev/local/keeping"
 
 @contextmanager
 def indexing(fleet: Fleet, *more: str) -> Iterator[tuple[Program, str]]:
-    """The auditor of the workers, with an index and one reader; its URL."""
+    """The auditor of the workers with an index and one reader: its program and URL."""
     folder = fleet.audit.folder
     if not (folder / "readers").exists():
         (folder / "readers").write_text(json.dumps({_core.hash_api_key(KEY): {"name": "officer", "all": True}}))
@@ -46,7 +46,7 @@ def answer(url: str, path: str) -> httpx.Response:
 
 def listed(url: str) -> list[dict[str, Any]]:
     found = answer(url, "exchanges")
-    # While the index is made there is none to ask.
+    # There is no index yet while it is built.
     rows: list[dict[str, Any]] = found.json()["exchanges"] if found.status_code == 200 else []
     return rows
 
@@ -60,7 +60,7 @@ def shards(fleet: Fleet) -> list[str]:
 
 
 def retention(fleet: Fleet, worker: LocalGateway) -> str:
-    """What a removal by hand does on the folder of one worker."""
+    """Removes old logs in one worker's folder with the command; returns its output."""
     folder = fleet.audit.folder
     where = ["--state", str(folder / "holds"), "--ledger-key", worker.verifying_key]
     where += ["--signing-key", str(folder / "retention-key")]
@@ -82,7 +82,7 @@ def test_exchanges_of_workers_with_a_folder_each_are_listed_and_proved(fleet: Fl
             checked = proofgate("verify", str(tmp_path / "receipt.json"), "--key", fleet.workers[0].verifying_key)
             assert checked.returncode == 0, checked.stdout + checked.stderr
         assert "\nproofgate_auditor_replica_lag_seconds 0.000\n" in httpx.get(f"{url}/metrics").text
-        # Killed while more is copied.
+        # The auditor is killed while it copies more.
         for worker in fleet.workers:
             ask_and_wait(worker, 3)
         program.stop(signal.SIGKILL)

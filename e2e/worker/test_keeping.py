@@ -1,4 +1,4 @@
-"""A real ledger that is held, shortened and made to forget, and what outsiders say of it then."""
+"""Holds, retention and erasure on a real ledger, and the checks of it by others afterwards."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "verify" / "verify.py"
 
 @dataclass(frozen=True)
 class Kept:
-    """A ledger of four logs, one of a killed worker, with its auditor and its retention job."""
+    """A ledger of four logs, one from a killed worker, with its auditor and its retention job."""
 
     audit: Audit
 
@@ -52,7 +52,7 @@ class Kept:
     def by_plan(
         self, plan: dict[str, Any], kill_after: str = "", more: tuple[str, ...] = ()
     ) -> tuple[int, dict[str, Any]]:
-        """Carries out a plan in a year, in a process that is killed after a step if one is named."""
+        """Runs a plan with the clock one year ahead; if a step is named, the process is killed after this step."""
         folder = self.audit.folder
         (folder / "plan").write_text(json.dumps(plan))
         (folder / "report").write_text("{}")
@@ -71,7 +71,7 @@ class Kept:
         return code, report
 
     def found_today(self) -> set[str]:
-        """What an auditor finds whose clock is not the one of a plan that was carried out in a year."""
+        """The findings of an auditor with the current clock, after a plan that ran with the clock one year ahead."""
         return {found["code"] for found in self.audit.look()[1]}
 
     def hold(self, *arguments: str) -> tuple[int, str]:
@@ -83,7 +83,7 @@ class Kept:
         return code
 
     def ids(self, log: Path) -> list[str]:
-        """The exchanges that a log has admitted."""
+        """The ids of the exchanges that a log has admitted."""
         leaves = self.audit.folder / "leaves"
         code, text = self.run("ledger", "export-leaves", str(log), "--out", str(leaves))
         assert code == 0, text
@@ -158,7 +158,7 @@ def test_a_ledger_that_was_shortened_by_right_verifies_for_everybody(kept: Kept,
     assert kept.run(*index, "--keeping-key", str(audit.folder / "keeping-key"))[0] == 0
     code, text = kept.run("audit", "exchanges", "--index", str(tmp_path / "index"), "--json")
     assert len(json.loads(text)["exchanges"]) == 6, "those of the two logs that stay"
-    # What stays is checked by whoever has never heard of it.
+    # A verifier without any earlier state checks the remaining proofs.
     for record in oldest.glob("*.record"):
         proof = record.with_suffix(".tlog-proof")
         command = [sys.executable, str(EXAMPLE), str(proof), "--record", str(record), "--key", audit.key]
@@ -244,7 +244,7 @@ def test_what_waits_for_the_auditors_log_goes_once_that_has_it(kept: Kept) -> No
 
 
 def auditors(kept: Kept, url: str, patience: float) -> tuple[str, ...]:
-    """The options by which a plan waits for the auditor at a URL."""
+    """The options of a plan that waits for the auditor at a URL."""
     public = _core.verifying_key((kept.audit.folder / "auditor-key").read_text())
     return ("--auditor", url, "--auditor-key", public, "--auditor-patience", f"{patience:.0f}")
 
@@ -261,7 +261,7 @@ def test_a_plan_waits_for_an_auditor_that_is_away_and_goes_on_once_it_is_back(
     code, report = kept.by_plan(plan, more=auditors(kept, url, 0))
     assert (code, report["result"], report["anchor"], report["holds"]) == (1, "auditor_unreachable", "auditor", 1)
     assert {path: path.read_bytes() for path in audit.ledger.glob("0/*/*") if path.is_file()} == before
-    # One that stands still answers nothing, either.
+    # A stopped process does not answer either.
     plan = {"known": 1, "retention": RETENTION, "holds": [hold]}
     with following(audit) as (program, url):
         program.process.send_signal(signal.SIGSTOP)
@@ -310,7 +310,7 @@ CASE: dict[str, Any] = {"name": "case", "tenant": "acme", "reason": "litigation"
 
 
 def zeros(log: Path) -> int:
-    """Salts of a log that are erased."""
+    """The number of erased salts in a log."""
     salts = (log / "salts").read_bytes()
     return sum(salts[at : at + 32] == bytes(32) for at in range(0, len(salts), 32))
 
@@ -322,7 +322,7 @@ def test_a_plans_hold_keeps_logs_and_salts_until_the_plan_releases_it(kept: Kept
     code, report = kept.by_plan(plan)
     assert (code, report["removed"], report["erased"], report["holds"]) == (0, 0, 0, 1), report
     assert report["staying"]["held"] >= 4
-    # Whoever takes it out of the plan, or forgets all of it, releases nothing.
+    # Removing the hold from the plan, or losing the state, releases nothing.
     plan = {"known": report["known"], "retention": RETENTION}
     code, report = kept.by_plan(plan)
     assert (code, report["removed"], report["erased"], report["outside"]) == (0, 0, 0, ["case"])

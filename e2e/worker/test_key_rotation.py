@@ -1,4 +1,4 @@
-"""A worker goes over to another key of its ledger; whoever knows the oldest or the newest one verifies everything."""
+"""A worker changes to another key of its ledger; the oldest and the newest key both verify everything."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def receipt(gateway: LocalGateway, exchange: str, file: Path) -> Path:
 
 @dataclass
 class Rotated:
-    """A ledger with logs of two keys, and receipts of an exchange under each, fetched under the new one."""
+    """A ledger with logs of two keys, and a receipt of one exchange under each key, both fetched under the new key."""
 
     folder: Path
     ledger: Path
@@ -76,7 +76,7 @@ class Rotated:
 
 
 def rotate(gateway: LocalGateway) -> Path:
-    """Makes the next key and puts it, with the one before, where the worker reads it."""
+    """Creates the next key, and writes it together with the current key into the worker's key file."""
     made = gateway.folder / "new"
     done = run("keys", "rotate", gateway.folder / "signing-key", "--out", made)
     assert done.returncode == 0, done.stderr
@@ -100,7 +100,7 @@ def rotated(tmp_path_factory: pytest.TempPathFactory) -> Rotated:
         receipt(gateway, after, folder / "after")
         new = gateway.verifying_key
         assert new != old and gateway.worker.stop() == 0
-        # The old key is gone.
+        # The key file no longer contains the old key.
         (folder / "signing-key").write_text((made / "signing-key").read_text())
         gateway.start_worker()
         assert gateway.verifying_key == new
@@ -135,7 +135,7 @@ def test_receipts_from_before_and_after_verify_under_both_keys_by_both_implement
                 [sys.executable, "-I", "-S", str(VERIFY), str(file), "--key", key], capture_output=True, text=True
             )
             assert second.returncode == 0, second.stderr
-    # Without the statements only what the key itself signed is known.
+    # Without the succession statements, only the statements of the key itself verify.
     document = json.loads(rotated.receipts[1].read_text())
     bare = rotated.folder / "bare"
     bare.write_text(json.dumps({name: value for name, value in document.items() if name != "key_successions"}))
@@ -193,7 +193,7 @@ def test_a_mirror_verifies_under_either_key_and_takes_no_statement_that_is_none(
     (tmp_path / "auditor-key").write_text(_core.generate_key(AUDITOR)[0])
     statements = tmp_path / "ledger" / "key-successions"
     [true] = statements.iterdir()
-    # One of an attacker's own two keys, and one that a single key has signed.
+    # A succession between two keys of an attacker, and one with a single key's signature.
     name = rotated.old.split("+")[0]
     his = _core.sign_key_succession(_core.generate_key(name)[0], _core.generate_key(name)[0], 1, 1 << 50)
     half = "\n".join(true.read_text().split("\n")[:-2]) + "\n"

@@ -1,4 +1,4 @@
-"""A worker that is killed again and again, while its clock moves, its volume fills and its disk fails."""
+"""A worker is killed repeatedly while its clock moves, its volume is full and its disk fails."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from e2e.local_gateway import KEYS, MODEL, LocalGateway, local_gateway
 from e2e.programs import PATIENCE, wait_until
 from e2e.shim import BROKEN, FULL, Calls, Shim
 
-#: `make test-kills` does it 200 times; once beside each fault otherwise.
+#: The number of kills; `make test-kills` uses 200. By default, there is one for each fault.
 KILLS = int(os.environ.get("PROOFGATE_KILLS", "6"))
 _CLIENTS = 8
 _HOURS = 3600
 
 
 class Load:
-    """Clients that ask one request after another until the worker is gone."""
+    """Clients that send one request after another until the worker has ended."""
 
     def __init__(self, address: str) -> None:
         self.completed: list[str] = []
@@ -54,21 +54,21 @@ class Load:
                     self.completed.append(response.headers["x-request-id"])
 
     def ended(self) -> bool:
-        """Whether the worker is gone."""
+        """Whether all clients have ended, because the worker has."""
         return not any(client.is_alive() for client in self._clients)
 
     def goes_on(self) -> None:
-        """Waits until more answers have come, or none can."""
+        """Waits until 50 more answers are complete, or the worker has ended."""
         goal = len(self.completed) + 50
         wait_until(lambda: len(self.completed) >= goal or self.ended(), PATIENCE, "50 more answers are complete")
 
     def is_refused(self) -> None:
-        """Waits until a request is refused, or the worker gives up."""
+        """Waits until a request is refused, or the worker has ended."""
         before = self.refused
         wait_until(lambda: self.refused > before or self.ended(), PATIENCE, "a request is refused")
 
     def end(self) -> None:
-        """Waits for the clients; the worker is gone."""
+        """Waits for the clients after the end of the worker."""
         for client in self._clients:
             client.join(PATIENCE)
 
@@ -121,7 +121,7 @@ def shim(tmp_path: Path) -> Shim:
 
 @contextmanager
 def audited(gateway: LocalGateway) -> Iterator[Audit]:
-    """An auditor that follows the gateway's ledger for the length of the block."""
+    """An auditor that follows the gateway's ledger during the block."""
     secret, _ = _core.generate_key(AUDITOR)
     (gateway.folder / "auditor-key").touch(mode=0o600)
     (gateway.folder / "auditor-key").write_text(secret)
@@ -131,7 +131,7 @@ def audited(gateway: LocalGateway) -> Iterator[Audit]:
 
 
 def kill_beside(fault: Fault, gateway: LocalGateway, shim: Shim) -> list[str]:
-    """Kills a worker under load beside a fault; returns the ids of the answers that came whole, and starts another."""
+    """Kills a worker under load after a fault, and starts another one; returns the ids of the complete answers."""
     assert gateway.worker is not None
     load = Load(gateway.address)
     load.goes_on()

@@ -1,4 +1,4 @@
-"""Texts that were scanned before: whoever holds a key gets nothing past the rules by what is known of them."""
+"""Cached verdicts of scanned texts: a client cannot use them to bypass the rules."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RULES: list[dict[str, Any]] = [
     {"id": "beta", "reason": "A weak sign.", "literals": ["betasign"], "score": 60, "action": "Flag"},
 ]
 POLICY: dict[str, Any] = {"rules": RULES, "threshold": 100}
-#: Of a text that is kept at all.
+#: A text that is long enough for the cache.
 STORY = "The harbour town wakes slowly while boats return and gulls circle above the quay. " * 6
 
 
@@ -52,13 +52,13 @@ def worker(folder: Path, tenants: dict[str, Any] | None = None, **settings: Any)
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
-    """One worker for tests that leave its rules as they are."""
+    """One worker for tests that do not change its rules."""
     with worker(tmp_path_factory.mktemp("known")) as running:
         yield running
 
 
 def know(worker: Worker, *texts: Message) -> None:
-    """Sends messages twice, so that what was found in them is known."""
+    """Sends messages twice, so that their verdict is cached."""
     messages = list(texts)
     assert worker.ask(messages).status == 200
     before = worker.hits()
@@ -67,7 +67,7 @@ def know(worker: Worker, *texts: Message) -> None:
 
 
 def named(name: str) -> str:
-    """A story that no other test tells."""
+    """A story that no other test sends."""
     return f"{name}. {STORY}"
 
 
@@ -97,7 +97,7 @@ def test_a_text_of_the_same_length_as_a_known_one_is_scanned(shared: Worker) -> 
 
 
 def test_every_byte_of_a_long_text_is_part_of_what_is_known(shared: Worker) -> None:
-    # Longer than what is hashed at once.
+    # Longer than one unit of hashing.
     long = (STORY * (700_000 // len(STORY)))[:600_000]
     know(shared, user(long))
     for at in (0, (1 << 18) - 11, 1 << 18, (1 << 19) - 1, len(long) - len(PHRASE)):
@@ -117,7 +117,7 @@ def test_known_messages_in_another_order_are_read_in_that_order(shared: Worker) 
 
 @pytest.mark.parametrize("known_first", [True, False], ids=["new behind known", "new before known"])
 def test_a_phrase_over_a_known_message_and_a_new_one_is_found(shared: Worker, known_first: bool) -> None:
-    # A line feed joins messages: between words it is a blank.
+    # A line feed joins messages, and between words it counts as a blank.
     for cut in [place.start() for place in re.finditer(" ", PHRASE)]:
         head, tail = PHRASE[:cut], PHRASE[cut:]
         known, new = (named("Head") + head, tail) if known_first else (tail + named("Tail"), head)
@@ -134,7 +134,7 @@ def test_a_known_text_that_is_split_elsewhere_is_judged_by_its_new_messages(shar
     text = f"alphasign {STORY} betasign"
     apart = [user(text[:split] + " ."), assistant("go on"), user(text[split:])]
     know(shared, *apart)
-    # In one message two weak signs deny, in two messages they do not.
+    # Two weak signs deny if they are in one message, but not in two.
     assert shared.ask([user(text)]).denied
     assert shared.ask([user(f"alphasign {STORY}"), user("betasign")]).status == 200
     assert shared.ask([user(f"alphasign {STORY}betasign")]).denied
@@ -167,7 +167,7 @@ def test_a_text_known_in_one_dialect_is_judged_in_another_as_what_it_is_there(fo
 
         assert message(session).status == 200
         assert message([user(text)]).denied
-        # A text beside the result is the user's.
+        # A text beside the tool result in a message belongs to the user.
         beside = [*session[:2], {"role": "user", "content": [result, {"type": "text", "text": text}]}]
         assert message(beside).denied
 
@@ -190,7 +190,7 @@ def test_tenants_with_other_actions_for_a_known_text_get_their_own(folder: Path)
             verdict = running.ask([user(text)], KEYS["globex"])
             assert verdict.status == 200 and STAFF.encode() not in verdict.forwarded
             assert running.ask([user(text)], STRANGERS["stranger-0"]).denied
-        # What a plan says is changed, the rules are not: what is known stays, and comes to something else.
+        # A tenant's plan changes, but the rules do not: the cached finding stays, and leads to another action.
         for action, status in (("Block", 403), ("Flag", 200), ("Redact", 200)):
             running.reload(tenants=of_tenants({"acme": {"action": action}}))
             before = running.hits()
@@ -213,7 +213,7 @@ def test_a_known_text_is_judged_by_the_rules_of_the_last_reload(folder: Path) ->
             know(running, user(text))
             running.reload(policy={**POLICY, "rules": [*RULES, bird]})
             assert running.ask([user(text)]).denied
-            # The same number of rules, of which each has the place of another.
+            # The number of rules stays the same, but each has another position.
             running.reload(policy={**POLICY, "rules": [bird, *RULES[1:]]})
             assert running.ask([user(text)]).denied
             running.reload(policy={**POLICY, "allow": {"values": ["bluebird"]}, "rules": [*RULES, bird]})
@@ -274,7 +274,7 @@ def result(text: str) -> Message:
 
 
 def changed(session: list[Message], chance: random.Random, texts: list[str]) -> list[Message]:
-    """A session after what somebody may do to it before the next turn."""
+    """A copy of the session with one random change, as a client may make it before the next turn."""
     session = list(session)
     at = chance.randrange(len(session) or 1)
     kind = chance.randrange(8) if session else 0

@@ -1,4 +1,4 @@
-"""Long texts and attachments of honest people pass all packs, and nobody waits while a long text is judged."""
+"""Long harmless texts and attachments pass all packs, and other requests do not wait while a long text is scanned."""
 
 from __future__ import annotations
 
@@ -105,5 +105,5 @@ def test_others_are_served_while_a_long_text_is_judged(folder: Path) -> None:
             served += 1
         judged.join()
     assert ended == [200]
-    # A text of nine megabytes takes some hundred slices; judged at once, hardly anybody would get in between.
+    # A text of nine megabytes takes about a hundred slices. Without slices, hardly any other request would be served.
     assert served >= 5

@@ -1,4 +1,4 @@
-"""The vectors of docs/reference/ledger-format.md come from its text alone; the core reads and signs the same bytes."""
+"""The vectors of docs/reference/ledger-format.md follow from its text; the core reads and signs the same bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def vectors() -> dict[str, Any]:
 
 
 def placed(folder: Path, segment: dict[str, Any], content: bytes) -> Path:
-    """A log that holds a segment alone."""
+    """A log that contains only one segment."""
     log = folder / "0" / str(segment["incarnation"])
     log.mkdir(parents=True)
     (log / str(segment["file"])).write_bytes(content)

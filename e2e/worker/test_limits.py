@@ -1,4 +1,4 @@
-"""The limits, end to end: exact under concurrency and across a kill, and told in the fields that clients read."""
+"""The limits, end to end: exact under concurrency and after a kill, and reported in the fields that clients read."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def test_sixty_four_clients_never_overspend_a_budget(folder: Path) -> None:
     with local_gateway(folder, settings=limited(tokensPerDay=budget)) as gateway:
         with ThreadPoolExecutor(64) as clients:
             statuses = [status_of(answer) for answer in clients.map(lambda _: ask(gateway, 20), range(256))]
-        # What those in flight gave back of their reservations.
+        # Use the rest of the limit that requests in flight have released.
         while status_of(ask(gateway, 20)) == 200:
             pass
         spent = charged(gateway)
     assert set(statuses) == {200, 429}
     assert spent <= budget
-    # Each request reserves about 30 tokens: less than one reservation is left over.
+    # Each request reserves about 30 tokens, so the rest is less than one reservation.
     assert spent > budget - 2 * 40
 
 
@@ -121,6 +121,6 @@ def test_how_much_of_its_limits_each_tenant_has_used_is_told_with_the_token(fold
         command = [sys.executable, "-m", "proofgate", "status", "--admin", f"http://{gateway.admin}"]
         command += ["--token-file", str(folder / "admin-token")]
         shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
-        # A limit that no tenant has takes no column.
+        # A limit that no tenant has gets no column.
         assert "\nLIMITS USED  REQUESTS/MIN  TOKENS/DAY\n" in shown
         assert "\nacme         2/4 50%       " in shown

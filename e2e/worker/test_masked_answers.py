@@ -1,4 +1,4 @@
-"""Answers with placeholders that a client cannot be sure of: typed by somebody, in two choices at once, never given."""
+"""Answers with ambiguous placeholders: typed by a user, in two choices of one answer, or never assigned."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ANN, BOB = "ann.smith@harbour-town.com", "bob.jones@harbour-town.com"
 
 
 def written(texts: Sequence[str]) -> Any:
-    """Answers with these texts as its choices; streamed, a piece of each after the other."""
+    """Answers with these texts as choices; a stream alternates between the choices."""
 
     def answer(asked: Asked) -> Answer:
         about = {"id": "c", "created": 1, "model": MODEL}
@@ -43,7 +43,7 @@ def written(texts: Sequence[str]) -> Any:
 
 
 def told(folder: Path, messages: list[Any], texts: Sequence[str], stream: bool) -> tuple[list[str], Any]:
-    """The texts of the choices that a client gets, and what the provider was asked."""
+    """The texts of the client's choices, and the request that the provider received."""
     with judging_worker(folder, answer=written(texts), policy=POLICY) as worker:
         with openai.OpenAI(base_url=worker.gateway.base_url, api_key=KEYS["acme"], max_retries=0) as client:
             got = [""] * len(texts)
@@ -111,7 +111,7 @@ def test_a_placeholder_of_a_conversation_that_the_provider_keeps_is_not_taken_fo
             )
             client.close()
     assert first.output_text == f"Noted {ANN}."
-    # Better a placeholder than somebody else.
+    # An unresolved placeholder is better than another person's address.
     assert then.output_text == "I write to [email-1]."
 
 

@@ -1,4 +1,4 @@
-"""Fifty turns with masked values: the provider never sees one, and the client never misses one."""
+"""Fifty turns with masked values: the provider never gets one, and the client always gets all of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from e2e.worker.judging import CLAUDE, Worker, judging_worker
 from e2e.worker.masked_answers import PLACEHOLDER, Turn, Writer
 
 TURNS = 50
-#: Personal data is masked where people write, and left alone where tools do.
+#: Personal data is masked in users' texts, and not in tools' texts.
 POLICY: dict[str, Any] = {"packs": ["pii", "secrets", "prompt-injection"]}
 ADDRESSES = [f"ann.o-neil+x{number}@mail-{number}.harbour-town.com" for number in range(TURNS)]
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}}
@@ -25,7 +25,7 @@ SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}}
 
 @dataclass
 class Told:
-    """What a client got: its text, its thoughts, the arguments of its calls, and all of it as JSON."""
+    """The client's answer: its text, its thoughts, the arguments of its calls, and the whole answer as JSON."""
 
     text: str
     thought: str | None
@@ -34,7 +34,7 @@ class Told:
 
 
 class Chat:
-    """Chat Completions."""
+    """The Chat Completions API."""
 
     model = MODEL
 
@@ -79,7 +79,7 @@ class Chat:
 
 
 class Messages:
-    """Anthropic's Messages."""
+    """Anthropic's Messages API."""
 
     def __init__(self, base_url: str) -> None:
         root = base_url.removesuffix("/v1")
@@ -136,7 +136,7 @@ class Messages:
 
 
 class Translated(Chat):
-    """Chat Completions before a provider of Messages."""
+    """The Chat Completions API with a provider of the Messages API."""
 
     model = CLAUDE
 
@@ -153,7 +153,7 @@ class Translated(Chat):
 
 
 class Responses:
-    """OpenAI's Responses."""
+    """OpenAI's Responses API."""
 
     def __init__(self, base_url: str) -> None:
         self.client = openai.OpenAI(base_url=base_url, api_key=KEYS["acme"], max_retries=0)
@@ -180,7 +180,7 @@ class Responses:
 
     @staticmethod
     def _read(events: Any) -> tuple[str, Any]:
-        """All that its events say, and the answer at the end; their pieces make up what they say at the end."""
+        """The text of all events and the final answer; checks that the pieces equal the final texts."""
         pieces: dict[str, str] = {}
         seen = []
         for event in events:
@@ -210,7 +210,7 @@ class Responses:
 
 
 def plain(model: Any) -> dict[str, Any]:
-    """What a client sends back of an answer."""
+    """The form in which a client sends an answer's message back."""
     document: dict[str, Any] = model.model_dump(
         exclude_none=True, exclude={"parsed", "parsed_arguments", "caller"}, warnings=False
     )
@@ -223,12 +223,12 @@ def plain(model: Any) -> dict[str, Any]:
 
 
 def result(arguments: str) -> str:
-    """What the tool says of a call: it has read it."""
+    """The tool's result for a call; it contains the call's arguments."""
     return f"sent to {json.loads(arguments)['to']}: {arguments}"
 
 
 def originals(text: str) -> str:
-    """A text of the provider's, as the client is to get it."""
+    """A text of the provider with the original values, as the client must get it."""
     return PLACEHOLDER.sub(lambda found: ADDRESSES[int(found[0][7:-1]) - 1], text)
 
 
@@ -257,7 +257,7 @@ def test_over_fifty_turns_the_client_has_every_value_and_the_provider_has_none(
             assert [json.loads(one) for one in told.arguments] == json.loads(originals(json.dumps(said.calls)))
             assert not PLACEHOLDER.search(told.whole)
             assert not any(value.encode() in asked.body for value in ADDRESSES)
-            # What was sent before is sent as before, and what the model wrote comes back as it wrote it.
+            # Earlier messages are sent unchanged, and the model's own texts are sent back as it wrote them.
             request = asked.read()
             history = session.history(request)
             assert history[: len(before)] == before

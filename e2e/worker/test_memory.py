@@ -1,4 +1,4 @@
-"""What clients and providers send takes no more memory of a worker than is configured, and is given back."""
+"""Requests and answers take no more memory of a worker than is configured, and the worker releases it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ MEBIBYTE = 1024 * 1024
 BODY = 10 * MEBIBYTE
 BUDGET = 64 * MEBIBYTE
 LIMITS = {"limits": {"bodyBytes": BODY, "bufferedBytes": BUDGET}}
-# What reading one request or answer takes besides, and what the allocator keeps in hand.
+# Other memory for one request or answer, and memory that the allocator keeps.
 SLACK = 64 * MEBIBYTE
-# What may be left of an attack that is over.
+# The memory that may remain after an attack.
 REST = 24 * MEBIBYTE
 SMALL = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "hi"}]}).encode()
 
 
 @dataclass(frozen=True)
 class Memory:
-    """The resident memory of a worker since a moment at which it was idle, in bytes."""
+    """The resident memory of a worker in bytes, compared with an earlier idle time."""
 
     status: Path
     before: int
@@ -37,7 +37,7 @@ class Memory:
     @classmethod
     def of(cls, gateway: LocalGateway) -> Memory:
         assert gateway.worker is not None
-        # A first exchange, so that what is only made once is there.
+        # A first exchange creates everything that is created only once.
         assert status_of(send(gateway.address, chat_request(SMALL, KEYS["globex"]))) == 200
         status = Path(f"/proc/{gateway.worker.process.pid}/status")
         return cls(status, _field(status, "VmRSS"))
@@ -109,7 +109,7 @@ def test_bodies_that_were_refused_are_not_kept_by_their_connections(folder: Path
 
 
 def test_a_byte_of_the_next_request_does_not_keep_the_body_before_it(folder: Path) -> None:
-    # It is answered late enough for the worker to see what follows it.
+    # The answer is late enough that the worker sees the byte after the request.
     prompt = "mock:latency=30 ".ljust(BODY - 1024, "x")
     body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": prompt}]}).encode()
     request = head("/v1/chat/completions", "acme", f"Content-Length: {len(body)}") + body + b"P"
@@ -173,7 +173,7 @@ def logprobs_answer(content: str, size: int) -> bytes:
 
 @dataclass
 class HoldingUpstream:
-    """An upstream that answers at once where the prompt is short, and holds the last byte of other answers back."""
+    """An upstream that answers short prompts immediately, and holds back the last byte of other answers."""
 
     large: bytes
     listener: socket.socket

@@ -1,4 +1,4 @@
-"""A mirror of a real ledger in a real object store with object lock, and what can happen to it."""
+"""A mirror of a real ledger in a real object store with object lock, and failures of this mirror."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from e2e.programs import PATIENCE, Program, wait_until
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> Audit:
-    """A ledger of three logs that have ended, one of them of a killed worker; of the fourth only the beginning."""
+    """A ledger of three ended logs, one from a killed worker, and the beginning of a fourth log."""
     folder = tmp_path_factory.mktemp("mirrored")
     with local_gateway(folder, settings={"ledger": {"segmentBytes": 1 << 20}}) as gateway:
         assert gateway.worker is not None
@@ -79,7 +79,7 @@ def metric(url: str, name: str) -> float:
 
 
 def is_done(url: str, logs: int) -> bool:
-    # Two files of each log and its last checkpoint, at least.
+    # At least two files of each log, and its last checkpoint.
     return metric(url, "mirror_objects_total") >= 3 * logs and metric(url, "mirror_lag_seconds") == 0
 
 
@@ -122,7 +122,7 @@ def test_a_ledger_in_a_mirror_cannot_be_deleted_or_replaced_and_passes_fsck_when
     code, text = brought_back(audit, place(store, "locked"), tmp_path / "back")
     assert code == 0, text
     assert len(list((tmp_path / "back" / "0").iterdir())) == len(audit.logs())
-    # Another auditor of the same ledger, to which the mirror is new: what was put over is found and stays.
+    # For an auditor without state the mirror is new; it reports and keeps the overwritten object.
     shutil.rmtree(audit.state)
     with mirroring(audit, place(store, "locked")) as (_, url):
         wait_until(lambda: [one for one in found(url) if one["code"] == "mirror_conflict"], PATIENCE, "it is found")
@@ -130,7 +130,7 @@ def test_a_ledger_in_a_mirror_cannot_be_deleted_or_replaced_and_passes_fsck_when
 
 
 class Cutting:
-    """Passes bytes on, until the first segment is sent: half of that, and then the store is killed."""
+    """Forwards bytes; when it has forwarded half of the first segment, it kills the store."""
 
     def __init__(self, store: ObjectStore) -> None:
         self.store, self.cut = store, threading.Event()

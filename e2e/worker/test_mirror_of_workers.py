@@ -1,4 +1,4 @@
-"""An auditor that reads workers with a folder each over HTTP, and mirrors its copies of what they serve."""
+"""An auditor that reads workers with separate folders over HTTP, and mirrors its copies of their ledgers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["fleet"]
 
 @contextmanager
 def mirroring(fleet: Fleet, *more: str) -> Iterator[tuple[Program, str]]:
-    """The auditor of the workers, with copies and a mirror in a directory; its URL."""
+    """The auditor of the workers with copies and a mirror in a directory: its program and URL."""
     folder = fleet.audit.folder
     (folder / "mirror").mkdir(exist_ok=True)
     with following(
@@ -38,7 +38,7 @@ def mirroring(fleet: Fleet, *more: str) -> Iterator[tuple[Program, str]]:
 
 
 def restart(fleet: Fleet, shard: int, how: signal.Signals = signal.SIGTERM) -> str:
-    """Ends the log of a worker, which begins another one; where the ended one is in a ledger."""
+    """Ends a worker's log and starts the next one; returns the path of the ended log in a ledger."""
     worker = fleet.workers[shard]
     ended = place(worker)
     assert worker.worker is not None
@@ -62,7 +62,7 @@ def has(fleet: Fleet, *places: str) -> bool:
 
 
 def verified(fleet: Fleet, mirror: str, to: Path) -> set[str]:
-    """The logs that a mirror brings back, all of which verify."""
+    """The logs that are fetched from a mirror; checks that all verify."""
     fetched = proofgate("audit", "fetch", mirror, str(to))
     assert fetched.returncode == 0, fetched.stdout + fetched.stderr
     checked = proofgate("ledger", "fsck", str(to), "--mirror", "--key", fleet.audit.key)
@@ -103,11 +103,11 @@ def test_logs_of_workers_with_a_folder_each_are_mirrored_and_verify_when_they_ar
             wait_until(lambda: has(fleet, *ended), PATIENCE, "the log of the first worker is mirrored")
             ask_and_wait(one, 3)
             ended.append(restart(fleet, 0, signal.SIGKILL))
-            # Killed while it mirrors.
+            # The auditor is killed while it mirrors.
             program.stop(signal.SIGKILL)
         with mirroring(fleet, "--mirror", bucket) as (_, url):
             wait_until(lambda: fleet.followed(url), PATIENCE, "both workers are followed again")
-            # Scaled away, and back: what it wrote last may have been copied before, or only now.
+            # The worker is scaled away and back. Its last records may have been copied before, or only now.
             ask_and_wait(other, 1)
             ended.append(place(other))
             fleet.list(0)
@@ -127,7 +127,7 @@ def test_a_log_whose_worker_was_scaled_away_before_it_was_copied_is_mirrored_whe
     for worker in fleet.workers:
         ask_and_wait(worker, 1)
     other = fleet.workers[1]
-    # Without copies: accepted is all of it, and copied nothing.
+    # Without copies, everything is accepted and nothing is copied.
     with following(fleet.audit, "--new-aggregate") as (program, url):
         wait_until(lambda: fleet.followed(url), PATIENCE, "both workers are followed")
         away = place(other)

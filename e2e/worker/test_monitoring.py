@@ -1,4 +1,4 @@
-"""What alerts and dashboards ask for, the programs tell."""
+"""The programs expose all metrics that alerts and dashboards query."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ frontend metrics
 backend workers
     server worker-0 127.0.0.1:1
 """
-#: The kubelet's, for the volume.
+#: The kubelet's metrics of the volume.
 ELSEWHERE = {"kubelet_volume_stats_available_bytes", "kubelet_volume_stats_capacity_bytes"}
 
-#: A worker has no series of them before a provider has failed, or an external policy been asked.
+#: Metrics without a series until a provider has failed, or an external policy has been called.
 NOT_YET = {"proofgate_provider_failures_total", "proofgate_python_policy_wait_seconds_bucket"}
 
 
 def beginning_with(prefix: str) -> set[str]:
-    """The metrics asked for whose names begin so."""
+    """The queried metrics with this prefix."""
     found = {name for name in asked_for(expressions()) if name.startswith(prefix)}
     assert found
     return found
@@ -67,7 +67,7 @@ def test_every_metric_that_is_asked_for_belongs_to_one_of_the_programs() -> None
 
 
 def test_every_metric_of_the_worker_that_is_asked_for_exists(folder: Path) -> None:
-    # A stage has no series before profiling has been on, and what is found of answers none before a window is full.
+    # Stage metrics exist only while profiling is on, and analysis metrics only after the first full window.
     settings = {"profiling": {"stages": True}, "analysis": {"window": 30}}
     with local_gateway(folder, settings=settings) as gateway:
         assert {ask(gateway, KEYS["acme"]) for _ in range(30)} == {200}
@@ -75,10 +75,10 @@ def test_every_metric_of_the_worker_that_is_asked_for_exists(folder: Path) -> No
         wait_until(
             lambda: "proofgate_analysis_windows_total 1\n" in gateway.admin_text("/metrics"), PATIENCE, "it is full"
         )
-        # What is used of limits is left out while the core is busy.
+        # The worker omits the use of limits while the core is busy.
         wait_until(lambda: "proofgate_limit_used" in gateway.admin_text("/metrics"), PATIENCE, "limits are told")
         told = exposed(gateway.admin_text("/metrics"))
-    # Without an identity in a cloud there are no credentials: test_cloud_identity.py looks at their metrics.
+    # Credential metrics exist only with an identity in a cloud; test_cloud_identity.py checks them.
     elsewhere = ("proofgate_operator_", "proofgate_haproxy_sidecar_", "proofgate_auditor_", "proofgate_credential_")
     others = set().union(*map(beginning_with, elsewhere)) | NOT_YET
     assert (beginning_with("proofgate_") | beginning_with("process_")) - others - told == set()
@@ -97,7 +97,7 @@ def told(gateway: LocalGateway, name: str, *labels: str) -> dict[tuple[str, ...]
 
 
 def tenants(names: dict[str, str], **settings: Any) -> dict[str, Any]:
-    """Tenants by their keys; `settings` are those of `acme`."""
+    """Tenants by their keys; `settings` apply to `acme`."""
     return {
         "tenants": [
             {
@@ -209,7 +209,7 @@ def test_every_metric_of_the_auditor_that_is_asked_for_exists(folder: Path) -> N
 
 
 class Scraped:
-    """Families of an exposition, to be written again in the text format that promtool reads."""
+    """The families of an exposition, for writing them in the text format that promtool reads."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
         self._families = list(families)
@@ -220,7 +220,7 @@ class Scraped:
 
 
 def complaints(exposition: str) -> str:
-    """What promtool has against the names, units, types and help texts of an exposition."""
+    """promtool's complaints about the names, units, types and help texts of an exposition."""
     toolchain.ensure([toolchain.PROMTOOL])
     command: list[str | Path] = [toolchain.binary("promtool"), "check", "metrics"]
     done = subprocess.run(command, input=exposition, capture_output=True, text=True)
@@ -253,7 +253,7 @@ def test_every_metric_of_the_operator_that_is_asked_for_exists() -> None:
 
 def test_every_metric_of_haproxy_that_is_asked_for_exists(folder: Path) -> None:
     program = shutil.which("haproxy") or "/usr/sbin/haproxy"
-    # HAProxy takes no path of more than 97 bytes, and a folder of a test's may be as long.
+    # HAProxy limits socket paths to 97 bytes, and a test's folder may be longer.
     with tempfile.TemporaryDirectory(prefix="haproxy-", dir="/tmp") as short:
         socket = Path(short) / "metrics.sock"
         (folder / "haproxy.cfg").write_text(HAPROXY.format(socket=socket))

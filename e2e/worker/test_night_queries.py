@@ -1,6 +1,6 @@
-"""The runbooks' queries where their alerts fire: a worker is brought there, and the answers name the cause.
+"""The runbooks' queries during failures: a worker gets into the state of the alert, and the answers name the cause.
 
-The pages of these alerts have queries alone, which need no cluster.
+The pages of these alerts contain only queries, which need no cluster.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ backend workers
 
 
 def answers(alert: str, scrapes: Scrapes, **labels: str) -> list[str]:
-    """What Prometheus answers to each query of an alert's page."""
+    """Prometheus's answer to each query of an alert's page."""
     return [asked(query, [scrapes]) for query in queries(alert, {**LABELS, **labels})]
 
 
@@ -58,7 +58,7 @@ def ask(gateway: LocalGateway, request: bytes, tenant: str = "acme") -> int:
 
 
 def limited(**limits: Any) -> dict[str, Any]:
-    """Settings with which these are the limits of one of the two tenants."""
+    """Settings with these limits for one of the two tenants."""
     tenants = [{"name": tenant, "keyHashes": [_core.hash_api_key(key)]} for tenant, key in KEYS.items()]
     return {"tenants": [{**tenant, "limits": limits} if tenant["name"] == "acme" else tenant for tenant in tenants]}
 
@@ -186,9 +186,9 @@ def _loops(gateway: LocalGateway) -> int:
 
 @contextmanager
 def haproxy(folder: Path, port: int) -> Iterator[Path]:
-    """An HAProxy before a worker that takes one connection at a time; the folder of its sockets."""
+    """An HAProxy in front of a worker that accepts one connection at a time; gives the folder of its sockets."""
     program = shutil.which("haproxy") or "/usr/sbin/haproxy"
-    # HAProxy takes no path of more than 97 bytes.
+    # HAProxy limits socket paths to 97 bytes.
     with tempfile.TemporaryDirectory(prefix="haproxy-", dir="/tmp") as short:
         (folder / "haproxy.cfg").write_text(HAPROXY.format(folder=short, port=port))
         running, _ = start_ready(

@@ -1,4 +1,4 @@
-"""The official client's files and batches, at a stand-in that keeps them for whoever asks, as providers do."""
+"""The official client's files and batches, with a stand-in that does not separate its callers, like real providers."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def request_line(content: str, model: str = MODEL) -> str:
     return json.dumps(line) + "\n"
 
 
-#: More than is held of a form.
+#: More than the worker buffers of a form.
 INPUT = "".join(request_line(f"Hello {number}.") for number in range(4000)).encode()
 
 
 @dataclass
 class ObjectProvider:
-    """A provider with one key, and so with one list of files and one of batches."""
+    """A provider with one key, and therefore with one list of files and one of batches."""
 
     url: str = ""
     files: dict[str, tuple[dict[str, Any], bytes]] = field(default_factory=dict)
@@ -94,7 +94,7 @@ def provider() -> Iterator[ObjectProvider]:
             length = int(self.headers.get("Content-Length") or 0)
             body = self.rfile.read(length)
             if len(body) < length:
-                return  # The request was never whole.
+                return  # The request was incomplete.
             found = provider.answer(self.command, self.path, self.headers.get("Content-Type", ""), body)
             error = {
                 "error": {"message": "No such object.", "type": "invalid_request_error", "code": None, "param": None}

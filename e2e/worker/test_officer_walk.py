@@ -1,4 +1,4 @@
-"""An officer does what docs/how-to/find-and-export-exchanges.md says, and ends with a verified export."""
+"""An officer follows docs/how-to/find-and-export-exchanges.md, and has a verified export at the end."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ GROUPS = {"llm-officers": {"all": True}, "globex-team": {"tenant": "globex"}}
 
 @dataclass(frozen=True)
 class Bank:
-    """An organisation with a provider of accounts, and an auditor that uses it."""
+    """An organisation with an identity provider, and an auditor that uses it."""
 
     ledger: Indexed
     export_key: str
@@ -79,7 +79,7 @@ def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @dataclass
 class Officer:
-    """Somebody in front of the browser who has read the page: what it does not name is not there."""
+    """An officer at the browser who uses only labels that the page names."""
 
     bank: Bank
     browser: Browser
@@ -90,7 +90,7 @@ class Officer:
         return label
 
     def visit(self) -> None:
-        """Opens the explorer as somebody who is known neither to it nor to the provider."""
+        """Opens the explorer without a session there or at the identity provider."""
         self.browser.command("Network.clearBrowserCookies")
         self.browser.open(f"{self.bank.ledger.url}/")
         self.browser.run("sessionStorage.clear(); localStorage.clear()")
@@ -112,7 +112,7 @@ class Officer:
         self.browser.wait(lambda: self.browser.run(script, css, label), f"{label}, to be chosen")
 
     def fill(self, label: str, text: str) -> str:
-        """Writes into the field with this label, or chooses in it; returns its place on the page."""
+        """Fills the field with this label, or selects an option; returns the field's CSS selector."""
         script = """const all = [...document.querySelectorAll('main label')];
             return all.find((one) => one.textContent === arguments[0])?.htmlFor"""
         self._named(label)
@@ -127,11 +127,11 @@ class Officer:
         return css
 
     def sees(self, label: str) -> str:
-        """Waits for a sentence that the page promises; returns all that is on the page."""
+        """Waits for a sentence from the page; returns the whole text in the browser."""
         return self.browser.wait_for(self._named(label))
 
     def sign_in(self, name: str) -> None:
-        """Signs in by the provider's own form, as the organisation has it."""
+        """Signs in with the identity provider's form."""
         self.choose("Exchanges")
         self.choose("Sign in with your organisation")
         is_there = "return Boolean(document.querySelector('[name=login]'))"
@@ -227,19 +227,19 @@ def test_a_session_that_has_ended_asks_to_sign_in_again(bank: Bank, officer: Off
         assert "Signed in as" not in told
     finally:
         bank.shim.move_clock(0)
-    # The provider still knows who it is, and asks for nothing.
+    # The session at the identity provider still exists, so it asks for nothing.
     officer.choose("Sign in with your organisation")
     officer.sees("Signed in as")
 
 
 def _verified(folder: Path, bank: Bank) -> str:
-    """What the verifier in one file prints for the export in a folder."""
+    """The output of the single-file verifier for the export in a folder."""
     archive = folder.with_suffix(".tar.gz")
     with tarfile.open(archive, "w:gz") as tar:
         for path in sorted(folder.iterdir()):
             tar.add(path, arcname=path.name)
     keys = ["--key", bank.ledger.gateway.verifying_key, "--signer", bank.export_key]
-    # Isolated: nothing but the standard library is there.
+    # The interpreter is isolated, so that only the standard library is available.
     command = [sys.executable, "-I", "-S", str(VERIFY), str(archive), *keys]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode == 0) == done.stdout.startswith("verified"), done
@@ -255,7 +255,7 @@ def test_what_is_changed_in_an_export_is_refused_by_the_verifier_in_one_file(ban
     assert done.returncode == 0, done
 
     def changed(name: str, change: Callable[[str], str], *, agree: bool = False) -> str:
-        """What the verifier prints for an export with a changed file; with `agree`, by somebody who can sign it."""
+        """The verifier's output for an export with a changed file; `agree` updates the manifest and signs it again."""
         folder = tmp_path / "changed"
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(made, folder)
@@ -284,7 +284,7 @@ def test_what_is_changed_in_an_export_is_refused_by_the_verifier_in_one_file(ban
     assert "exchanges.csv lists other exchanges" in changed("exchanges.csv", without(2), agree=True)
     spoiled = changed("exchanges.jsonl", lambda text: text.replace("acme", "acne", 1), agree=True)
     assert "do not lead to the signed root" in spoiled
-    # Somebody who makes and signs exports leaves out a request that is inconvenient, in both files.
+    # The signer of exports omits an inconvenient request in both files.
     table = made / "exchanges.csv"
     table.write_text(without(2)(table.read_text()))
     assert "of acme in" in (told := changed("exchanges.jsonl", without(1), agree=True)) and "is missing" in told

@@ -1,4 +1,4 @@
-"""Behind the load balancer: a connection belongs to the tenant that it was routed for."""
+"""Behind the load balancer, a connection belongs to the tenant for which it was routed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies that a tenant wants stored: what was said is read back by whoever holds the keys, and by nobody else."""
+"""Stored bodies of a tenant: only a holder of the keys can read them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RETENTION_KEY_NAME = "proofgate.dev/local/keeping"
 
 
 def settings(folder: Path) -> dict[str, Any]:
-    """Of a gateway that stores what acme says, and not what globex does."""
+    """Settings of a gateway that stores the bodies of acme, but not those of globex."""
     keys = folder / "shred-keys"
     keys.mkdir(parents=True)
     for tenant in KEYS:
@@ -50,7 +50,7 @@ def settings(folder: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Said:
-    """What a client sent and got, as bytes."""
+    """The bytes that a client sent and received."""
 
     id: str
     request: bytes
@@ -195,7 +195,7 @@ def test_an_exchange_that_outlasts_its_log_has_its_bodies_beside_its_admission(f
             wait_until(lambda: gateway.status()["incarnation"] != admitted, PATIENCE, "the next log is in service")
             release.set()
             said = asked.result(PATIENCE)
-            # A log each second is more than a busy machine reads in one.
+            # The worker is stopped, because a busy machine cannot read a new log each second.
             assert gateway.worker is not None and gateway.worker.stop() == 0
             assert_is_beside_its_admission(gateway, said)
             assert fsck(gateway) == 0

@@ -1,4 +1,4 @@
-"""The client's address and the end user's name: in no record, unless the configuration wants them there."""
+"""The client's address and the end user's name are in no record, unless the configuration enables them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from e2e.worker.test_ownership import ROUTING_KEY, SIGNATURE
 
 USER = "alice@example.com"
 BOTH = {"recordClientAddress": True, "recordEndUser": True}
-#: Why each request ends as it does.
+#: The expected status of each kind of request.
 STATUSES = {"admitted": 200, "denied": 403, "refused": 401, "unknown": 404}
 
 
@@ -35,7 +35,7 @@ def body(text: str, model: str = MODEL, user: str = USER) -> bytes:
 
 
 def ask(gateway: LocalGateway, before: bytes = b"") -> dict[str, str]:
-    """Sends a request of each kind behind `before`; their ids."""
+    """Sends a request of each kind after the bytes `before`; returns the ids."""
     requests = {
         "admitted": chat_request(body("hi"), KEYS["acme"]),
         "denied": chat_request(body(f"The plan of {SECRET}."), KEYS["acme"]),
@@ -48,13 +48,13 @@ def ask(gateway: LocalGateway, before: bytes = b"") -> dict[str, str]:
 
 
 def first_records(gateway: LocalGateway, ids: dict[str, str]) -> dict[str, dict[str, Any]]:
-    """The record that each request begins with."""
+    """The first record of each request."""
     found = {record["id"]: record for record in gateway.records() if record["kind"] in ("admission", "rejection")}
     return {kind: found[request_id] for kind, request_id in ids.items()}
 
 
 def proxied(address: str) -> bytes:
-    """What a load balancer writes of a client at an address: a PROXY v2 header."""
+    """A load balancer's PROXY v2 header for a client at an address."""
     client = ipaddress.ip_address(address).packed
     unique_id = f"{ROUTING_KEY}:*".encode()
     payload = client + bytes(len(client)) + bytes(4) + b"\x05" + len(unique_id).to_bytes(2, "big") + unique_id

@@ -1,4 +1,4 @@
-"""The rules, end to end: what is denied reaches nobody, what is redacted is gone, and the ledger tells which rule."""
+"""The rules, end to end: denied texts reach nobody, redacted texts are removed, and the ledger names the rule."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def settings(url: str, **more: Any) -> dict[str, Any]:
 
 
 def body_of(response: bytes) -> bytes:
-    """The content of a response, without the framing of its chunks."""
+    """The content of a response without chunk framing."""
     head, _, body = response.partition(b"\r\n\r\n")
     if b"transfer-encoding: chunked" not in head.lower():
         return body
@@ -81,7 +81,7 @@ def body_of(response: bytes) -> bytes:
 
 @contextmanager
 def governed(folder: Path, **more: Any) -> Iterator[tuple[RecordingUpstream, LocalGateway]]:
-    """A gateway with rules, in front of an upstream that always says hello, and ends its connection with that."""
+    """A gateway with rules, in front of an upstream that always answers "hello" and then closes the connection."""
     hello = answer(completion("hello"))
     with (
         recording_upstream(hello) as upstream,
@@ -119,7 +119,7 @@ def test_a_strangers_flood_hides_no_denial(folder: Path) -> None:
 
 
 def counted(records: list[dict[str, Any]]) -> int:
-    """How many refusals they tell of."""
+    """The number of refusals in these records."""
     return sum(record.get("count", 1) for record in records if record["kind"] in ("rejection", "gap"))
 
 
@@ -155,7 +155,7 @@ def test_an_answer_is_denied_alike_however_it_comes(folder: Path, stream: bool) 
     assert b"[DONE]" not in told
     assert completions[0]["outcome"] == "policy_blocked"
     assert completions[0]["policy"]["rules"] == ["codename"]
-    # What the record binds is what the client got, not what was held back from it.
+    # The record covers the bytes that the client got, not the withheld ones.
     assert completions[0]["bytes"] == len(body_of(told))
 
 
@@ -188,7 +188,7 @@ def test_what_the_rules_saw_in_one_answer_is_not_noted_of_the_next_one(folder: P
         closing(HTTPConnection(gateway.address, timeout=PATIENCE)) as client,
     ):
         statuses = []
-        # The second answer ends behind its head, before the rules have seen anything of it.
+        # The second answer ends after its head, so the rules have seen none of its content.
         for reply in (upstream.answer, answer(b"")[:-5] + b"9\r\n\r\n"):
             upstream.answer = reply
             client.request("POST", "/v1/chat/completions", chat("hi"), {"Authorization": f"Bearer {KEYS['acme']}"})
@@ -263,7 +263,7 @@ def test_a_hundred_rules_that_match_fit_into_the_record(folder: Path) -> None:
 
 def test_rules_that_outlast_their_budget_deny_that_request_alone(folder: Path) -> None:
     with governed(folder, budgetMilliseconds=0.1, budgetMicrosecondsPerKibibyte=1) as (upstream, gateway):
-        # Many near-misses of one rule in a long text.
+        # A long text with many near matches of one rule.
         slow = send(gateway.address, chat_request(chat("staff-12345 " * 200_000), KEYS["acme"]))
         quick = send(gateway.address, chat_request(chat("good morning"), KEYS["acme"]))
         rejection = next(record for record in gateway.records() if record["kind"] == "rejection")

@@ -1,4 +1,4 @@
-"""The packs as a manifest without actions has them: an agent's session goes on, and secrets and people stay inside."""
+"""The packs with a manifest's default actions: an agent's session continues, and no secret or personal data leaves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BOB = "bob@initech-mail.com"
 
 @contextmanager
 def governed(folder: Path, reply: bytes) -> Iterator[tuple[RecordingUpstream, LocalGateway]]:
-    """A gateway with all packs and nothing said about them, in front of an upstream that always answers this."""
+    """A gateway with all packs and default settings, in front of an upstream that always sends this answer."""
     with recording_upstream(reply) as upstream:
         provider = {"name": "mock", "type": "OpenAI", "baseURL": f"http://{upstream.url}/v1"}
         settings = {"providers": [provider], "policy": {"packs": PACKS}}
@@ -31,7 +31,7 @@ def governed(folder: Path, reply: bytes) -> Iterator[tuple[RecordingUpstream, Lo
 
 
 def session(user: str, result: str, **more: Any) -> bytes:
-    """A user's message, and what a tool returned for it."""
+    """A user's message, and a tool's result for it."""
     call = {"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}}
     messages = [
         {"role": "user", "content": user},
@@ -42,7 +42,7 @@ def session(user: str, result: str, **more: Any) -> bytes:
 
 
 def contents(request: bytes) -> list[str | None]:
-    """What the messages of a request say."""
+    """The contents of a request's messages."""
     return [message["content"] for message in json.loads(request.split(b"\r\n\r\n", 1)[1])["messages"]]
 
 

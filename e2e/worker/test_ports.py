@@ -1,4 +1,4 @@
-"""A worker whose machine has no port left for its providers: requests are refused by name, and nothing else is."""
+"""A worker on a machine without a free port for its providers refuses requests with an error code until one is free."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from e2e.programs import PATIENCE, wait_until
 from e2e.worker.raw_http import chat_request, error_of, read_to_end, status_of
 from e2e.worker.test_memory import SMALL, head
 
-#: All that connections to providers may come from.
+#: The only source ports for connections to providers.
 PORTS = range(20_000, 20_004)
-#: Whoever asks comes from ports of its own, each once.
+#: The source ports of the test's clients, each used once.
 OTHERS = count(21_000)
-# A stream of words that goes on for longer than the test.
+# A stream that lasts longer than the test.
 PROMPT = "mock:tokens=1000 mock:interval=10000"
 TIMEOUTS = {"lameDuckSeconds": 0, "drainSeconds": 1}
 
 
 @pytest.fixture
 def gateway(folder: Path) -> Iterator[LocalGateway]:
-    # Everything listens before there are so few ports.
+    # All listeners start before the ports are limited.
     options = {"settings": {"timeouts": TIMEOUTS}, "upstream_arguments": ["--listen", "127.0.0.1:0"]}
     with own_network(), local_gateway(folder, **options) as gateway:
         limit_ports(PORTS[0], PORTS[-1])
@@ -58,7 +58,7 @@ def admin(gateway: LocalGateway, path: str) -> str:
 
 
 def begin_stream(gateway: LocalGateway) -> tuple[socket.socket, bytes]:
-    """A stream that is asked for, and the first bytes of its answer."""
+    """A streamed request, and the first bytes of its answer."""
     body = json.dumps({"model": "gpt-4o-mini", "stream": True, "messages": [{"role": "user", "content": PROMPT}]})
     connection = connect(gateway.address)
     connection.sendall(head("/v1/chat/completions", "acme", f"Content-Length: {len(body)}") + body.encode())
@@ -79,7 +79,7 @@ def test_requests_that_find_no_port_are_refused_by_name_and_served_once_there_is
         assert json.loads(admin(gateway, "/status"))["not_ready"] is None
         told = 'proofgate_provider_failures_total{provider="mock",failure="ports_exhausted"} 3'
         assert told in admin(gateway, "/metrics")
-        # The provider is not to blame.
+        # The failures are not the provider's.
         assert 'proofgate_provider_paused{provider="mock"} 0' in admin(gateway, "/metrics")
     wait_until(lambda: status_of(served(gateway)) == 200, PATIENCE, "requests are served again")
     assert gateway.worker is not None

@@ -1,4 +1,4 @@
-"""What exchanges cost: in records, in metrics, and as `proofgate gateway prices` lists it."""
+"""The costs of exchanges: in records, in metrics, and in the output of `proofgate gateway prices`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def priced(**price: str) -> dict[str, Any]:
 
 @contextmanager
 def upstream(usages: list[dict[str, Any]]) -> Iterator[str]:
-    """An upstream that tells these usages, one after the other; yields its base URL."""
+    """An upstream that reports these usages, one after another; yields its base URL."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -66,7 +66,7 @@ def completions(gateway: LocalGateway) -> list[dict[str, Any]]:
 
 
 def cost(usage: dict[str, int], price: dict[str, str]) -> int:
-    """Nanodollars, by decimal arithmetic on what the record says was used."""
+    """The cost in nanodollars, computed with decimals from the usage in a record."""
     left = usage["prompt_tokens"]
     dollars = Decimal(price["perRequest"])
     for part, each in (

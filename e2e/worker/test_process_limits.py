@@ -1,4 +1,4 @@
-"""A worker whose process may open 1024 files: what does not fit is refused or waits, and nothing ends."""
+"""A worker whose process may open 1024 files: requests beyond this limit are refused or wait, and nothing ends."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from e2e.worker.test_memory import connect, head, is_served
 FILES = 1024
 STREAMS = 500
 SILENT = 1128
-# A stream of words that goes on for longer than the test.
+# A stream that lasts longer than the test.
 PROMPT = "mock:tokens=1000 mock:interval=10000"
-# Who is silent stays, however slow the machine is.
+# Silent clients stay connected, even on a slow machine.
 TIMEOUTS = {"lameDuckSeconds": 0, "drainSeconds": 1, "clientIdleSeconds": 86_400}
 LIMITED = ["prlimit", f"--nofile={FILES}:{FILES}"]
 
 
 @pytest.fixture
 def gateway(folder: Path) -> Iterator[LocalGateway]:
-    # An upstream of its own: streams that are cut are its business alone.
+    # The gateway has a separate upstream, so that its cut streams affect no other test.
     options = {"worker_prefix": LIMITED, "upstream_arguments": ["--listen", "127.0.0.1:0"]}
     with local_gateway(folder, settings={"timeouts": TIMEOUTS}, **options) as gateway:
         yield gateway
 
 
 def stream(gateway: LocalGateway) -> tuple[socket.socket, bytes]:
-    """A stream that is asked for, and the first line of its answer."""
+    """A streamed request, and the first line of its answer."""
     message = {"role": "user", "content": PROMPT}
     body = json.dumps({"model": "gpt-4o-mini", "stream": True, "messages": [message]}).encode()
     connection = connect(gateway)
@@ -68,7 +68,7 @@ def test_silent_connections_leave_the_admin_port_its_descriptors(gateway: LocalG
         for _ in range(clients):
             stack.enter_context(connect(gateway))
         for _ in range(SILENT - clients):
-            # Beyond what the kernel's queue takes, a connection is not made; it holds nothing of the worker's.
+            # Beyond the kernel's queue, a connection is not established, and uses nothing of the worker.
             connection = stack.enter_context(socket.socket())
             connection.setblocking(False)
             host, port = gateway.address.rsplit(":", 1)

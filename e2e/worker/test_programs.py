@@ -1,4 +1,4 @@
-"""A program that a test waits for: its words and its end are in the error, and it is started once more."""
+"""A program that a test waits for: its error contains its output and its exit, and the program is started once more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies in Python, end to end: what they say holds, and one that fails costs only those who asked for it."""
+"""Policies in Python, end to end: their verdicts apply, and a failing policy affects only the tenants that use it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def tenants(**asks: list[str]) -> list[dict[str, Any]]:
 
 @contextmanager
 def governed(folder: Path, **more: Any) -> Iterator[tuple[RecordingUpstream, LocalGateway]]:
-    """A gateway whose tenant acme asks for a policy; `more` is of the policy. Nobody else asks for any."""
+    """A gateway whose tenant acme uses a policy with the settings `more`; no other tenant uses a policy."""
     with recording_upstream(answer(HELLO, head=b"Content-Type: application/json\r\nConnection: close\r\n")) as upstream:
         settings: dict[str, Any] = {
             "providers": [{"name": "mock", "type": "OpenAI", "baseURL": f"http://{upstream.url}/v1"}],
@@ -43,7 +43,7 @@ def governed(folder: Path, **more: Any) -> Iterator[tuple[RecordingUpstream, Loc
 
 
 class Guardrail(BaseHTTPRequestHandler):
-    """A service that denies what names the bluebird."""
+    """A service that denies texts with the word "bluebird"."""
 
     protocol_version = "HTTP/1.1"
 
@@ -158,10 +158,10 @@ def test_a_policy_that_spins_costs_only_those_who_ask_for_it(folder: Path) -> No
     with governed(folder, deadlineMilliseconds=200) as (_, gateway):
         assert [status_of(ask(gateway, "do-spin")) for _ in range(6)] == [403] * 6
         assert [status_of(ask(gateway, "hello", "globex")) for _ in range(20)] == [200] * 20
-        # It keeps the GIL no longer than others wait for it: the admin port answers.
+        # The policy gives up the GIL when another thread waits for it, so the admin port answers.
         assert gateway.admin_text("/healthz") == "ok\n"
         assert metric(gateway, 'proofgate_python_policy_breaker_open{policy="obeys"}') == 1
-        # With the breaker open nobody waits.
+        # If the breaker is open, requests do not wait.
         assert metric(gateway, 'proofgate_python_policy_failures_total{policy="obeys",reason="breaker_open"}') == 1
         assert gateway.worker is not None
         assert gateway.worker.stop(seconds=PATIENCE) == 0
@@ -241,7 +241,7 @@ def test_what_was_masked_is_put_back_in_an_answer_and_never_left(folder: Path, r
     said = json.loads(body)["choices"][0]["message"]["content"]
     assert said == "mail ann@a.example, not bob@b.example, and [EMAIL_9]"
     assert b"example" not in upstream.requests[0]
-    # What the record binds is what the client got.
+    # The record covers the bytes that the client got.
     assert completion["bytes"] == len(body)
 
 

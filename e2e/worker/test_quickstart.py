@@ -1,4 +1,4 @@
-"""The first minutes without Kubernetes: what is printed works as it stands, and no key is seen anywhere else."""
+"""The first minutes without Kubernetes: the printed commands work unchanged, and no key appears in other output."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def started() -> Iterator[ExitStack]:
 
 
 def run(command: str, folder: Path) -> str:
-    """Runs a printed command in a shell that finds `proofgate`, and returns what it printed."""
+    """Runs a printed command in a shell with `proofgate` in its path, and returns its output."""
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", command],
@@ -39,12 +39,12 @@ def run(command: str, folder: Path) -> str:
 
 
 def commands(told: str) -> list[str]:
-    """The commands in what was told: indented lines, each with those that it is continued on."""
+    """The commands in an output: indented lines, each with its continuation lines."""
     return [line.strip() for line in re.sub(r"\\\n\s+", "", told).splitlines() if line.startswith("  ")]
 
 
 def follow(told: str, folder: Path) -> None:
-    """Asks, proves, verifies and looks, by the commands that were printed and nothing else."""
+    """Sends a request, fetches and verifies its proofs, and shows the status, using only the printed commands."""
     ask, receipt, shown, prove, verify, fsck, status = commands(told[told.index("Send a request") :])
     answer = run(ask, folder)
     assert answer.startswith("HTTP/1.1 200 OK"), answer

@@ -1,4 +1,4 @@
-"""A reader of one tenant's exchanges tries to come by anything that is not its own."""
+"""A reader of one tenant's exchanges tries to read the data of others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OWN = READERS["acme's"]
 
 @dataclass(frozen=True)
 class Attempt:
-    """One request. `{theirs}` and `{own}` in its path are ids of an exchange of globex's and of the reader's own."""
+    """One request. In its path, `{theirs}` is the id of an exchange of globex, and `{own}` of one of the reader."""
 
     path: str
     method: str = "GET"
@@ -32,13 +32,13 @@ class Attempt:
 
 
 def cursor(**changed: object) -> str:
-    """A cursor as the desk might have given it, for somebody else's question."""
+    """A forged cursor that contains another reader's query."""
     told = {"after": [0, "0", 0], "filter": {"tenant": "globex"}, "time": 0, "day": "2026-01-01", **changed}
     return base64.urlsafe_b64encode(json.dumps(told).encode()).decode().rstrip("=")
 
 
 ATTEMPTS = (
-    # By the names of what is not its own.
+    # Names of other tenants' data.
     Attempt("/v1/exchanges?tenant=globex"),
     Attempt("/v1/exchanges?id={theirs}"),
     Attempt("/v1/exchanges/{theirs}"),
@@ -51,7 +51,7 @@ ATTEMPTS = (
     Attempt("/v1/tenants?tenant=globex"),
     Attempt("/v1/budgets?tenant=globex"),
     Attempt("/v1/analysis?tenant=globex"),
-    # By a question that is read in two ways.
+    # Ambiguous queries.
     Attempt("/v1/exchanges?tenant=acme&tenant=globex"),
     Attempt("/v1/exchanges?tenant=globex&tenant=acme"),
     Attempt("/v1/exchanges?Tenant=globex"),
@@ -69,7 +69,7 @@ ATTEMPTS = (
     Attempt(f"/v1/exchanges?tenant=acme&after={cursor()}"),
     Attempt(f"/v1/exchanges?after={quote('eyJ9')}"),
     Attempt("/v1/tenants?since=0"),
-    # By being somebody else.
+    # Other identities.
     Attempt("/v1/exchanges", key=None),
     Attempt("/v1/exchanges", key=KEYS["globex"]),
     Attempt("/v1/exchanges", key=_core.hash_api_key(READERS["officer"])),
@@ -77,12 +77,12 @@ ATTEMPTS = (
     Attempt("/v1/exchanges", headers={"X-Forwarded-User": "officer", "X-Reader": "officer", "X-Tenant": "globex"}),
     Attempt("/v1/exchanges", headers={"Cookie": "reader=officer; tenant=globex"}),
     Attempt("/v1/reader", headers={"X-HTTP-Method-Override": "DELETE"}),
-    # By what is no question.
+    # Invalid queries.
     Attempt("/v1/exchanges", "POST", body='{"tenant":"globex"}'),
     Attempt("/v1/exchanges", "PUT", body='{"tenant":"globex"}'),
     Attempt("/v1/exchanges/{theirs}", "DELETE"),
     Attempt("/v1/reader", "PATCH", body='{"tenant":null}'),
-    # By files, and by what anybody may ask.
+    # Files, and public endpoints.
     Attempt("/explorer/..%2f..%2freaders"),
     Attempt("/explorer/%2e%2e/%2e%2e/signing-key"),
     Attempt("/tile/../../readers"),
@@ -105,7 +105,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Indexed]:
 
 
 def asked(ledger: Indexed, attempt: Attempt) -> bytes:
-    """The whole answer, its head included: sent as it stands, since a client of HTTP would mend it."""
+    """The complete answer with its head. The request is sent as raw bytes, because an HTTP client would correct it."""
     theirs, own = ledger.ids["globex"], ledger.ids["plain"]
     path = attempt.path.replace("{theirs_upper}", theirs.upper()).replace("{theirs}", theirs).replace("{own}", own)
     fields = {"Host": "auditor", "Connection": "close", **attempt.headers}
@@ -119,7 +119,7 @@ def asked(ledger: Indexed, attempt: Attempt) -> bytes:
 
 
 def secrets_of(ledger: Indexed, attempt: Attempt) -> set[str]:
-    """What no answer to an attempt may hold, as far as the attempt does not say it itself."""
+    """The texts that no answer may contain, without those that the attempt itself contains."""
     [exchange] = [row for row in ledger.rows() if row["id"] == ledger.ids["globex"]]
     found = {"globex", exchange["id"], "officer", READERS["officer"], KEYS["globex"], "PRIVATE+KEY"}
     commitments = {value for value in exchange.values() if isinstance(value, str) and len(value) >= 32}

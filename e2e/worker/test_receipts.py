@@ -1,4 +1,4 @@
-"""Receipts, end to end: what a tenant gets with its key, and what it shows to whom."""
+"""Receipts, end to end: a tenant fetches them with its key, and others verify them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def source(gateway: LocalGateway, tenant: str = "acme") -> UrlSource:
 
 
 def ask(gateway: LocalGateway, text: str = "hello", tenant: str = "acme") -> tuple[str, bytes, bytes]:
-    """One exchange: its id, and the bytes that went each way."""
+    """One exchange: its id, and the bytes of its request and answer."""
     body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": text}]}).encode()
     request = urllib.request.Request(
         f"{gateway.base_url}/chat/completions",
@@ -72,7 +72,7 @@ def witness(gateway: LocalGateway, folder: Path) -> Witness:
 
 @pytest.fixture
 def transport(witness: Witness) -> Iterator[Any]:
-    """Typed as nothing: it is a transport of httpx and of httpx2, and derives from neither's."""
+    """The result has no precise type: it is a transport for httpx and httpx2, but derives from neither's class."""
     yield WitnessedTransport(httpx2.HTTPTransport(), witness)
 
 
@@ -127,7 +127,7 @@ def test_a_client_of_the_older_httpx_and_one_that_leaves_early_are_witnessed_as_
     ) as client:
         asked = {"model": MODEL, "messages": [{"role": "user", "content": "mock:stall=2"}], "stream": True}
         with client.stream("POST", f"{gateway.base_url}/chat/completions", json=asked) as answer:
-            assert answer.status_code == 200  # and nothing of it is read
+            assert answer.status_code == 200  # no byte of the answer is read
         (left,) = transport.verify_all()
         assert left.bodies == ("request",)
         ended = left.record_of_kind("completion")
@@ -229,13 +229,13 @@ def test_a_receipt_is_had_from_the_next_incarnation_and_from_another_shard_and_t
         verified = witness.fetch(source(gateway), first, digest(request), digest(response))
         assert list(verified.newest_checkpoints) == [origin] != [gateway.origin]
         assert len(witness.newest_checkpoints()) == 2
-        # The tenant has moved to another worker of the volume.
+        # The tenant has moved to another worker on the same volume.
         assert gateway.worker is not None
         gateway.worker.stop(signal.SIGTERM)
         gateway.start_worker(shard=1)
         moved = witness.fetch(source(gateway), first, digest(request), digest(response))
         assert list(moved.newest_checkpoints) == [origin] and "/1/" in gateway.origin
-        # Whoever audits the ledger takes the file as it is.
+        # An auditor of the ledger accepts this file unchanged.
         code, report = _core.fsck(str(gateway.ledger), gateway.verifying_key, [("held", (folder / "held").read_text())])
         assert code in (0, 10), report
 
@@ -260,7 +260,7 @@ def test_a_volume_that_was_set_back_is_told_by_the_witness(folder: Path) -> None
 
 
 def test_a_log_that_was_forked_is_told_by_the_witness(gateway: LocalGateway, witness: Witness, folder: Path) -> None:
-    """The signer itself lies: another root of the same log, signed with the same key, is what was held."""
+    """The signer itself lies: the stored checkpoint has another root of the same log, signed with the same key."""
     request_id, *_ = ask(gateway)
     _, text = fetch(source(gateway), request_id)
     secret = (gateway.folder / "signing-key").read_text()
@@ -274,7 +274,7 @@ def test_a_log_that_was_forked_is_told_by_the_witness(gateway: LocalGateway, wit
 
 
 def _forged(origin: str, size: int, secret: str) -> str:
-    """A checkpoint of a log that never was, under its key."""
+    """A checkpoint with the log's key for a log that never existed."""
     seed = base64.b64decode(secret.strip().split("+", 4)[4])[1:]
     key = Ed25519PrivateKey.from_private_bytes(seed)
     public = b"\x01" + key.public_key().public_bytes_raw()

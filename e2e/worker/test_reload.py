@@ -1,4 +1,4 @@
-"""A new configuration while requests are under way: whole or not at all, and nobody is cut off."""
+"""A new configuration during requests is applied completely or not at all, and no request is cut off."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_worker_that_starts_on_a_refused_file_serves_with_the_accepted_one_and
         assert status["last_reload_error"]["problems"][0]["file"] == str(folder / "gateway.yaml")
         assert status["config_file_digest"] == hashlib.sha256(accepted.read_bytes()).hexdigest()
         assert status_of(ask(gateway)) == 200
-        # Mended, it is taken on without another start.
+        # After the correction, the configuration is applied without a restart.
         del gateway.settings["policy"]
         gateway.settings["timeouts"] = {"drainSeconds": 7}
         gateway.write_configuration()
@@ -85,7 +85,7 @@ def test_stages_are_measured_only_while_somebody_asks(folder: Path) -> None:
         assert "proofgate_stage_seconds" not in gateway.admin_text("/metrics")
     with local_gateway(folder / "on", settings={"profiling": {"stages": True}}) as gateway:
         ask(gateway)
-        # An exchange is measured to its end, which is after its last byte; the threads around it look in turn.
+        # An exchange is measured until its end, which is after its last byte; its threads check at different times.
         for stage in (
             "accept",
             "parse",

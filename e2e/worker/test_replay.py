@@ -1,4 +1,4 @@
-"""The recorded verdicts come out again, over the bodies that a client kept; one that was made up does not."""
+"""Replay: the recorded verdicts are confirmed with the bodies that a client kept, and a forged verdict is not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EMBEDDING = json.dumps({"object": "list", "data": [{"object": "embedding", "inde
 
 
 def said(text: str) -> dict[str, Any]:
-    """A response of OpenAI's Responses API."""
+    """A response of OpenAI's Responses API with this text."""
     part = {"type": "output_text", "text": text, "annotations": []}
     message = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]}
     return {"id": "r", "object": "response", "status": "completed", "model": MODEL, "output": [message]}
@@ -41,19 +41,19 @@ def streamed_response(pieces: list[str]) -> bytes:
 
 
 def finished(stream: bytes) -> bytes:
-    """A stream that says why it ends, as one that is translated has to."""
+    """A stream with a finish reason, which a translation needs."""
     stop = json.dumps({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
     body = stream.split(b"\r\n\r\n", 1)[1].replace(b"data: [DONE]", f"data: {stop}\n\ndata: [DONE]".encode())
     return answer(body, head=b"Content-Type: text/event-stream\r\n")
 
 
 def cut(stream: bytes) -> bytes:
-    """A stream that just ends."""
+    """A stream without a final event."""
     body = stream.split(b"\r\n\r\n", 1)[1].removesuffix(b"data: [DONE]\n\n")
     return answer(body, head=b"Content-Type: text/event-stream\r\n")
 
 
-#: What is asked, of which tenant, and what the upstream answers then; by a name.
+#: The exchanges by name: the tenant, the endpoint, the request, and the upstream's answer.
 EXCHANGES: dict[str, tuple[str, str, bytes, bytes]] = {
     "allowed": ("acme", "chat/completions", chat("hello"), answer(completion("hello"))),
     "flagged": ("acme", "chat/completions", chat("an alphasign"), answer(completion("hello"))),
@@ -122,7 +122,7 @@ EXCHANGES: dict[str, tuple[str, str, bytes, bytes]] = {
     ),
     "cut": ("acme", "chat/completions", chat("hi", stream=True), cut(events(["an alphasign, ", "so ", "it"]))),
 }
-#: Whose answers are not there as the rules saw them.
+#: Exchanges whose complete answer, as the rules saw it, was not kept.
 IN_PART = {"answer redacted", "stream redacted", "answer blocked", "stream blocked", "cut"}
 REFUSED = {"secret", "blocked", "blocked by scores"}
 
@@ -190,7 +190,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
         tenants[1]["policy"] = {"mode": "DryRun"}
         settings = {
             "providers": [{"name": "mock", "type": "OpenAI", "baseURL": f"http://{upstream.url}/v1"}],
-            # So that no verdict depends on how fast this machine is.
+            # The large budget keeps the verdicts independent of the machine's speed.
             "policy": {**POLICY, "budgetMilliseconds": 1000},
             "tenants": tenants,
         }
@@ -219,7 +219,7 @@ def test_every_verdict_of_a_worker_comes_out_again(served: Served, capsys: pytes
     assert reasons(report, "response") == {
         ("consistent", "redacted_answer"): 2,
         ("consistent", "blocked_answer"): 2,
-        # Nothing of it had left.
+        # No byte of this answer was sent.
         ("not_replayable", "cut_short"): 1,
     }
     assert reasons(report, "request") == {}, "also the denied ones are committed to"
@@ -267,7 +267,7 @@ def test_a_configuration_that_was_changed_is_refused_by_its_name(
 
 
 def lie(served: Served, edit: Callable[[list[dict[str, Any]]], None], *, signed: bool) -> None:
-    """Changes the records; with `signed` as the worker itself, had it written something else than it decided."""
+    """Changes the records; `signed` signs them again, as a lying worker could."""
     rewrite(min(served.log.glob("*.seg")), edit)
     if signed:
         sign_anew(served.log, seed_of(served.folder / "signing-key"))
@@ -286,14 +286,14 @@ def test_a_verdict_that_a_worker_made_up_differs(
     named = {**about, "rules": ["weak-a"], "redacted": False, "would_block": False}
 
     def edit(records: list[dict[str, Any]]) -> None:
-        # A sign that is kept quiet, and one that was never there.
+        # A removed finding, and an invented one.
         del of(records, "admission", ids["flagged"])["policy"]
         of(records, "admission", ids["allowed"])["policy"] = named
-        # An answer that is said to be as it came, and was changed or would have been denied.
+        # An answer that is recorded as unchanged, but was changed or would have been denied.
         of(records, "completion", ids["stream"]).pop("policy")
-        # Rules that do not deny, of a request that was denied.
+        # Rules that do not deny, for a request that was denied.
         of(records, "rejection", ids["blocked"])["policy"] = named
-        # A redaction that hides a rule.
+        # A redaction that hides a rule's name.
         of(records, "completion", ids["answer blocked"])["policy"] = named
 
     copy = served.copy(tmp_path)
@@ -378,7 +378,7 @@ def test_another_policy_changes_exactly_what_its_rules_say(
         "allowed": ("allow", "flag"),
         "flagged": ("flag", "block"),
         "blocked": ("block", "flag"),
-        # The same verdict, and another sign.
+        # The same verdict with another finding.
         "dry run": ("would_block", "flag"),
         "embeddings": ("flag", "block"),
         "completions": ("flag", "block"),
@@ -452,7 +452,7 @@ def test_beside_a_policy_in_python_the_rules_own_part_comes_out_again(
             assert gateway.worker.stop() == 0
     code, report = Served(tmp_path, gateway.verifying_key, ids).replay(capsys)
     assert reasons(report, "request") == {("consistent", "other_policy"): 4}
-    # Where something was replaced, the rules may have seen another answer.
+    # If a text was replaced, the rules may have seen a different answer.
     assert (report["response"]["same"], reasons(report, "response")) == (2, {("not_replayable", "other_policy"): 1})
     assert (code, report["examples"]) == (0, [])
 

@@ -1,4 +1,4 @@
-"""A worker that retires, under load: nobody notices, whether it goes then or stays."""
+"""A worker that retires under load: no client notices, whether it ends immediately or later."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLIENTS = 6
 
 @dataclass
 class Load:
-    """What clients saw that send one request after another, half of them streams."""
+    """The results of clients that send one request after another, half of them streams."""
 
     address: str
     ended: threading.Event = field(default_factory=threading.Event)
@@ -82,7 +82,7 @@ def idle(gateway: LocalGateway) -> bool:
     return bool(status["connections"] == 0 and status["in_flight"] == 0)
 
 
-# A client that uses its connection more often than this is told by an answer, and loses no request.
+# A client that uses its connection more often than this is asked to close in an answer, and loses no request.
 PATIENT = {"timeouts": {"lameDuckSeconds": 60}}
 
 
@@ -112,7 +112,7 @@ def test_a_retired_worker_that_nobody_uses_any_more_says_so_and_then_seals(tmp_p
             retirement(gateway, "PUT")
         assert load.failed == []
         wait_until(partial(idle, gateway), PATIENCE, "the last connection is closed")
-        # There is nobody left to notice.
+        # No client is left.
         gateway.settings = {"timeouts": {"lameDuckSeconds": 0}}
         gateway.write_configuration()
         gateway.admin_text("/reload", "POST", gateway.admin_token)

@@ -1,4 +1,4 @@
-"""One command shows everything: gateway, auditor with index and explorer, a one-time sign-in, and traffic."""
+"""One command starts everything: gateway, auditor with index and explorer, a single-use sign-in, and traffic."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ PUBLIC = {"verifying-key"}
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Everything]:
-    """A demonstration for the tests that leave it as it was."""
+    """A demonstration for the tests that do not change it."""
     with everything(tmp_path_factory.mktemp("demo") / "run", "--demo") as demo:
         yield demo
 
 
 @contextmanager
 def signed_in(demo: Everything) -> Iterator[httpx.Client]:
-    """A browser that a new link has signed in."""
+    """A browser that is signed in with a new link."""
     told = proofgate("sign-in-link", "--directory", demo.folder).stdout
     with httpx.Client(timeout=PATIENCE) as client:
         demo.sign_in(client, token_of(told)).raise_for_status()
@@ -78,7 +78,7 @@ def test_a_link_signs_in_once_and_no_file_has_its_token(demo: Everything) -> Non
     assert [
         str(path) for path, content in everything_written(demo) if token in content or token in str(path).encode()
     ] == []
-    # The command's own output is the terminal's.
+    # The command's own output belongs to the terminal.
     access = b"".join(path.read_bytes() for path in (demo.folder / "auditor" / "state").glob("access-*.jsonl"))
     assert b"link:quickstart" in access and b"link_not_valid" in access
 
@@ -87,7 +87,7 @@ def test_all_secrets_are_for_their_owner_alone(demo: Everything) -> None:
     for path in demo.folder.rglob("*"):
         mode = stat.S_IMODE(path.stat().st_mode)
         if path.is_dir():
-            # The ledger and the auditor set their own modes, below a folder that nobody else enters.
+            # The ledger and the auditor set their own modes, in a folder that only its owner can enter.
             continue
         if {"key", "token", "readers"} & set(path.name.replace(".", "-").split("-")) and path.name not in PUBLIC:
             assert mode == 0o600, path

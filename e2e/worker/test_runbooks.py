@@ -1,6 +1,6 @@
-"""The runbooks' commands and queries, filled with the labels of the alert that somebody has just got.
+"""The runbooks' commands and queries, filled with the labels of an alert.
 
-Nothing is sent to a cluster here: what is checked is that every block can be run as it stands.
+Nothing is sent to a cluster here; the test checks that every block is a valid command or query.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def test_a_shell_understands_every_block_of_commands(block: Block) -> None:
 
 
 def carried_out_in_their_failure() -> set[str]:
-    """The alerts whose pages are carried out by a test that makes the failure: those that it names."""
+    """The alerts whose pages a test runs during their failure: those that such a test names."""
     tests = [path for folder in ("tests", "worker") for path in (ROOT / "e2e" / folder).glob("test_*.py")]
     texts = [path.read_text() for path in tests if path != Path(__file__).resolve()]
     carry_out = [ast.parse(text) for text in texts if re.search(r"\b(looked_into|answers)\(", text)]

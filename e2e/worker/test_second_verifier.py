@@ -1,4 +1,4 @@
-"""The verifier of examples/verify, written after docs/reference/ledger-format.md, finds what the command line finds."""
+"""The verifier of examples/verify, based on docs/reference/ledger-format.md, agrees with the command line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VERIFY = Path(__file__).parents[2] / "examples" / "verify" / "verify.py"
 
 
 class Exchange:
-    """One exchange that a worker served, and its evidence as it was handed out."""
+    """One exchange of a worker, and its evidence as a verifier gets it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "evidence"
@@ -33,7 +33,7 @@ class Exchange:
                 self.request,
                 {"Authorization": f"Bearer {KEYS['acme']}", "Content-Type": "application/json"},
             )
-            for _ in range(5):  # more than one leaf, so that paths have hashes
+            for _ in range(5):  # more than one leaf, so that paths contain hashes
                 with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
                     self.id, self.response = answer.headers["x-request-id"], answer.read()
             self.key = gateway.verifying_key
@@ -47,13 +47,13 @@ class Exchange:
         return self.folder / f"{self.id}.{kind}.tlog-proof"
 
     def verify(self, kind: str, body: bytes | None = None, key: str | None = None) -> str:
-        """What the second verifier says, with the words of its refusal."""
+        """The second verifier's output, including its error message."""
         arguments = [str(self.proof(kind)), "--record", str(self.record(kind)), "--key", key or self.key]
         if body is not None:
             file = self.folder / "body"
             file.write_bytes(body)
             arguments += ["--body", str(file)]
-        # Isolated: nothing but the standard library is there.
+        # The interpreter is isolated, so that only the standard library is available.
         command = [sys.executable, "-I", "-S", str(VERIFY), *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
         assert (done.returncode == 0) == done.stdout.startswith("verified"), done
@@ -67,7 +67,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Exchange:
 
 @pytest.fixture
 def exchange(served: Exchange, tmp_path: Path) -> Exchange:
-    """The exchange with evidence of its own, which a test may change."""
+    """The exchange with a copy of its evidence, which a test may change."""
     own = copy.copy(served)
     own.folder = shutil.copytree(served.folder, tmp_path / "evidence")
     return own

@@ -1,4 +1,4 @@
-"""Workers with a ledger folder each, and an auditor that reads them over their admin ports."""
+"""Workers with separate ledger folders, and an auditor that reads them over their admin ports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from e2e.served import ServedAudit
 
 @dataclass
 class Fleet:
-    """Two workers of one ledger, each with a folder of its own, and who audits them."""
+    """Two workers of one ledger with separate folders, and their auditor."""
 
     workers: list[LocalGateway]
     audit: ServedAudit
@@ -34,7 +34,7 @@ class Fleet:
         self.audit.list_workers({str(shard): self.workers[shard].admin for shard in shards})
 
     def followed(self, url: str) -> bool:
-        """Whether everything that is signed has been accepted."""
+        """Whether the auditor has accepted all signed records."""
         known = heads(url)
         return all(known.get(worker.origin) == signed(worker) for worker in self.workers)
 
@@ -85,19 +85,19 @@ def test_an_auditor_follows_workers_with_a_folder_each_and_names_what_is_done_to
         wait_until(lambda: fleet.followed(url), PATIENCE, "the newer heads are accepted")
         published = int(fetch(f"{url}/checkpoint").split("\n")[1])
         assert published >= len(fleet.workers)
-        # Scaled away: it leaves the list, seals, and is gone. The auditor has read the seal before.
+        # Scaled away: the worker leaves the list, seals its log, and ends. The auditor reads the seal first.
         fleet.list(0)
         assert other.worker is not None and other.worker.stop() == 0
         wait_until(lambda: standing(url) == {"0": "answers", "1": "gone"}, PATIENCE, "the second worker is gone")
         assert codes(url) == {}
         up = 'proofgate_auditor_worker_up{shard="0"} 1\n'
         assert up in fetch(f"{url}/metrics") and 'worker_up{shard="1"}' not in fetch(f"{url}/metrics")
-        # It comes back with its claim, and goes on.
+        # The worker returns with its claim, and continues.
         other.start_worker(shard=1)
         fleet.list(0, 1)
         wait_until(lambda: fleet.followed(url), PATIENCE, "the second worker is followed again")
         assert codes(url) == {}
-        # Its owner removes what it had written before.
+        # The worker's owner deletes its older log.
         shutil.rmtree(min(path for path in (other.ledger / "1").iterdir() if path.is_dir()))
         wait_until(lambda: codes(url) == {"log_missing": "1"}, PATIENCE, "the deletion is reported")
         assert program.stop() == 0

@@ -1,4 +1,4 @@
-"""A real worker whose salts need keys that lie elsewhere, and what copies of its ledger tell once those are gone."""
+"""A real worker whose salts are encrypted with keys outside the volume, and copies of its ledger after key deletion."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "verify" / "verify.py"
 
 @dataclass(frozen=True)
 class Exchange:
-    """An exchange of acme, with the bytes that went each way."""
+    """An exchange of acme, with the bytes of its request and answer."""
 
     id: str
     request: bytes
@@ -40,7 +40,7 @@ def run(*arguments: object) -> tuple[int, str]:
 
 
 def ask(gateway: LocalGateway, text: str) -> Exchange:
-    """One exchange, whose records are under a checkpoint."""
+    """One exchange, whose records are covered by a checkpoint."""
     body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": text}]}).encode()
     headers = {"Authorization": f"Bearer {KEYS['acme']}", "Content-Type": "application/json"}
     request = urllib.request.Request(f"{gateway.base_url}/chat/completions", body, headers)
@@ -82,7 +82,7 @@ class Shredding:
         return code, [(log["erased_salts"], log["unchecked_salts"]) for log in logs]
 
     def is_opened(self, ledger: Path, exchange: Exchange, *more: object) -> bool:
-        """Whether the files of a ledger show that the request is the one; what they prove else is checked."""
+        """Whether the ledger's files reveal the request's body. Also checks the exchange's proofs."""
         out = self.home / "out"
         shutil.rmtree(out, ignore_errors=True)
         code, text = run(
@@ -123,7 +123,7 @@ class Shredding:
         return path
 
     def verify(self, receipt: Path, exchange: Exchange) -> tuple[int, str]:
-        """What somebody says of a receipt and the bodies who has the verifying key alone."""
+        """The verification of a receipt and the bodies by a verifier who has only the verifying key."""
         bodies = {"request": self.home / "request", "response": self.home / "response"}
         bodies["request"].write_bytes(exchange.request)
         bodies["response"].write_bytes(exchange.answer)
@@ -131,7 +131,7 @@ class Shredding:
         return run("verify", receipt, "--key", self.gateway.verifying_key, *named)
 
     def reload(self) -> None:
-        """Has the worker take on what its folder holds, unless it has seen that by itself."""
+        """Makes the worker load the folder's content, unless it already has."""
         answer = json.loads(self.gateway.admin_text("/reload", "POST", self.gateway.admin_token))
         assert answer["result"] in {"applied", "unchanged"}
 
@@ -157,7 +157,7 @@ def test_a_destroyed_key_closes_the_ledger_and_every_copy_of_it_and_all_else_ver
     new = ask(gateway, "after the rotation")
     admitted = {record["id"]: record["shred_key"] for record in gateway.records() if record["kind"] == "admission"}
     assert admitted == {old.id: first, new.id: second}
-    # Whoever has the receipt and the verifying key needs no shred key.
+    # A verifier with the receipt and the verifying key needs no shred key.
     receipt = shredding.receipt(old).rename(tmp_path / "receipt.json")
     code, text = shredding.verify(receipt, old)
     assert code == 0, text
@@ -169,7 +169,7 @@ def test_a_destroyed_key_closes_the_ledger_and_every_copy_of_it_and_all_else_ver
     checked = shredding.check(gateway.ledger, "--shred-keys", keys)
     assert [salts for log in checked[1] for salts in log] == [0, 0]
 
-    # A hold keeps the key.
+    # A hold protects the key.
     assert run("ledger", "hold", "add", *shredding.state, "--id", old.id, "--reason", "a case")[0] == 0
     code, text = shredding.shred("--key", first)
     assert code == 1 and "held" in text
@@ -192,7 +192,7 @@ def test_a_destroyed_key_closes_the_ledger_and_every_copy_of_it_and_all_else_ver
     assert code == 0, "what was handed out stays what it was"
     assert shredding.check(gateway.ledger, "--shred-keys", keys)[1] == [(1, 0)]
 
-    # All of them: the tenant goes on under a new key.
+    # All keys are deleted, and the tenant continues with a new one.
     code, text = shredding.shred()
     assert code == 0, text
     [third] = shredding.keys.ids()["acme"]

@@ -1,4 +1,4 @@
-"""Exchanges of a real ledger at a collector of OpenTelemetry's own types."""
+"""Exchanges of a real ledger at a collector that uses OpenTelemetry's own types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from e2e.worker.otlp_receiver import receiver
 
 
 def ended(ledger: Path, shard: str = "0") -> set[str]:
-    """Request ids of exchanges that have an end."""
+    """The ids of exchanges that have an end."""
     ends = ("completion", "aborted", "rejection")
     return {record["id"] for record in records(ledger, shard) if record["kind"] in ends}
 

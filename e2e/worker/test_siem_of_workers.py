@@ -1,4 +1,4 @@
-"""An auditor that reads workers with a folder each over HTTP sends the exchanges of all of them to a SIEM."""
+"""An auditor that reads workers with separate folders over HTTP sends the exchanges of all workers to a SIEM."""
 
 from __future__ import annotations
 

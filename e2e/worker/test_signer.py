@@ -1,4 +1,4 @@
-"""A worker whose key another process holds signs as with one of its own, and goes on serving while that is away."""
+"""A worker whose key is in another process signs as with its own key, and serves while this process is away."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _read(stream: socket.socket, count: int) -> bytes:
 
 @contextmanager
 def token(path: Path) -> Iterator[None]:
-    """What a shim in front of a token speaks, as docs/how-to/use-an-external-signer.md has it."""
+    """A shim in front of a token with the protocol of docs/how-to/use-an-external-signer.md."""
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))
@@ -47,7 +47,7 @@ def token(path: Path) -> Iterator[None]:
                 stream, _ = listener.accept()
             except OSError:
                 return
-            # A worker that is killed while it asks for a signature hangs up.
+            # A worker that is killed during a request for a signature closes the connection.
             with stream, contextlib.suppress(OSError, EOFError):
                 (length,) = struct.unpack(">H", _read(stream, 2))
                 assert _read(stream, length).decode() == KEY.verifying_text
@@ -68,7 +68,7 @@ def token(path: Path) -> Iterator[None]:
 
 @contextmanager
 def gateway_with(path: Path, folder: Path) -> Iterator[LocalGateway]:
-    """A gateway whose key is a signer's at this path."""
+    """A gateway whose key belongs to the signer at this path."""
     (folder / "signing-key").write_text(f"SIGNER {KEY.verifying_text} {path}\n")
     gateway = LocalGateway(folder)
     gateway.start_upstream()
@@ -88,7 +88,7 @@ def test_a_worker_serves_while_its_signer_is_away_and_is_signed_for_when_it_is_b
             assert gateway.verifying_key == KEY.verifying_text
             ask(gateway, 1)
             gateway.worker.stop(signal.SIGKILL)
-            # What the dead one left is known again, by secrets that are derived of the signer's key.
+            # The new worker reads the killed worker's data with secrets derived from the signer's key.
             gateway.start_worker()
         before = signed(gateway)
         ask(gateway, 1)

@@ -1,4 +1,4 @@
-"""A worker of 640 MiB, the default, outlives whoever has a valid key and every connection that it may have."""
+"""A worker of 640 MiB, the default, survives an attacker with a valid key and the maximum number of connections."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from e2e.worker.test_memory import chunked, connect, head, is_served
 
 POD = 640 << 20
 BODY = 32 << 20
-# All that a worker takes, but for one that shows that others are served.
+# All connections that a worker accepts, except one that checks that others are served.
 CONNECTIONS = 4096 - 1
 
 
@@ -31,7 +31,7 @@ def _descriptors() -> Iterator[None]:
 
 @contextmanager
 def smallest_worker(folder: Path) -> Iterator[LocalGateway]:
-    """A worker in a pod's bounds, with the settings that the operator gives it."""
+    """A worker with a pod's limits, and with the operator's settings."""
     with memory_group(POD) as group:
         settings = {"limits": {"bodyBytes": BODY, "bufferedBytes": 210 << 20}}
         with local_gateway(folder, settings=settings, worker_prefix=group.prefix) as gateway:
@@ -42,7 +42,7 @@ def smallest_worker(folder: Path) -> Iterator[LocalGateway]:
 
 
 def send_without_waiting(connection: socket.socket, data: bytes) -> None:
-    """Sends what the other side takes; it may refuse the rest, and close."""
+    """Sends as much as the other side accepts; the other side may refuse the rest, and close."""
     connection.settimeout(0.2)
     try:
         connection.sendall(data)

@@ -1,4 +1,4 @@
-"""A worker whose volume somebody has written to: it starts, or ends and says why, and waits for nothing in vain."""
+"""A worker whose volume was changed: it starts, or exits with a reason, and never waits forever."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _is_served(gateway: LocalGateway) -> bool:
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalGateway]:
-    """A gateway whose worker was killed, so that the next one has to read what it left."""
+    """A gateway whose worker was killed, so that the next one must read its remains."""
     settings = {"ledger": {"segmentBytes": 1 << 20}}
     with local_gateway(tmp_path_factory.mktemp("killed"), settings=settings) as gateway:
         assert all(_is_served(gateway) for _ in range(5))
@@ -77,7 +77,7 @@ def test_a_worker_starts_or_says_why_not_whatever_stands_in_the_place_of_a_file(
         try:
             spoiled.start_worker(attempts=1)
         except NotReadyError as error:
-            # Not: that it was waited for in vain.
+            # The worker must have exited; a timeout is a failure.
             assert "ended with exit code" in str(error), f"{place}: {error}"
             assert "Traceback" not in str(error) and "panicked" not in str(error), f"{place}: {error}"
             outcomes[str(place)] = str(error)

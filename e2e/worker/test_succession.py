@@ -1,4 +1,4 @@
-"""How one log follows another: while a worker runs, over its death, and over a volume that somebody set back."""
+"""The succession of logs: in a running worker, after a kill, and on a volume that was set back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from e2e.local_gateway import LocalGateway, local_gateway
 from e2e.programs import PATIENCE, wait_until
 from e2e.worker.test_endings import load_until_cut
 
-# The least that is allowed: some two thousand records, so that a log ends every few seconds of load.
+# The minimum that is allowed: about two thousand records, so that a log ends every few seconds of load.
 OFTEN = {"rotation": {"bytes": 1 << 20}}
 
 

@@ -1,4 +1,4 @@
-"""Telemetry, end to end: what a collector and the access log are told, and that a collector harms nobody."""
+"""Telemetry, end to end: the data for a collector and the access log; a failing collector affects no request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PARENT = "b7ad6b7169203331"
 
 @contextmanager
 def observed(folder: Path, endpoint: str, **more: Any) -> Iterator[LocalGateway]:
-    """A gateway that exports to a collector; its model `fallen` is first asked for where nobody answers."""
+    """A gateway that exports to a collector. The first provider of its model `fallen` is not reachable."""
     folder.mkdir(exist_ok=True)
     (folder / "collector-token").write_text(SECRET + "\n")
     telemetry = {
@@ -65,7 +65,7 @@ def observed(folder: Path, endpoint: str, **more: Any) -> Iterator[LocalGateway]
 
 
 def ask(gateway: LocalGateway, extra: bytes = b"", **more: Any) -> tuple[int, str]:
-    """Asks for a completion; the status and the request's id."""
+    """Requests a completion; returns the status and the request's id."""
     body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": PROMPT}], **more})
     response = send(gateway.address, chat_request(body.encode(), KEYS["acme"], extra))
     found = re.search(rb"(?i)\r\nx-request-id: (\S+)", response)

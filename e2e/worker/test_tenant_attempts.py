@@ -1,4 +1,4 @@
-"""A tenant with a key tries to come by anything of another tenant's, of the gateway's, or to speak in its name."""
+"""A tenant with a key tries to read another tenant's or the gateway's data, or to act in their name."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ SECRET_MODEL = "globex-alone"
 CHAT = "/v1/chat/completions"
 REFUSED, OK = frozenset(range(400, 500)), frozenset({200})
 OWN = f"Bearer {KEYS['acme']}"
-#: What somebody writes who wants to be read as a line of the gateway's, or to steer a terminal.
+#: A text that imitates a line of the gateway's output, or controls a terminal.
 FORGED = "x\nproofgate ready: traffic=forged admin=forged\r\n\x1b]0;forged\x07"
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One request of acme's. `{theirs}` and `{own}` in its path are ids of exchanges of globex's and of its own."""
+    """One request of acme. In its path, `{theirs}` is the id of an exchange of globex, and `{own}` of one of acme."""
 
     path: str
     method: str = "GET"
@@ -57,7 +57,7 @@ NESTED = b'{"model":"' + MODEL.encode() + b'","messages":' + b"[" * 200_000 + b"
 BASIC = base64.b64encode(f":{KEYS['globex']}".encode()).decode()
 
 ATTEMPTS = (
-    # By the names of what is not its own.
+    # Names of other tenants' data.
     Attempt("/v1/receipts/{theirs}"),
     Attempt("/v1/receipts/{theirs_upper}"),
     Attempt("/v1/receipts/{theirs}%00"),
@@ -81,7 +81,7 @@ ATTEMPTS = (
     Attempt("/v1/usage?tenant=globex", statuses=OK),
     Attempt("/v1/organization/usage/completions"),
     Attempt(f"/v1/models/{SECRET_MODEL}"),
-    # By what a provider keeps for everybody alike.
+    # Objects that a provider stores for all callers.
     responses(previous_response_id="resp_abc"),
     responses(conversation="conv_abc"),
     responses(prompt={"id": "pmpt_abc"}),
@@ -97,7 +97,7 @@ ATTEMPTS = (
     posting(asked(SECRET_MODEL)),
     posting(asked(FORGED)),
     posting(asked("../../v1/files")),
-    # By a body that is read in two ways, or costs much to read.
+    # Ambiguous bodies, and bodies that are expensive to parse.
     posting(b'{"model":"%s","model":"%s","messages":[]}' % (MODEL.encode(), SECRET_MODEL.encode())),
     posting(b'{"model":"%s","mod\\u0065l":"%s","messages":[]}' % (MODEL.encode(), SECRET_MODEL.encode())),
     posting(b'{"model":"%s","Model":"%s","messages":[]}' % (MODEL.encode(), SECRET_MODEL.encode())),
@@ -111,7 +111,7 @@ ATTEMPTS = (
     posting(gzip.compress(b" " * (1 << 24), mtime=0), ("Content-Encoding", "gzip")),
     posting(asked(), ("Transfer-Encoding", "chunked")),
     posting(asked(), ("Content-Length", "1")),
-    # By being somebody else.
+    # Other identities.
     as_somebody(),
     as_somebody(("Authorization", "Bearer ")),
     as_somebody(("Authorization", f"Bearer {_core.hash_api_key(KEYS['globex'])}")),
@@ -125,7 +125,7 @@ ATTEMPTS = (
     as_somebody(("Authorization", OWN), ("Connection", "authorization")),
     as_somebody(("Cookie", f"key={KEYS['globex']}")),
     Attempt(f"/v1/receipts/{{theirs}}?key={KEYS['globex']}", fields=()),
-    # By what is the operator's.
+    # The operator's endpoints.
     Attempt("/metrics"),
     Attempt("/status"),
     Attempt("/checkpoint"),
@@ -137,7 +137,7 @@ ATTEMPTS = (
     Attempt("/retirement", "PUT"),
     Attempt("http://169.254.169.254/latest/meta-data/"),
     Attempt("169.254.169.254:80", "CONNECT"),
-    # By words that are written somewhere: the request is served, and steers nothing.
+    # Texts that are written to records or logs: the request is served, and the texts have no effect.
     posting(asked(), ("User-Agent", "\x1b]0;forged\x07")),
     posting(asked(user="globex\nforged", metadata={"session_id": FORGED}), ok=True),
     posting(asked(), ("X-Session-Id", "=cmd|' /C calc'!A0;globex"), ("X-Request-Id", "{theirs}"), ok=True),
@@ -146,7 +146,7 @@ ATTEMPTS = (
 
 @dataclass(frozen=True)
 class World:
-    """A gateway of two tenants, an exchange of each, and what nobody but globex and the operator may see."""
+    """A gateway of two tenants, an exchange of each, and the secrets that only globex and the operator may see."""
 
     gateway: LocalGateway
     own: str
@@ -184,7 +184,7 @@ def receipt(gateway: LocalGateway, request_id: str, tenant: str) -> bytes:
 
 
 def sent(world: World, attempt: Attempt) -> bytes:
-    """The request, its places filled in."""
+    """The bytes of the request, with its placeholders replaced."""
 
     def filled(text: str) -> str:
         names = {"{theirs_upper}": world.theirs.upper(), "{theirs}": world.theirs, "{own}": world.own}
@@ -239,7 +239,7 @@ def test_keys_that_are_none_are_refused_in_the_same_words(world: World) -> None:
 
 
 def told(answer: bytes) -> bytes:
-    """An answer without what tells one from the next: its id and its date."""
+    """An answer without the parts that always differ: its id and its date."""
     head, _, body = answer.partition(b"\r\n\r\n")
     lines = [line for line in head.split(b"\r\n") if not line.lower().startswith((b"x-request-id:", b"date:"))]
     own = request_id_of(answer).encode()

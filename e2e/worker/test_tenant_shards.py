@@ -1,4 +1,4 @@
-"""Tenants and keys come and go in shards while a worker serves, and every record names what was in force."""
+"""Tenants and keys are added and removed in shards while a worker serves, and every record names the valid shards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TENANT = "team-a/chat"
 
 @contextmanager
 def gateway_with_shards(folder: Path) -> Iterator[tuple[LocalGateway, TenantShards]]:
-    """A worker with the plans gold, of two requests a minute, and silver; its shards have one tenant."""
+    """A worker with the plans gold (two requests a minute) and silver; its shards contain one tenant."""
     shards = TenantShards(folder / "tenants")
     shards.add("team-b/chat", "silver", OTHER_KEY)
     shards.write()
@@ -33,18 +33,18 @@ def gateway_with_shards(folder: Path) -> Iterator[tuple[LocalGateway, TenantShar
 
 
 def connect(gateway: LocalGateway) -> closing[http.client.HTTPConnection]:
-    """A connection that is closed on the way out."""
+    """A connection that is closed at the end of the block."""
     return closing(http.client.HTTPConnection(gateway.address, timeout=PATIENCE))
 
 
 def ask_once(gateway: LocalGateway, key: str) -> int:
-    """One chat completion on a connection of its own; its status."""
+    """Sends one chat completion on a new connection; returns its status."""
     with connect(gateway) as connection:
         return ask(connection, key)
 
 
 def ask(connection: http.client.HTTPConnection, key: str) -> int:
-    """One chat completion on a connection that stays open; its status."""
+    """Sends one chat completion on a connection that stays open; returns its status."""
     body = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "hi"}]})
     connection.request("POST", "/v1/chat/completions", body, {"Authorization": f"Bearer {key}"})
     response = connection.getresponse()
@@ -53,7 +53,7 @@ def ask(connection: http.client.HTTPConnection, key: str) -> int:
 
 
 def follow(gateway: LocalGateway, **wanted: int) -> None:
-    """Waits until the worker has taken on shards with so many keys or refused ones."""
+    """Waits until the worker has loaded shards with these numbers of keys or refused entries."""
 
     def taken() -> bool:
         shards = gateway.status()["tenant_shards"]

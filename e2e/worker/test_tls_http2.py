@@ -1,4 +1,4 @@
-"""TLS and HTTP/2 towards clients: the same gateway behind another wire."""
+"""TLS and HTTP/2 towards clients: the same gateway with other protocols."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BODY = json.dumps({"model": MODEL, "messages": HELLO}).encode()
 
 
 def write_certificate(folder: Path) -> None:
-    """Makes a certificate for 127.0.0.1."""
+    """Creates a certificate for 127.0.0.1."""
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
     command += ["-days", "2", "-subj", "/CN=gateway", "-addext", "subjectAltName=IP:127.0.0.1"]
     command += ["-addext", "basicConstraints=critical,CA:FALSE"]
@@ -33,7 +33,7 @@ def write_certificate(folder: Path) -> None:
 
 
 def trust(folder: Path, *protocols: str) -> ssl.SSLContext:
-    """Trusts the certificate in the folder, and offers these protocols."""
+    """A TLS context that trusts the certificate in the folder and offers these protocols."""
     context = ssl.create_default_context(cafile=str(folder / "tls.crt"))
     context.set_alpn_protocols(list(protocols))
     return context
@@ -41,7 +41,7 @@ def trust(folder: Path, *protocols: str) -> ssl.SSLContext:
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalGateway]:
-    """One gateway with TLS, whose ledger is whole after everything that these tests do to it."""
+    """One gateway with TLS; its ledger must verify after all tests."""
     folder = tmp_path_factory.mktemp("tls")
     write_certificate(folder)
     tls = {"certificateFile": str(folder / "tls.crt"), "privateKeyFile": str(folder / "tls.key"), "minVersion": "1.2"}
@@ -53,7 +53,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalGateway]:
 
 
 def openai(gateway: LocalGateway, http2: bool = True, key: str = KEYS["acme"]) -> OpenAI:
-    """The official client, without retries of its own."""
+    """The official client, without automatic retries."""
     transport = httpx2.Client(http1=not http2, http2=http2, verify=trust(gateway.folder), timeout=PATIENCE)
     base_url = f"https://{gateway.address}/v1"
     return OpenAI(base_url=base_url, api_key=key, max_retries=0, http_client=transport)
@@ -89,7 +89,7 @@ def test_the_openai_client_gets_a_streamed_answer_over_http_2(gateway: LocalGate
 def test_a_chunk_arrives_as_it_is_sent_and_a_client_that_leaves_cancels_the_upstream(gateway: LocalGateway) -> None:
     disconnects = gateway.upstream_stats()["client_disconnects"]
     message: list[Any] = [{"role": "user", "content": "mock:tokens=3 mock:stall=2"}]
-    # This client never resets a stream: it leaves by closing its connection.
+    # This client never resets a stream, but closes its connection.
     with openai(gateway) as client:
         stream = client.chat.completions.create(model=MODEL, messages=message, stream=True)
         assert next(iter(stream)).model == MODEL
@@ -112,7 +112,7 @@ def test_the_records_are_the_same_as_over_http_1(gateway: LocalGateway, stream: 
                 raw.read()
         records = records_of(gateway, raw.headers["x-request-id"])
         assert records.keys() == {"admission", "completion"}
-        # Differs between any two exchanges: which one it is, when, for how long, and the salted commitments.
+        # Fields that differ between any two exchanges: ids, times, durations, and the salted commitments.
         own = {"seq", "tenant_seq", "ts", "id", "admission", "log", "duration_us", "request", "salt", "response"}
         told.append({kind: {k: v for k, v in record.items() if k not in own} for kind, record in records.items()})
     assert told[0] == told[1]
@@ -138,7 +138,7 @@ def test_a_client_that_does_not_speak_tls_is_told_so_in_tls_and_closed_in_peace(
     records = len(gateway.records())
     with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
         connection.sendall(b"GET /v1/models HTTP/1.1\r\nHost: gateway\r\n\r\n")
-        # A reset would raise.
+        # A reset would raise an exception here.
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
     alert, fatal = 21, 2
     assert (answer[0], answer[5]) == (alert, fatal)

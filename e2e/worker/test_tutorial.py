@@ -1,6 +1,6 @@
-"""A reader of the tutorials of a laptop gets what they show: each command runs as it stands on the page.
+"""A reader of the laptop tutorials gets the shown output: each command runs exactly as on the page.
 
-What differs is what any reader may have otherwise: ports, the id of an exchange, and where the commands are installed.
+Only values that differ for any reader are replaced: ports, the id of an exchange, and the installation folder.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from e2e.tutorial import Step, changed, exchange_of
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = Path(sys.executable).parent
 RUN = Path(".state") / "run"
-#: What the Makefile's `run` gives `proofgate quickstart --start`, besides the folder.
+#: The Makefile's arguments for `proofgate quickstart --start` in `run`, except the folder.
 MAKE_RUN = ("--demo", "--traffic")
 
 
 @contextmanager
 def make_run(folder: Path) -> Iterator[tuple[Program, dict[str, str]]]:
-    """What `make run` starts, and what differs from the page."""
-    # The pages' commands find the environment and the examples in their folder.
+    """The program that `make run` starts, and the replacements in the page."""
+    # The pages' commands expect the environment and the examples in their working folder.
     (folder / "setup").mkdir()
     environment = folder / "setup" / "environment"
     environment.write_text(f"#!/bin/sh\necho {INSTALLED.parent}\n")
@@ -66,7 +66,7 @@ def test_the_first_proof_can_be_followed_command_by_command(folder: Path) -> Non
         follow([rest[0], *explorer], folder)
         assert command.stop(signal.SIGINT) == 0
     follow([rest[fsck]], folder)
-    # The last part of the other tutorial uses the ledger and the receipt of this one.
+    # The last part of the other tutorial uses this tutorial's ledger and receipt.
     other = tutorial.CUT_THE_TAIL.read_text()
     follow([rest[0], *tutorial.steps("With your own gateway", other)], folder)
 

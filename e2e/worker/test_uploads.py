@@ -1,4 +1,4 @@
-"""What the official client uploads, as another reader of forms finds it at the provider."""
+"""The official client's uploads, as a different form parser reads them at the provider."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Part = tuple[str, str | None, bytes]
 
 @dataclass
 class Provider:
-    """A stand-in that reads forms by the standard library's parser of mails."""
+    """A stand-in that reads forms with the standard library's email parser."""
 
     url: str = ""
     forms: list[tuple[str, list[Part]]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Google's Vertex AI behind the official clients of Google, OpenAI and Anthropic, with tokens that pass."""
+"""Google's Vertex AI behind the official clients of Google, OpenAI and Anthropic, with tokens that expire."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from e2e.programs import PATIENCE, wait_until
 from e2e.vertex_upstream import VertexUpstream, vertex_upstream
 
 GEMINI, CLAUDE = "gemini", "claude"
-#: What is left between a renewal and the end of the token is many times what a renewal takes on a busy machine.
+#: The remaining lifetime at a renewal is many times the duration of a renewal, even on a busy machine.
 SHORT_SECONDS = 60
 HELLO: list[Any] = [{"role": "user", "content": "hello there"}]
 

@@ -1,4 +1,4 @@
-"""Witnesses of an auditor's log of heads: ours and a stock one, for our auditor and for a stock log."""
+"""Witnesses of an auditor's log of tree heads: ours and a stock one, for our auditor and for a stock log."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from e2e.programs import PATIENCE, Program, start_ready, wait_until
 
 @pytest.fixture(scope="module")
 def binaries() -> Path:
-    """The verifier, a stock witness and a stock log of the modules that go.sum pins."""
+    """The folder of the verifier, a stock witness and a stock log, built from the modules that go.sum pins."""
     return go_binaries.witnesses()
 
 
 @pytest.fixture(scope="module")
 def ledger(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """A ledger of one log that has ended, and its verifying key."""
+    """A ledger of one ended log, and its verifying key."""
     folder = tmp_path_factory.mktemp("witnessed")
     with local_gateway(folder) as gateway:
         ask_and_wait(gateway, 3)
@@ -47,7 +47,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 
 def audit_of(ledger: tuple[Path, str], folder: Path) -> tuple[Audit, str]:
-    """An auditor of a copy of the ledger, and its verifying key."""
+    """An auditor of a copy of the ledger, and the auditor's verifying key."""
     folder.mkdir(exist_ok=True)
     shutil.copytree(ledger[0], folder / "ledger")
     secret, public = _core.generate_key(AUDITOR)
@@ -86,7 +86,7 @@ def litewitness(binaries: Path, folder: Path, log_vkey: str) -> Iterator[tuple[s
     folder.mkdir()
     origin = log_vkey.split("+")[0]
     database = sqlite3.connect(folder / "litewitness.db")
-    # What its witnessctl does, which needs a module more.
+    # The same as its witnessctl, which would need another module.
     database.executescript(
         "CREATE TABLE log (origin TEXT PRIMARY KEY, tree_size INTEGER NOT NULL, tree_hash TEXT NOT NULL);"
         "CREATE TABLE key (origin TEXT NOT NULL, key TEXT NOT NULL, FOREIGN KEY(origin) REFERENCES log(origin));"
@@ -104,7 +104,7 @@ def litewitness(binaries: Path, folder: Path, log_vkey: str) -> Iterator[tuple[s
         return Program.start("agent", folder, ["agent", "agent.sock"], executable, cwd=folder, stdin=subprocess.PIPE)
 
     def start_witness() -> Program:
-        # It says that it listens before it does, and not where.
+        # It reports that it listens before it does, and does not report its port.
         addresses.append(("127.0.0.1", free_port()))
         options = ["-name", "witness.example/stock", "-key", key[1], "-ssh-agent", "agent.sock"]
         options += ["-listen", "{}:{}".format(*addresses[-1])]
@@ -124,7 +124,7 @@ def litewitness(binaries: Path, folder: Path, log_vkey: str) -> Iterator[tuple[s
 
 
 def published(url: str) -> str | None:
-    """The auditor's checkpoint, if there is one."""
+    """The auditor's checkpoint; None if there is none."""
     try:
         return fetch(f"{url}/checkpoint")
     except urllib.error.HTTPError as error:
@@ -139,7 +139,7 @@ def first_entry(url: str, size: int) -> bytes:
 
 
 def believed(binaries: Path, policy: str, entry: Path, proof: Path) -> bool:
-    """Whether a stock client takes a proof under a policy."""
+    """Whether a stock client accepts a proof under a policy."""
     (entry.parent / "checked-policy").write_text(policy)
     files = ["--policy", "checked-policy", "--entry", entry.name, proof.name]
     done = subprocess.run([binaries / "verifier", "witnessed", *files], cwd=entry.parent, capture_output=True)
@@ -179,7 +179,7 @@ def test_a_stock_witness_and_ours_cosign_and_a_stock_client_believes_the_proof_u
                 assert f'proofgate_auditor_witness_cosigned_heads{{witness="stock"}} {size}' in metrics
                 assert f"proofgate_auditor_published_heads {size}" in metrics
                 assert program.stop() == 0
-        # A witness that was killed remembers, and cosigns the same again.
+        # A killed witness remembers its state, and cosigns the same checkpoint again.
         audit.state.joinpath("cosignatures").unlink()
         with (
             ours.running(listen=address) as (_, _),
@@ -224,7 +224,7 @@ def test_the_operator_reads_how_witnesses_stand_and_why_a_policy_is_refused(
             size = checkpoint.read_aggregate_checkpoint(report.checkpoint, auditor_vkey).size
             assert [(one.name, one.last_outcome, one.size) for one in report.witnesses] == [("ours", "cosigned", size)]
             assert report.cosignature_wait_seconds == 0 and begun <= report.witnesses[0].time <= time.time()
-        # What the operator holds is the checkpoint with its cosignatures, and the next start is held to it.
+        # The operator stores the checkpoint with its cosignatures, and the next start must be consistent with it.
         held, options = tmp_path / "held", ("--held", str(tmp_path / "held"), "--witness-policy", str(policy))
         held.write_text(report.checkpoint)
         assert held.read_text().count("\n— ") == 2 and audit.look(*options) == (0, [])

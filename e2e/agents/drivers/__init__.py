@@ -1,1 +1,1 @@
-"""One small program for each library: it does what a scenario says by the library's own means, with its defaults."""
+"""One small program for each library: it runs a scenario with the library's own functions and defaults."""

@@ -68,7 +68,7 @@ async def think(prompt: str) -> str:
 
 
 async def mcp(prompt: str) -> str:
-    # Its own patience is 5 seconds, which a busy machine may take to start a process.
+    # The default timeout is 5 seconds, which a busy machine may need to start a process.
     started: Any = {"command": sys.executable, "args": [mcp_server.__file__]}
     async with MCPServerStdio(started, client_session_timeout_seconds=lines.PATIENCE) as server:
         return str((await Runner.run(agent(mcp_servers=[server]), prompt, max_turns=lines.MAX_TURNS)).final_output)

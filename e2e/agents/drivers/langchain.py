@@ -1,4 +1,4 @@
-"""LangChain's chat models, in a loop that gives them what their tools returned."""
+"""LangChain's chat models, in a loop that sends them the results of their tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a driver is spoken to: a request a line on standard input, an outcome a line on standard output, in JSON."""
+"""The protocol of a driver: one JSON request a line on standard input, one JSON outcome a line on standard output."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: More than any scenario takes.
+#: More turns than any scenario takes.
 MAX_TURNS = 40
-#: Seconds that a library is to wait where its own patience is short for a busy machine.
+#: Timeout in seconds for libraries whose default is too short for a busy machine.
 PATIENCE = 300
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a client is told in the place of its provider's address."""
+    """The settings that point a client to the gateway instead of its provider."""
 
     base_url: str
     key: str
@@ -28,7 +28,7 @@ class Settings:
 
 
 def settings() -> Settings:
-    """From the environment."""
+    """The settings from the environment variables."""
     return Settings(*(os.environ[f"PROOFGATE_{name}"] for name in ("BASE_URL", "KEY", "MODEL", "API")))
 
 
@@ -43,7 +43,7 @@ def in_base64(data: bytes) -> str:
 
 
 def outcome_of(error: BaseException) -> dict[str, Any]:
-    """What a client says of a failure: its error, and the response within, where it has one."""
+    """A failure as the client reports it: its error, and the status of the response if there is one."""
     inner: BaseException | None = error
     status = None
     while inner is not None and status is None:
@@ -53,7 +53,7 @@ def outcome_of(error: BaseException) -> dict[str, Any]:
 
 
 async def serve(does: dict[str, Callable[[str], Awaitable[str]]]) -> None:
-    """Answers one line after the other until the input ends."""
+    """Answers one line after another until the input ends."""
     for line in sys.stdin:
         asked = json.loads(line)
         outcome: dict[str, Any] = {"not_offered": True}

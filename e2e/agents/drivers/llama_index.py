@@ -41,7 +41,7 @@ def model(thinking: bool = False) -> Any:
         from llama_index.llms.openai import OpenAI
 
         return OpenAI(model=GIVEN.model, **address, **options)
-    # The class for OpenAI's own models knows these alone.
+    # The class for OpenAI's own models accepts only OpenAI's model names.
     from llama_index.llms.openai_like import OpenAILike
 
     if thinking:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Resolves the lock files of this folder, each of an environment of its own: what they pin does not agree. `agents.txt`
-# is beside `libraries.txt` because both hold back the other's versions.
+# Resolves the lock files of this folder. Each is for a separate environment, because their pinned versions conflict.
+# `agents.txt` is separate from `libraries.txt`, because each would hold back the other's versions.
 set -euo pipefail
 cd "$(dirname "$0")"
 for lock in agents libraries aider; do

@@ -1,1 +1,1 @@
-"""Providers that answer by a script and refuse what the real APIs refuse, in their words; one file for each API."""
+"""Scripted providers that refuse what the real APIs refuse, with the same error messages; one file for each API."""

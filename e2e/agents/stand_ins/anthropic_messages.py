@@ -1,8 +1,8 @@
-"""Anthropic's Messages API: what it refuses, and how it answers.
+"""Anthropic's Messages API: its refusals and answers.
 
-Sources: platform.claude.com (API reference, Extended thinking, Effort, Tool use: troubleshooting, Structured outputs);
-the wordings as clients' bug reports quote them (anthropics/claude-code#21612, #5989; tghamm/Anthropic.SDK#184), else as
-the documentation words the rule.
+Sources: platform.claude.com (API reference, Extended thinking, Effort, Tool use: troubleshooting, Structured outputs).
+The error messages are quoted from clients' bug reports (anthropics/claude-code#21612, #5989;
+tghamm/Anthropic.SDK#184), or follow the documentation's wording of the rule.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from e2e.agents.stand_ins.known_models import known
 from e2e.agents.stand_ins.schemas import strict_fault
 from e2e.agents.stand_ins.script import Asked, Json, Move, Refusal, new_id, pieces
 
-#: What the API wants back unchanged with a thought.
+#: The parts of a thought that the API requires back unchanged.
 SIGNATURE = "c2lnbmVkLWJ5LXRoZS1tb2RlbA=="
-#: Body fields that exist under a beta alone, with it (Anthropic, "Beta headers"; anthropics/claude-code#21612).
+#: Body fields that need a beta header, with its value (Anthropic, "Beta headers"; anthropics/claude-code#21612).
 OF_A_BETA = {
     "context_management": "context-management-",
     "mcp_servers": "mcp-client-",
@@ -36,7 +36,7 @@ PICTURES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 
 def blocks(message: Json) -> list[Json]:
-    """The blocks of a message; none of one that is a text."""
+    """The blocks of a message; none if its content is a text."""
     content = message.get("content")
     return content if isinstance(content, list) else []
 
@@ -190,7 +190,7 @@ def _check_thoughts(messages: list[Json], whole_turns: bool) -> None:
 
 
 def asked(body: Json) -> Asked:
-    """The request in shared words."""
+    """The request in the form that all APIs share."""
     seen = Asked(str(body["model"]), bool(body.get("stream")), thinks=_thinks(body))
     seen.tools = {tool["name"]: tool["input_schema"] for tool in body.get("tools", []) if "input_schema" in tool}
     for message in body["messages"]:
@@ -211,7 +211,7 @@ def _text(content: Any) -> str:
 
 
 def _written(move: Move) -> list[tuple[Json, list[Json]]]:
-    """The blocks of an answer: how each begins, and its pieces."""
+    """The blocks of an answer: the start of each, and its pieces."""
     found: list[tuple[Json, list[Json]]] = []
     if move.thought:
         thought = [
@@ -247,7 +247,7 @@ def events(model: str, move: Move) -> Iterator[Json]:
 
 
 def stream(model: str, move: Move) -> Iterator[bytes]:
-    """The stream, an event at a time."""
+    """The stream, one event at a time."""
     for event in events(model, move):
         yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
 
@@ -270,7 +270,7 @@ def whole(model: str, move: Move) -> Json:
 
 
 KINDS = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error", 529: "overloaded_error"}
-#: What a limit and an overload say.
+#: The error messages of a rate limit and an overload.
 LIMITED = (429, "This request would exceed your organization's rate limit of 50 requests per minute.")
 OVERLOADED = (529, "Overloaded")
 

@@ -1,7 +1,8 @@
-"""Amazon Bedrock's Converse: what it refuses, and how it answers.
+"""Amazon Bedrock's Converse API: its refusals and answers.
 
-Sources: botocore's service model bedrock-runtime 2023-09-30, Bedrock's user guide (Converse, Tool use); the wordings as
-clients' bug reports quote them (langgenius/dify#17545), else as the documentation words the rule.
+Sources: botocore's service model bedrock-runtime 2023-09-30, Bedrock's user guide (Converse, Tool use). The error
+messages are quoted from clients' bug reports (langgenius/dify#17545), or follow the documentation's wording of the
+rule.
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ def _check_thoughts(body: Json, messages: list[Json], model: str) -> None:
 
 
 def asked(body: Json, model: str, streamed: bool) -> Asked:
-    """The request in shared words."""
+    """The request in the form that all APIs share."""
     seen = Asked(model, streamed, thinks=_thinks(body))
     for tool in (body.get("toolConfig") or {}).get("tools") or []:
         if "toolSpec" in tool:
@@ -182,7 +183,7 @@ def _said(part: Json) -> str:
 
 
 def _blocks(move: Move) -> list[tuple[Json | None, list[Json], Json]]:
-    """The blocks of an answer: how each begins in a stream, its pieces, and the whole of it."""
+    """The blocks of an answer: the start of each in a stream, its pieces, and the whole block."""
     found: list[tuple[Json | None, list[Json], Json]] = []
     if move.thought:
         thought = [{"reasoningContent": {"text": move.thought}}, {"reasoningContent": {"signature": SIGNATURE}}]
@@ -201,7 +202,7 @@ USAGE = {"inputTokens": 1000, "outputTokens": 50, "totalTokens": 1050}
 
 
 def stream(model: str, move: Move) -> Iterator[bytes]:
-    """The stream, a frame at a time."""
+    """The stream, one frame at a time."""
     del model
     yield frame("messageStart", {"role": "assistant"})
     for index, (begun, said, _) in enumerate(_blocks(move)):
@@ -223,7 +224,7 @@ def whole(model: str, move: Move) -> Json:
     return {"output": {"message": message}, "stopReason": reason, "usage": USAGE, "metrics": {"latencyMs": 10}}
 
 
-#: What a limit and an overload say.
+#: The error messages of a rate limit and an overload.
 LIMITED = (429, "Too many requests, please wait before trying again.")
 OVERLOADED = (503, "Bedrock is unable to process your request.")
 EXCEPTIONS = {
@@ -236,6 +237,6 @@ EXCEPTIONS = {
 
 
 def error(status: int, message: str, kind: str | None) -> Json:
-    """The body of an error; its kind is a field of the head."""
+    """The body of an error; its kind is in a header field."""
     del status, kind
     return {"message": message}

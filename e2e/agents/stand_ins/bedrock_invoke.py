@@ -1,7 +1,4 @@
-"""Claude models at Amazon Bedrock by InvokeModel: Anthropic's API in Bedrock's envelope.
-
-Sources: Bedrock's user guide, "Anthropic Claude Messages API"; botocore's service model bedrock-runtime 2023-09-30.
-"""
+"""Claude models on Amazon Bedrock through InvokeModel: Anthropic's API in Bedrock's envelope."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ VERSION = "bedrock-2023-05-31"
 
 
 def _inner(body: Json, model: str) -> Json:
-    """The request as Anthropic's own API has it."""
+    """The request in the form of Anthropic's own API."""
     return {name: value for name, value in body.items() if not name.startswith("anthropic_")} | {"model": model}
 
 
@@ -37,13 +34,13 @@ def check(body: Json, headers: Mapping[str, str], model: str) -> None:
 
 
 def asked(body: Json, model: str, streamed: bool) -> Asked:
-    """The request in shared words."""
+    """The request in the form that all APIs share."""
     seen = anthropic_messages.asked(_inner(body, model))
     seen.stream = streamed
     return seen
 
 
 def stream(model: str, move: Move) -> Iterator[bytes]:
-    """The stream, a frame at a time."""
+    """The stream, one frame at a time."""
     for event in anthropic_messages.events(model, move):
         yield wrap_event(event)

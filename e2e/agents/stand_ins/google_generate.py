@@ -1,8 +1,8 @@
-"""Google's generateContent: what it refuses, and how it answers.
+"""Google's generateContent API: its refusals and answers.
 
-Sources: ai.google.dev (API reference, Function calling, Thought signatures, Thinking); the wordings as clients' bug
-reports quote them (nearai/ironclaw#1510, vercel/ai#8943, jenslys/opencode-gemini-auth#14), else as the documentation
-words the rule.
+Sources: ai.google.dev (API reference, Function calling, Thought signatures, Thinking). The error messages are quoted
+from clients' bug reports (nearai/ironclaw#1510, vercel/ai#8943, jenslys/opencode-gemini-auth#14), or follow the
+documentation's wording of the rule.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from e2e.agents.stand_ins.known_models import known
 from e2e.agents.stand_ins.script import Asked, Json, Move, Refusal, new_id, pieces
 
-#: What the API wants back unchanged with the first call of a turn, and what it takes where there was none.
+#: The thought signature that the API requires with the first call of a turn, and its accepted substitute.
 SIGNATURE = "bGlnaHRob3VzZS1zaWduYXR1cmU="
 STAND_INS = {"skip_thought_signature_validator", "context_engineering_is_the_way_to_go"}
 FIELDS = {"contents", "systemInstruction", "tools", "toolConfig", "safetySettings", "generationConfig", "cachedContent",
@@ -27,7 +27,7 @@ OF_GENERATION = {
     "responseMimeType", "responseModalities", "responseSchema", "seed", "speechConfig", "stopSequences", "temperature",
     "thinkingConfig", "topK", "topP",
 }  # fmt: skip
-#: What Google's Schema knows of JSON schema.
+#: The keywords of JSON Schema that Google's Schema supports.
 OF_A_SCHEMA = {
     "anyOf", "default", "description", "enum", "example", "format", "items", "maxItems", "maxLength", "maxProperties",
     "maximum", "minItems", "minLength", "minProperties", "minimum", "nullable", "pattern", "properties",
@@ -37,12 +37,12 @@ NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
 
 
 def camel(name: str) -> str:
-    """A field's name as JSON has it; the API takes that of Protocol Buffers as well."""
+    """A field's name in camel case; the API also accepts snake case."""
     return re.sub(r"_([a-z])", lambda found: found[1].upper(), name)
 
 
 def _camelled(value: object, free: bool = False) -> object:
-    """The same with names of fields in one spelling; what a function takes and gives keeps its own."""
+    """The value with all field names in camel case. Arguments, results and schemas of functions keep their names."""
     if isinstance(value, list):
         return [_camelled(item, free) for item in value]
     if not isinstance(value, dict):
@@ -52,7 +52,7 @@ def _camelled(value: object, free: bool = False) -> object:
 
 
 def normal(body: Json) -> Json:
-    """The request with one spelling of its fields."""
+    """The request with all field names in camel case."""
     found = _camelled(body)
     assert isinstance(found, dict)
     return found
@@ -125,7 +125,7 @@ def _calls(content: Json) -> list[Json]:
 
 
 def _check_contents(contents: list[Json], model: str) -> None:
-    # Only the turn that is open is looked at: the calls since the user's last word.
+    # Only the open turn is checked: the calls since the user's last message.
     for index, content in enumerate(contents):
         if not content.get("parts"):
             raise Refusal(f"* GenerateContentRequest.contents[{index}].parts: contents.parts must not be empty.\n")
@@ -167,7 +167,7 @@ def _decoded(text: str) -> str:
 
 
 def asked(body: Json, model: str, streamed: bool) -> Asked:
-    """The request in shared words."""
+    """The request in the form that all APIs share."""
     thinking = (body.get("generationConfig") or {}).get("thinkingConfig") or {}
     seen = Asked(model, streamed, thinks=bool(thinking.get("includeThoughts")))
     for tool in body.get("tools") or []:
@@ -187,7 +187,7 @@ def asked(body: Json, model: str, streamed: bool) -> Asked:
 
 
 def _said(result: Json) -> str:
-    """What a function returned."""
+    """The result of a function."""
     response = result.get("response", {})
     texts = [value for value in response.values() if isinstance(value, str)]
     return " ".join(texts) if texts else json.dumps(response)
@@ -213,7 +213,7 @@ def _answer(model: str, parts: list[Json], finish: str | None) -> Json:
 
 
 def stream(model: str, move: Move) -> Iterator[bytes]:
-    """The stream, a part at a time."""
+    """The stream, one part at a time."""
     parts = _parts(move)
     for number, part in enumerate(parts):
         answer = _answer(model, [part], "STOP" if number == len(parts) - 1 else None)
@@ -225,7 +225,7 @@ def whole(model: str, move: Move) -> Json:
     return _answer(model, _parts(move), "STOP")
 
 
-#: What a limit and an overload say.
+#: The error messages of a rate limit and an overload.
 LIMITED = (429, "You exceeded your current quota, please check your plan and billing details.")
 OVERLOADED = (503, "The model is overloaded. Please try again later.")
 STATUSES = {401: "UNAUTHENTICATED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}

@@ -1,6 +1,6 @@
-"""What single models refuse, by the gateway's own table, so that no stand-in takes what the table says is refused.
+"""Refusals by single models, from the gateway's own table, so that stand-ins accept no request that it excludes.
 
-The words are the providers': the wordings as clients' bug reports quote them, which the table names as sources.
+The error messages are the providers', as quoted in clients' bug reports, which the table names as sources.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from proofgate import _core
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of one model."""
+    """The known constraints of one model."""
 
     names: frozenset[str]
-    """Of constraints without a value, as the table calls them."""
+    """The constraints without a value, by their names in the table."""
     levels: tuple[str, ...] | None
-    """The levels of effort that it takes; None where they are not known."""
+    """The effort levels that the model accepts; None if they are not known."""
 
     def __contains__(self, name: str) -> bool:
         return name in self.names
@@ -27,7 +27,7 @@ class Known:
 
 @cache
 def known(model: str) -> Known:
-    """What the table says of a model, by its name at the provider."""
+    """The table's constraints of a model, by the provider's name for it."""
     constraints = [row["constraint"] for row in json.loads(_core.model_constraints(model))]
     levels = [tuple(found["EffortLevels"]) for found in constraints if isinstance(found, dict)]
     names = frozenset(found for found in constraints if isinstance(found, str))

@@ -1,8 +1,8 @@
-"""OpenAI's chat completions: what they refuse, and how they answer.
+"""OpenAI's Chat Completions API: its refusals and answers.
 
-Sources: OpenAI's API reference (Chat Completions), "Function calling" and "Structured Outputs"; the wordings as
-clients' bug reports quote them (openai/openai-openapi#541, langchain-ai/langchain#35424, BerriAI/litellm#34569,
-BerriAI/litellm#10083), else as the documentation words the rule.
+Sources: OpenAI's API reference (Chat Completions), "Function calling" and "Structured Outputs". The error messages are
+quoted from clients' bug reports (openai/openai-openapi#541, langchain-ai/langchain#35424, BerriAI/litellm#34569,
+BerriAI/litellm#10083), or follow the documentation's wording of the rule.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FIELDS = {
     "safety_identifier", "seed", "service_tier", "stop", "store", "stream", "stream_options", "temperature",
     "tool_choice", "tools", "top_logprobs", "top_p", "user", "verbosity", "web_search_options",
 }  # fmt: skip
-#: What a message may have.
+#: The fields that a message may have.
 OF_A_MESSAGE = {
     "role",
     "content",
@@ -35,7 +35,7 @@ OF_A_MESSAGE = {
     "function_call",
     "annotations",
 }
-#: Which content each role takes.
+#: The content types that each role accepts.
 PARTS = {
     "user": {"text", "image_url", "input_audio", "file"},
     "assistant": {"text", "refusal"},
@@ -103,7 +103,7 @@ def check_sampling(body: Json) -> None:
 
 
 def check_effort(model: str, name: str, effort: str | None) -> None:
-    """Raises Refusal for a level of effort that the model has not; `none` is taken by all that have levels."""
+    """Raises Refusal for an effort level that the model lacks; every model with effort levels accepts `none`."""
     about = known(model)
     if effort is None:
         return
@@ -184,7 +184,7 @@ def media_type(url: str) -> str:
 
 
 def asked(body: Json) -> Asked:
-    """The request in shared words."""
+    """The request in the form that all APIs share."""
     seen = Asked(
         str(body["model"]), bool(body.get("stream")), thinks=body.get("reasoning_effort") not in (None, "none")
     )
@@ -200,7 +200,7 @@ def asked(body: Json) -> Asked:
         if message["role"] == "tool":
             seen.results.append(_text(message))
         elif message["role"] == "user" and not (after_results and _parts(message)):
-            # What a tool showed stands in a user's message behind its results.
+            # Media from a tool's result is in a user message after the results.
             seen.results = []
         after_results = message["role"] == "tool"
     return seen
@@ -226,7 +226,7 @@ def _head(kind: str, model: str) -> Json:
 
 
 def stream(model: str, move: Move, with_usage: bool) -> Iterator[bytes]:
-    """The stream, a chunk at a time."""
+    """The stream, one chunk at a time."""
     deltas: list[Json] = [{"role": "assistant", "content": ""}]
     deltas += [{"content": text} for text in pieces(move.text)]
     deltas += [{"tool_calls": [{"index": number, **call}]} for number, call in enumerate(_calls(move))]
@@ -254,7 +254,7 @@ def whole(model: str, move: Move) -> Json:
     return {**_head("chat.completion", model), "choices": [choice], "usage": _usage()}
 
 
-#: What a limit and an overload say.
+#: The error messages of a rate limit and an overload.
 LIMITED = (429, "Rate limit reached for gpt-5.1 in organization org-1 on requests per min (RPM): Limit 500, Used 500.")
 OVERLOADED = (503, "The server is currently overloaded with other requests. Sorry about that! Please retry later.")
 KINDS: dict[int, tuple[str, str | None]] = {
@@ -271,6 +271,6 @@ def error(status: int, message: str, kind: str | None) -> Json:
 
 
 def wants_usage(body: Json) -> bool:
-    """Whether a stream ends with what was used."""
+    """Whether the stream must end with the token usage."""
     options: Any = body.get("stream_options") or {}
     return bool(options.get("include_usage"))

@@ -1,8 +1,8 @@
-"""OpenAI's Responses API: what it refuses, and how it answers.
+"""OpenAI's Responses API: its refusals and answers.
 
-Sources: OpenAI's API reference (Responses), "Reasoning: keeping reasoning items in context", openai 3.57 (ToolParam);
-the wordings as clients' bug reports quote them (vercel/ai#7543, continuedev/continue#9101), else as the documentation
-words the rule.
+Sources: OpenAI's API reference (Responses), "Reasoning: keeping reasoning items in context", openai 3.57 (ToolParam).
+The error messages are quoted from clients' bug reports (vercel/ai#7543, continuedev/continue#9101), or follow the
+documentation's wording of the rule.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from e2e.agents.stand_ins.script import SEARCH, Asked, Call, Json, Move, Refusal
 
 __all__ = ["KINDS", "LIMITED", "OVERLOADED", "asked", "check", "error", "stream", "whole"]
 
-#: What the API wants back unchanged with a thought.
+#: The part of a thought that the API requires back unchanged.
 ENCRYPTED = "gAAAAABsaWdodGhvdXNl"
 FIELDS = {
     "background", "client_metadata", "context_management", "conversation", "include", "input", "instructions",
@@ -112,7 +112,7 @@ def _text(content: Any) -> str:
 
 
 def _offered(seen: Asked, tools: list[Json], namespace: str | None = None) -> None:
-    """Adds the functions that the client runs itself, those of its namespaces and its search of more of them."""
+    """Adds the functions that the client runs itself, those of its namespaces, and its search for more functions."""
     for tool in tools:
         if tool.get("type") == "function":
             seen.tools[tool["name"]] = tool.get("parameters") or {}
@@ -125,7 +125,7 @@ def _offered(seen: Asked, tools: list[Json], namespace: str | None = None) -> No
 
 
 def asked(body: Json) -> Asked:
-    """The request in shared words."""
+    """The request in the form that all APIs share."""
     seen = Asked(str(body["model"]), bool(body.get("stream")), thinks=bool(body.get("reasoning")))
     _offered(seen, body.get("tools") or [])
     for item in items(body):
@@ -194,7 +194,7 @@ def _response(model: str, output: list[Json], status: str) -> Json:
 
 
 def stream(model: str, move: Move) -> Iterator[bytes]:
-    """The stream, an event at a time."""
+    """The stream, one event at a time."""
     output = _items(move)
     for number, event in enumerate(_events(model, output)):
         numbered = {**event, "sequence_number": number}

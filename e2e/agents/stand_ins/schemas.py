@@ -1,4 +1,4 @@
-"""Rules of JSON schemas that bind an answer (OpenAI, "Structured Outputs: supported schemas"; Anthropic's likewise)."""
+"""Rules of JSON schemas for answers (OpenAI, "Structured Outputs: supported schemas"; Anthropic's are similar)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multip
 
 
 def strict_fault(schema: Any, needs_all: bool, place: str = "()") -> str | None:
-    """What is wrong with a strict schema, in the provider's words; OpenAI's needs every property as required."""
+    """The fault of a strict schema in the provider's words, or None. OpenAI requires every property to be required."""
     if not isinstance(schema, dict):
         return None
     if schema.get("type") == "object" or "properties" in schema:

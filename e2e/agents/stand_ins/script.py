@@ -1,4 +1,4 @@
-"""What the scripted model does, whatever API it is asked by."""
+"""The behavior of the scripted model, independent of the API."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any
 
 Json = dict[str, Any]
 
-#: Tools by which the clients read a file; each takes the path, or a command that prints the file.
+#: Client tools that read a file; each takes the path, or a command that prints the file.
 READERS = ("Read", "read_file", "read", "exec_command", "shell_command", "shell")
-#: By which the model asks for more of the client's tools.
+#: The tool with which the model requests more of the client's tools.
 SEARCH = "tool_search"
 
 _NUMBERS = itertools.count(1)
 
 
 def pieces(text: str) -> list[str]:
-    """A text as a model says it: a few words at a time."""
+    """A text in the pieces in which a model streams it: a few words each."""
     return [text[start : start + 40] for start in range(0, len(text), 40)]
 
 
 def new_id(prefix: str) -> str:
-    """An id that no other thing of this run has."""
+    """An id that is unique in this run."""
     return f"{prefix}_{next(_NUMBERS)}"
 
 
 class Refusal(Exception):
-    """The provider answers with a status of 400 and above: its words, and the kind of error in its own names."""
+    """An answer with a status of 400 or above: the provider's error message, and the provider's name for the error."""
 
     def __init__(self, message: str, status: int = 400, kind: str | None = None) -> None:
         super().__init__(message)
@@ -37,36 +37,36 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class Call:
-    """A tool that the model calls."""
+    """A tool call of the model."""
 
     name: str
     arguments: Json
-    #: The group of functions that the client has it in, where the API knows these.
+    #: The client's namespace of the function, in APIs that have namespaces.
     namespace: str | None = None
 
 
 @dataclass(frozen=True)
 class Move:
-    """What the model answers: a text or calls, with or without a thought in front."""
+    """The model's answer: a text or calls, with or without a preceding thought."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
     thought: str = ""
-    #: The stream stops in its middle until the client has gone away.
+    #: Whether the stream stops in the middle until the client disconnects.
     holds: bool = False
 
 
 @dataclass
 class Asked:
-    """A request in words that all APIs share."""
+    """A request in the form that all APIs share."""
 
     model: str
     stream: bool
     #: The schema of each function that the client offers, by its name.
     tools: dict[str, Json] = field(default_factory=dict)
-    #: The groups of those that are in one.
+    #: The namespace of each function that has one.
     namespaces: dict[str, str] = field(default_factory=dict)
-    #: What tools returned since the user's last word.
+    #: The results of tools since the user's last message.
     results: list[str] = field(default_factory=list)
     #: MIME types of pictures and documents in the conversation.
     media: list[str] = field(default_factory=list)
@@ -75,15 +75,15 @@ class Asked:
 
     @property
     def reader(self) -> str | None:
-        """The client's tool that reads a file; None of a request for a title and the like."""
+        """The client's tool that reads a file; None for other requests, such as for a title."""
         return next((name for name in READERS if name in self.tools), None)
 
     def named(self, tool: str) -> str | None:
-        """The client's name of a server's tool, which ends with the tool's own."""
+        """The client's name for an MCP server's tool, which ends with the tool's own name."""
         return next((name for name in self.tools if name.endswith(tool)), None)
 
     def read(self, path: str) -> Call:
-        """The call that reads a file, with the argument that the tool's schema wants."""
+        """The call that reads a file, with the argument that the tool's schema requires."""
         assert self.reader is not None
         if path.endswith(".png") and "view_image" in self.tools:
             return Call("view_image", {"path": path})
@@ -100,12 +100,12 @@ Script = Callable[[Asked], Move]
 
 
 def say(text: str, holds: bool = False) -> Script:
-    """Says a text at once."""
+    """Answers with a text, without calls."""
     return lambda asked: Move(text, holds=holds)
 
 
 def read_at_once(paths: list[str]) -> Script:
-    """Reads all files in one turn, and repeats what they say and what they show."""
+    """Reads all files in one turn, and repeats their texts and the types of their media."""
 
     def script(asked: Asked) -> Move:
         if asked.reader is None:
@@ -119,7 +119,7 @@ def read_at_once(paths: list[str]) -> Script:
 
 
 def read_one_by_one(paths: list[str]) -> Script:
-    """Reads a file in each turn, with a thought in front of each where thoughts are asked for."""
+    """Reads one file in each turn, after a thought if thoughts are requested."""
 
     def script(asked: Asked) -> Move:
         if asked.reader is None:
@@ -134,7 +134,7 @@ def read_one_by_one(paths: list[str]) -> Script:
 
 
 def ask_a_server(tool: str, arguments: Json) -> Script:
-    """Calls the tool of an MCP server, under whatever name the client offers it, and repeats what it returned."""
+    """Calls an MCP server's tool by the client's name for it, and repeats the result."""
 
     def script(asked: Asked) -> Move:
         offered = asked.named(tool)

@@ -1,4 +1,4 @@
-"""The scripted providers behind one port, each below a path of its own."""
+"""The scripted providers behind one port, each below its own path."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ OF_BEDROCK = (bedrock_converse, bedrock_invoke)
 
 @dataclass
 class Providers:
-    """What the models do next, and what was asked of them."""
+    """The next behavior of the models, and their received requests."""
 
     url: str = ""
     script: Script = field(default_factory=lambda: say("Hello"))
-    #: Answers of the next requests in place of the script's: a limit or an overload.
+    #: Faults of the next requests instead of the script's answers: a rate limit or an overload.
     faults: deque[str] = field(default_factory=deque)
     asked: list[Json] = field(default_factory=list)
-    #: The requests that were taken.
+    #: The accepted requests.
     seen: list[Asked] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
-    #: Set when a stream waits for its client to go away, and when it has gone.
+    #: `holding` is set when a stream waits for its client to disconnect; `gone` is set when the client has.
     holding: threading.Event = field(default_factory=threading.Event)
     gone: threading.Event = field(default_factory=threading.Event)
 
@@ -87,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._stream(api, api.stream(model, move, *options), move)
 
     def _addressed(self, body: Json) -> tuple[Any, str, bool]:
-        """Which API is asked, for which model, and whether for a stream."""
+        """The requested API and model, and whether a stream is requested."""
         model, streamed = str(body.get("model")), bool(body.get("stream"))
         apis = {
             "/openai/v1/chat/completions": openai_chat,
@@ -152,14 +152,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _wait_for_the_end(self) -> None:
-        """Until the other side closes the connection: a client that goes away is a request that is broken off."""
+        """Waits until the other side closes the connection, as the gateway does after its client has disconnected."""
         readable, _, _ = select.select([self.connection], [], [], PATIENCE)
         if readable:
             self.providers.gone.set()
         self.close_connection = True
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Nothing: the test says what matters."""
+        """Logs nothing."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Make `e2e.cluster` importable from wherever pytest is started, and keep every test away from the real cache."""
+"""Make `e2e.cluster` importable from any folder in which pytest starts, and keep all tests away from the real cache."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What makes a binary or an image stale, and what does not."""
+"""Changes that make a binary or an image stale, and changes that do not."""
 
 from __future__ import annotations
 

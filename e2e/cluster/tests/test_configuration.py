@@ -1,4 +1,4 @@
-"""Configurations that are rendered: what of them the lab's promises rest on."""
+"""Generated configurations: the settings that the lab relies on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rules that enforce network policies let through."""
+"""The packets that the rules for network policies let through."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pod(address: str, namespace: str = "team", **labels: str) -> dict[str, Any]:
 
 
 def made(spec: dict[str, Any], *pods: dict[str, Any]) -> list[str]:
-    """The rules of one policy, but for the one that lets answers through."""
+    """The rules of one policy, without the rule that lets answers through."""
     names = {one["metadata"]["namespace"] for one in pods}
     spaces = [{"metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}}} for name in sorted(names)]
     policy = {"metadata": {"namespace": "team", "name": "policy"}, "spec": spec}

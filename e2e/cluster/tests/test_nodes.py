@@ -1,4 +1,4 @@
-"""Kubelets that share a machine: they start in turn, and one that has ended is named at once."""
+"""Kubelets that share a machine: they start one after the other, and one that has exited is reported immediately."""
 
 from __future__ import annotations
 

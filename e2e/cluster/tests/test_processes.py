@@ -1,4 +1,4 @@
-"""The record of what was started: it must never name a process that the lab did not start."""
+"""The record of started processes: it must never name a process that the lab did not start."""
 
 from __future__ import annotations
 

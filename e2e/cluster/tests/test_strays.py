@@ -1,4 +1,4 @@
-"""Files outside the lab's folders: only those that point into the lab are its own."""
+"""Files outside the lab's folders: only those that point into the lab belong to it."""
 
 from __future__ import annotations
 

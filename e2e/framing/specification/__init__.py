@@ -1,1 +1,1 @@
-"""The framing specification: what the front door must accept and what it must refuse, rule by rule."""
+"""The framing specification: the requests that the gateway's HTTP server must accept or refuse, rule by rule."""

@@ -1,4 +1,4 @@
-"""Where a body begins and ends: Content-Length, Transfer-Encoding, both at once, chunks and trailers."""
+"""The start and end of a body: Content-Length, Transfer-Encoding, both in one request, chunks and trailers."""
 
 from __future__ import annotations
 

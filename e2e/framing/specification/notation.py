@@ -1,10 +1,10 @@
-"""How the specification is written down: a case, the texts that stand for its body, and the collection of cases."""
+"""The notation of the specification: a case, the bodies of cases, and the collection of cases."""
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypedDict
 
-# The probe replaces this by a real key; it is part of no body, so no length changes with it.
+# The probe replaces this with a real key. The key is in no body, so lengths do not change.
 KEY = "proofgate-framing-key"
 
 Expect = Literal["accept", "drop"] | int
@@ -13,8 +13,8 @@ Expect = Literal["accept", "drop"] | int
 class Case(TypedDict, total=False):
     """One message. `expect` is "accept", the status of the refusal, or "drop": cut short, never answered 2xx.
 
-    `body` is what an accepted message carries, `target` what it asks for after rewriting. `probe` marks the
-    26 rows of the published comparison of servers, `closes` an accepted message that asks to be the last.
+    `body` is an accepted message's content, and `target` its target after rewriting. `probe` marks the 26 rows of the
+    published comparison of servers; `closes` marks an accepted message that requests to close the connection.
     """
 
     id: str
@@ -28,7 +28,7 @@ class Case(TypedDict, total=False):
 
 
 class Text(NamedTuple):
-    """The notation of the specification, for one body."""
+    """A body, with the parts of the notation that depend on it."""
 
     name: str
     body: str
@@ -52,7 +52,7 @@ HEAD = f"{LINE}Host: gw\r\n{AUTH}Content-Type: application/json\r\n"
 
 
 class Cases:
-    """Collects cases; a case whose bytes do not depend on the body is written once."""
+    """Collects cases, without duplicates of a case whose bytes do not depend on the body."""
 
     def __init__(self) -> None:
         self.all: list[Case] = []
@@ -73,11 +73,11 @@ class Cases:
         self.add(name, row, raw, "accept", **more)  # type: ignore[arg-type]
 
     def body_head(self, name: str, row: str, fields: str, expect: Expect = 400, *, probe: bool = False) -> None:
-        """A refused POST whose body is sent with its true length in bytes."""
+        """A refused POST whose body has its correct length in bytes."""
         self.add(name, row, f"{HEAD}{fields}\r\n{self.text.body}", expect, probe=probe)
 
     def chunk_head(self, name: str, row: str, fields: str, expect: Expect = 400, *, probe: bool = False) -> None:
-        """A refused POST whose body is sent as valid chunks."""
+        """A refused POST whose body is encoded as valid chunks."""
         self.add(name, row, f"{HEAD}{fields}\r\n{self.text.chunked}", expect, probe=probe)
 
     def chunks(self, name: str, row: str, chunks: str, expect: Expect = 400, *, probe: bool = False) -> None:

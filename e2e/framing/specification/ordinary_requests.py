@@ -1,4 +1,4 @@
-"""Requests that nothing is wrong with: the plain forms that rules vary, every method, what real clients write."""
+"""Correct requests: the plain forms that other rules vary, every method, and requests of real clients."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def baseline(cases: Cases, t: Text) -> None:
 
 
 def methods(cases: Cases, t: Text, get: str) -> None:
-    """Every method is a well-framed request; what it is good for is the application's to say."""
+    """A request with any method is well framed; the application decides whether it supports the method."""
     row = "method"
     cases.accept("head", row, f"{get}\r\n".replace("GET", "HEAD"), body="", target="/v1/models")
     origin = "Host: gw\r\nOrigin: https://app.example\r\n"
@@ -84,7 +84,7 @@ def methods(cases: Cases, t: Text, get: str) -> None:
 
 
 def clients(cases: Cases, t: Text) -> None:
-    """What clients, and the proxies in front of a gateway, write; one head a file, with a chat request behind it."""
+    """Requests of real clients and proxies: each file contains a head, and the body is the chat request."""
     if t.name != "chat":
         return
     for path in sorted(CLIENTS.glob("*.http")):

@@ -1,4 +1,4 @@
-"""What a head may look like: line ends and field syntax, target, Host and version, hop-by-hop fields, limits."""
+"""Rules for request heads: line ends and field syntax, target, Host and version, hop-by-hop fields, limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server that answers every request with what h11 read of it, as JSON in the header x-read."""
+"""A server that answers every request with h11's reading of it, as JSON in the header x-read."""
 
 from __future__ import annotations
 

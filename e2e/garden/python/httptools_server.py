@@ -1,6 +1,6 @@
-"""A server that answers every request with what httptools (llhttp) read of it, as JSON in the header x-read.
+"""A server that answers every request with the reading of httptools (llhttp), as JSON in the header x-read.
 
-The parser is used as uvicorn uses it, so this is what a Python server behind the gateway would read.
+The parser is used as in uvicorn, so the reading is that of a Python server behind the gateway.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Connection(asyncio.Protocol):
         self.target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self.headers[name.lower()] = value.strip(b" \t")  # llhttp leaves that to its user
+        self.headers[name.lower()] = value.strip(b" \t")  # llhttp leaves this to the application
 
     def on_headers_complete(self) -> None:
         if self.headers.get(b"expect", b"").lower() == b"100-continue":

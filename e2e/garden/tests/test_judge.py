@@ -1,4 +1,4 @@
-"""The garden itself: a parser that reads otherwise is found out, and one that reads the same is not accused."""
+"""The comparison itself: a parser that reads a request differently is reported, one that reads the same is not."""
 
 from __future__ import annotations
 

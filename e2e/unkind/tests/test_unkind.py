@@ -1,4 +1,4 @@
-"""What is laid over the lab, without a lab."""
+"""The profiles, tested without a lab."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def _echo(request: web.Request) -> web.Response:
 
 
 def between(share: float, ask: Callable[[ClientSession, str], Awaitable[object]]) -> object:
-    """What a client gets that asks through a distance which fails a share of its requests."""
+    """The answer to a client through a distance that fails a share of its requests."""
 
     async def run() -> object:
         server = web.Application()

@@ -1,4 +1,4 @@
-"""The official Node clients, each a process that takes requests on its standard input."""
+"""The official Node clients, each a process that reads requests from its standard input."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from e2e.programs import Program, start_ready
 from e2e.worker.clients.asked import LOOK, SCHEMA, Ask, Failed, Told
 
 HERE = Path(__file__).parent
-#: Where `make test-clients` has installed the packages of the lock file.
+#: The variable with the folder in which `make test-clients` has installed the packages of the lock file.
 PACKAGES = "PROOFGATE_NODE_CLIENTS"
 
 
 class NodeClient:
-    """One of them."""
+    """One of these clients."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
 
     def ask(self, ask: Ask) -> Told | Failed:
-        """Sends a request by it and reads what came of it.
+        """Sends a request and returns its result.
 
-        Raises NotReadyError when it does not answer.
+        Raises NotReadyError if the client does not answer.
         """
         result: dict[str, Any] = json.loads(self._program.ask(json.dumps(asdict(ask))))
         if "failed" in result:
@@ -47,7 +47,7 @@ def node_client(script: str, folder: Path, base_url: str, key: str, **settings: 
     packages = os.environ.get(PACKAGES)
     if packages is None:
         raise RuntimeError(f"{PACKAGES} names no folder: run make test-clients")
-    # A script finds its packages beside itself, and the checkout has none.
+    # A Node script finds packages only beside itself, and the checkout has none.
     work = folder / f"{script}-{len(settings)}"
     work.mkdir()
     for file in HERE.glob("*.mjs"):

@@ -10,7 +10,7 @@ from e2e.worker.clients.asked import LOOK, SCHEMA, Ask, Failed, Told
 
 
 class AnthropicMessages:
-    """Messages."""
+    """The Messages API."""
 
     def __init__(self, base_url: str, key: str) -> None:
         self._client = anthropic.Anthropic(base_url=base_url, api_key=key, max_retries=0)

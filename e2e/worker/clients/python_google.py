@@ -16,7 +16,7 @@ _INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 
 
 class GoogleGenerate:
-    """Generated contents."""
+    """The generateContent API."""
 
     def __init__(self, base_url: str, key: str) -> None:
         self._base_url = base_url

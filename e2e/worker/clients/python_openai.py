@@ -35,15 +35,15 @@ class _OpenAI(ABC):
 
     @abstractmethod
     def _whole(self, client: Any, ask: Ask) -> Told:
-        """Asks for a whole answer."""
+        """Requests a complete answer."""
 
     @abstractmethod
     def _streamed(self, client: Any, ask: Ask) -> Told:
-        """Asks for a stream."""
+        """Requests a stream."""
 
 
 class OpenAIChat(_OpenAI):
-    """Chat completions."""
+    """The Chat Completions API."""
 
     def _request(self, ask: Ask) -> dict[str, Any]:
         content: Any = ask.prompt
@@ -103,7 +103,7 @@ class OpenAIChat(_OpenAI):
 
 
 class OpenAIResponses(_OpenAI):
-    """Responses."""
+    """The Responses API."""
 
     def _request(self, ask: Ask) -> dict[str, Any]:
         content: list[dict[str, Any]] = [{"type": "input_text", "text": ask.prompt}]
