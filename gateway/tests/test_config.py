@@ -796,3 +796,11 @@ def test_the_readme_describes_every_field_and_no_other() -> None:
 def test_a_missing_configuration_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfigError, match=r"gateway\.yaml: cannot be read: No such file"):
         load(tmp_path / "gateway.yaml")
+
+
+@pytest.mark.parametrize("size", [1_048_577, (1 << 30) - 4])
+def test_a_segment_size_that_the_log_cannot_have_is_a_problem_of_the_configuration(
+    config_directory: ConfigDirectory, size: int
+) -> None:
+    config_directory.replace("ledger:\n", f"ledger:\n  segmentBytes: {size}\n")
+    assert "ledger.segmentBytes: expected a multiple of 8" in str(config_directory.problems())

@@ -270,7 +270,7 @@ def render_report(exit_class: int, report: dict[str, Any], key: str | None = Non
     """Formats the report as text: one indented line per fact, the verdict last. With `key`, a wrong key is
     distinguished from changed logs. Raises EvidenceError for an invalid key."""
     lines = list(_outline(report, 0))
-    told = VERDICTS.get(exit_class, f"unknown exit class {exit_class}")
+    told = VERDICTS.get(exit_class, f"unknown exit code {exit_class}")
     if exit_class == ExitCode.INVALID and _is_only_unreadable(report):
         told = UNREADABLE_VERDICT
     if exit_class == ExitCode.ANOTHER_KEY and key is not None:

@@ -264,7 +264,9 @@ class WorkerProcess:
                 log.error("the admin server ended unexpectedly")
                 return False
             if self._worker.ready() == "failed":
-                log.error("a thread of the worker ended unexpectedly: the next incarnation closes its log")
+                log.error(
+                    "a worker thread ended unexpectedly: the worker exits, and its next start closes the log"
+                )
                 return False
         return True
 
@@ -280,10 +282,10 @@ class WorkerProcess:
                 return True
             reason = self._worker.ready()
             if reason not in TRANSIENT_REASONS:
-                log.error("the log cannot be sealed: %s; the next incarnation closes it", reason)
+                log.error("the log cannot be sealed: %s; the worker's next start closes it", reason)
                 return False
             if left <= 0:
-                log.error("the drain deadline passed: the next incarnation closes the log")
+                log.error("the drain deadline passed: the worker's next start closes the log")
                 return False
             # The join returns immediately if its threads have ended.
             await asyncio.sleep(_JOIN_PAUSE_SECONDS)

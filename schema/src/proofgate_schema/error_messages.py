@@ -29,6 +29,7 @@ _EXPECTED = {
     "greater_than": "a number above {gt}",
     "less_than_equal": "a number of at most {le}",
     "less_than": "a number below {lt}",
+    "multiple_of": "a multiple of {multiple_of}",
     "string_too_short": "at least {min_length} characters",
     "string_too_long": "at most {max_length} characters",
 }

@@ -45,8 +45,8 @@ class Provider(Section):
     """API of the provider. OpenAI: also vLLM, Ollama and many others. AzureOpenAI: OpenAI's API with Azure's
     header for the key. The names of models are the names of their deployments (see api). Anthropic: the
     Messages API. Gemini: Google's Gemini API. Bedrock: Amazon Bedrock. Chat completions are sent through
-    Converse; requests of Anthropic's API to Claude models are forwarded unchanged. VertexAI: Google Cloud. Gemini models have the
-    API of type Gemini, and Claude models have the API of type Anthropic."""
+    Converse; requests of Anthropic's API to Claude models are forwarded unchanged. VertexAI: Google Cloud.
+    Gemini models have the API of type Gemini, and Claude models have the API of type Anthropic."""
     base_url: Annotated[BaseURL | None, Field(alias="baseURL")] = None
     """Base URL of the API, for example https://api.openai.com/v1, https://RESOURCE.openai.azure.com/openai/v1
     (without v1 if api is Deployments), https://api.anthropic.com/v1,

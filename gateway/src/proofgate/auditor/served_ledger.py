@@ -252,7 +252,8 @@ class ServedLedger:
         return self._request(worker, lambda: worker.files.list_folder(there))
 
     def open(self, path: str) -> tuple[int, bytes]:
-        """Returns the length of a file, and its first bytes if they were read with it. Raises OSError."""
+        """Opens a file for the core, which reads the ledger through this class: returns the length of the file,
+        and its first bytes if the same request read them (else empty). Raises OSError."""
         _, *below = path.split("/")
         if below[0] == STATEMENTS:
             content = self.statements().get(below[-1])

@@ -64,14 +64,14 @@ class Ledger(proofgate_schema.ledger.Ledger):
     is noticed."""
     signing_key_file: FilePath
     """File with the signing key, as `proofgate keys generate` and `proofgate keys rotate` write it."""
-    segment_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 30)] = 32 << 20
-    """Bytes of one file of the log, 1 MiB to 1 GiB. The next file is created in advance."""
+    segment_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 30, multiple_of=8)] = 32 << 20
+    """Bytes of one file of the log, a multiple of 8 from 1 MiB to 1 GiB. The next file is created in advance."""
     held_checkpoints: HeldCheckpoints | None = None
     """Location of checkpoints that are held outside the ledger. Absent: a rollback of the volume cannot be
     detected."""
     shred_keys_directory: FilePath | None = None
     """Directory of tenants' shred keys, outside the ledger's volume. A tenant without a key is refused. Can
-    change while a worker runs. Absent: salts are stored unencrypted."""
+    change while a worker runs. Absent: the volume stores complete salts."""
 
 
 class Admin(Section):

@@ -14,7 +14,7 @@ from proofgate.config.settings import Settings
 def shred_keys(
     base: Path, settings: Settings, files: ReferencedFiles, findings: Findings
 ) -> dict[str, tuple[str, ...]] | None:
-    """The ids of each tenant's keys, newest first; None if salts are stored unencrypted.
+    """The ids of each tenant's keys, newest first; None if the volume stores complete salts.
 
     A tenant without a key is a problem: its records in backups could never be made unreadable.
     """

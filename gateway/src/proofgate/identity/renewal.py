@@ -66,8 +66,9 @@ class CredentialSource:
     renewals: int = 0
     total_failures: int = 0
     expires_at: float | None = None
-    error: str | None = None
-    reason: str | None = None
+    #: Code and message of the last renewal, if it failed.
+    error_code: str | None = None
+    error_message: str | None = None
 
     def inherit_from(self, before: CredentialSource) -> None:
         """Replaces the source of another identity for the same provider. The worker keeps the old credentials
@@ -85,7 +86,7 @@ class CredentialSource:
     def record_success(self, now: float, lifetime: float, spread: float) -> None:
         """Records new credentials. `spread`, from -1 to 1, varies the time of renewal so that workers do not
         send requests simultaneously."""
-        self.running, self.failures, self.error, self.reason = False, 0, None, None
+        self.running, self.failures, self.error_code, self.error_message = False, 0, None, None
         self.renewals += 1
         self.fetched = True
         self.expires_at = now + usable_seconds(lifetime)
@@ -97,7 +98,7 @@ class CredentialSource:
 
     def record_failure(self, now: float, code: str, reason: str, spread: float) -> float:
         """Records a failure and returns the seconds until the next attempt."""
-        self.running, self.error, self.reason = False, code, reason
+        self.running, self.error_code, self.error_message = False, code, reason
         self.failures += 1
         self.total_failures += 1
         delay = backoff(self.failures, INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, spread)
@@ -115,8 +116,8 @@ class CredentialSource:
             "provider": self.provider,
             "type": self.kind,
             "seconds_left": left,
-            "error": self.error,
-            "message": self.reason,
+            "error": self.error_code,
+            "message": self.error_message,
         }
 
 

@@ -37,7 +37,7 @@ class CheckedExport:
         default_factory=lambda: defaultdict(RequestNumbers)
     )
     refusals: set[tuple[str, int]] = field(default_factory=set)
-    partial: int = 0
+    incomplete_exchanges: int = 0
     """Number of exchanges that lack their end or an attempt in the export."""
     counts: ExportCounts = field(default_factory=ExportCounts)
     by_log: Counter[str] = field(default_factory=Counter)
@@ -49,7 +49,7 @@ class CheckedExport:
     def is_complete(self) -> bool:
         """Whether the export contains everything that the manifest claims, with the end of each exchange, and
         no log was unreadable."""
-        return not self.missing and not self.partial and not self.unreadable
+        return not self.missing and not self.incomplete_exchanges and not self.unreadable
 
     @property
     def unreadable(self) -> list[str]:

@@ -106,8 +106,8 @@ def add_exchanges(command: _Command) -> None:
         "--json",
         "--csv",
         more=("csv",),
-        meaning="the output format; json and yaml have `exchanges` and `next`, csv prints the cursor on "
-        "standard error",
+        meaning="the output format; json and yaml print an object with `exchanges` and `next` (the cursor for "
+        "--after); csv prints the cursor on standard error",
     )
 
 

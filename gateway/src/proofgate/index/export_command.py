@@ -166,10 +166,10 @@ def _render_result(checked: CheckedExport, gaps: dict[tuple[str, str], list[int]
         f"missing: exchanges of {origin}, which could not be read when the export was created"
         for origin in checked.unreadable
     ]
-    if checked.partial:
+    if checked.incomplete_exchanges:
         lines.append(
             "missing: the end, or a further attempt, of "
-            f"{format_count(checked.partial, 'exchange')}{_open_count_text(checked)}"
+            f"{format_count(checked.incomplete_exchanges, 'exchange')}{_open_count_text(checked)}"
         )
     if "counts" not in manifest:
         lines.append("not shown: that no end, verdict or refusal is missing; this export does not count them")

@@ -171,7 +171,9 @@ class OidcClient:
         if found.get("issuer") != self.settings.issuer:
             raise SignInError("provider_unusable", "the provider's metadata names another issuer")
         if not all(isinstance(found.get(name), str) and is_confidential(found[name]) for name in _ENDPOINTS):
-            raise SignInError("provider_unusable", "the provider's metadata has no https endpoints")
+            raise SignInError(
+                "provider_unusable", "the provider's metadata lacks an https URL for one of its endpoints"
+            )
         with self._lock:
             self._metadata = (time.monotonic(), found)
         return found

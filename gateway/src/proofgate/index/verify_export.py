@@ -335,7 +335,7 @@ def _exchange(line: dict[str, Any], asked: Filter, checked: CheckedExport) -> di
         numbers.seen.add(number)
         if not neighbour:
             numbers.exported.add(number)
-            checked.partial += not _is_complete(parsed)
+            checked.incomplete_exchanges += not _is_complete(parsed)
     return told
 
 

@@ -47,5 +47,6 @@ class Ledger(proofgate_schema.ledger.Ledger):
     long as the evidence: with `retainPolicy: Retain`, or with your own claim, the key outlives the gateway. A
     lost key is not replaced (SigningKeyLost)."""
     shred_keys: ShredKeys | None = None
-    """Keys that encrypt salts, one or more for each tenant. Absent: salts are stored unencrypted, and copies
-    of the volume keep erased salts. A change rolls the workers."""
+    """Keys from which salts are computed, one or more for each tenant. The volume then stores only half of
+    each salt. Absent: the volume stores complete salts, and copies of the volume keep erased salts. A
+    change rolls the workers."""

@@ -30,7 +30,7 @@ class Volume(Section):
     claim for each worker (ReadWriteOnce), which is kept when the worker is scaled down and used again when it
     returns. Each worker then sees only its own ledger and counts limits separately: a tenant that moves to
     another worker gets its full limits again on that worker. A tenant moves after scaling, while its own
-    worker is unavailable, and with tokens (JWT) instead of API keys. Immutable."""
+    worker is unavailable. Immutable."""
     storage_class_name: Annotated[
         str | None, Field(max_length=253, pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")
     ] = None

@@ -14,7 +14,7 @@ from proofgate_operator.plan.scaling import ScalingStep
 from proofgate_operator.plan.shards import Shard
 
 #: The minimum duration of a stage in seconds.
-STAGE_SECONDS = 2
+MIN_STAGE_SECONDS = 2
 
 
 def next_shares(
@@ -52,10 +52,10 @@ def _stage(stage: RampStage | None, shard: Shard | None, now: float) -> RampStag
         return stage
     assert shard is not None
     if stage is None:
-        due = shard.ready_for(STAGE_SECONDS)
+        due = shard.ready_for(MIN_STAGE_SECONDS)
         return RampStage(RAMP_PERCENTAGES[1], math.ceil(now)) if due else None
     # A clock that was set back must not cause a wait.
-    if stage.percent == RAMP_PERCENTAGES[-1] or abs(now - stage.started_at) < STAGE_SECONDS:
+    if stage.percent == RAMP_PERCENTAGES[-1] or abs(now - stage.started_at) < MIN_STAGE_SECONDS:
         return stage
     return RampStage(next(percent for percent in RAMP_PERCENTAGES if percent > stage.percent), math.ceil(now))
 

@@ -67,7 +67,7 @@ pub(crate) fn check_time(
     }
     (signed > now.saturating_add(STATEMENT_TOLERANCE)).then(|| {
         let message =
-            format!("it states the signing time {signed}, but the time is now {now} (unix microseconds)");
+            format!("its signing time {signed} is in the future: the time is now {now} (unix microseconds)");
         (FindingCode::StatementPostdated, message)
     })
 }

@@ -209,7 +209,13 @@ fn read_entry(entry: &[u8]) -> Result<EntryHeader, Refusal> {
     let head: EntryHeader =
         serde_json::from_slice(entry).map_err(|error| Refusal::new("entry", error.to_string()))?;
     if head.v != 1 {
-        return Err(Refusal::new("entry", format!("version {} is not 1", head.v)));
+        return Err(Refusal::new(
+            "entry",
+            format!(
+                "format version {} is not supported: this program reads version 1",
+                head.v
+            ),
+        ));
     }
     let checkpoint = Checkpoint::parse_unverified(&head.checkpoint)?;
     if (&checkpoint.origin, checkpoint.size) != (&head.origin, head.size) {

@@ -363,11 +363,12 @@ impl Form {
         Ok(self.reader.finish()?)
     }
 
-    /// Returns the summary for the admission of the form. `length` is the total length, if known.
+    /// Marks the form as admitted, and returns its summary for the admission record. `length` is the total length, if
+    /// known.
     ///
     /// # Errors
     /// A [`Rejection`] if the form names no model.
-    pub fn summary(&mut self, length: Option<u64>) -> Result<FormSummary, Rejection> {
+    pub fn admit(&mut self, length: Option<u64>) -> Result<FormSummary, Rejection> {
         let lines = self.take_lines().unwrap_or_default();
         self.is_admitted = true;
         let (model, range) = match &self.model {

@@ -112,7 +112,7 @@ impl Upload {
             _ => None,
         };
         let known = declared.or_else(|| self.is_body_complete.then_some(self.pending.len() as u64));
-        let said = self.form.summary(known)?;
+        let said = self.form.admit(known)?;
         let mut content_type = Vec::new();
         let value = boundary.content_type();
         encode::write_header(&mut content_type, "content-type", value.as_bytes())?;

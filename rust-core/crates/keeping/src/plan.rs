@@ -438,7 +438,10 @@ impl<'p> ShardPlan<'p> {
         }
         let origin = format!("{}/{}/{}", self.request.key.name(), self.name, self.logs[at].0);
         let Some(end) = read.end.as_ref().filter(|end| end.origin == origin) else {
-            why.push(reason("damaged", format!("its origin is not {origin}: run fsck")));
+            why.push(reason(
+                "damaged",
+                format!("its end is missing, or names another log than {origin}: run fsck"),
+            ));
             return Err(why);
         };
         let claims = self.claims(at);

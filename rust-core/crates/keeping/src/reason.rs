@@ -31,6 +31,6 @@ pub(crate) fn damage_reason(error: RetentionError) -> Result<RetentionReason, Re
 }
 
 pub(crate) fn ends_retained_reason(log: Ulid) -> RetentionReason {
-    let text = format!("it contains the ends of exchanges that {log} admitted, and that log is kept");
+    let text = format!("it contains the ends of exchanges that began in the log {log}, which is kept");
     reason("ends_kept", text)
 }

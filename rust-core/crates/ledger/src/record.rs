@@ -891,7 +891,7 @@ pub fn parse(bytes: &[u8]) -> Result<Record<'_>, LedgerError> {
     let shape: RecordHeader<'_> = serde_json::from_slice(bytes).map_err(malformed)?;
     if shape.version != VERSION {
         return Err(LedgerError::RecordMalformed(format!(
-            "version {} is not {VERSION}",
+            "format version {} is not supported: this program reads version {VERSION}",
             shape.version
         )));
     }

@@ -68,7 +68,7 @@ pub enum WalError {
         until: u64,
     },
     /// `Incarnation::create`: the options or the name are invalid, for the reason in the text.
-    #[error("cannot create an incarnation: {0}")]
+    #[error("cannot create a log: {0}")]
     InvalidOptions(String),
 }
 

@@ -51,7 +51,7 @@ impl LogOptions {
             || !(Self::MIN_SEGMENT_BYTES..=MAX_SEGMENT_BYTES).contains(&self.segment_bytes)
         {
             return Err(WalError::InvalidOptions(format!(
-                "a segment cannot have {} bytes: the size must be a multiple of 8 from 64 KiB to 1 GiB",
+                "the segment size is {} bytes, but must be a multiple of 8 from 64 KiB to 1 GiB",
                 self.segment_bytes
             )));
         }

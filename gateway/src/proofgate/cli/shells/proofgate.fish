@@ -69,7 +69,7 @@ complete -c proofgate -n '__proofgate_path "audit exchanges"' -l trace-id -r -d 
 complete -c proofgate -n '__proofgate_path "audit exchanges"' -l newest -d 'list the newest first (default: the oldest first)'
 complete -c proofgate -n '__proofgate_path "audit exchanges"' -l limit -r -d 'the rows of a page, 1 to 1000 (default: 50)'
 complete -c proofgate -n '__proofgate_path "audit exchanges"' -l after -r -d 'the cursor that the previous page printed, with the same filters'
-complete -c proofgate -n '__proofgate_path "audit exchanges"' -l output -x -a 'table json yaml csv' -d 'the output format; json and yaml have `exchanges` and `next`, csv prints the cursor on standard error (default: table)'
+complete -c proofgate -n '__proofgate_path "audit exchanges"' -l output -x -a 'table json yaml csv' -d 'the output format; json and yaml print an object with `exchanges` and `next` (the cursor for --after); csv prints the cursor on standard error (default: table)'
 complete -c proofgate -n '__proofgate_path "audit export"' -s h -l help -d 'show this help message and exit'
 complete -c proofgate -n '__proofgate_path "audit export"' -l index -r -d 'the index'\''s directory'
 complete -c proofgate -n '__proofgate_path "audit export"' -l ledger -r -d 'the directory of the index'\''s ledger'

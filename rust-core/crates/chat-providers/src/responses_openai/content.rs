@@ -11,7 +11,7 @@ pub(super) enum Part<'b> {
     /// Text, JSON-escaped and without quotes.
     Text(&'b str),
     /// Generated text.
-    GeneratedText(String),
+    OwnedText(String),
     Refusal(&'b str),
     /// A part in the form of chat completions: an image, a file or audio.
     Media(Vec<u8>),
@@ -22,7 +22,7 @@ impl Part<'_> {
     pub(super) fn text(&self) -> Option<&str> {
         match self {
             Part::Text(text) | Part::Refusal(text) => Some(text),
-            Part::GeneratedText(text) => Some(text),
+            Part::OwnedText(text) => Some(text),
             Part::Media(_) => None,
         }
     }

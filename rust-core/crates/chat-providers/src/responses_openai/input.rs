@@ -259,7 +259,7 @@ impl<'b> InputReader<'_, 'b> {
         proofgate_dialect::json::write_string(&mut quoted, &text);
         let quoted = String::from_utf8(quoted).unwrap_or_default();
         self.conversation
-            .push_result(&id, vec![Part::GeneratedText(unquoted(&quoted).to_owned())]);
+            .push_result(&id, vec![Part::OwnedText(unquoted(&quoted).to_owned())]);
         Ok(())
     }
 

@@ -108,7 +108,7 @@ pub(super) fn read_result<'b>(
         // The output of its two streams, and the exit status of each command.
         (ToolKind::Shell, Some(output)) if !output.is_string() => {
             let text = json_as_string(output.json()).into_owned();
-            vec![Part::GeneratedText(unquoted(&text).to_owned())]
+            vec![Part::OwnedText(unquoted(&text).to_owned())]
         }
         (ToolKind::ApplyPatch, output) => {
             let status = item.status.as_ref().map(Field::text).transpose()?;

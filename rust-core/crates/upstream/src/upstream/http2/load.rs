@@ -10,7 +10,8 @@ pub(super) struct SessionLoad {
     pub(super) streams: Cell<usize>,
     /// Whether a stream was opened since the last removal of idle sessions.
     pub(super) recently_used: Cell<bool>,
-    pub(super) capacity: Rc<Notify>,
+    /// Notified when a stream of the session ends.
+    pub(super) capacity_freed: Rc<Notify>,
 }
 
 /// The slot of a stream in its session; released on drop.
@@ -20,10 +21,10 @@ impl Drop for StreamSlot {
     fn drop(&mut self) {
         let SessionLoad {
             streams,
-            capacity: room,
+            capacity_freed,
             ..
         } = &*self.0;
         streams.set(streams.get().saturating_sub(1));
-        room.notify_one();
+        capacity_freed.notify_one();
     }
 }

@@ -152,7 +152,7 @@ impl Sessions {
         let load = Rc::new(SessionLoad {
             streams: Cell::default(),
             recently_used: Cell::default(),
-            capacity: Rc::clone(&self.capacity),
+            capacity_freed: Rc::clone(&self.capacity),
         });
         let life = connection.ping_pong().map(KeepAlive::new);
         let carried = Rc::new(DrivenConnection(RefCell::new(Some(connection))));
