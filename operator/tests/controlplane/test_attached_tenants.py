@@ -1,4 +1,4 @@
-"""Tenants that are objects of their own, with a true API server: what it lets in, shows and keeps apart."""
+"""Tenants as separate objects on a real API server: admission, printed columns and isolation."""
 
 import base64
 from typing import Any
@@ -119,7 +119,7 @@ def condition(namespace: Namespace, kind: str) -> tuple[str, str]:
 
 
 def shards(namespace: Namespace) -> str:
-    """Return all lines of keys that workers and HAProxy read."""
+    """Return all key lines that workers and HAProxy read."""
     lines = ""
     for number in range(32):
         live = namespace.get("secret", f"demo-tenants-{number:02}")
@@ -148,7 +148,7 @@ def test_a_tenant_attaches_is_told_and_is_shut_out_again(namespace: Namespace) -
 
 
 def test_what_the_operator_has_not_seen_is_of_no_generation(empty_namespace: Namespace) -> None:
-    """Otherwise kstatus, and with it Flux, takes it for settled before anybody looked at it."""
+    """Without -1, kstatus, and so Flux, would treat the object as settled before the operator has seen it."""
     empty_namespace.apply(gateway_manifest(plans=[GOLD], allowedTenants={}))
     empty_namespace.apply(tenant())
     for kind, name in (("ggw", "demo"), ("gwt", "acme")):
@@ -195,7 +195,7 @@ def test_a_team_may_write_its_tenants_and_neither_run_pods_nor_see_other_keys(na
 
 
 def test_edit_in_a_namespace_gives_nothing_of_a_gateway_elsewhere(namespace: Namespace) -> None:
-    """By the roles that `edit` is made of, because no controller aggregates here."""
+    """The test binds the chart's roles for `edit` directly: no controller aggregates roles here."""
     for kind in ("governancegateways", "gatewaytenants"):
         namespace.apply(role_binding(f"editors-of-{kind}", f"proofgate-{kind}-edit", "team"))
 

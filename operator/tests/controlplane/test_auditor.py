@@ -1,4 +1,4 @@
-"""An auditor with a true API server and StatefulSet controller, and with the chart's permissions."""
+"""An auditor on a real API server and StatefulSet controller, with the chart's permissions."""
 
 import pytest
 
@@ -21,7 +21,7 @@ MADE_FOR_IT = {
 
 @pytest.fixture
 def audited(namespace: Namespace) -> Namespace:
-    """A namespace with a Ready gateway that has an auditor, whose pod nobody runs."""
+    """A namespace with a Ready gateway and an auditor whose pod never runs."""
     namespace.give_secrets()
     namespace.apply(secret("auditor-key", signing_key=KEY.signing_text))
     namespace.start()
@@ -38,7 +38,7 @@ def test_an_auditor_comes_beside_the_gateway_and_is_not_written_to_again(audited
     wait_for(lambda: has_pod(audited), "the auditor has its pod")
     assert without_pods(audited.objects()) == MADE | MADE_FOR_IT
     assert audited.there("pod", "demo-auditor-0")["status"]["qosClass"] == "Guaranteed"
-    # It has no address, so it cannot be asked.
+    # The auditor's pod has no address, so the operator cannot reach it.
     audited.wait_condition("Audited", "Unknown", "AuditorUnreachable")
     audited.rest()
     assert audited.operator

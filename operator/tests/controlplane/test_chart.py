@@ -1,4 +1,4 @@
-"""The chart on a true API server. Every other test here shows that its permissions suffice."""
+"""The chart on a real API server. All other tests in this folder show that its permissions suffice."""
 
 import subprocess
 
@@ -52,7 +52,7 @@ def test_the_grant_ends_at_the_namespace_and_at_what_is_needed(released: Namespa
 
 
 def test_the_clusters_own_roles_grant_gateways(empty_namespace: Namespace) -> None:
-    """The roles themselves, because no controller aggregates here."""
+    """The test binds the chart's roles directly: no controller aggregates roles here."""
     for role in ("view", "edit"):
         empty_namespace.apply(role_binding(role, f"proofgate-governancegateways-{role}", role))
 
@@ -78,7 +78,7 @@ def test_what_helm_runs_besides_the_operator_is_let_into_a_restricted_namespace(
 def test_uninstalling_keeps_the_crd(plane: ControlPlane) -> None:
     helm(plane, "uninstall", "crds", "--namespace", "chart")
     assert plane.get("crd", "governancegateways.proofgate.dev")
-    # Adopts what the first release left, as an administrator who installs again does.
+    # The new release adopts the CRDs that the first left, as when an administrator installs again.
     helm(plane, "install", "crds", str(CHART), "--namespace", "chart", *IMAGES)
 
 

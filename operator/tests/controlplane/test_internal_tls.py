@@ -1,4 +1,4 @@
-"""Certificates of HAProxy and the workers, and the Service of clients inside, on a true API server."""
+"""Certificates of HAProxy and the workers, and the Service for internal clients, on a real API server."""
 
 import base64
 
@@ -14,7 +14,7 @@ SECRET = "demo-internal-tls"
 
 @pytest.fixture
 def settled(namespace: Namespace) -> Namespace:
-    """A namespace with a gateway that has both, and is Ready."""
+    """A namespace with a Ready gateway that has both."""
     namespace.give_secrets()
     namespace.start(RESYNC_SECONDS="1")
     namespace.apply(

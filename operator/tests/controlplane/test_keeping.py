@@ -1,5 +1,4 @@
-"""A retention job with a true API server and the controllers of its Jobs, and with the chart's
-permissions."""
+"""A retention job on a real API server with the Job controllers, with the chart's permissions."""
 
 import json
 
@@ -26,11 +25,11 @@ COMPONENT = "app.kubernetes.io/component=retention"
 
 @pytest.fixture
 def kept(namespace: Namespace) -> Namespace:
-    """A namespace with a Ready gateway that has a retention job, whose pods nobody runs."""
+    """A namespace with a Ready gateway that has a retention job, whose pods never run."""
     namespace.give_secrets()
     namespace.apply(secret("retention-key", signing_key=KEY.signing_text))
     namespace.start()
-    # It runs when the test says so.
+    # The schedule is far away, so the job runs only when the test starts it.
     namespace.apply(gateway_manifest(keeping={**KEEPING, "schedule": "0 0 1 1 *"}))
     namespace.settle()
     return namespace

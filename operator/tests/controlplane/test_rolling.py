@@ -1,4 +1,4 @@
-"""Pods are replaced by the operator, one by one, and by nobody else: on a true StatefulSet controller."""
+"""Only the operator replaces pods, one at a time, on a real StatefulSet controller."""
 
 import base64
 from typing import Any
@@ -104,6 +104,6 @@ def test_a_set_that_its_controller_rolled_becomes_the_operators_to_roll(settled:
     settled.annotate("ggw", "demo", look="again")
     settled.reconciled(reconciled)
     settled.settle()
-    # But for what it reports.
+    # Only status and events may be written.
     news = {write.split()[1].split("/")[0] for write in settled.writes()[len(written) :]}
     assert news <= {"governancegateways", "events"}, "written again without need"
