@@ -1,4 +1,4 @@
-"""What auditors are asked over HTTP, how their answers are read, and how rarely others are told."""
+"""Requests to auditors over HTTP, how their answers are parsed, and how rarely other parts are notified."""
 
 import json
 from collections.abc import AsyncIterator
@@ -61,7 +61,7 @@ def test_an_answer_is_read() -> None:
     )
     assert parse_audit_report({**STATUS, "index": None}).index is None
     assert parse_audit_report({**STATUS, "poll_age_seconds": 61}).stale
-    # An auditor of the release before tells nothing of witnesses.
+    # An auditor of the previous release reports nothing about witnesses.
     before = {
         key: value
         for key, value in STATUS.items()
@@ -129,7 +129,7 @@ class Clock:
 
 
 class Scripted(AdminPort):
-    """An auditor's port that answers what a test says."""
+    """An auditor's port with the test's answer."""
 
     def __init__(self, answer: AuditReport = UNREACHABLE_AUDITOR) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ def pod(uid: str = "a") -> dict[str, Any]:
 
 
 class Auditors:
-    """One auditor, and what is told of it."""
+    """One auditor and the cache of its reports."""
 
     def __init__(self) -> None:
         self.port, self.clock = Scripted(report(1)), Clock()

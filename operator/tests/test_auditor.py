@@ -1,4 +1,4 @@
-"""The auditor of a gateway: what is made for it, how it begins, and what becomes of what it finds."""
+"""The auditor of a gateway: its objects, its start, and the handling of its findings."""
 
 import copy
 from dataclasses import replace
@@ -39,7 +39,7 @@ POD: Manifest = {
 
 
 class Audited:
-    """A settled gateway with an auditor, and what is seen of the two."""
+    """A settled gateway with an auditor, and the operator's view of both."""
 
     def __init__(self, key: SigningKey | Manifest | None = KEY, **changes: Any) -> None:
         self.world = World(**{"auditor": AUDITOR, **changes})
@@ -63,7 +63,7 @@ class Audited:
         return decide(self.world.gateway, seen, DEFAULTS)
 
     def hear(self, told: AuditReport | None = None) -> ReconcilePlan:
-        """One reconcile whose writes and status stay, a minute after the one before."""
+        """Reconcile a minute after the last reconcile; keep the writes and the status."""
         plan = self.plan(told)
         if plan.newer_aggregate is not None:
             metadata = {**plan.newer_aggregate["metadata"], "resourceVersion": "1"}
@@ -129,7 +129,7 @@ def test_its_pod_reads_the_ledger_only_and_has_neither_the_workers_key_nor_a_tok
 def test_two_auditors_never_write_one_state() -> None:
     found = Audited().world.child("StatefulSet", "demo-auditor")["spec"]
     assert found["replicas"] == 1
-    # A pod that never became ready is replaced all the same (kubernetes#67250).
+    # This setting also replaces a pod that never became ready (kubernetes#67250).
     assert (found["podManagementPolicy"], found["updateStrategy"]) == ("Parallel", {"type": "RollingUpdate"})
     once = {"storage": {"accessMode": "ReadWriteOncePod"}, **AUDITOR}
     claim = Audited(auditor=once).world.child("PersistentVolumeClaim", "demo-auditor")

@@ -1,4 +1,4 @@
-"""An API server that blinks each verb of each kind, through the true client: nothing known is lost."""
+"""An API server on which one verb of one kind fails for a while, through the real client: keys are kept."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ def made(kind: str, name: str, namespace: str = TEAM) -> dict[str, Any]:
 
 
 class Blinking:
-    """A cluster of which one verb of one kind in one namespace blinks, and a client that follows it."""
+    """A cluster in which one verb of one kind in one namespace fails, and a client that follows it."""
 
     def __init__(self, emulator: Emulator, watches: Watches, woken: list[str], kind: str) -> None:
         self.cluster, self.store = emulator.cluster, watches._store
@@ -42,7 +42,7 @@ class Blinking:
         return bool(self.store.version(self.kind, TEAM, name))
 
     def blink(self, verbs: tuple[str, ...], error: ApiError) -> None:
-        """Have reads come to nothing, and every watch be renewed, as is done every few minutes."""
+        """Make reads fail and every watch reconnect, as watches do every few minutes."""
         self.refused = 0
 
         def refuse(read: ReadRequest) -> ApiError | None:

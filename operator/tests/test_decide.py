@@ -77,7 +77,7 @@ def test_a_gateway_that_can_serve_nobody_is_not_ready(broken: tuple[str, ...], c
 
 
 def serves_nobody(world: World) -> str:
-    """Return what Ready says once everything else holds."""
+    """Return the message of Ready once all other requirements are met."""
     worker = world.child("StatefulSet", "demo-worker")
     balancer = world.child("Deployment", "demo-haproxy")
     for found in (worker, balancer):
@@ -88,8 +88,8 @@ def serves_nobody(world: World) -> str:
 
 
 def test_a_leaked_key_is_revoked_whatever_else_is_wrong() -> None:
-    """The tenant's only key, or its whole Secret; while another tenant's Secret, the provider's, the
-    certificate, a rule and the signing key are broken, and one name is taken."""
+    """The tenant loses its only key or its whole Secret. Another tenant's Secret, the provider's, the
+    certificate, a rule and the signing key are broken too, and one name is taken."""
     for gone in (secret("globex-keys"), None):
         world = World(loadBalancer={"tls": {"certificateSecretRef": {"name": "demo-tls"}}}).settle()
         assert GLOBEX_KEY in keys_of(world)
@@ -141,7 +141,7 @@ def test_a_set_whose_template_is_held_back_is_scaled_and_nothing_else() -> None:
     assert plan.rescale_to == 3
     assert "StatefulSet" not in kinds(plan.manifests_to_apply)
     assert world.condition(ConditionType.CONFIG_VALID)[:2] == ("False", "SecretMissing")
-    # Neither without the file that its pods mount, which nobody can write again now.
+    # The same holds when the file that its pods mount is missing and cannot be written.
     world = World().settle()
     world.children[Ref("ConfigMap", "demo-config")] = None
     world.manifest["spec"] |= {"replicas": 3, "policy": {"rules": [UNBOUNDED_RULE]}}
@@ -359,7 +359,7 @@ def test_a_signing_key_that_goes_with_its_gateway_is_waited_out() -> None:
 
 
 def test_a_signing_key_lives_as_long_as_the_claim() -> None:
-    """`kubectl delete -f` and `apply -f`: the same key goes on with the same logs."""
+    """After `kubectl delete -f` and `apply -f`, the same key signs the same logs."""
     world = World().settle()
     key = world.child("Secret", "demo-ledger")
     assert "ownerReferences" not in key["metadata"]
@@ -410,7 +410,7 @@ def test_for_a_claim_that_somebody_brought_no_key_is_made() -> None:
     assert (status, reason) == ("False", "SigningKeyRequired")
     assert "PersistentVolumeClaim restored" in message and "signingKeySecretRef" in message
     assert world.settle().children.get(Ref("StatefulSet", "demo-worker")) is None
-    # The Secret that belongs to it is as good as a reference.
+    # The operator's own Secret serves instead of a reference.
     key = SigningKey("proofgate.dev/team/demo", bytes(32))
     world.children[Ref("Secret", "demo-ledger")] = gateway_secrets.ledger_secret(
         world.gateway, key.signing_text, key.verifying_text

@@ -1,6 +1,6 @@
-"""How a running HAProxy follows workers to their addresses, and to no former one.
+"""A running HAProxy follows workers to their addresses and never uses a former address.
 
-A name server that tells of pods that are gone is what clusters have, for as long as answers are cached.
+While answers are cached, a cluster's name server may return addresses of deleted pods.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ FIRST, SECOND, THIRD = (f"127.0.0.2{number}" for number in range(3))
 
 @pytest.fixture
 def unset(haproxy_binary: str, tmp_path: Path) -> Iterator[Bench]:
-    """HAProxy with eight server lines that are names, before three workers with an address each."""
+    """HAProxy with eight server lines that are host names, in front of three workers with an address each."""
     first = Worker(0, FIRST)
     made = [first, *(Worker(ordinal, f"127.0.0.2{ordinal}", first.ports) for ordinal in (1, 2))]
     lines = [f"worker-{ordinal}.test" for ordinal in range(8)]
@@ -41,7 +41,7 @@ def unset(haproxy_binary: str, tmp_path: Path) -> Iterator[Bench]:
 
 @pytest.fixture
 def placed(unset: Bench) -> Iterator[tuple[Bench, Agent]]:
-    """The same with an agent, which has the addresses of two workers."""
+    """The same HAProxy with an agent that has the addresses of two workers."""
     write_addresses(unset.addresses, {0: FIRST, 1: SECOND})
     with agent(unset) as beside:
         eventually(lambda: unset.up() == 2, "the two workers that have an address are up")
@@ -49,12 +49,12 @@ def placed(unset: Bench) -> Iterator[tuple[Bench, Agent]]:
 
 
 def table(haproxy: Bench) -> dict[str, int]:
-    """Return where each tenant's connections go."""
+    """Return the worker that receives each tenant's connections."""
     return {tenant: haproxy.worker_of(keys[0]) for tenant, keys in KEYS.items()}
 
 
 def states(beside: Agent) -> dict[str, tuple[str | None, str]]:
-    """Return what the operator is told of the workers that are not in maintenance."""
+    """Return the agent's report on the workers that are not in maintenance."""
     status, text = beside.get("/workers")
     assert status == 200
     found = {item["name"]: (item["address"], item["state"]) for item in json.loads(text)["workers"]}
@@ -203,7 +203,7 @@ def test_an_address_that_another_pod_may_have_by_now_is_sent_nothing(placed: tup
     haproxy, beside = placed
     write_addresses(haproxy.addresses, {0: FIRST, 1: None})
     eventually(lambda: "worker-1" not in states(beside), "the second worker is in maintenance")
-    # Whoever is there still passes every check.
+    # The process at the old address still passes every check.
     seen = haproxy.workers[1].seen
     assert set(table(haproxy).values()) == {0}
     assert haproxy.workers[1].seen == seen
@@ -235,11 +235,11 @@ def test_a_stream_goes_on_while_its_worker_loses_its_address(placed: tuple[Bench
         assert b"data: [DONE]" in stream.read()
 
 
-# --- A name server that is behind
+# --- A name server with old answers
 
 
 class StaleNames:
-    """A name server with answers that are as old as its cache lets them be."""
+    """A name server with answers as old as its cache permits."""
 
     def __init__(self, **addresses: str) -> None:
         self.addresses = {f"{name.replace('_', '-')}.test": found for name, found in addresses.items()}
@@ -252,7 +252,7 @@ class StaleNames:
 
 @contextmanager
 def follower(haproxy: Bench, names: StaleNames) -> Iterator[None]:
-    """Follow the addresses in this process, with a name server of its own."""
+    """Follow the addresses in this process, with another name server."""
     target = WorkerAddresses(
         haproxy.addresses, RuntimeApi(haproxy.runtime_socket), NameResolver(names.look_up)
     )
@@ -280,7 +280,7 @@ def test_what_is_written_wins_over_a_name_server_that_tells_of_pods_that_are_gon
     write_addresses(unset.addresses, {0: FIRST, 1: SECOND})
     with follower(unset, names):
         eventually(lambda: unset.up() == 2, "both workers are found")
-        # The second worker's pod is replaced, and another pod has its address.
+        # The second worker's pod is replaced, and another pod gets its old address.
         write_addresses(unset.addresses, {0: FIRST, 1: None})
         eventually(lambda: set(table(unset).values()) == {0}, "the pod that is gone gets nothing")
         write_addresses(unset.addresses, {0: FIRST, 1: THIRD})

@@ -1,4 +1,4 @@
-"""Keys of GatewayTenants in a HAProxy that starts: it knows them before it accepts a connection."""
+"""Keys of GatewayTenants in a starting HAProxy, which knows them before it accepts a connection."""
 
 import hashlib
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ OWN = KEYS["tenant-0"][0]
 
 
 def write_shard(haproxy: Bench, *keys: str) -> None:
-    """Renew the shard of these keys as the kubelet does."""
+    """Replace the shard of these keys as the kubelet does."""
     digests = sorted(hashlib.sha256(key.encode()).hexdigest() for key in keys)
     folder = haproxy.shards / "00"
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What a running HAProxy takes from its sidecar, the worker's `proofgate gateway haproxy-sidecar`."""
+"""Changes that a running HAProxy gets from its sidecar, the worker's `proofgate gateway haproxy-sidecar`."""
 
 import os
 import shutil
@@ -142,7 +142,7 @@ def test_a_new_worker_takes_its_share_in_stages_on_which_every_replica_agrees_at
             for replica in replicas:
                 use_weights(replica, {2: percent} if percent < 100 else {})
             if percent == 34:
-                # The first stage is there before the worker is.
+                # The first stage starts before the worker is ready.
                 haproxy.workers[2].ready = True
                 eventually(lambda: all(replica.up() == 3 for replica in replicas), "all workers up")
             now = table(haproxy)
@@ -183,7 +183,7 @@ def test_a_weight_that_somebody_else_sets_is_set_right(haproxy: Bench) -> None:
 
 @pytest.fixture
 def tls(haproxy_binary: str, tmp_path: Path, workers: list[Worker]) -> Iterator[tuple[Bench, Path]]:
-    """HAProxy that ends TLS, and the path of its certificate."""
+    """HAProxy that terminates TLS, and the path of its certificate."""
     certificate = tmp_path / "tls.pem"
     write_certificate(certificate, name="first")
     with bench(haproxy_binary, tmp_path, workers, KEYS, certificate=certificate) as running:
@@ -203,7 +203,7 @@ def name_shown(haproxy: Bench) -> str:
 
 
 def renew(haproxy: Bench, certificate: Path, name: str) -> None:
-    """Replace chain and key, one after the other, with ones that clients trust as well."""
+    """Replace chain and key, one after the other, by new ones that clients also trust."""
     assert haproxy.context
     new = certificate.with_name("new.pem")
     write_certificate(new, name=name)
@@ -227,7 +227,7 @@ def test_over_tls_a_tenant_reaches_the_worker_that_it_reaches_without(
 def test_a_client_that_speaks_only_an_old_tls_gets_no_connection(tls: tuple[Bench, Path]) -> None:
     haproxy, _ = tls
     assert haproxy.context
-    # Without a lower security level, the client itself would refuse to speak so old a version.
+    # With a higher security level, the client itself would refuse this old version.
     haproxy.context.set_ciphers("ALL:@SECLEVEL=0")
     haproxy.context.minimum_version = ssl.TLSVersion.TLSv1
     haproxy.context.maximum_version = ssl.TLSVersion.TLSv1_1

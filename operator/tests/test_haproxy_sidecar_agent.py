@@ -1,4 +1,4 @@
-"""What the agent beside HAProxy does by itself, whichever release of HAProxy that is."""
+"""The behavior of the agent beside HAProxy that does not depend on HAProxy's release."""
 
 import hashlib
 import json

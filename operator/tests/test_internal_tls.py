@@ -1,4 +1,4 @@
-"""TLS between HAProxy and the workers: what is made for it, and how a running gateway comes to it."""
+"""TLS between HAProxy and the workers: its objects, and how a running gateway switches to it."""
 
 import base64
 from typing import Any
@@ -31,7 +31,7 @@ def world(seed: int = 0, **changes: Any) -> HopWorld:
     return made.begin()
 
 
-# --- What is made
+# --- Objects
 
 
 def test_without_it_nothing_is_different() -> None:
@@ -103,7 +103,7 @@ def test_the_secret_that_the_operator_makes_goes_with_the_gateway() -> None:
     assert held is not None and held["metadata"]["ownerReferences"][0]["name"] == "demo"
 
 
-# --- From one kind of connection to another
+# --- Switching between kinds of connection
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -201,7 +201,7 @@ def test_a_certificate_is_not_renewed_while_the_gateway_is_paused() -> None:
     assert made.plan().certificate_renewal is None
 
 
-# --- What is wrong with it
+# --- Errors
 
 
 @pytest.mark.parametrize(

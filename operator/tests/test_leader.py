@@ -1,4 +1,4 @@
-"""The election: one replica acts, and the next one only when the first cannot any more."""
+"""Leader election: one replica acts, and the next acts only when the first no longer can."""
 
 import asyncio
 from typing import Any
@@ -13,7 +13,7 @@ from tests.fake_cluster import FakeCluster
 
 
 class World:
-    """A cluster, a clock that sleeping moves, and what happens at its ticks."""
+    """A cluster, and a clock that advances with each sleep."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.cluster = FakeCluster()

@@ -1,4 +1,4 @@
-"""What workers take on while they run, and what replaces them."""
+"""Configuration changes that running workers load, and changes that replace workers."""
 
 import base64
 import copy
@@ -21,7 +21,7 @@ from tests.world import PROVIDER, World, kinds, pod
 
 
 def running() -> World:
-    """A settled gateway with two pods that run with its configuration."""
+    """Return a settled gateway with two pods that run its configuration."""
     world = World().settle()
     world.pods = [pod(0), pod(1)]
     return world.settle()

@@ -1,4 +1,4 @@
-"""What an operator makes of a clock that is set while it runs."""
+"""The operator's reaction to a clock that is changed while it runs."""
 
 from typing import Any, cast
 

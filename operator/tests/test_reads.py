@@ -1,4 +1,4 @@
-"""What a read of the API server comes to: one table, for every verb and kind."""
+"""The outcome of every kind of read of the API server, from one table for all verbs and kinds."""
 
 import base64
 import json
@@ -24,7 +24,7 @@ FORBIDDEN = ApiError(
 )
 UNKNOWN_KIND = ApiError(404, "Unknown", "404 page not found")
 
-#: What the API server may say to a read, by what it comes to.
+#: Answers of the API server to a read, each with the expected outcome.
 ANSWERS = {
     "401": (ApiError(401, "Unauthorized", ""), ReadOutcome.ACCESS_DENIED),
     "403": (FORBIDDEN, ReadOutcome.ACCESS_DENIED),

@@ -1,4 +1,4 @@
-"""Ready means that requests are answered: what the agents beside HAProxy tell of requests that they send."""
+"""Ready means that requests are answered: reports of the agents beside HAProxy on their probe requests."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -25,7 +25,7 @@ TLS = RequestProbeReport("TLSFails", "the TLS handshake with HAProxy failed: X")
 
 
 def said(**answers: RequestProbeReport) -> dict[str, tuple[str, str, str]]:
-    """The conditions of a gateway all of whose pods are ready, with what its agents tell."""
+    """Return the conditions of a gateway with ready pods and these reports of its agents."""
     world = running()
     seen = ObservedState(world.children, world.secrets, tuple(world.pods), tuple(world.balancers), now=NOW)
     found = decide(world.gateway, replace(seen, request_probes=answers), DEFAULTS).status.conditions
@@ -86,7 +86,7 @@ def pod(name: str, *, ready: bool = True) -> Manifest:
 
 @pytest.fixture
 async def agent() -> AsyncIterator[tuple[AdminPort, dict[str, Any]]]:
-    """An agent, and what it tells."""
+    """Yield the port of an agent, and the answers that it gives."""
     told: dict[str, Any] = {"answered": True}
 
     async def answer(_: web.Request) -> web.Response:

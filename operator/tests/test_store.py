@@ -1,4 +1,4 @@
-"""The store: what is known never becomes older, whatever order it is told in."""
+"""The store never replaces an object by an older version, in any order of events."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Teams stay in their room: which namespaces may take a plan, how often, and how many keys they may have."""
+"""Limits of teams: the namespaces that may use a plan, tenants per namespace, and keys."""
 
 import hashlib
 from typing import Any
@@ -195,14 +195,14 @@ def test_a_shared_budget_in_money_needs_prices_as_any_other_does() -> None:
 
 
 def _chosen(count: int, shard: int = 0) -> list[str]:
-    """Digests of one shard, as `sha256:` lets a tenant choose them."""
+    """Return digests of one shard; with `sha256:`, a tenant can choose such digests."""
     first = f"{shard << 3:02x}"
     return [first + hashlib.sha256(str(number).encode()).hexdigest()[2:] for number in range(count)]
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Room for some hundred keys in all shards."""
+    """Limit the capacity of all shards together to some hundred keys."""
     monkeypatch.setattr(tenant_registry, "MAX_KEY_BYTES", 40_000 // SHARDS)
 
 

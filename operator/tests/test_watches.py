@@ -1,4 +1,4 @@
-"""Watches through the true client: nothing is missed, whatever the API server and the network do."""
+"""Watches through the real client miss no event, whatever the API server and the network do."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ def service(name: str = "demo", **labels: str) -> dict[str, object]:
 
 
 class Followed:
-    """A cluster, a client whose store follows it, and who was woken."""
+    """A cluster, a client whose store follows it, and the woken gateways."""
 
     def __init__(self, emulator: Emulator, client: Client, watches: Watches, woken: list[str]) -> None:
         self.emulator = emulator
@@ -45,12 +45,12 @@ class Followed:
         return self.store.get("Service", "team", name) is not None
 
     def lists(self, kind: str) -> int:
-        """Return how often a kind was listed: a list of several pages counts each."""
+        """Return how often a kind was listed; each page of a list counts."""
         return self.cluster.requests.count(f"GET {kind} ")
 
 
 class Recorder(Requeues):
-    """Notes who is woken."""
+    """Records the woken gateways."""
 
     def __init__(self) -> None:
         super().__init__()
