@@ -1,4 +1,4 @@
-"""The auditor's command, its pace, its port and its metrics."""
+"""The auditor's command, its polls, its port and its metrics."""
 
 from __future__ import annotations
 
@@ -302,7 +302,7 @@ def test_a_poll_that_fails_is_counted_and_tried_again(
         assert await asyncio.to_thread(eventually, lambda: watch.totals.failures >= 1)
         double.failure = None
         double.polls = [{"unread_records": 9, "bytes": MAX_POLL_BYTES}]
-        # One that has more to read is followed by the next at once.
+        # A poll that leaves records unread is followed by the next immediately.
         assert await asyncio.to_thread(eventually, lambda: len(double.asked) >= 3)
         following.cancel()
 
@@ -418,7 +418,7 @@ def without_a_ledger(arguments: list[str]) -> list[str]:
 
 
 class NobodyAnswers(ServedLedger):
-    """A ledger of one worker that gives no answer."""
+    """A ledger with one worker that does not answer."""
 
     def __init__(self) -> None:
         self.bytes_read = 7

@@ -1,4 +1,4 @@
-"""Connections to witnesses: what is sent, what is not waited for, and what is not believed."""
+"""Connections to witnesses: the requests, the timeouts, and the rejected answers."""
 
 from __future__ import annotations
 

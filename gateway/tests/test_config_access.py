@@ -1,4 +1,4 @@
-"""Keys that expire, quotas, token issuers, TLS and web origins: what they become, and what is refused."""
+"""Expiring keys, quotas, token issuers, TLS and web origins: loaded settings, and refusals."""
 
 from __future__ import annotations
 

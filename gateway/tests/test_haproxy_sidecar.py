@@ -1,4 +1,4 @@
-"""The agent beside HAProxy, before a stand-in for HAProxy's socket; the operator's tests have a real one."""
+"""The agent beside HAProxy, with a stand-in for HAProxy's socket; the operator's tests use a real HAProxy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DIGEST = "ab" * 32
 
 
 class Scene:
-    """A map file, HAProxy's stand-in, a follower between them, and a clock that stands still."""
+    """A map file, a stand-in for HAProxy, a sync loop between them, and a fixed clock."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "tenants.map"
@@ -254,7 +254,7 @@ def test_haproxy_that_has_found_its_workers_stays_ready_without_them_until_it_is
             assert await workers.not_ready_reason() is None
             scene.haproxy.up = {}
             assert await workers.not_ready_reason() is None
-        # Another start makes another socket.
+        # A restarted HAProxy has a new socket.
         async with scene.haproxy:
             assert await workers.not_ready_reason() == "no worker is up"
 
@@ -270,7 +270,7 @@ def test_haproxy_that_starts_without_workers_is_ready_once_it_had_the_time_to_fi
             assert await workers.not_ready_reason() == "no worker is up"
             now += servers.DISCOVERY_SECONDS - 1
             assert await workers.not_ready_reason() == "no worker is up"
-            # A worker that it believes in and has not asked yet is waited for however long it takes.
+            # The agent waits without a limit for a worker that HAProxy treats as up but has not checked yet.
             scene.haproxy.up = {"worker-0": 2}
             now += 60
             assert await workers.not_ready_reason() == "HAProxy has not checked these workers yet: worker-0"

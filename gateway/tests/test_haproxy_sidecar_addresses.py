@@ -1,4 +1,4 @@
-"""How workers' addresses reach HAProxy, before a stand-in for its socket and for a name server."""
+"""Updates of workers' addresses in HAProxy, with stand-ins for its socket and for a name server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OLD, NEW, OTHER = "192.0.2.1", "192.0.2.2", "192.0.2.3"
 
 
 class Scene:
-    """A file of addresses, HAProxy's stand-in with three servers, a name server, and a clock."""
+    """A file of addresses, a stand-in for HAProxy with three servers, a name server, and a clock."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "workers.map"
@@ -59,7 +59,7 @@ class Scene:
         return self.haproxy.addresses
 
     def come_up(self) -> None:
-        """Let every worker pass its checks where it is."""
+        """Makes every worker pass its checks at its current address."""
         self.haproxy.up = dict.fromkeys(self.held, 3)
 
     async def pass_by(self, seconds: float) -> None:
@@ -176,7 +176,7 @@ def test_a_name_server_that_tells_of_a_pod_that_is_gone_is_not_asked(scene: Scen
         scene.write(worker_0=NEW)
         await scene.pass_by(1)
         assert scene.held == {"worker-0": NEW}
-        # It starts for a long time, and the name server still has its predecessor.
+        # The worker starts slowly, and the name server would still return the previous pod's address.
         await scene.pass_by(DNS_FALLBACK_SECONDS - 2)
         assert scene.held == {"worker-0": NEW}
         assert scene.asked == []

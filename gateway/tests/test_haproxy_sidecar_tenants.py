@@ -1,4 +1,4 @@
-"""Tenants that come and go in shards: HAProxy's maps get what differs, and a bad shard costs nobody else."""
+"""Changing tenants in shards: HAProxy's maps get only the differences; an invalid shard affects no other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def digest(key: str) -> str:
 
 
 class Scene:
-    """The map of keys with a file of its own and shards, HAProxy's stand-in, and clocks that stand still."""
+    """The map of keys from a file and from shards, a stand-in for HAProxy, and fixed clocks."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / "tenants.map"
@@ -38,14 +38,14 @@ class Scene:
         self.keys: dict[str, str] = {}
 
     def give(self, key: str, tenant: str | None = TENANT) -> None:
-        """A key gets a tenant, or goes."""
+        """Gives a key to a tenant, or removes the key."""
         self.keys.pop(digest(key), None)
         if tenant is not None:
             self.keys[digest(key)] = tenant
         self.write(int(digest(key)[:2], 16) >> 3)
 
     def write(self, number: int, text: str | None = None, file: str = "keys") -> None:
-        """Renews a file of a shard as the kubelet does."""
+        """Replaces a file of a shard as the kubelet does."""
         lines = [
             f"{key} {tenant} ci\n"
             for key, tenant in sorted(self.keys.items())
@@ -57,7 +57,7 @@ class Scene:
         (folder / "new").replace(folder / file)
 
     async def look(self) -> list[str]:
-        """Lets the agent look, and returns what it asked HAProxy besides how it stands."""
+        """Runs one sync, and returns the commands that it sent to HAProxy, except `show map`."""
         self.haproxy.questions.clear()
         await self.follower.sync_once()
         return [question for question in self.haproxy.questions if question != "show map"]
@@ -295,7 +295,7 @@ def test_owners_stand_in_the_shard_of_their_names_digest(short_path: Path) -> No
 
 
 def kept_scene(folder: Path, kept: Path) -> tuple[Scene, MapFile]:
-    """A scene whose agent also keeps the file that HAProxy starts from."""
+    """A scene whose agent also writes the file from which HAProxy starts."""
     scene = Scene(folder)
     scene.haproxy.map = kept
     target = MapFile(scene.file, RuntimeApi(scene.haproxy.path), scene.shards, lambda: scene.now, kept)

@@ -1,4 +1,4 @@
-"""The commands of the retention job: what they take, print and refuse."""
+"""The retention job's commands: their arguments, output and refusals."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Capture = pytest.CaptureFixture[str]
 
 @pytest.fixture(autouse=True)
 def author(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who answers for what the commands sign."""
+    """Sets the author of signed statements."""
     monkeypatch.setenv(arguments.AUTHOR_VARIABLE, "officer")
 
 
 @pytest.fixture
 def state(tmp_path: Path, capsys: Capture) -> str:
-    """The state of a retention job that has begun, beside a ledger and the retention key."""
+    """The state of a started retention job, with a ledger and the retention key in the same folder."""
     (tmp_path / "ledger").mkdir()
     (tmp_path / "key").write_text(f"{SIGNING_KEY}\n")
     keys = ("--ledger-key", VKEY, "--signing-key", str(tmp_path / "key"))
@@ -116,7 +116,7 @@ def test_what_is_signed_names_who_answers_for_it(
     assert (RetentionState.pruned, RetentionState.erased) == ((), ())
     assert main([*hold, "--author", "jo"]) == 0
     assert "a case, by jo" in capsys.readouterr().out
-    # A plan is signed by nobody.
+    # A plan has no signature, so it needs no author.
     assert main(prune) == 0
 
 
@@ -266,7 +266,7 @@ AUDITOR = Key("audit.example.com/demo")
 
 
 def auditors_state(folder: Path, *entries: dict[str, Any]) -> tuple[str, ...]:
-    """The options for the state of an auditor that has told these, in the double's notes."""
+    """The options for an auditor's state with these entries, in the double's notes."""
     tree, bundle = _core.Tree(), b""
     for entry in entries:
         line = json.dumps(entry).encode()

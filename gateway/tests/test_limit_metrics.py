@@ -1,4 +1,4 @@
-"""What tenants have used of their limits, as Prometheus text."""
+"""Tenants' usage of their limits, as Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def asked(document: Any) -> str:
 def test_every_limit_of_which_something_is_used_has_what_is_used_and_allowed_in_its_own_unit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # A row of the table is all that a new kind needs.
+    # A new kind needs only a row in the table.
     new = LimitKind("a_kind_to_come", "a_kind_to_come", "a_kind_to_come_exceeded", "requests", "day")
     monkeypatch.setattr(limit_metrics, "LIMIT_KINDS", (*LIMIT_KINDS, new))
     tenant = 'team/"a"'

@@ -1,4 +1,4 @@
-"""Stored payloads: what a configuration may ask for, what the core gets of it, and what is shown of one."""
+"""Stored payloads: the configuration, the core's settings, and the display of a payload."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLDER = "  signingKeyFile: signing-key\n"
 
 
 def ask(directory: ConfigDirectory, section: str, *, keys: bool = True) -> None:
-    """Writes `ledger.payloads`, and where the shred keys are."""
+    """Writes `ledger.payloads`, and the path of the shred keys."""
     if keys:
         folder = directory.path / "shred-keys"
         folder.mkdir()

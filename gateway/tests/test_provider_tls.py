@@ -1,4 +1,4 @@
-"""TLS to providers: what of it reaches the core, and what a mistake in it costs."""
+"""TLS to providers: the settings that reach the core, and the effects of errors."""
 
 from __future__ import annotations
 

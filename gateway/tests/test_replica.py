@@ -1,5 +1,5 @@
-"""Copies of workers' logs: they hold what was accepted, whatever cuts the copying short, and no more than
-their workers do."""
+"""Copies of workers' logs contain exactly the accepted records that their workers hold, also after an
+interrupted copy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Answer = TypeVar("Answer")
 
 
 class Worker:
-    """A worker that serves a ledger's folder; `fails_at` is the request, counted from now, that fails."""
+    """A worker that serves a ledger's folder; request number `fails_at` fails, counted from the last reset."""
 
     def __init__(self, ledger: Path) -> None:
         self._files = LedgerFiles(ledger)
@@ -78,7 +78,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def copies(root: Path, worker: Worker, **changes: Any) -> Replica:
-    """The copies of one worker's shard, on a volume that is not full."""
+    """The copies of one worker's shard, on a volume with free space."""
     keys = changes.pop("keys", (VKEY, RETENTION_KEY.verifying))
     return Replica(root, keys, lambda: {"0": "url"}, lambda _: worker, **{"reserve": 0, **changes})
 
@@ -88,7 +88,7 @@ def offered(*logs: Log) -> list[tuple[str, str]]:
 
 
 def verified(folder: Path, note: str) -> bool:
-    """Whether a folder holds all that a checkpoint covers."""
+    """Whether a folder contains all records that a checkpoint covers."""
     reader = _core.ExchangeReader(str(folder), note, VKEY)
     size = 0
     while (batch := reader.next()) is not None:
@@ -122,11 +122,11 @@ def test_a_copy_grows_with_its_log_and_holds_nothing_behind_the_accepted_checkpo
 
 
 class KilledError(BaseException):
-    """The process is gone: nothing after this has an effect."""
+    """The process was killed: later calls have no effect."""
 
 
 class Killing:
-    """Ends a process at one of its writes; half of what it writes then is on the disk."""
+    """Kills a process at one of its writes, after half of the content is on disk."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, last: int) -> None:
         self._left, self.dead = last, False
@@ -340,7 +340,7 @@ def test_what_configurations_records_name_is_copied_and_nothing_that_differs_fro
     of.run_once()
     copied = of.ledger / "configurations" / f"{digest}.json"
     assert list(copied.parent.iterdir()) == [copied]
-    # As where the auditor was killed before it had them.
+    # The state of an auditor that was killed before it copied the configurations.
     copied.unlink()
     again = copies(root, Worker(ledger))
     again.enqueue(offered(log))
@@ -378,7 +378,7 @@ def test_every_copied_log_is_looked_for_at_its_worker_again_and_again(
     monkeypatch.setattr(LogCopy, "apply_removal", follow)
     for _ in range(3):
         of.run_once()
-    # Eight in a round, of eleven.
+    # Each round checks eight of the eleven logs.
     assert sorted(asked.count(f"0/{one.directory.name}") for one in logs) == [2] * 9 + [3] * 2
 
 

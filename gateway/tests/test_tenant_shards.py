@@ -1,4 +1,4 @@
-"""Tenants in shards: which files are read, what the worker is given, and what is told of those it refuses."""
+"""Tenants in shards: the files read, the tenants that the worker receives, and reports on invalid shards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEY = "00" * 32 + " team-a/chat ci\n"
 
 
 class Subject:
-    """A worker that follows shards, and what happens to its files."""
+    """A worker that follows shards, and its files."""
 
     def __init__(self, directory: ConfigDirectory, worker: Worker, reloader: Reloader) -> None:
         self.directory = directory
@@ -30,7 +30,7 @@ class Subject:
         self.reloader = reloader
 
     def write(self, number: int, name: str, text: str) -> None:
-        """Renews a file as the kubelet does."""
+        """Replaces a file as the kubelet does."""
         folder = self.folder / f"{number:02}"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "new").write_text(text)
