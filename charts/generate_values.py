@@ -1,7 +1,7 @@
 """Writes values.yaml, values.schema.json and the README's table of values from the model in charts/values.py.
 
-python -m charts.generate_values --write   # writes them
-python -m charts.generate_values --check   # exits with 1 and names those that are stale
+python -m charts.generate_values --write   # writes the files
+python -m charts.generate_values --check   # exits with 1 and names the files that are out of date
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def files() -> dict[Path, str]:
-    """The text of each file."""
+    """The generated text of each file."""
     schema, defaults = values_schema(), Values().to_document()
     marked = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
     page, parts = marked.subn(lambda _: f"{BEGIN}{table(schema, defaults)}\n{END}", README.read_text())
@@ -148,7 +148,7 @@ _Dumper.add_representer(_Entry, _represent_map)
 
 
 def table(schema: Schema, defaults: dict[str, Any]) -> str:
-    """The values as a table."""
+    """The table of values in Markdown."""
     return "\n".join(["| value | default | meaning |", "|---|---|---|", *rows(schema, defaults)])
 
 

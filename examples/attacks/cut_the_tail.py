@@ -2,8 +2,8 @@
 
     python examples/attacks/cut_the_tail.py
 
-Starts a gateway in front of a simulated provider, sends five requests, and records each of them twice: the gateway in
-its ledger, this program in a hash chain. Then it attacks copies of both, and prints what each check says. It needs
+Starts a gateway in front of a simulated provider and sends five requests. The gateway records them in its ledger, and
+this program records them in a hash chain. Then it attacks copies of both, and prints the result of each check. It needs
 the environment of `make run`, and no network. docs/tutorial/cut-the-tail.md explains the output.
 """
 

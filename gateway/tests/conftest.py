@@ -244,7 +244,7 @@ def serving(
     bounds: ServerLimits | None = None,
     new_loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop,
 ) -> Iterator[str]:
-    """Serves an application on loopback with uvicorn in a thread; gives its URL."""
+    """Serves an application on loopback with uvicorn in a thread; yields its URL."""
     server = _PromptServer(app, bounds or ServerLimits())
     listener = bind("127.0.0.1:0")
     url = f"http://{address_of(listener)}"

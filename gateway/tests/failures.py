@@ -1,4 +1,4 @@
-"""Errors of the core, as it raises them."""
+"""Errors in the form in which the core raises them."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def answering(respond: Callable[[Handler], None], tls: tuple[Path, Path] | None 
         daemon_threads = True
 
         def handle_error(self, *_: object) -> None:
-            pass  # a client that refuses the certificate is what some tests want
+            pass  # in some tests the client refuses the certificate
 
     server = Server(("127.0.0.1", 0), Answers)
     if tls is not None:

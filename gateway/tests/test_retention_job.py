@@ -178,7 +178,7 @@ def test_tenants_are_erased_up_to_midnight_and_minimums_hold_for_all_of_it(
         True,
     )
     assert (report["removed"], report["removedNow"], report["erased"], report["erasedNow"]) == (3, 2, 6, 3)
-    # A hold is no failure.
+    # Logs that stay because of a hold are no failure.
     assert (code, report["result"], report["staying"]) == (0, "ok", {"held": 2})
 
 

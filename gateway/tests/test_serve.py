@@ -1,4 +1,4 @@
-"""The life of a worker process, with real processes and real signals."""
+"""A worker process from start to exit, with real processes and signals."""
 
 from __future__ import annotations
 

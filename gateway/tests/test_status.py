@@ -34,7 +34,7 @@ def stored(name: str) -> Any:
 
 
 def seen(*notes: str) -> Gateway:
-    """The gateway of the stored objects."""
+    """The gateway from the stored objects, with these notes."""
     return parse_gateway(
         stored("gateway.json"), stored("tenants.json")["items"], stored("checkpoints.json")["data"], notes
     )

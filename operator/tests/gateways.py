@@ -46,7 +46,7 @@ SPEC: Manifest = {
 
 
 def manifest(spec: Manifest | None = None, name: str = "demo", **changes: Any) -> Manifest:
-    """Return a gateway as the API server would; `changes` replace top-level fields of the spec."""
+    """Return a gateway as the API server stores it; `changes` replace top-level fields of the spec."""
     return {
         "apiVersion": "proofgate.dev/v1alpha1",
         "kind": "GovernanceGateway",
@@ -61,7 +61,7 @@ def gateway(**changes: Any) -> Gateway:
 
 
 def secret(name: str, **entries: str) -> Manifest:
-    """Return a Secret as the API server would; an underscore in an entry's name becomes a dash."""
+    """Return a Secret as the API server stores it; an underscore in an entry's name becomes a dash."""
     data = {
         key.replace("_", "-"): base64.b64encode(value.encode()).decode() for key, value in entries.items()
     }

@@ -135,7 +135,7 @@ class _Traffic(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.server.worker.seen += 1
-        self.close_connection = True  # dies without an answer
+        self.close_connection = True  # closes the connection without an answer
 
     def _stream(self) -> None:
         self.send_response_only(200)

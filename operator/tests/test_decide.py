@@ -1,4 +1,4 @@
-"""Decisions, one by one."""
+"""Decisions of the operator, one per test."""
 
 import base64
 import copy

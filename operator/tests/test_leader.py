@@ -55,7 +55,7 @@ async def test_a_lease_that_is_renewed_is_never_taken(world: World) -> None:
 
 async def test_a_dead_holder_is_followed_after_a_whole_duration_that_the_successor_saw(world: World) -> None:
     await world.replica("a").acquire()
-    world.now += 1000  # nobody looked: how old the record is by its own word does not count
+    world.now += 1000  # no replica watched during this time, so the age in the record does not count
     begun = world.now
     await world.replica("b").acquire()
     assert world.now - begun >= 15

@@ -1,4 +1,4 @@
-"""What workers are asked and told over HTTP, and how rarely."""
+"""The operator's requests to workers over HTTP, their reports, and how rarely a request is sent."""
 
 import asyncio
 import json

@@ -1,6 +1,6 @@
-"""Asks, from inside the cluster, whether the operator is ready and its CRD served; `helm test` runs it.
+"""Checks from inside the cluster that the operator is ready and its CRD is served; `helm test` runs it.
 
-It reads and changes nothing. OPERATOR is the URL of the operator's port, NAMESPACE one that is served.
+It changes nothing. OPERATOR is the URL of the operator's port, NAMESPACE is a namespace that it serves.
 """
 
 import os

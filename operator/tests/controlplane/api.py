@@ -200,7 +200,7 @@ class Api:
 
 
 def _groups_of(user: str) -> list[str]:
-    """Return the groups that the API server gives a service account, or another user."""
+    """Return the groups of a service account or of another user, as the API server assigns them."""
     groups = ["system:authenticated"]
     if user.startswith("system:serviceaccount:"):
         groups += ["system:serviceaccounts", f"system:serviceaccounts:{user.split(':')[2]}"]

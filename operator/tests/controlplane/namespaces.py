@@ -30,7 +30,7 @@ _OURS = "app.kubernetes.io/managed-by=proofgate-operator"
 
 @dataclass
 class Namespace:
-    """A namespace that enforces the restricted profile, and the operator that serves it."""
+    """A namespace that enforces the PodSecurity profile `restricted`, and the operator that serves it."""
 
     plane: ControlPlane
     name: str

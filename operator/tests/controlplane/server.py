@@ -64,7 +64,7 @@ def binary(name: str) -> str:
 
 
 def wait_for(condition: Callable[[], T], what: str, every: float = 0.05) -> T:
-    """Return the first true value of `condition`, or fail naming `what`.
+    """Return the first true value of `condition`; after the timeout, fail with `what` in the message.
 
     The timeout is no performance claim: a busy machine may be slow, and `make bench-operator` measures.
     """
