@@ -97,9 +97,13 @@ class RuntimeDouble:
                 self._prepared = {}
                 return "New version created: 7\n"
             case "add":
-                assert sum(len(line) + 1 for line in lines) < 16_000, "it would not fit into HAProxy's buffer"
+                assert sum(len(line) + 1 for line in lines) < 16_000, (
+                    "the command is too long for HAProxy's buffer"
+                )
                 into = self._prepared if question.split()[2].startswith("@") else self.held
-                assert not into.keys() & {line.split()[0] for line in lines}, "HAProxy would hold it twice"
+                assert not into.keys() & {line.split()[0] for line in lines}, (
+                    "HAProxy would have two entries for a key"
+                )
                 into |= dict(line.split() for line in lines)
             case "commit":
                 self.held = self._prepared

@@ -259,7 +259,7 @@ def test_the_command_finds_an_auditors_log_that_was_made_anew_with_the_files(tmp
     real, forged = State(tmp_path / "real"), State(tmp_path / "forged")
     held.write_text(real.tell(written(tmp_path / "real", 30)))
     forged.tell(written(tmp_path / "forged", 29))
-    assert checked(tmp_path / "forged") == 0, "by itself it is whole"
+    assert checked(tmp_path / "forged") == 0, "the forged log alone is consistent"
     assert checked(tmp_path / "forged", "--against", str(held)) == 30
     held.write_text(real.tell(written(tmp_path / "real", 1)))
     assert checked(tmp_path / "forged", "--against", str(held)) == 30

@@ -82,7 +82,7 @@ def test_what_an_auditor_does_not_tell_waits_for_the_next_run(place: Place, audi
     assert (code, report["result"], report["removedNow"]) == (10, "not_anchored", 0)
     assert report["staying"]["not_anchored"] == 1
     assert report["message"] == "signed statements about 1 log wait until the auditor's log contains them"
-    assert report["erasedNow"] == 3, "the other statement is there"
+    assert report["erasedNow"] == 3, "the erasure's entry is in the auditor's log"
     auditor.tell(removed())
     code, report = place.keep(*waits(auditor, "0"), known=0, retention=RETENTION)
     assert (code, report["result"], report["removedNow"]) == (0, "ok", 2)

@@ -64,7 +64,7 @@ def test_a_changed_file_replaces_the_map_as_a_whole(scene: Scene) -> None:
         async with scene.haproxy:
             await scene.follower.sync_once()
             assert scene.ready
-            assert scene.haproxy.questions == [f"show map {scene.file}"], "what is equal is left alone"
+            assert scene.haproxy.questions == [f"show map {scene.file}"], "equal entries are not written"
             scene.file.write_text("# of today\n\n0123 acme\n4567\tglobex\n")
             await scene.follower.sync_once()
             assert scene.haproxy.held == {"0123": "acme", "4567": "globex"}
@@ -89,7 +89,7 @@ def test_without_haproxy_the_agent_is_not_ready_and_catches_up_when_it_answers(s
         await scene.follower.sync_once()
         await scene.follower.sync_once()
         assert not scene.ready
-        assert scene.failures == {"unreachable": 1}, "what lasts is counted once"
+        assert scene.failures == {"unreachable": 1}, "a lasting failure is counted once"
         async with scene.haproxy:
             await scene.follower.sync_once()
             assert scene.ready
@@ -166,7 +166,7 @@ def test_what_haproxy_lost_is_given_back_at_the_next_check(scene: Scene) -> None
             await scene.follower.sync_once()
             scene.haproxy.held = {}
             await scene.follower.sync_once()
-            assert scene.haproxy.held == {}, "it is not asked all the time"
+            assert scene.haproxy.held == {}, "the map is not read at every sync"
             scene.now = CHECK_SECONDS
             await scene.follower.sync_once()
             assert scene.haproxy.held == {DIGEST: "acme"}
@@ -343,7 +343,9 @@ def test_what_a_file_of_weights_does_not_name_has_the_configured_weight(short_pa
             assert haproxy.weights == {"worker-0": 100, "worker-1": 100, "worker-2": 34}
             asked = len(haproxy.questions)
             assert await target.reconcile(content) is None
-            assert haproxy.questions[asked:] == ["show servers state workers"], "what is equal is left alone"
+            assert haproxy.questions[asked:] == ["show servers state workers"], (
+                "equal weights are not written"
+            )
 
     in_loop(body)
 

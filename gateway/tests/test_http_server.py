@@ -170,7 +170,7 @@ def test_fields_behind_a_body_count_too(app: App) -> None:
         client = connect(head + b"X: a\r\n" * (MAX_HEAD_BYTES // FIELD_OVERHEAD_BYTES))
         told = rest(client)
     assert b"\r\n/body\r\n" not in told
-    assert b" 431 " not in told, "it would stand in the middle of an answer"
+    assert b" 431 " not in told, "the error would be in the middle of a response"
 
 
 def test_a_head_within_the_bounds_is_read_however_it_comes(app: App) -> None:
@@ -225,7 +225,7 @@ def test_a_request_that_is_under_way_has_no_such_time(app: App) -> None:
         assert eventually(lambda: app.asked == ["/slow"])
         with connect() as other:
             heads.are_overdue()
-            assert other.recv(1) == b"", "as much time has passed"
+            assert other.recv(1) == b"", "the timeout has elapsed"
         app.may.set()
         answered(client, "/slow")
 

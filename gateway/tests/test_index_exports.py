@@ -97,8 +97,8 @@ def test_an_export_of_a_tenant_shows_that_none_of_its_admissions_is_left_out(
     }
     lines = [json.loads(line) for line in (made / "out" / "exchanges.jsonl").read_text().splitlines()]
     ledger = records_of(made / "ledger" / "0" / FIRST)
-    assert lines[0]["records"][0]["record"].encode() == ledger[1], "the stored bytes"
-    assert not list(made.glob(".out*")), "nothing else is left"
+    assert lines[0]["records"][0]["record"].encode() == ledger[1], "the export has the stored bytes"
+    assert not list(made.glob(".out*")), "no temporary file remains"
 
 
 def test_neighbours_show_that_the_edges_of_a_time_are_whole(made: Path, capsys: Capture) -> None:

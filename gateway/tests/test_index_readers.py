@@ -131,7 +131,7 @@ def test_no_path_tells_a_tenants_reader_of_another_tenant(
             answer = HTTP.get(f"{url}{others}", headers=headers, params=asked)
             assert b"globex" not in answer.content, (path, asked)
             told += answer.status_code == 200 and b"acme" in answer.content
-    assert told > 10, "it is told of its own"
+    assert told > 10, "the reader gets its own tenant's data"
 
 
 def test_a_reader_gets_the_records_of_an_exchange_with_their_proofs_and_not_those_of_another_tenants(

@@ -138,4 +138,4 @@ def test_a_tenants_admission_is_looked_for_only_where_its_number_can_be(tmp_path
     with IndexSnapshot(index) as questions:
         for tenant, origin, number in (("acme", log.origin, 31), ("nobody", log.origin, 1), ("acme", "x", 1)):
             assert questions.find_admission(tenant, origin, number, NOON) is None
-        assert questions._open == {}, "no day's file was opened for what is not there"
+        assert questions._open == {}, "no day's file was opened for a number that no day contains"

@@ -97,7 +97,7 @@ def test_a_core_that_waits_for_its_volume_does_not_hold_up_the_other_metrics(
     assert first == second == {("limits_read",): 0}
     assert third["limits_read",] == 1
     assert ("limit_used", 'team/"a"', "requestsPerMinute") in third
-    assert len(calls) == 2, "the core is asked once at a time"
+    assert len(calls) == 2, "only one call to the core runs at a time"
 
 
 @pytest.mark.parametrize("is_finished", [True, False], ids=["finished between scrapes", "still running"])

@@ -428,7 +428,7 @@ def test_of_a_log_that_was_removed_what_stays_of_it_is_mirrored_beside_it(
     auditor.end(LOGS[0], "removed")
     mirror.run_once()
     there = files(tmp_path / "mirror")
-    assert f"ledger/0/{LOGS[0]}/00000000000000000000.seg" in there, "it stays until its lock ends"
+    assert f"ledger/0/{LOGS[0]}/00000000000000000000.seg" in there, "the segment stays until its lock ends"
     assert [name.rsplit("/", 1)[1] for name in there if name.startswith("removed/")] == [
         *("00000000000000000000.record", "00000000000000000000.tlog-proof", "checkpoint", "tombstone")
     ]

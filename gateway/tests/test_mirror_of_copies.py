@@ -331,7 +331,7 @@ def test_a_copy_that_does_not_verify_is_made_again_before_anything_is_said_of_th
     monkeypatch.setattr(_core, "fsck_pinned", counted)
     world.step(5)
     assert (world.there(), world.mirror.findings()) == ([], [])
-    assert len(read) == 1, "the same copy is not read again and again"
+    assert len(read) == 1, "the same copy is read only once"
     monkeypatch.setattr(replica, "_REBUILD_DELAY_SECONDS", 0.0)
     world.step(3)
     assert (world.there(), world.mirror.findings()) == ([FIRST], [])
@@ -397,7 +397,7 @@ def test_an_auditor_that_is_killed_at_any_write_mirrors_all_of_its_copies_after_
                 assert path.read_bytes() == (log.directory / path.name).read_bytes()
         if not killing.dead:
             break
-    assert 20 < last < 199, "it was killed at each write"
+    assert 20 < last < 199, "the auditor was killed at each write"
 
 
 def test_a_log_that_was_removed_is_in_a_mirror_once_what_stays_of_it_is(world: World) -> None:

@@ -129,5 +129,5 @@ def test_a_body_is_shown_or_it_is_said_why_not(
     assert shown(capfd, "--request", "--out", str(out))[0] == 0
     assert out.read_bytes() == b"what was asked"
     assert out.stat().st_mode & 0o777 == 0o600
-    assert shown(capfd, "--request", "--out", str(out))[0] == 2, "what is there is not written over"
+    assert shown(capfd, "--request", "--out", str(out))[0] == 2, "an existing file is not overwritten"
     assert shown(capfd, "--out", str(out))[0] == 2

@@ -41,7 +41,7 @@ def test_a_client_certificate_and_its_key_reach_the_core_and_the_key_nothing_els
     changed = load(config_directory.file)
     assert changed.digest() == digest
     assert changed != config
-    assert {certificate, key} <= set(config.files), "they are watched"
+    assert {certificate, key} <= set(config.files), "the certificate and key files are watched"
 
 
 @pytest.mark.parametrize(

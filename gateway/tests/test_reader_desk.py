@@ -130,7 +130,7 @@ def test_readers_that_ask_much_at_once_keep_an_officer_from_no_answer(
         first = islice(as_completed(acmes, PATIENCE_SECONDS), 4 - query_limiter.MAX_PER_READER)
         assert [code_of(one.result()) for one in first] == [(503, "busy")] * 2
         globexs = pool.submit(ask, url, GLOBEX)
-        assert asked.acquire(timeout=PATIENCE_SECONDS), "another tenant has a place, too"
+        assert asked.acquire(timeout=PATIENCE_SECONDS), "another tenant still has a slot"
         assert ask(url, ALL)[0] == 200
         answered.set()
         assert globexs.result(PATIENCE_SECONDS)[0] == 200

@@ -20,7 +20,7 @@ def bounded(work: object) -> object:
     thread = threading.Thread(target=lambda: found.append(work()), daemon=True)
     thread.start()
     thread.join(PATIENCE_SECONDS)
-    assert found, "it waits for somebody"
+    assert found, "the call blocks"
     return found[0]
 
 

@@ -118,7 +118,7 @@ def test_a_copy_grows_with_its_log_and_holds_nothing_behind_the_accepted_checkpo
     assert verified(again.folder, newer)
     asked = worker.requests
     LogCopy(root, PLACE).copy_records(worker, len(log.records))
-    assert worker.requests == asked, "what is copied is not read again"
+    assert worker.requests == asked, "copied records are not read again"
 
 
 class KilledError(BaseException):
@@ -181,7 +181,7 @@ def test_a_copy_that_was_killed_at_any_write_goes_on_and_is_whole(
         assert (place / "ledger" / PLACE / SEGMENT).read_bytes() == (log.directory / SEGMENT).read_bytes()
         if not killing.dead:
             break
-    assert 5 < last < 99, "it was killed at each write"
+    assert 5 < last < 99, "the process was killed at each write"
 
 
 def test_a_worker_that_breaks_off_at_any_request_is_read_on(
@@ -321,7 +321,9 @@ def test_copies_that_are_older_than_the_index_keeps_are_removed_once_sinks_have_
     again.read = [lambda: sent]
     again.enqueue(offered(*logs))
     again.run_once()
-    assert sorted(path.name for path in (again.ledger / "0").iterdir()) == left, "it is not copied again"
+    assert sorted(path.name for path in (again.ledger / "0").iterdir()) == left, (
+        "a removed log is not copied again"
+    )
 
 
 def test_what_configurations_records_name_is_copied_and_nothing_that_differs_from_its_name(

@@ -79,7 +79,7 @@ def test_the_first_run_begins_and_a_state_that_is_lost_later_stops_everything(pl
     assert (code, report["result"], "known" in report) == (1, "keeping_state_missing", False)
     (place.folder / "state").rmdir()
     assert place.keep(known=0, retention=retention)[1]["result"] == "keeping_state_missing"
-    assert not (place.folder / "state").exists(), "nor is one made"
+    assert not (place.folder / "state").exists(), "no state is created"
     assert RetentionState.pruned == ()
 
 

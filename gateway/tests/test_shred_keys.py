@@ -102,7 +102,7 @@ def test_another_key_is_another_configuration_that_needs_no_restart_and_is_notic
     after = load(configured.file)
     assert after != before
     assert not needs_restart(before, after)
-    assert after.digest() == before.digest(), "which key it is, admissions say"
+    assert after.digest() == before.digest(), "the key is recorded in admissions, not in the digest"
     # A Kubernetes mount changes by the target of one link.
     for target in ("..1", "..2"):
         (folder / target).mkdir()
@@ -243,7 +243,7 @@ def test_keys_are_made_and_removed_in_a_secret_that_passes_through(
         monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(secret)))
         assert main(["ledger", "shred-keys", *arguments]) == 0
         changed = json.loads(capsys.readouterr().out)
-        assert changed | {"data": data} == secret, "nothing else of it"
+        assert changed | {"data": data} == secret, "all other fields stay"
         return {name: base64.b64decode(entry).decode() for name, entry in changed["data"].items()}
 
     assert passed("drop", "-", "acme", "--key", key_id(2)) == {"acme": line(1)}

@@ -145,7 +145,7 @@ def test_whatever_breaks_off_every_exchange_is_told_at_least_once(
     stream_to(sink, tmp_path / "state").send(accepted(ledger))
     places = [(event.origin, event.index) for event in sink.events]
     assert len(set(places)) == 14
-    assert len(places) - 14 <= 3, "at most one batch comes again"
+    assert len(places) - 14 <= 3, "at most one batch is sent again"
 
 
 def test_what_was_sent_is_not_sent_again_by_another_life(ledger: Path, tmp_path: Path) -> None:

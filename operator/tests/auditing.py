@@ -123,7 +123,7 @@ class Process:
                 "containerStatuses": [{"lastState": {"terminated": {"message": f"earlier\n{message}\n"}}}],
             }
             return UNREACHABLE_AUDITOR
-        assert size is None or (self.heads or 0) >= size, "what is held was never in the state"
+        assert size is None or (self.heads or 0) >= size, "the held checkpoint was never in the state"
         if self.heads is None:
             self.heads, self.beginnings = 0, self.beginnings + 1
         self.heads += 1

@@ -166,9 +166,9 @@ class HopWorld:
                 tls = yaml.safe_load(file).get("tls")
                 plain = tls is None or tls["acceptPlain"]
                 if shown is None:
-                    assert plain, "a HAProxy in clear before a worker that refuses that"
+                    assert plain, "a HAProxy without TLS in front of a worker that requires TLS"
                     continue
-                assert tls is not None, "a HAProxy with TLS before a worker in clear"
+                assert tls is not None, "a HAProxy with TLS in front of a worker without TLS"
                 known = {shown, _secret_in(template["spec"])}
                 assert len(known) == 1 or known == {"haproxy-tls", "worker-tls"}, known
 

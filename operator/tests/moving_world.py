@@ -213,19 +213,21 @@ class MovingWorld:
             written["metadata"]["generation"] = generation + 1 if changed else generation
             written.setdefault("status", (live or {}).get("status", {}))
         if 0 < self.asked < before:
-            assert self.asked == before - 1, "more than one worker is taken away at once"
+            assert self.asked == before - 1, "more than one worker is removed at the same time"
             self._leaves_on_purpose(self.pods.get(before - 1))
 
     def _leaves_on_purpose(self, pod: Pod | None) -> None:
         others = [other for other in self.pods.values() if other is not pod]
-        assert not any(other.ending for other in others if self._on_purpose(other)), "two leave at once"
-        assert not any(other.retiring for other in others), "one leaves while another one retires"
+        assert not any(other.ending for other in others if self._on_purpose(other)), (
+            "two workers leave at the same time"
+        )
+        assert not any(other.retiring for other in others), "a worker leaves while another retires"
         if pod is None:
             return
         self.removed.append(f"{pod.ordinal}:{pod.revision}")
         # A worker that somebody else stops ends without the operator.
         served = pod.serves_since is not None and not pod.broken and not pod.ending
-        assert pod.was_retired or pod.unreachable or not served, "a worker leaves that was not retired"
+        assert pod.was_retired or pod.unreachable or not served, "a worker leaves without retiring first"
 
     def _on_purpose(self, pod: Pod) -> bool:
         return f"{pod.ordinal}:{pod.revision}" in self.removed
@@ -238,7 +240,7 @@ class MovingWorld:
         staying = max(2, self.world.gateway.spec.replicas)
         for other in self.pods.values():
             if other is not pod and other.revision == self.image and other.ordinal < staying:
-                assert other.ready(self.now), "a pod is deleted before the one before is back"
+                assert other.ready(self.now), "a pod is deleted before the previous one is replaced"
         self._leaves_on_purpose(pod)
         pod.ending = True
 
@@ -250,7 +252,9 @@ class MovingWorld:
     def _retire(self, manifest: Manifest) -> None:
         pod = self.pods[int(manifest["metadata"]["name"].rsplit("-", 1)[1])]
         others = [other for other in self.pods.values() if other is not pod]
-        assert not any(other.retiring and not other.unreachable for other in others), "two retire at once"
+        assert not any(other.retiring and not other.unreachable for other in others), (
+            "two workers retire at the same time"
+        )
         if not pod.unreachable and not pod.broken:
             pod.retiring = pod.was_retired = True
 
@@ -291,7 +295,7 @@ class MovingWorld:
         for number in range(self.asked):
             if number not in self.pods:
                 mounted = "demo-wal" if self.volumes == "Shared" else f"ledger-demo-worker-{number}"
-                assert mounted in self.claims, "a worker comes before its claim"
+                assert mounted in self.claims, "a worker starts before its claim exists"
                 broken = self.image in self.bad_images
                 self.pods[number] = Pod(number, self.next_uid, self.image, self.now, broken=broken)
                 self.next_uid += 1

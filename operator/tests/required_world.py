@@ -90,7 +90,7 @@ class RequiredWorld(MovingWorld):
         lines = [line.split() for line in self.entry("owners.map").splitlines()]
         found = {tenant: [int(name.rsplit("-", 1)[1]) for name in both.split(".")] for tenant, both in lines}
         assert len(found) == len(lines) == TENANTS, "a tenant has two owners, or none"
-        assert all(len(set(both)) == len(both) for both in found.values()), "somebody stands in for itself"
+        assert all(len(set(both)) == len(both) for both in found.values()), "a worker is its own stand-in"
         return found
 
     def percents(self) -> dict[int, int]:

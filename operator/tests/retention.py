@@ -102,7 +102,7 @@ class State:
             return None
         template = cronjob["spec"]["jobTemplate"]["spec"]["template"]
         plan = json.loads(template["metadata"]["annotations"][KEEPING_PLAN_ANNOTATION])
-        assert plan["retentionKey"] == KEY.verifying_text, "another key changes nothing"
+        assert plan["retentionKey"] == KEY.verifying_text, "another key must change nothing"
         day = next(self._days)
         lost = {"holds": None, "known": None, "message": "it is not there"}
         bare = {name: value for name, value in report(**lost).items() if value is not None}
@@ -110,6 +110,6 @@ class State:
             return run(json.dumps({**bare, "result": "keeping_state_missing"}), day, 1)
         if self.holds is None:
             self.holds, self.beginnings = 0, self.beginnings + 1
-        assert self.holds >= plan.get("known", 0), "what is known was never in the state"
+        assert self.holds >= plan.get("known", 0), "the known number was never in the state"
         self.holds = max(self.holds, 2)
         return said(day, known=self.holds, plan=plan["digest"])

@@ -158,7 +158,9 @@ def test_ten_tenants_are_let_in_and_told_so() -> None:
         }
         assert status["tenant"] == f"team-{name}/{name}" and status["keyCount"] == 1
         assert status["keys"] == [{"name": "ci", "digest": digest_of(name)[:8]}]
-    assert not any(key_of(name) in str(world.cluster.objects) for name in TEN), "in clear nowhere"
+    assert not any(key_of(name) in str(world.cluster.objects) for name in TEN), (
+        "no key is stored in clear text"
+    )
 
 
 @pytest.mark.parametrize(
@@ -213,7 +215,7 @@ def test_a_key_is_revoked_by_whatever_takes_it_away(way: str) -> None:
     world.cluster.announce()
     world.settle()
     assert set(world.held()) == {digest_of(name) for name in TEN if name != "t3"}
-    assert world.marks().isdisjoint(before), "the kubelet renews what the pods read"
+    assert world.marks().isdisjoint(before), "new marks make the kubelet update the pods' files"
 
 
 def test_a_change_of_one_tenant_reads_its_secret_and_writes_its_shards_alone() -> None:

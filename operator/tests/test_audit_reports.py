@@ -186,7 +186,9 @@ async def test_how_a_witness_answers_is_told_at_once_and_how_long_heads_wait_eve
     epoch = auditors.reports.change_count("team", "demo")
     for seconds in (1, 0, 15):
         await auditors.after(10, waits(seconds))
-    assert auditors.reports.change_count("team", "demo") == epoch, "it is cosigned within seconds, as always"
+    assert auditors.reports.change_count("team", "demo") == epoch, (
+        "a normal delay of cosignatures is no change"
+    )
     assert await auditors.after(10, waits(15, "timeout")) == waits(15, "timeout")
     assert await auditors.after(10, waits(25, "timeout")) == waits(25, "timeout")
     assert await auditors.after(10, waits(31, "timeout")) == waits(25, "timeout")
@@ -282,7 +284,7 @@ async def test_a_finding_wakes_a_gateway_at_rest_which_costs_no_request_otherwis
     clock.seconds += 11
     await found.audits.poll()
     await reconciling.reconcile()
-    assert requeued == [] and len(cluster.requests) == before, "it tells what it told"
+    assert requeued == [] and len(cluster.requests) == before, "an unchanged report wakes no gateway"
     clock.seconds += 11
     port.answer = report(1, ROLLBACK)
     await found.audits.poll()

@@ -184,7 +184,7 @@ def test_an_auditor_that_is_not_wanted_any_more_is_stopped_and_what_it_knew_stay
     audited.world.manifest["spec"]["ledger"]["volume"]["retainPolicy"] = "Delete"
     audited.world.settle()
     owners = audited.world.child("PersistentVolumeClaim", "demo-auditor")["metadata"]["ownerReferences"]
-    assert owners[0]["name"] == "demo", "it follows the retain policy all the same"
+    assert owners[0]["name"] == "demo", "the claim still follows the retain policy"
     held = audited.plan().newer_aggregate
     assert held and held["metadata"]["ownerReferences"] and held["data"] == audited.held
     audited.world.manifest["spec"] |= {"auditor": AUDITOR}
@@ -265,7 +265,7 @@ def test_the_newest_checkpoint_is_held_and_never_an_older_or_another_one() -> No
     audited = Audited()
     entry = held_aggregate_entry(ORIGIN)
     audited.hear(report(0))
-    assert audited.held == {entry: note(0)}, "an empty log has begun as well"
+    assert audited.held == {entry: note(0)}, "the checkpoint of an empty log is held too"
     audited.hear(report(5))
     assert audited.held == {entry: note(5)}
     foreign = SigningKey(ORIGIN, b"\x09" * 32)
@@ -426,12 +426,12 @@ def test_a_foreign_object_of_the_auditors_name_costs_the_auditor_alone(kind: str
     world.secrets["auditor-key"] = key_secret()
     world.children[taken] = copy.deepcopy(FOREIGN)
     world.settle()
-    assert world.children[taken] == FOREIGN, "it is not touched"
+    assert world.children[taken] == FOREIGN, "the foreign object stays unchanged"
     assert Ref("StatefulSet", "demo-worker") in world.children
     assert Ref("Deployment", "demo-haproxy") in world.children
     if kind != "StatefulSet":
         assert Ref("StatefulSet", "demo-auditor") not in world.children, (
-            "it would mount or bear what is not ours"
+            "the auditor would mount or use a foreign object"
         )
     status, reason, message = world.condition(ConditionType.AUDITED)
     assert (status, reason) == ("False", "NameTaken") and message.startswith(f"{kind} demo-auditor: exists")

@@ -92,7 +92,7 @@ async def test_a_list_that_blinks_loses_nothing_is_known_of_and_heals(kind: str,
         for found in barred:
             assert found.failure.read == ReadRequest("list", kind, TEAM)
         if kind == TENANT_KIND and barred:
-            assert "demo" in seen.woken, "the gateway that the tenant names is to say so"
+            assert "demo" in seen.woken, "the tenant's gateway must report it"
         seen.cluster.remove(kind, "kept", TEAM)
         seen.cluster.put(made(kind, "new"))
         seen.cluster.blink = lambda _: None
@@ -134,7 +134,7 @@ async def test_a_watch_that_is_refused_is_told_for_as_long_although_lists_are_an
             return seen.refused >= begun + 3
 
         await until(all_told)
-        assert set(told) == {1}, "it does not come and go with each list"
+        assert set(told) == {1}, "the report does not change with each list"
         (failure,) = seen.store.unavailable_reasons(TEAM)
         assert failure.read == ReadRequest("watch", kind, TEAM)
         assert failure.outcome is ReadOutcome.ACCESS_DENIED and not seen.store.blocked_kinds(TEAM)

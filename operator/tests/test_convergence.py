@@ -176,8 +176,8 @@ def test_a_missing_secret_heals_when_it_appears() -> None:
     cluster.remove("Secret", "acme-keys")
     settle(cluster)
     assert status(cluster)["ResolvedRefs"] == ("False", "SecretMissing")
-    assert status(cluster)["Ready"] == ("True", "Ready"), "the others are served"
-    assert reconcile_once(cluster).settled, "the watch tells when the Secret comes"
+    assert status(cluster)["Ready"] == ("True", "Ready"), "the other tenants are served"
+    assert reconcile_once(cluster).settled, "a watch reports the Secret when it is created"
     cluster.put(user_secrets()["acme-keys"] or {})
     settle(cluster)
     assert status(cluster)["Ready"] == ("True", "Ready")

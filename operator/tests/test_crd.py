@@ -125,7 +125,7 @@ def test_the_gateways_in_the_examples_fit_the_schema(path: Path) -> None:
     schema = _strict({**_schema(), "properties": {**_schema()["properties"]}})
     schema["properties"]["metadata"] = {"type": "object"}
     for document in yaml.safe_load_all(path.read_text()):
-        assert document["metadata"].get("namespace") is None, "examples go into any namespace"
+        assert document["metadata"].get("namespace") is None, "an example can be applied to any namespace"
         if document["kind"] == "GovernanceGateway":
             jsonschema.validate(document, schema)
             GatewaySpec.model_validate(document["spec"], **LENIENT)

@@ -39,9 +39,7 @@ def test_a_generated_secret_is_never_written_again() -> None:
     plan = world.plan()
     assert plan.secrets_to_generate == ()
     assert "demo-ledger" not in {written["metadata"]["name"] for written in plan.manifests_to_apply}
-    assert kinds(plan.manifests_to_apply) == {"StatefulSet"}, (
-        "another signing key rolls the workers, and only them"
-    )
+    assert kinds(plan.manifests_to_apply) == {"StatefulSet"}, "another signing key rolls only the workers"
 
 
 def test_a_missing_secret_is_told_and_costs_its_owner_alone() -> None:
@@ -396,7 +394,7 @@ def test_a_lost_signing_key_is_told_and_never_made_anew(evidence: str) -> None:
     assert (status, reason) == ("False", "SigningKeyLost")
     assert "Secret demo-ledger is missing" in message and "backup" in message
     world.manifest["spec"]["replicas"] = 3
-    assert world.plan().rescale_to == 3, "everything else goes on"
+    assert world.plan().rescale_to == 3, "all other changes continue"
     assert world.child("StatefulSet", "demo-worker") == before
     assert plan.status.ledger == world.ledger
 
@@ -462,7 +460,7 @@ def test_a_retain_policy_that_becomes_retain_takes_the_owner_off_the_claim() -> 
     assert world.child("PersistentVolumeClaim", "demo-wal")["metadata"]["ownerReferences"][0]["uid"] == UID
     world.manifest["spec"]["ledger"]["volume"]["retainPolicy"] = "Retain"
     written = world.plan().manifests_to_apply
-    assert kinds(written) == {"PersistentVolumeClaim", "Secret"}, "the claim, and the key of what is on it"
+    assert kinds(written) == {"PersistentVolumeClaim", "Secret"}, "the claim and its ledger's key"
     assert all("ownerReferences" not in found["metadata"] for found in written)
 
 

@@ -98,7 +98,7 @@ def test_a_roll_that_waits_too_long_says_for_what_and_goes_on_by_itself() -> Non
     assert world.removed == ["2:worker:test"]
     assert world.plan().status.condition(ConditionType.READY).is_true is False
     world.run(600)
-    assert world.removed == ["2:worker:test"], "nobody else goes, however long it lasts"
+    assert world.removed == ["2:worker:test"], "no other worker leaves, however long this lasts"
     assert progressing(world) == (status, reason, message)
     finder.finds_after = 0
     world.run(200)

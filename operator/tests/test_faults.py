@@ -129,7 +129,7 @@ class Judge:
         if workers:
             self.replicas.append(workers["spec"]["replicas"])
             down = [before - after for before, after in itertools.pairwise(self.replicas)]
-            assert max(down, default=0) <= 1, "two shards left at once"
+            assert max(down, default=0) <= 1, "two shards are down at the same time"
         owners = [
             reference["uid"]
             for (kind, _, _), live in self.cluster.objects.items()

@@ -126,7 +126,7 @@ def test_scaling_moves_only_the_share_that_it_must(haproxy: Bench) -> None:
     haproxy.set_ready(3)
     three = table(haproxy)
     moved = [tenant for tenant in two if two[tenant] != three[tenant]]
-    assert all(three[tenant] == 2 for tenant in moved), "a tenant moves to the new worker or not at all"
+    assert all(three[tenant] == 2 for tenant in moved), "a tenant moves only to the new worker"
     assert len(moved) < TENANTS * 0.43
     haproxy.set_ready(2)
     assert table(haproxy) == two
@@ -218,7 +218,9 @@ def test_what_only_looks_like_a_key_is_none(shared: Bench, lines: str) -> None:
     ["X-Proofgate-Tenant: tenant-1", "X-Unique-ID: tenant-1", "Forwarded: for=tenant-1"],
 )
 def test_a_tenant_named_by_the_client_changes_nothing(shared: Bench, header: str) -> None:
-    assert shared.worker_of(KEYS["tenant-1"][0]) != shared.worker_of(FIRST), "the test could not tell"
+    assert shared.worker_of(KEYS["tenant-1"][0]) != shared.worker_of(FIRST), (
+        "both tenants have the same worker, so the test would be inconclusive"
+    )
     sent = head(header)
     assert shared.arrival(sent) == Arrival(shared.worker_of(FIRST), "tenant-0", sent)
     unknown = shared.arrival(head(header, key="sk-nobody-knows-0123456789"))
@@ -507,7 +509,7 @@ def test_a_stream_passes_as_it_comes_and_a_stopping_haproxy_finishes_it(haproxy:
         haproxy.process.send_signal(signal.SIGUSR1)
         assert haproxy.process.poll() is None
         kept.request("GET", "/", headers=authorization)
-        assert kept.getresponse().read(), "a connection that was open is still served"
+        assert kept.getresponse().read(), "an open connection is still served"
         for worker in haproxy.workers:
             worker.release.set()
         assert b"data: [DONE]" in response.read()

@@ -228,7 +228,7 @@ def test_a_stream_goes_on_while_its_worker_loses_its_address(placed: tuple[Bench
         assert stream.readline() == b"data: one\n"
         write_addresses(haproxy.addresses, {0: FIRST, 1: None})
         eventually(lambda: "worker-1" not in states(beside), "its worker is in maintenance")
-        assert haproxy.worker_of(KEYS[tenant][0]) == 0, "what comes now goes to another one"
+        assert haproxy.worker_of(KEYS[tenant][0]) == 0, "new connections go to another worker"
         write_addresses(haproxy.addresses, {0: FIRST, 1: THIRD})
         eventually(lambda: states(beside).get("worker-1") == (THIRD, "up"), "its successor is up")
         haproxy.workers[1].release.set()

@@ -115,7 +115,7 @@ def test_where_affinity_is_required_tenants_of_an_absent_worker_are_told_to_come
                 assert refusal(answer) == (503, "1", "no_worker_available")
             else:
                 assert answer[2]["worker"] == owner
-        assert haproxy.ask(UNKNOWN)[0] == 200, "whoever has no owner is any worker's to refuse"
+        assert haproxy.ask(UNKNOWN)[0] == 200, "any worker may refuse a key without an owner"
         haproxy.set_ready(3)
         assert table(haproxy) == owners
 
@@ -308,7 +308,7 @@ def test_by_default_only_what_went_wrong_is_logged(
         line = haproxy.log()[0]
         assert line["tenant"] == "tenant-1"
         assert line["worker"] in {f"worker-{number}" for number in range(len(workers))}
-        assert line["termination"] == "SC", "the server's side, while connecting"
+        assert line["termination"] == "SC", "terminated on the server's side during the connection attempt"
 
 
 # --- Replicas

@@ -74,7 +74,7 @@ def test_the_agent_is_not_ready_before_a_worker_has_passed_a_check(
 
     def found_down() -> bool:
         status, told = beside.get("/readyz")
-        assert status != 200, "HAProxy held workers for up that it had not checked"
+        assert status != 200, "HAProxy treated unchecked workers as up"
         return told == "no worker is up\n"
 
     with agent(haproxy, waits=False) as beside:
@@ -148,8 +148,8 @@ def test_a_new_worker_takes_its_share_in_stages_on_which_every_replica_agrees_at
             now = table(haproxy)
             assert table(other) == now
             taken = {tenant for tenant in now if now[tenant] != before[tenant]}
-            assert {now[tenant] for tenant in taken} == {2}, "only the new worker's share moves"
-            assert moved < taken, "and what has moved stays"
+            assert {now[tenant] for tenant in taken} == {2}, "tenants move only to the new worker"
+            assert moved < taken, "moved tenants stay with the new worker"
             moved = taken
             sizes.append(len(taken))
             other.restart(haproxy_binary)
@@ -267,7 +267,7 @@ def test_a_certificate_is_renewed_while_a_stream_runs_and_connections_come(tls: 
         assert beside.ready()
         assert beside.metric("updates_total", target="certificate") == 1
     assert failures == []
-    assert seen == sorted(seen), "once the new one is shown, the old one is gone"
+    assert seen == sorted(seen), "after the first new certificate, no old one is shown"
 
 
 def test_a_certificate_that_does_not_fit_its_key_is_refused_and_the_old_one_stays(

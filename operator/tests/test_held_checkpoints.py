@@ -176,7 +176,7 @@ def test_while_shards_go_over_to_another_key_one_by_one_the_newest_of_each_is_he
         assert ledger.hear((0, over), (1, note(1, 8))) == {"0": over, "1": note(1, 8)}
         assert ledger.hear((0, over), (1, note(1, 8, root=b"\x01" * 32))) == {"0": over, "1": note(1, 8)}
     told = ledger.plan((1, note(1, 7)))
-    assert "LedgerSetBack" in str(told), "what the old key signed still tells a rollback"
+    assert "LedgerSetBack" in str(told), "the old key's checkpoint still reveals a rollback"
 
 
 def test_the_status_says_which_shards_sign_with_which_key_while_they_go_over() -> None:
@@ -216,7 +216,7 @@ def test_a_key_that_follows_rolls_the_workers_and_that_the_one_before_goes_rolls
         ]
 
     _, rolling, alone = rotated()
-    assert digests(KEY.signing_text) == [], "nothing is to be written for the key that is in use"
+    assert digests(KEY.signing_text) == [], "with the key in use, the StatefulSet is not written"
     assert len(digests(rolling)) == 1
     assert digests(alone) == digests(rolling)
 

@@ -98,7 +98,7 @@ def test_what_a_run_was_to_hold_of_which_nothing_is_heard_may_hold(phase: str) -
     delete_with_the_gateway(kept)
     kept.hear(silent)
     assert not goes(kept)
-    assert kept.carried["begin"] is True, "and nothing is known of a state"
+    assert kept.carried["begin"] is True, "no state is known"
     kept.hear()
     assert not goes(kept)
     kept.hear(said(day=2, holds=0))

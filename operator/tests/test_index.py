@@ -116,7 +116,7 @@ def test_readers_that_cannot_be_used_are_not_rolled_out_and_those_before_stay(
     assert audited.plan().status.condition(ConditionType.CONFIG_VALID).is_true
     assert audited.plan().status.faults[0]["reason"] == reason
     put(audited, "{}")
-    assert rolled_out(audited) == "{}", "nobody may read any more"
+    assert rolled_out(audited) == "{}", "no reader is left"
     assert audited.condition(report(3))[:2] == ("True", "NothingFound")
 
 
@@ -130,7 +130,7 @@ def test_what_was_found_is_told_also_while_the_readers_cannot_be_used() -> None:
     assert audited.plan().status.faults[0]["reason"] == "ReadersInvalid"
     audited.hear(report(4, ROLLBACK))
     assert audited.condition(UNREACHABLE_AUDITOR)[1] == "LedgerDiverged", (
-        "evidence does not pass with who told it"
+        "evidence stays when its auditor is unreachable"
     )
     assert audited.condition(report(5))[:2] == ("False", "ReadersInvalid")
     assert audited.condition(report(2))[:2] == ("False", "AuditorStateSetBack")

@@ -92,7 +92,9 @@ def test_a_new_authority_is_trusted_a_day_before_it_issues_anything() -> None:
     (announced, is_announced), (used, is_still_announced), *ended = changes
     assert 1217 <= announced < 1224 and is_announced
     assert used == announced + 7 and not is_still_announced
-    assert [(day > life - 1) for day, _ in ended] == [True], "the old one is forgotten when it has ended"
+    assert [(day > life - 1) for day, _ in ended] == [True], (
+        "the old authority is removed when it has expired"
+    )
 
 
 def test_a_new_authority_issues_nothing_while_somebody_does_not_trust_it() -> None:

@@ -135,9 +135,9 @@ def test_requests_are_served_over_tls_and_nobody_but_haproxy_is(haproxy_binary: 
     with both(haproxy_binary, tmp_path, shown) as (haproxy, worker):
         assert models(haproxy) == 200
         assert b"HTTP/1.1" not in directly(worker), "in clear"
-        assert b"HTTP/1.1" not in directly(worker, client(shown["ca.crt"])), "without a certificate"
+        assert b"HTTP/1.1" not in directly(worker, client(shown["ca.crt"])), "a client without a certificate"
         own = client(shown["ca.crt"], tmp_path / "worker")
-        assert b"HTTP/1.1" not in directly(worker, own), "with that of a worker"
+        assert b"HTTP/1.1" not in directly(worker, own), "a client with a worker's certificate"
         as_haproxy = client(shown["ca.crt"], tmp_path / "haproxy")
         assert directly(worker, as_haproxy).startswith(b"HTTP/1.1 200 ")
         assert models(haproxy) == 200

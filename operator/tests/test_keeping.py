@@ -126,7 +126,7 @@ def test_the_first_run_begins_and_later_ones_have_to_know_as_many_holds_as_were_
     kept = Kept()
     assert (kept.carried["begin"], "known" in kept.carried) == (True, False)
     assert kept.carried["holds"][0]["name"] == "case-17"
-    assert kept.carried["quietDays"] == 8, "a log lasts a day, and workers may be away for a week"
+    assert kept.carried["quietDays"] == 8, "a log lasts a day, and a worker may be away for a week"
     kept.hear(said(known=2))
     assert ("begin" in kept.carried, kept.carried["known"]) == (False, 2)
     entry = held_aggregate_entry(KEY.name)
@@ -311,7 +311,7 @@ def test_a_run_that_does_not_begin_or_does_not_start_is_told() -> None:
     kept = Kept()
     job = kept.world.child("CronJob", "demo-retention")
     job["status"] = {"lastScheduleTime": "2026-12-02T02:30:00Z"}
-    assert kept.condition()[:2] == ("False", "NotReported"), "nine hours ago"
+    assert kept.condition()[:2] == ("False", "NotReported"), "the run was due nine hours ago"
     kept.now = NOON - 6 * 3600
     assert kept.condition()[:2] == ("Unknown", "NeverRun")
     waiting = said(day=2)
@@ -321,7 +321,7 @@ def test_a_run_that_does_not_begin_or_does_not_start_is_told() -> None:
     assert (status, reason) == ("False", "NotReported")
     assert "is not scheduled" in message
     waiting["status"] = {"phase": "Running"}
-    assert kept.condition(waiting)[:2] == ("Unknown", "NeverRun"), "a long one is none that is missing"
+    assert kept.condition(waiting)[:2] == ("Unknown", "NeverRun"), "a long run is not a missing run"
 
 
 def test_a_suspended_retention_job_runs_not_and_says_so() -> None:
@@ -399,7 +399,7 @@ def test_nothing_runs_while_nobody_knows_by_which_key_the_auditor_signs() -> Non
     kept.world.secrets["auditor-key"] = None
     assert kept.condition()[:2] == ("Unknown", "WaitingForAuditor")
     assert kept.world.child("CronJob", "demo-retention")["spec"]["suspend"] is True
-    assert kept.carried["retentionKey"] == "", "by hand neither"
+    assert kept.carried["retentionKey"] == "", "a run by hand is also prevented"
     kept.world.secrets["auditor-key"] = auditors_secret()
     kept.hear()
     assert kept.world.child("CronJob", "demo-retention")["spec"]["suspend"] is False
@@ -411,7 +411,7 @@ def test_nothing_is_removed_before_the_auditor_knows_whose_tombstones_hold() -> 
     command = template["spec"]["containers"][0]["command"]
     assert command[command.index("--keeping-key") + 1] == KEY.verifying_text
     job = kept.world.child("CronJob", "demo-retention")
-    assert job["spec"]["suspend"] is False, "the set is there, and whatever pod it makes knows the key"
+    assert job["spec"]["suspend"] is False, "every pod of the StatefulSet knows the key"
     # A pod of the previous template still runs.
     kept.auditor_pod = {
         "metadata": {"name": "demo-auditor-0"},

@@ -678,7 +678,9 @@ def test_haproxy_and_the_agent_know_the_files_by_the_same_paths() -> None:
         "/etc/proofgate-tls/tls.pem",
     ]
     agents = ("/etc/proofgate-tenants/weights.map", "/etc/proofgate-workers/workers.map")
-    assert all((path in text) != (path in agents) for path in followed), "HAProxy has none of the agent's"
+    assert all((path in text) != (path in agents) for path in followed), (
+        "HAProxy and the agent use separate files"
+    )
 
 
 def test_with_tls_the_service_is_https_on_its_own_port() -> None:

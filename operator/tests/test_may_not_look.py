@@ -146,7 +146,7 @@ def test_a_key_whose_secret_nobody_may_look_at_stays_is_told_and_heals(
     told = f"cannot get secrets in namespace team-t3 ({blink[:3]} "
     for status, why, message in (world.condition("t3", "KeysValid"), world.gateway_condition()):
         assert (status, why) == ("Unknown", reason) and told in message and "kubectl auth can-i" in message
-    assert "t3-keys" not in world.gateway_condition()[2], "a team's names are its own"
+    assert "t3-keys" not in world.gateway_condition()[2], "names in a team's namespace are not shown"
     assert world.condition("t4", "KeysValid")[0] == "True"
     assert any(told in message for message in world.events())
     world.heal()
@@ -373,7 +373,7 @@ def test_labels_that_nobody_may_read_just_now_shut_nobody_out(
     assert "cannot list namespaces in all namespaces" in selecting.gateway_condition()[2]
     selecting.heal()
     selecting.settle()
-    assert set(selecting.held()) == EVERY, "and a namespace without the label was never let in"
+    assert set(selecting.held()) == EVERY, "a namespace without the label was never accepted"
     selecting.blink(BLINKS[blink], LABELS)
     selecting.resync()
     selecting.later(0)
@@ -417,7 +417,9 @@ def test_a_key_of_the_gateways_own_list_stays_is_told_and_heals(
     assert world.gateway_condition("Ready")[0] == "True"
     world.cluster.put(secret("globex-keys", only="sk-test-globex-rotated-0123456789"))
     world.settle()
-    assert GLOBEX not in world.listed() and len(world.listed()) == 3, "another's goes at once"
+    assert GLOBEX not in world.listed() and len(world.listed()) == 3, (
+        "another tenant's key is revoked immediately"
+    )
     world.heal()
     world.later(20)
     assert world.gateway_condition()[:2] == ("True", "Resolved")

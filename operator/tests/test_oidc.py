@@ -84,7 +84,9 @@ def test_the_auditor_reads_what_the_manifest_says_of_the_provider(tmp_path: Path
     read = oidc_settings.read_oidc_settings(file_in(tmp_path, of))
     assert (read.issuer, read.client_id) == (OIDC["issuer"], OIDC["clientId"])
     assert (read.client_secret, read.redirect_uri) == (SECRET, OIDC["redirectUri"])
-    assert list(read.groups.items()) == [("officers", None), ("acme-team", "acme")], "the first one counts"
+    assert list(read.groups.items()) == [("officers", None), ("acme-team", "acme")], (
+        "the first of two entries counts"
+    )
     assert (read.groups_claim, read.session_seconds, read.name_claim) == ("roles", 3600, "preferred_username")
 
 
@@ -204,7 +206,7 @@ def test_the_operator_makes_a_key_for_exports_once() -> None:
     assert option(of, "--export-key") == "/etc/auditor-export-key/signing-key"
     [volume] = [volume for volume in template(of)["volumes"] if volume["name"] == "export-key"]
     assert volume["secret"]["secretName"] == "demo-export-key"
-    assert live["metadata"]["ownerReferences"], "it goes with the gateway"
+    assert live["metadata"]["ownerReferences"], "the key is deleted with the gateway"
     assert export_key_of(of) == entry(live, "verifying-key")
     assert (entry(live, "signing-key") or "").split("+")[2] == "exports.proofgate.dev/team/demo"
     before = pod(of)

@@ -140,7 +140,9 @@ def test_a_hold_ends_after_its_time_however_often_it_is_tried_and_says_so() -> N
     assert holds.is_retry_due("demo")
     assert holds.record_failure("demo", failed()).reason is UnreadableReason.GRACE_ENDED
     holds.retain("demo")
-    assert not holds.record_failure("demo", failed()).is_expired, "a look in between begins it again"
+    assert not holds.record_failure("demo", failed()).is_expired, (
+        "a reconcile without this failure starts a new hold"
+    )
 
 
 @pytest.mark.parametrize(

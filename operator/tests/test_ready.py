@@ -188,7 +188,9 @@ def test_budgets_that_no_price_can_meet_serve_nobody() -> None:
     other = keys(acme=None, globex=None)[1]
     assert said(running(tenants=[*tenants, other]))["Ready"][0] == "True"
     one = {**PRICE, "model": "gpt-4o"}
-    assert said(running(tenants=tenants, prices=[one]))["Ready"][0] == "True", "one of its models has one"
+    assert said(running(tenants=tenants, prices=[one]))["Ready"][0] == "True", (
+        "one of the tenant's models has a price"
+    )
 
 
 @pytest.mark.parametrize(
@@ -288,7 +290,7 @@ PULL = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "regist
 def test_a_container_that_does_not_start_is_told_at_once(found: Manifest, words: tuple[str, ...]) -> None:
     told = pod_trouble(found)
     assert told is not None and all(word in told for word in words), told
-    assert Shard(found).failed, "there is no use in waiting"
+    assert Shard(found).failed, "waiting cannot help"
 
 
 @pytest.mark.parametrize(

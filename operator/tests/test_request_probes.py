@@ -47,7 +47,7 @@ def test_one_haproxy_that_answers_is_enough_and_the_other_is_told() -> None:
         and "through a are not" in found["LoadBalancerAvailable"][2]
     )
     assert said(a=WELL)["LoadBalancerAvailable"][2].endswith("; requests are answered")
-    assert said()["Ready"][0] == "True", "where no agent can be asked, nothing is concluded"
+    assert said()["Ready"][0] == "True", "without an agent's report, nothing is concluded"
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ async def test_an_agent_is_asked_when_it_is_due_and_news_are_another_epoch(agent
     assert await reports.reports("team", "demo", pods) == {"a": WELL}
     epoch = reports.change_count("team", "demo")
     told.update(FAILS)
-    assert await reports.reports("team", "demo", pods) == {"a": WELL}, "it is not due"
+    assert await reports.reports("team", "demo", pods) == {"a": WELL}, "no probe is due"
     now[0] += POLL_SECONDS
     assert await reports.reports("team", "demo", pods) == {"a": TLS}
     assert reports.change_count("team", "demo") != epoch

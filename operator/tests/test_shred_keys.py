@@ -151,7 +151,7 @@ def test_a_secret_that_is_full_takes_no_more_and_the_rest_is_told() -> None:
     gateway = Gateway.from_manifest(manifest(**MADE))
     attached = frozenset(f"team-{number % 8}/tenant-{number:05}" for number in range(20_000))
     needed = read_shred_keys(gateway, ObservedState(tenants=TenantShards(names=attached)))
-    assert needed.to_make[: len(TENANTS)] == tuple(TENANTS), "those of the gateway's own list come first"
+    assert needed.to_make[: len(TENANTS)] == tuple(TENANTS), "tenants of the gateway's own list come first"
     assert 7000 < len(needed.to_make) < 20_000
     live = secret(KEYS)
     live["metadata"]["labels"] = OURS

@@ -154,7 +154,7 @@ def test_a_roll_turns_no_tenant_away(replicas: int) -> None:
     world.use_image("worker:next")
     world.settle()
     assert world.turned_away == []
-    assert world.written() == before, "everybody has its own worker again"
+    assert world.written() == before, "every tenant has its own worker again"
     assert {pod.revision for pod in world.pods.values()} == {"worker:next"}
 
 

@@ -177,7 +177,7 @@ def test_of_two_new_tenants_with_one_key_the_older_gets_it_and_the_other_is_told
 def test_a_key_in_use_is_not_lost_to_an_older_tenant_that_lists_it_too() -> None:
     book = TenantRegistry({key("live").digest: "team/new"})
     book.update_tenants(tenant("old", "live", created="2020-01-01T00:00:00Z"))
-    assert holders(book) == {"live": "team/old"}, "nobody else claims it"
+    assert holders(book) == {"live": "team/old"}, "no other tenant claims the key"
     book = TenantRegistry({key("live").digest: "team/new"})
     book.update_tenants(tenant("new", "live", created="2026-01-01T00:00:00Z"))
     book.update_tenants(tenant("old", "live", created="2020-01-01T00:00:00Z"))

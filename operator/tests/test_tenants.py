@@ -90,7 +90,9 @@ def test_a_key_expires_when_its_item_says_so() -> None:
 def test_a_day_that_no_calendar_has_is_refused() -> None:
     first, second = api_keys("acme-keys", "first", "second")
     found = read(keys=[{**first, "notAfter": "2030-02-30T00:00:00Z"}, second])
-    assert [key.digest for key in found.keys["acme"]] == [sha256(ACME_OTHER_KEY)], "never for ever"
+    assert [key.digest for key in found.keys["acme"]] == [sha256(ACME_OTHER_KEY)], (
+        "an invalid date does not mean no expiry"
+    )
     reason, message = fault(found)
     assert reason == "SpecInvalid"
     assert message.startswith("spec.tenants[acme].apiKeys[first].notAfter is not a time such as")

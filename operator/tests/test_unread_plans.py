@@ -49,7 +49,7 @@ def test_labels_of_a_plan_that_nobody_may_read_just_now_shut_nobody_out(
     world.resync()
     world.add("late")
     world.settle()
-    assert set(world.held()) == EVERY, "and a namespace that nobody has seen the labels of is not let in"
+    assert set(world.held()) == EVERY, "a namespace whose labels were never read is not accepted"
     assert "cannot list namespaces in all namespaces" in world.gateway_condition()[2]
     assert world.gateway_condition()[0] == "Unknown" and world.gateway_condition("Ready")[0] == "True"
     world.heal()

@@ -212,7 +212,9 @@ async def test_of_a_namespace_of_tenants_two_kinds_are_asked_for_and_no_other() 
         cluster.put(secret("keys", only="sk-test-acme-0123456789"))
         await until(lambda: seen.store.version("Secret", "team", "keys"))
         assert not seen.has("demo")
-        assert not seen.store.lacks_gateway(("team", "demo")), "nobody looks for gateways there"
+        assert not seen.store.lacks_gateway(("team", "demo")), (
+            "the operator does not list gateways in that namespace"
+        )
 
 
 async def test_a_namespace_of_tenants_that_is_gone_keeps_nobody_from_the_others() -> None:
@@ -271,10 +273,10 @@ async def test_the_echo_of_an_own_write_is_no_news() -> None:
     cluster = FakeCluster()
     async with followed(cluster) as seen:
         await apply(seen.client, service())
-        assert seen.has("demo"), "known at once"
+        assert seen.has("demo"), "the object is known immediately"
         cluster.put(service("later"))
         await until(lambda: seen.has("later"))
-        assert seen.woken == ["demo"], "woken by the later one alone"
+        assert seen.woken == ["demo"], "only the later change wakes the gateway"
 
 
 async def test_an_own_deletion_is_known_at_once_and_its_echo_is_no_news() -> None:

@@ -382,7 +382,7 @@ def test_the_status_tells_how_each_witness_stands_also_before_a_quorum_has_cosig
         {"name": "b", "size": 0, "lastResult": "unknown_log"},
     ]
     assert audited.status["cosigningLagSeconds"] == 7 and "size" not in audited.status
-    assert audited.held == {}, "what is not published is not held"
+    assert audited.held == {}, "an unpublished checkpoint is not held"
     audited.hear(told())
     assert audited.status["size"] == 3 and len(audited.held) == 1
     before = audited.status

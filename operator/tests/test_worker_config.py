@@ -470,7 +470,7 @@ def test_whose_bodies_are_stored_is_taken_on_and_only_the_first_and_the_last_rol
     assert kept is not None
     assert (kept.mode, kept.max_bytes, kept.budget_bytes) == ("Stored", 4096, 16 << 20)
     taken = [files[asked]["limits"]["bufferedBytes"] for asked in ("nobody", "everybody")]
-    assert taken[0] - taken[1] == 16 << 20, "of the memory for bodies"
+    assert taken[0] - taken[1] == 16 << 20, "payload storage reduces the memory for bodies"
     fixed = [worker_config.fixed_config_text(made, DEFAULTS) for made in (nobody, one, committed, everybody)]
     assert fixed[1] == fixed[2] == fixed[3] != fixed[0]
 

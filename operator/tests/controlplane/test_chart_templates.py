@@ -226,7 +226,9 @@ def test_in_a_namespace_of_tenants_the_operator_reads_two_kinds_and_tells_of_one
     read = {(kind, verb) for kind in ("gatewaytenants", "secrets") for verb in ("get", "list", "watch")}
     told = {("gatewaytenants/status", verb) for verb in ("get", "patch")}
     assert rules_of(manifests, "team") == read | told
-    assert ("statefulsets", "create") in rules_of(manifests, "both"), "one with gateways has what they need"
+    assert ("statefulsets", "create") in rules_of(manifests, "both"), (
+        "a namespace with gateways has all permissions"
+    )
     bound = {binding["metadata"]["namespace"] for binding in found(manifests, "RoleBinding")}
     assert bound == {"home", "team", "both"}
     assert not [manifest for manifest in manifests if manifest["kind"].startswith("Cluster")]

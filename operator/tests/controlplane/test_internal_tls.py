@@ -43,7 +43,7 @@ def test_certificates_are_made_once_and_made_anew_where_they_are_spoilt(settled:
     )
     after = settled.there("secret", SECRET)["data"]
     assert after["ca.crt"] == held["data"]["ca.crt"] and after["haproxy.crt"] == held["data"]["haproxy.crt"]
-    assert after["notes"] == spoilt["notes"], "what somebody else put there stays"
+    assert after["notes"] == spoilt["notes"], "entries of other owners stay"
     settled.settle()
     settled.rest(lambda: settled.reconciled(settled.reconciles()))
     assert settled.operator

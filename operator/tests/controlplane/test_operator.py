@@ -61,7 +61,7 @@ def test_a_gateway_becomes_ready_in_a_restricted_namespace(settled: Namespace) -
     assert status["ledger"]["verifyingKey"].startswith(f"proofgate.dev/{settled.name}/demo+")
     assert settled.condition("CPUPinned")[0] == "Unknown"
     row = settled.kubectl("get", "ggw", "demo", "--no-headers").split()
-    assert row[:3] == ["demo", "2", "2"], "replicas that are wanted, and that there are"
+    assert row[:3] == ["demo", "2", "2"], "wanted and actual replicas"
     assert settled.names("pod", status["selector"]) == ["demo-worker-0", "demo-worker-1"]
     assert settled.there("pod", "demo-worker-0")["status"]["qosClass"] == "Guaranteed"
 
@@ -133,10 +133,12 @@ def test_kubectl_scale_adds_at_once_and_removes_one_by_one(settled: Namespace) -
     balancer = generation(settled, "deployment", "demo-haproxy")
     settled.kubectl("scale", "ggw/demo", "--replicas=2")
     settled.settle()
-    assert generation(settled, "statefulset", "demo-worker") >= 1 + 1 + 3, "one write up, three steps down"
+    assert generation(settled, "statefulset", "demo-worker") >= 1 + 1 + 3, (
+        "one write adds workers, three remove them"
+    )
     pods = settled.names("pod", "app.kubernetes.io/component=worker")
     assert pods == ["demo-worker-0", "demo-worker-1"]
-    assert generation(settled, "deployment", "demo-haproxy") == balancer, "HAProxy did not roll"
+    assert generation(settled, "deployment", "demo-haproxy") == balancer, "HAProxy had no rollout"
 
 
 def test_the_scale_subresource_has_what_an_autoscaler_needs(settled: Namespace) -> None:

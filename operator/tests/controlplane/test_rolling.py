@@ -76,7 +76,7 @@ def test_a_new_worker_takes_its_tenants_in_stages_and_nothing_is_left_of_them(se
         data = settled.there("secret", "demo-tenants")["data"]
         return base64.b64decode(data["weights.map"]).decode()
 
-    assert "worker-2 34\n" in weights(), "before it is ready"
+    assert "worker-2 34\n" in weights(), "the stage starts before the worker is ready"
     settled.make_ready()
     settled.wait_condition("Progressing", "True", "TenantsMoving")
     settled.settle()
@@ -106,4 +106,4 @@ def test_a_set_that_its_controller_rolled_becomes_the_operators_to_roll(settled:
     settled.settle()
     # Only status and events may be written.
     news = {write.split()[1].split("/")[0] for write in settled.writes()[len(written) :]}
-    assert news <= {"governancegateways", "events"}, "written again without need"
+    assert news <= {"governancegateways", "events"}, "unnecessary writes"

@@ -116,7 +116,7 @@ def test_edit_in_a_namespace_gives_nothing_in_that_of_a_gateway_and_no_word_of_t
     team: Grants, denied: tuple[tuple[str, str, str], ...]
 ) -> None:
     may = team.plane.api.may
-    assert may(USER, "create", "gatewaytenants.proofgate.dev", team.team), "it may do its own work"
+    assert may(USER, "create", "gatewaytenants.proofgate.dev", team.team), "the team may do its own work"
     allowed = [
         one for one in denied if may(USER, one[0], one[1], team.home.name if one[2] == "home" else team.team)
     ]
