@@ -66,7 +66,7 @@ def test_a_line_without_an_address_equals_an_absent_one(placed: tuple[Bench, Age
     two = table(haproxy)
     assert set(two.values()) == {0, 1}
     write_addresses(haproxy.addresses, {0: FIRST, 1: SECOND, 2: THIRD})
-    eventually(lambda: haproxy.up() == 3, "the third worker is up, and HAProxy was not started anew")
+    eventually(lambda: haproxy.up() == 3, "the third worker is up without a restart of HAProxy")
     moved = {tenant: worker for tenant, worker in table(haproxy).items() if worker != two[tenant]}
     assert set(moved.values()) == {2} and len(moved) < len(KEYS) * 0.43
     write_addresses(haproxy.addresses, {0: FIRST, 1: SECOND})
@@ -102,7 +102,7 @@ def test_a_haproxy_that_starts_knows_its_workers_before_anybody_tells_it(
     eventually(lambda: weights_of(haproxy)["worker-1"] == 34, "the second worker has a small share")
     before = table(haproxy)
     weighed = f"worker-1 {SECOND} 2 4 34 100"
-    eventually(lambda: weighed in haproxy.server_state.read_text(), "what HAProxy holds is written down")
+    eventually(lambda: weighed in haproxy.server_state.read_text(), "the state file has HAProxy's servers")
     with beside.frozen():
         haproxy.restart(haproxy_binary)
         assert table(haproxy) == before
@@ -126,7 +126,7 @@ def test_no_request_is_turned_away_once_a_killed_haproxy_accepts_connections_aga
     thread.start()
     try:
         for _ in range(5):
-            eventually(lambda: SECOND in state.read_text(), "what HAProxy holds is written down")
+            eventually(lambda: SECOND in state.read_text(), "the state file has HAProxy's servers")
             haproxy.stop()
             answers.clear()
             haproxy.start(haproxy_binary)
@@ -141,10 +141,10 @@ def test_a_worker_that_moves_while_haproxy_is_dead_is_sent_nothing_where_it_was(
     haproxy_binary: str, placed: tuple[Bench, Agent]
 ) -> None:
     haproxy, beside = placed
-    eventually(lambda: SECOND in haproxy.server_state.read_text(), "what HAProxy holds is written down")
+    eventually(lambda: SECOND in haproxy.server_state.read_text(), "the state file has HAProxy's servers")
     haproxy.stop()
     write_addresses(haproxy.addresses, {0: FIRST, 1: THIRD})
-    eventually(lambda: SECOND not in haproxy.server_state.read_text(), "the agent forgets where it was")
+    eventually(lambda: SECOND not in haproxy.server_state.read_text(), "the agent removes the old address")
     seen = haproxy.workers[1].seen
     with beside.frozen():
         haproxy.start(haproxy_binary)
@@ -158,11 +158,11 @@ def test_a_worker_that_is_down_is_not_up_in_a_haproxy_that_starts(
 ) -> None:
     haproxy, beside = placed
     haproxy.workers[1].ready = False
-    eventually(lambda: SECOND not in haproxy.server_state.read_text(), "it is down")
+    eventually(lambda: SECOND not in haproxy.server_state.read_text(), "the worker is down")
     with beside.frozen():
         haproxy.restart(haproxy_binary)
         assert haproxy.up() == 1
-    eventually(lambda: states(beside).get("worker-1") == (SECOND, "down"), "it is checked again")
+    eventually(lambda: states(beside).get("worker-1") == (SECOND, "down"), "HAProxy checks the worker again")
 
 
 @pytest.mark.parametrize(
@@ -188,11 +188,13 @@ def test_an_agent_that_starts_while_haproxy_is_dead_forgets_what_is_not_so_any_m
 ) -> None:
     write_addresses(unset.addresses, {0: FIRST, 1: SECOND})
     with agent(unset):
-        eventually(lambda: SECOND in unset.server_state.read_text(), "what HAProxy holds is written down")
+        eventually(lambda: SECOND in unset.server_state.read_text(), "the state file has HAProxy's servers")
     unset.stop()
     write_addresses(unset.addresses, {0: FIRST, 1: THIRD})
     with agent(unset, waits=False) as beside:
-        eventually(lambda: SECOND not in unset.server_state.read_text(), "the new agent forgets where it was")
+        eventually(
+            lambda: SECOND not in unset.server_state.read_text(), "the new agent removes the old address"
+        )
         assert FIRST in unset.server_state.read_text()
         with beside.frozen():
             unset.start(haproxy_binary)
@@ -214,7 +216,7 @@ def test_a_new_worker_gets_no_connection_before_it_has_passed_its_checks(placed:
     haproxy.workers[2].ready = False
     haproxy.workers[2].refuse_connections()
     write_addresses(haproxy.addresses, {0: FIRST, 1: SECOND, 2: THIRD})
-    eventually(lambda: states(beside).get("worker-2") == (THIRD, "down"), "it is known and down")
+    eventually(lambda: states(beside).get("worker-2") == (THIRD, "down"), "the new worker is known and down")
     assert set(table(haproxy).values()) == {0, 1}
     assert all(line["worker"] != "worker-2" and line["retries"] in (0, "0") for line in haproxy.log())
 
@@ -282,7 +284,7 @@ def test_what_is_written_wins_over_a_name_server_that_tells_of_pods_that_are_gon
         eventually(lambda: unset.up() == 2, "both workers are found")
         # The second worker's pod is replaced, and another pod gets its old address.
         write_addresses(unset.addresses, {0: FIRST, 1: None})
-        eventually(lambda: set(table(unset).values()) == {0}, "the pod that is gone gets nothing")
+        eventually(lambda: set(table(unset).values()) == {0}, "the deleted pod gets no connections")
         write_addresses(unset.addresses, {0: FIRST, 1: THIRD})
         eventually(lambda: set(table(unset).values()) == {0, 2}, "its successor is found")
         seen = unset.workers[1].seen
@@ -293,8 +295,8 @@ def test_what_is_written_wins_over_a_name_server_that_tells_of_pods_that_are_gon
 def test_without_a_file_names_lead_to_workers(unset: Bench) -> None:
     names = StaleNames(worker_0=FIRST, worker_1=SECOND)
     with follower(unset, names):
-        eventually(lambda: unset.up() == 2, "both are found by their names")
+        eventually(lambda: unset.up() == 2, "both workers are found by name")
         assert set(table(unset).values()) == {0, 1}
         names.addresses["worker-1.test"] = THIRD
         unset.workers[1].ready = False
-        eventually(lambda: set(table(unset).values()) == {0, 2}, "and followed to another address")
+        eventually(lambda: set(table(unset).values()) == {0, 2}, "the worker is found at its new address")

@@ -243,7 +243,9 @@ def test_one_address_opens_no_more_connections_in_a_second_than_it_may(
                     return True
 
         # Many connections together, because a busy machine may take a second for a few.
-        eventually(lambda: any(refused("127.0.0.5") for _ in range(20)), "one is closed without an answer")
+        eventually(
+            lambda: any(refused("127.0.0.5") for _ in range(20)), "a connection is closed without an answer"
+        )
         assert not refused("127.0.0.6"), "another address has its own count"
 
 
@@ -304,7 +306,7 @@ def test_by_default_only_what_went_wrong_is_logged(
             worker.refuse_connections()
         with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
             haproxy.ask(KEYS["tenant-1"][0])
-        eventually(lambda: haproxy.log(), "the connection that found no worker is logged")
+        eventually(lambda: haproxy.log(), "the connection without a worker is logged")
         line = haproxy.log()[0]
         assert line["tenant"] == "tenant-1"
         assert line["worker"] in {f"worker-{number}" for number in range(len(workers))}

@@ -58,7 +58,7 @@ def test_what_changes_while_haproxy_is_dead_is_in_the_map_that_it_starts_from(
     haproxy, beside = followed
     haproxy.stop()
     write_shard(haproxy, OTHER)
-    eventually(lambda: keeps(haproxy, OTHER) and not keeps(haproxy, KEY), "the map is that of the shard")
+    eventually(lambda: keeps(haproxy, OTHER) and not keeps(haproxy, KEY), "the map matches the shard")
     with beside.frozen():
         haproxy.start(haproxy_binary)
         haproxy.set_ready(3)

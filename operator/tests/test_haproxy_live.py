@@ -38,7 +38,7 @@ def test_a_new_key_is_known_and_an_old_one_forgotten_while_a_stream_goes_on(hapr
         assert stream.readline() == b"data: one\n"
         where = haproxy.worker_of(second)
         replace_map(haproxy, KEYS | {"tenant-0": [second, NEW_KEY]})
-        eventually(lambda: tenant_of(haproxy, NEW_KEY) == "tenant-0", "the new key is known")
+        eventually(lambda: tenant_of(haproxy, NEW_KEY) == "tenant-0", "HAProxy knows the new key")
         assert tenant_of(haproxy, first) == "-"
         assert haproxy.worker_of(NEW_KEY) == haproxy.worker_of(second) == where
         for worker in haproxy.workers:
@@ -51,7 +51,10 @@ def test_a_map_of_thousands_of_keys_is_taken_on_as_a_whole(haproxy: Bench) -> No
     many = {f"tenant-{number}": [f"sk-many-{number}-0123456789"] for number in range(4000)}
     with agent(haproxy) as beside:
         replace_map(haproxy, many)
-        eventually(lambda: beside.metric("entries", target="tenants.map") == 4000, "all of them")
+        eventually(
+            lambda: beside.metric("entries", target="tenants.map") == 4000,
+            "the agent has counted all entries",
+        )
         assert tenant_of(haproxy, many["tenant-3999"][0]) == "tenant-3999"
         assert tenant_of(haproxy, KEYS["tenant-0"][0]) == "-"
 
@@ -163,7 +166,9 @@ def test_a_new_worker_takes_its_share_in_stages_on_which_every_replica_agrees_at
 def test_a_weight_of_a_worker_that_this_haproxy_has_no_line_for_is_passed_over(haproxy: Bench) -> None:
     with agent(haproxy) as beside:
         use_weights(haproxy, {2: 34, 9: 34})
-        eventually(lambda: beside.metric("entries", target="weights.map") == 2, "the file is taken on")
+        eventually(
+            lambda: beside.metric("entries", target="weights.map") == 2, "the agent has loaded the file"
+        )
         assert beside.ready()
 
 
@@ -175,7 +180,7 @@ def test_a_weight_that_somebody_else_sets_is_set_right(haproxy: Bench) -> None:
             runtime.sendall(b"set server workers/worker-0 weight 1; set server workers/worker-2 weight 1\n")
             assert not runtime.recv(1024).strip()
         wanted = {"worker-0": 100, "worker-1": 100, "worker-2": 67}
-        eventually(lambda: weights_of(haproxy) == wanted, "the weights are back")
+        eventually(lambda: weights_of(haproxy) == wanted, "the weights are restored")
 
 
 # --- The certificate
@@ -258,9 +263,9 @@ def test_a_certificate_is_renewed_while_a_stream_runs_and_connections_come(tls: 
         thread.start()
         ends.callback(thread.join)
         ends.callback(done.set)
-        eventually(lambda: "first" in seen, "connections come")
+        eventually(lambda: "first" in seen, "a connection has seen the first certificate")
         renew(haproxy, certificate, "second")
-        eventually(lambda: "second" in seen, "the new certificate is shown")
+        eventually(lambda: "second" in seen, "a connection has seen the new certificate")
         for worker in haproxy.workers:
             worker.release.set()
         assert b"data: [DONE]" in stream.read()
@@ -279,12 +284,14 @@ def test_a_certificate_that_does_not_fit_its_key_is_refused_and_the_old_one_stay
         write_certificate(other, name="other")
         shutil.copy(other, certificate)
         refused = {"target": "certificate", "reason": "refused"}
-        eventually(lambda: beside.metric("failures_total", **refused) == 1, "it is refused")
+        eventually(
+            lambda: beside.metric("failures_total", **refused) == 1, "the invalid certificate is refused"
+        )
         assert name_shown(haproxy) == "first"
         assert beside.ready()
         assert "PRIVATE" not in beside.log()
         renew(haproxy, certificate, "second")
-        eventually(lambda: name_shown(haproxy) == "second", "the next good one is taken on")
+        eventually(lambda: name_shown(haproxy) == "second", "the next valid certificate is loaded")
 
 
 def test_when_the_certificate_expires_is_a_metric(tls: tuple[Bench, Path]) -> None:

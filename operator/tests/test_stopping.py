@@ -52,7 +52,9 @@ def test_what_stops_a_process_waits_until_it_can_be_stopped(
     assert starting.stdout is not None
     waiting = hook(starting.pid, tmp_path)
     pauses = tmp_path / "pauses"
-    eventually(lambda: pauses.exists() and len(pauses.read_text().split()) > 2, "it has looked again")
+    eventually(
+        lambda: pauses.exists() and len(pauses.read_text().split()) > 2, "the hook has checked repeatedly"
+    )
     assert waiting.poll() is None
     starting.stdin.write("serve\n")
     starting.stdin.flush()

@@ -110,6 +110,8 @@ def namespace(empty_namespace: Namespace, grants: list[Manifest]) -> Iterator[Na
     found = empty_namespace
     found.apply(*json.loads(json.dumps(grants).replace("NAMESPACE", found.name)))
     # The API server's authorizer reads a cache, which receives the grants later.
-    wait_for(lambda: found.plane.api.may(found.account, "list", "secrets", found.name), "the grants hold")
+    wait_for(
+        lambda: found.plane.api.may(found.account, "list", "secrets", found.name), "the grants are effective"
+    )
     yield found
     found.end()

@@ -80,7 +80,9 @@ class Namespace:
 
         def wait(program: Program) -> bool:
             port = self._health_port
-            return program.wait_until(lambda: http_get(port, "/readyz")[0] == 200, "it is ready", PATIENCE)
+            return program.wait_until(
+                lambda: http_get(port, "/readyz")[0] == 200, "the operator is ready", PATIENCE
+            )
 
         self.operator, _ = start_ready(begin, wait)
         return self.operator

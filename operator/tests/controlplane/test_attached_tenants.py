@@ -132,11 +132,14 @@ def test_a_tenant_attaches_is_told_and_is_shut_out_again(namespace: Namespace) -
     namespace.start()
     namespace.apply(gateway_manifest(plans=[GOLD], allowedTenants={"namespaces": {"from": "Same"}}))
     namespace.apply(tenant())
-    wait_for(lambda: condition(namespace, "KeysValid") == ("False", "SecretInvalid"), "it is told")
+    wait_for(
+        lambda: condition(namespace, "KeysValid") == ("False", "SecretInvalid"),
+        "KeysValid reports the missing Secret",
+    )
     namespace.apply(secret("acme-keys-of-acme", ci=TEXT))
     namespace.apply(tenant(apiKeys=[{"name": "ci", "secretRef": {"name": "acme-keys-of-acme", "key": "ci"}}]))
-    wait_for(lambda: condition(namespace, "KeysValid") == ("True", "Valid"), "the key is let in")
-    wait_for(lambda: condition(namespace, "Programmed") == ("True", "Programmed"), "it is written")
+    wait_for(lambda: condition(namespace, "KeysValid") == ("True", "Valid"), "the key is accepted")
+    wait_for(lambda: condition(namespace, "Programmed") == ("True", "Programmed"), "the tenant is programmed")
     assert f" {namespace.name}/acme ci\n" in shards(namespace) and TEXT not in shards(namespace)
     heads, row = (line.split() for line in namespace.kubectl("get", "gwt").splitlines())
     assert heads == ["NAME", "GATEWAY", "PLAN", "ACCEPTED", "READY", "KEYS", "AGE"]
@@ -144,7 +147,10 @@ def test_a_tenant_attaches_is_told_and_is_shut_out_again(namespace: Namespace) -
     namespace.delete("secret", "acme-keys-of-acme")
     wait_for(lambda: shards(namespace) == "", "the key is gone")
     namespace.apply(tenant(plan="platinum"))
-    wait_for(lambda: condition(namespace, "Accepted") == ("False", "PlanUnknown"), "no such plan")
+    wait_for(
+        lambda: condition(namespace, "Accepted") == ("False", "PlanUnknown"),
+        "Accepted reports the unknown plan",
+    )
 
 
 def test_what_the_operator_has_not_seen_is_of_no_generation(empty_namespace: Namespace) -> None:
@@ -168,9 +174,9 @@ def test_a_tenant_is_ready_for_the_generation_that_it_says(namespace: Namespace)
         seen = live.get("status", {}).get("observedGeneration") == live["metadata"]["generation"]
         return seen and condition(namespace, "Ready") == (status, reason)
 
-    wait_for(lambda: is_told("True", "Ready"), "it is ready")
+    wait_for(lambda: is_told("True", "Ready"), "the tenant is ready")
     namespace.apply(tenant(apiKeys=keys, plan="platinum"))
-    wait_for(lambda: is_told("False", "PlanUnknown"), "it is not ready, and of the new generation")
+    wait_for(lambda: is_told("False", "PlanUnknown"), "the tenant is not ready in the new generation")
 
 
 def test_a_team_may_write_its_tenants_and_neither_run_pods_nor_see_other_keys(namespace: Namespace) -> None:
@@ -179,7 +185,7 @@ def test_a_team_may_write_its_tenants_and_neither_run_pods_nor_see_other_keys(na
     def may(verb: str, resource: str, where: str = namespace.name) -> bool:
         return namespace.plane.api.may("team", verb, resource, where)
 
-    wait_for(lambda: may("create", "gatewaytenants.proofgate.dev"), "the grant holds")
+    wait_for(lambda: may("create", "gatewaytenants.proofgate.dev"), "the grant is effective")
     for verb in ("create", "get", "update", "delete"):
         assert may(verb, "gatewaytenants.proofgate.dev")
         assert not may(verb, "gatewaytenants.proofgate.dev", "default"), "another team's namespace"
@@ -202,7 +208,7 @@ def test_edit_in_a_namespace_gives_nothing_of_a_gateway_elsewhere(namespace: Nam
     def may(verb: str, resource: str, where: str = namespace.name) -> bool:
         return namespace.plane.api.may("team", verb, resource, where)
 
-    wait_for(lambda: may("create", "gatewaytenants.proofgate.dev"), "the grant holds")
+    wait_for(lambda: may("create", "gatewaytenants.proofgate.dev"), "the grant is effective")
     for kind in ("gatewaytenants", "governancegateways"):
         assert not may("patch", f"{kind}.proofgate.dev/status")
         for verb in ("get", "list", "create", "patch", "delete"):

@@ -31,7 +31,7 @@ def test_the_grant_ends_at_the_namespace_and_at_what_is_needed(released: Namespa
     def may(verb: str, resource: str, namespace: str = own, name: str = "") -> bool:
         return released.plane.api.may(released.account, verb, resource, namespace, name)
 
-    wait_for(lambda: may("get", "secrets"), "the grants hold")
+    wait_for(lambda: may("get", "secrets"), "the grants are effective")
     assert not may("get", "secrets", "default")
     assert not may("list", "secrets", "")
     for kind in (
@@ -45,7 +45,10 @@ def test_the_grant_ends_at_the_namespace_and_at_what_is_needed(released: Namespa
     assert not may("create", "pods")
     assert may("patch", "pods")
     leases = "leases.coordination.k8s.io"
-    wait_for(lambda: may("update", leases, name=ACCOUNT), "the grants of its own namespace hold")
+    wait_for(
+        lambda: may("update", leases, name=ACCOUNT),
+        "the grants in the operator's own namespace are effective",
+    )
     assert not may("update", leases, name="of-others")
     assert not may("create", "pods/exec")
     assert not may("create", "roles.rbac.authorization.k8s.io")
@@ -60,7 +63,7 @@ def test_the_clusters_own_roles_grant_gateways(empty_namespace: Namespace) -> No
         resource = "governancegateways.proofgate.dev"
         return empty_namespace.plane.api.may(user, verb, resource, empty_namespace.name)
 
-    wait_for(lambda: may("view", "list") and may("edit", "patch"), "the grants hold")
+    wait_for(lambda: may("view", "list") and may("edit", "patch"), "the grants are effective")
     assert not may("view", "patch")
 
 

@@ -242,7 +242,7 @@ def test_each_is_refused_or_told_with_the_first_status(namespace: Namespace) -> 
     for number, (what, (_, field)) in enumerate(HOSTILE.items()):
         if what in refused:
             continue
-        status = wait_for(_first_status(namespace, f"hostile-{number}"), f"{what} is looked at")
+        status = wait_for(_first_status(namespace, f"hostile-{number}"), f"the operator has seen {what}")
         if field not in _told(status):
             silent[what] = f"nothing of {field}: {_told(status)}"
     assert not silent, json.dumps(silent, indent=1)

@@ -39,7 +39,7 @@ def test_certificates_are_made_once_and_made_anew_where_they_are_spoilt(settled:
     settled.patch("secret", SECRET, {"data": spoilt})
     wait_for(
         lambda: settled.there("secret", SECRET)["data"]["worker.crt"] not in (spoilt["worker.crt"],),
-        "another certificate is made",
+        "a new certificate is created",
     )
     after = settled.there("secret", SECRET)["data"]
     assert after["ca.crt"] == held["data"]["ca.crt"] and after["haproxy.crt"] == held["data"]["haproxy.crt"]
@@ -65,6 +65,6 @@ def test_who_uses_the_service_of_clients_inside_is_served_when_nobody_comes_with
 
     assert target() == "inside"
     settled.apply(gateway_manifest(internalTLS={"mode": "Operator"}))
-    wait_for(lambda: target() == "http", "the Service leads to where all clients go")
+    wait_for(lambda: target() == "http", "the Service targets the port for all clients")
     settled.settle()
     assert settled.there("ggw", "demo")["status"]["endpoint"].startswith("http://demo.")

@@ -55,7 +55,7 @@ class Grants:
     def give(self, namespace: str) -> None:
         """Apply the chart's grants in a namespace, and wait until they take effect."""
         self.plane.apply(*self._rules(namespace), namespace=namespace)
-        wait_for(lambda: self.may(namespace, "list", "secrets"), "the grants hold")
+        wait_for(lambda: self.may(namespace, "list", "secrets"), "the grants are effective")
 
     def take_all(self, namespace: str) -> None:
         """Delete the RoleBinding, as a tool does when it replaces it."""
@@ -121,7 +121,7 @@ def granted(namespace: Namespace, grants: list[Manifest]) -> Iterator[Grants]:
     found.start()
     namespace.apply(gateway_manifest(plans=[GOLD], allowedTenants=ALL))
     namespace.settle()
-    wait_for(lambda: len(found.keys()) == 2, "both are let in")
+    wait_for(lambda: len(found.keys()) == 2, "both tenants' keys are accepted")
     yield found
 
 
@@ -135,13 +135,13 @@ def test_a_binding_that_blinks_while_the_operator_starts_revokes_nothing_and_hea
     assert granted.home.condition("Ready")[0] == "True"
     granted.home.wait_event("MayNotLook")
     granted.home.delete("secret", "near-keys")
-    wait_for(lambda: granted.keys() == [away], "a key that is really taken away is gone")
+    wait_for(lambda: granted.keys() == [away], "the deleted Secret's key is revoked")
     granted.give(granted.team)
     granted.healed()
     assert granted.keys() == [away]
-    wait_for(lambda: granted.condition() == ("True", "Valid"), "the tenant is told")
+    wait_for(lambda: granted.condition() == ("True", "Valid"), "the tenant's status is updated")
     granted.plane.api.delete("gwt", "away", granted.team)
-    wait_for(lambda: granted.keys() == [], "and so is a tenant that is deleted")
+    wait_for(lambda: granted.keys() == [], "the deleted tenant's key is revoked")
 
 
 def test_a_secret_that_may_not_be_read_keeps_its_key_and_is_read_when_it_may(granted: Grants) -> None:
@@ -150,11 +150,14 @@ def test_a_secret_that_may_not_be_read_keeps_its_key_and_is_read_when_it_may(gra
     granted.plane.apply(secret("away-keys", ci=text_of("rotated")), namespace=granted.team)
     granted.told("get", "secrets", granted.team)
     # The operator updates the gateway's status before its tenants' statuses.
-    wait_for(lambda: granted.condition() == ("Unknown", "MayNotLook"), "the tenant is told")
+    wait_for(
+        lambda: granted.condition() == ("Unknown", "MayNotLook"),
+        "the tenant's status reports the failed read",
+    )
     assert shards(granted.home) == before
     granted.give(granted.team)
     granted.healed()
-    wait_for(lambda: granted.condition() == ("True", "Valid"), "the tenant is told")
+    wait_for(lambda: granted.condition() == ("True", "Valid"), "the tenant's status is updated")
     assert shards(granted.home) != before and len(granted.keys()) == 2
 
 

@@ -169,7 +169,10 @@ def unhurried(namespace: Namespace) -> Namespace:
     namespace.start(RESYNC_SECONDS="3600")
     namespace.apply(gateway_manifest())
     namespace.settle()
-    wait_for(lambda: len(marks(namespace)) == 1 and "" not in marks(namespace), "every pod is marked")
+    wait_for(
+        lambda: len(marks(namespace)) == 1 and "" not in marks(namespace),
+        "every pod has its configuration mark",
+    )
     return namespace
 
 
@@ -292,7 +295,7 @@ def test_of_two_releases_that_serve_one_namespace_one_does_nothing_and_says_so(n
     namespace.plane.apply(binding)
     second = replica(namespace, "second", LEASE_NAME="another", WORKER_IMAGE="worker:another")
     namespace.wait_event("ServedByAnother")
-    wait_for(lambda: namespace.reconciles() >= 3, "the second release reconciles again and again")
+    wait_for(lambda: namespace.reconciles() >= 3, "the second release reconciles repeatedly")
     assert namespace.writes_of_the_last() == 0
     assert "is served by release" in second.printed
 
@@ -319,7 +322,7 @@ def test_a_volume_that_is_not_retained_goes_too(namespace: Namespace) -> None:
     namespace.apply(gateway_manifest(ledger={"volume": volume}))
     namespace.settle()
     namespace.delete_gateway()
-    wait_for(lambda: namespace.objects() == set(), "nothing is left")
+    wait_for(lambda: namespace.objects() == set(), "no object is left")
 
 
 def test_a_gateway_goes_also_while_no_operator_is_there(settled: Namespace) -> None:

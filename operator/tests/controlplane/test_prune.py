@@ -55,6 +55,8 @@ def test_a_label_of_a_release_before_is_taken_off_whoever_set_it(
         return asks and INSTANCE not in metadata["labels"] and not metadata.get("ownerReferences")
 
     for kind, name in KEPT:
-        wait_for(lambda kind=kind, name=name: is_kept(kind, name), f"{kind} {name} is nobody's to prune")
+        wait_for(
+            lambda kind=kind, name=name: is_kept(kind, name), f"{kind} {name} is protected against pruning"
+        )
     assert namespace.there("sts", "demo-worker")["metadata"]["labels"][INSTANCE] == "demo"
     namespace.settle()

@@ -70,7 +70,7 @@ def test_a_worker_that_serves_is_ready_once_the_operator_says_that_haproxy_has_f
 
 def test_a_new_worker_takes_its_tenants_in_stages_and_nothing_is_left_of_them(settled: Namespace) -> None:
     settled.scale(3)
-    wait_for(lambda: "demo-worker-2" in pods(settled), "the new worker is there")
+    wait_for(lambda: "demo-worker-2" in pods(settled), "the new worker's pod exists")
 
     def weights() -> str:
         data = settled.there("secret", "demo-tenants")["data"]
@@ -96,7 +96,7 @@ def test_a_set_that_its_controller_rolled_becomes_the_operators_to_roll(settled:
     def taken_over() -> bool:
         return bool(settled.there("sts", "demo-worker")["spec"]["updateStrategy"] == {"type": "OnDelete"})
 
-    wait_for(taken_over, "the strategy is the operator's")
+    wait_for(taken_over, "the operator has set the update strategy")
     settled.settle()
     assert {name: pod["metadata"]["uid"] for name, pod in pods(settled).items()} == before
     settled.rest()

@@ -40,7 +40,7 @@ class Spaces:
             self.plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": team}})
         for grant in self._grants():
             self.plane.apply(grant, namespace=grant["metadata"]["namespace"])
-        wait_for(lambda: self.may("list", "secrets"), "the grants hold")
+        wait_for(lambda: self.may("list", "secrets"), "the grants are effective")
 
     def _grants(self) -> list[Manifest]:
         own = ("--namespace", self.home.name, "--set", "crds.enabled=false")
@@ -95,7 +95,10 @@ def test_a_namespace_of_tenants_costs_two_watches_and_no_connection(spaces: Spac
 def test_a_namespace_with_all_kinds_costs_no_connection_either(spaces: Spaces) -> None:
     # The operator may not list the other kinds in these namespaces; it reports them and retries now and then.
     spaces.home.start(WATCH_NAMESPACES=",".join([spaces.home.name, *spaces.teams]))
-    wait_for(lambda: spaces.metric("proofgate_operator_namespaces_barred")[""] == _TEAMS, "they are barred")
+    wait_for(
+        lambda: spaces.metric("proofgate_operator_namespaces_barred")[""] == _TEAMS,
+        "the unreadable namespaces are counted",
+    )
     assert spaces.sockets() < _TEAMS / 2
 
 
@@ -125,4 +128,4 @@ def test_a_key_in_a_namespace_of_tenants_counts_and_nothing_is_made_there(spaces
         conditions = found.get("status", {}).get("conditions", [])
         return [one["status"] for one in conditions if one["type"] == "KeysValid"]
 
-    wait_for(lambda: holders() == ["True"], "the team is told that its key is valid")
+    wait_for(lambda: holders() == ["True"], "the tenant's status reports a valid key")

@@ -84,7 +84,7 @@ def team(namespace: Namespace, grants: list[Manifest]) -> Iterator[Grants]:
     namespace.apply(secret("near-keys", ci=text_of("near")))
     namespace.apply(tenant("near", namespace.name, plan="platinum"))
     namespace.settle()
-    wait_for(lambda: found.keys() == [f"{namespace.name}/near"], "the neighbour is let in")
+    wait_for(lambda: found.keys() == [f"{namespace.name}/near"], "the neighbor's key is accepted")
     yield found
 
 
@@ -181,7 +181,10 @@ def test_attempts_by_manifests_that_are_let_in_reach_nothing_and_leave_the_neigh
         team.plane.apply(tenant(name, team.home.name, **spec), namespace=team.team)
     told = {"Accepted": "False", "KeysValid": "False"}
     for name in attempts:
-        wait_for(lambda name=name: conditions(team, name).items() & told.items(), f"{name} is told")
+        wait_for(
+            lambda name=name: conditions(team, name).items() & told.items(),
+            f"the status of {name} reports the refusal",
+        )
     # An expired key is written with its end, which the workers enforce.
     written = [line for line in shards(team.home).splitlines() if f"{team.team}/late-key " not in line]
     assert sorted(written) == before
@@ -194,6 +197,8 @@ def test_a_team_that_wants_more_than_its_share_of_tenants_keeps_those_that_it_ha
         team.plane.apply(
             secret(f"{name}-keys", ci=text_of(name)), tenant(name, team.home.name), namespace=team.team
         )
-        wait_for(lambda name=name: conditions(team, name).get("Accepted"), f"{name} is told")
+        wait_for(
+            lambda name=name: conditions(team, name).get("Accepted"), f"{name} has the condition Accepted"
+        )
     mine = [f"{team.team}/{name}" for name in names[:2]]
     assert team.keys() == sorted([*mine, f"{team.home.name}/near"])

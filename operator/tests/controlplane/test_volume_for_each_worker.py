@@ -99,7 +99,7 @@ def test_deleting_the_gateway_leaves_the_claims_of_all_workers_there_ever_were(s
     settled.settle()
     settled.delete_gateway()
     left = {"secret/demo-ledger", *(f"persistentvolumeclaim/{name}" for name in CLAIMS)}
-    wait_for(lambda: settled.objects() == left, "only the claims and the key of what is on them are left")
+    wait_for(lambda: settled.objects() == left, "only the claims and their ledger's key are left")
 
 
 def test_claims_that_are_not_retained_go_too(settled: Namespace) -> None:
@@ -115,4 +115,4 @@ def test_claims_that_are_not_retained_go_too(settled: Namespace) -> None:
     settled.scale(1)
     settled.settle()
     settled.delete_gateway()
-    wait_for(lambda: settled.objects() == set(), "nothing is left")
+    wait_for(lambda: settled.objects() == set(), "no object is left")

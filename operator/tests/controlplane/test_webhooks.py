@@ -73,7 +73,7 @@ def test_a_webhook_that_never_agrees_costs_a_write_a_minute_is_named_and_stops_n
             namespace.annotate("statefulset", "demo-worker", touched=str(next(kept)))
             return namespace.condition("Progressing")[1] == "Contested"
 
-        wait_for(contested, "the contest is told")
+        wait_for(contested, "the status reports the conflict")
         message = namespace.condition("Progressing")[2]
         assert "StatefulSet demo-worker" in message and "revisionHistoryLimit" in message
         before, begun = len(written), time.monotonic()
